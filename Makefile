@@ -1,0 +1,57 @@
+# The two commands: `make demo` and `make test`. Both make their own environment in .venv and need
+# nothing but Python 3.11 or later with pip and venv.
+
+VENV := .venv
+BIN  := $(VENV)/bin
+PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# The first interpreter that is there, runs and is new enough.
+PYTHON ?= $(shell for python in python3.11 python3 python; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$python && break; done)
+
+.PHONY: help demo test lint bench clean
+
+help:
+	@echo 'make demo    install setwise and run its demonstration'
+	@echo 'make test    install, lint, check types and imports, run all tests'
+	@echo 'make lint    the checks of make test that run no code'
+	@echo 'make bench   measure against torch and record what was computed'
+	@echo 'make clean   remove the environment, caches and builds'
+
+demo: $(VENV)/.runtime
+	$(BIN)/python -m setwise.demo
+
+test: lint
+	$(BIN)/python -m pytest --doctest-modules src tests
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+# An empty file records each installation; a changed pyproject.toml makes it old.
+$(VENV)/.runtime: pyproject.toml | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.runtime
+
+# One release of torch, so that ratios taken at different times are ratios to the same thing.
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[dev,torch]' torch==2.13.0
+	@touch $@ $(VENV)/.dev $(VENV)/.runtime
+
+$(BIN)/python:
+	@test -n '$(PYTHON)' || { echo 'setwise needs Python 3.11 or later (set PYTHON=...)' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,31 @@
+"""Multi-label learning for the measure you are judged by.
+
+Submodules load when they are first used, so that ``import setwise`` stays cheap.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from setwise import expectation, spaces, surrogates, targets
+    from setwise.targets import get_target
+
+__version__ = "0.1.0"
+__all__ = ["expectation", "get_target", "spaces", "surrogates", "targets"]
+
+_SUBMODULES = {"expectation", "spaces", "surrogates", "targets"}
+_NAMES = {"get_target": "setwise.targets"}
+
+
+def __getattr__(name: str):
+    if name in _SUBMODULES:
+        return importlib.import_module(f"setwise.{name}")
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    raise AttributeError(f"module 'setwise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

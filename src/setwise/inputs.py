@@ -1,0 +1,163 @@
+"""Checks at the border: what comes in is an array of the right shape and values, or a ValueError.
+
+Inside the package arrays are trusted. Nothing is repaired here: values outside their range are
+named with their position, never clipped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def score_matrix(scores: Any, n_scores: int, name: str = "scores") -> NDArray[Any]:
+    """Scores as a C-ordered (n, n_scores) array: float32 stays, all else becomes float64."""
+    array = _real_array(scores, name)
+    if array.ndim != 2 or array.shape[1] != n_scores:
+        raise ValueError(
+            f"{name} must have shape (n, {n_scores}), one column for each score, "
+            f"but its shape is {array.shape}"
+        )
+    array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float32 else np.float64)
+    refuse_not_finite(array, name)
+    return array
+
+
+def refuse_not_finite(array: NDArray[Any], name: str) -> None:
+    """Raise for the first entry that is NaN or infinite."""
+    # One pass without a temporary: a sum is finite only if its terms are. (A finite array whose
+    # sum overflows takes the slow way and passes.)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(array.sum()):
+            return
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        place = tuple(int(i) for i in bad[0])
+        raise ValueError(
+            f"{name} must be finite, but {name}{list(place)} is {array[place]} "
+            f"({len(bad)} such entries)"
+        )
+
+
+def label_matrix(sets: Any, n_labels: int | None, name: str = "y_true") -> NDArray[np.uint8]:
+    """Label sets as a C-ordered uint8 (n, n_labels) array of 0 and 1, from dense or sparse."""
+    if hasattr(sets, "toarray"):
+        sets = sets.toarray()
+    array = _real_array(sets, name, integers=True)
+    if array.ndim != 2 or (n_labels is not None and array.shape[1] != n_labels):
+        width = "n_labels" if n_labels is None else n_labels
+        raise ValueError(
+            f"{name} must have shape (n, {width}), one 0/1 column for each label, "
+            f"but its shape is {array.shape}"
+        )
+    if array.dtype == bool:
+        return np.ascontiguousarray(array).view(np.uint8)
+    with np.errstate(invalid="ignore"):
+        cast = np.ascontiguousarray(array.astype(np.uint8))
+        agree = cast.max(initial=0) <= 1 and (
+            array.dtype == np.uint8 or bool(np.array_equal(cast, array))
+        )
+    if not agree:
+        row, column = (int(i) for i in np.argwhere((array != 0) & (array != 1))[0])
+        raise ValueError(
+            f"{name} must hold only 0 and 1, but {name}[{row}, {column}] is {array[row, column]}"
+        )
+    return cast
+
+
+def same_rows(scores: NDArray[Any], y_true: NDArray[Any]) -> None:
+    """Raise unless both have the same number of rows."""
+    if len(scores) != len(y_true):
+        raise ValueError(
+            f"scores and y_true must have the same number of rows, "
+            f"but scores has {len(scores)} and y_true has {len(y_true)}"
+        )
+
+
+def whole_number(value: Any, name: str, least: int) -> int:
+    """An int of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, but it is {value!r}")
+    return int(value)
+
+
+def real_number(value: Any, name: str, low: float, high: float) -> float:
+    """A finite float in [low, high]."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not low <= number <= high or not np.isfinite(number):
+        raise ValueError(f"{name} must be a number in [{low}, {high}], but it is {value!r}")
+    return number
+
+
+def real_vector(values: Any, length: int | None, name: str, minus_infinity: bool = False):
+    """A float64 vector without NaN; -inf only where that means 'excluded'."""
+    array = np.array(values, dtype=np.float64)
+    if array.ndim != 1 or (length is not None and len(array) != length):
+        wanted = "one-dimensional" if length is None else f"of shape ({length},)"
+        raise ValueError(f"{name} must be {wanted}, but its shape is {array.shape}")
+    refuse_bad_weights(array, name, minus_infinity)
+    return array
+
+
+def refuse_bad_weights(array: NDArray[Any], name: str, minus_infinity: bool = True) -> None:
+    """Raise for NaN or +inf, and for -inf unless that means 'excluded'."""
+    allowed = np.isfinite(array) | (minus_infinity & np.isneginf(array))
+    if not allowed.all():
+        place = tuple(int(i) for i in np.argwhere(~allowed)[0])
+        kind = "finite or -inf" if minus_infinity else "finite"
+        raise ValueError(f"{name} must be {kind}, but {name}{list(place)} is {array[place]}")
+
+
+def parent_vector(parents: Any) -> NDArray[np.int64]:
+    """The parents of a forest: -1 for a root, else another label; no cycle."""
+    array = np.asarray(parents)
+    if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"parents must be a non-empty one-dimensional list of whole numbers (-1 for a root), "
+            f"but it is {parents!r}"
+        )
+    array = array.astype(np.int64)
+    bad = np.flatnonzero((array < -1) | (array >= len(array)))
+    if len(bad):
+        raise ValueError(
+            f"parents[{bad[0]}] must be -1 or a label from 0 to {len(array) - 1}, "
+            f"but it is {array[bad[0]]}"
+        )
+    refuse_cycle(array)
+    return array
+
+
+def refuse_cycle(parents: NDArray[np.int64]) -> None:
+    """Raise if following parents ever returns; names the labels of the cycle."""
+    walk_of = np.full(len(parents), -1)
+    for start in range(len(parents)):
+        label = start
+        while label >= 0 and walk_of[label] < 0:
+            walk_of[label] = start
+            label = int(parents[label])
+        if label >= 0 and walk_of[label] == start:
+            cycle = [label]
+            while int(parents[cycle[-1]]) != label:
+                cycle.append(int(parents[cycle[-1]]))
+            raise ValueError(
+                "parents must form a forest, but they contain the cycle "
+                + " -> ".join(str(i) for i in [*cycle, label])
+            )
+
+
+def _real_array(values: Any, name: str, integers: bool = False) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array: {error}") from error
+    if array.dtype.kind not in "biuf":
+        kind = "0/1" if integers else "real"
+        raise ValueError(f"{name} must be an array of {kind} numbers, but its dtype is {array.dtype}")
+    return array

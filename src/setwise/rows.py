@@ -1,0 +1,53 @@
+"""Rows shared among threads.
+
+Kernels release the interpreter lock and work on a range of rows, so a plain pool of threads runs
+them side by side. (The compiler's own parallel loops are not used: they cannot be entered from two
+Python threads at once, nor after a fork.) The number of threads is that of the processors this
+process may use, or OMP_NUM_THREADS where that is set.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+_CHUNKS_PER_THREAD = 4
+_pool: ThreadPoolExecutor | None = None
+
+
+def thread_count() -> int:
+    """How many threads share the rows of a batch."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    if limit.isdigit() and int(limit) > 0:
+        return int(limit)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _forget_pool() -> None:
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    # A child process inherits the pool's bookkeeping but none of its threads.
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def for_rows(kernel, n_rows: int, *arguments, least: int = 64) -> None:
+    """Call ``kernel(start, stop, *arguments)`` on ranges that cover ``range(n_rows)``.
+
+    Ranges have at least ``least`` rows; a batch too small to share runs in the calling thread.
+    """
+    global _pool
+    threads = thread_count()
+    chunks = min(threads * _CHUNKS_PER_THREAD, n_rows // least)
+    if threads == 1 or chunks < 2:
+        kernel(0, n_rows, *arguments)
+        return
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="setwise")
+    cuts = [n_rows * part // chunks for part in range(chunks + 1)]
+    jobs = [
+        _pool.submit(kernel, start, stop, *arguments)
+        for start, stop in zip(cuts[:-1], cuts[1:], strict=True)
+    ]
+    for job in jobs:
+        job.result()

@@ -1,0 +1,148 @@
+"""A list of label sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from setwise.inputs import label_matrix, real_vector, score_matrix
+from setwise.spaces.listing import posterior_of
+from setwise.spaces.space import Array, tempered_values
+
+
+@dataclass(frozen=True, eq=False)
+class Catalog:
+    """Listed label sets with a bias each.
+
+    Label-wise scores: z(y'_k) = y'_k · h + bias[k], one matrix product. Joint scores: one score
+    for each listed set, z(y'_k) = h_k + bias[k]; then every distribution on the list is reachable.
+
+    Parameters
+    ----------
+    sets : array of shape (K, n_labels)
+        The label sets, no two alike.
+    bias : array of shape (K,), optional
+        Finite, or -inf to exclude a set; 0 by default.
+    joint : bool, default False
+        Whether there is a score for each set rather than for each label.
+
+    Examples
+    --------
+    >>> Catalog([[1, 0], [0, 1]]).most_likely([[0.3, 0.2]])
+    array([[1, 0]], dtype=uint8)
+    """
+
+    sets: Any
+    bias: Any = None
+    joint: bool = False
+    _signs: Array = field(init=False, repr=False)
+
+    def __post_init__(self):
+        sets = label_matrix(self.sets, None, "sets")
+        if len(sets) == 0 or sets.shape[1] == 0:
+            raise ValueError(f"a Catalog needs at least one label set, but sets has shape {sets.shape}")
+        _refuse_duplicates(sets)
+        bias = np.zeros(len(sets)) if self.bias is None else self.bias
+        bias = real_vector(bias, len(sets), "bias", minus_infinity=True)
+        if np.isneginf(bias).all():
+            raise ValueError("bias must allow at least one label set, but every entry is -inf")
+        object.__setattr__(self, "sets", sets)
+        object.__setattr__(self, "bias", bias)
+        object.__setattr__(self, "_signs", 2.0 * sets - 1.0)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return self.sets.shape[1]
+
+    @property
+    def n_scores(self) -> int:
+        """One score for each label, or for each set if joint."""
+        return len(self.sets) if self.joint else self.n_labels
+
+    @property
+    def log_size(self) -> float:
+        """log of the number of sets that are not excluded."""
+        return float(np.log(np.count_nonzero(self.bias > -np.inf)))
+
+    @property
+    def sizes(self) -> Array:
+        """The sizes of the listed sets that are not excluded."""
+        return np.unique(self.enumerate().sum(axis=1, dtype=np.int64))
+
+    @property
+    def parameters(self) -> Array:
+        """The bias of each set."""
+        return self.bias.copy()
+
+    def with_parameters(self, values) -> Catalog:
+        """The same list with other biases."""
+        return replace(self, bias=values)
+
+    def tempered(self, q: float) -> Catalog:
+        """Finite biases times q."""
+        return replace(self, bias=tempered_values(self.bias, q))
+
+    def log_partition(self, scores) -> Array:
+        """A(h), a log-sum over the list, (n,)."""
+        checked = score_matrix(scores, self.n_scores)
+        return posterior_of(self, checked.astype(np.float64))[0].astype(checked.dtype)
+
+    def marginals(self, scores) -> Array:
+        """P(label in the set), (n, l)."""
+        checked = score_matrix(scores, self.n_scores)
+        posterior = posterior_of(self, checked.astype(np.float64))[1]
+        return (posterior @ self.sets).astype(checked.dtype)
+
+    def most_likely(self, scores) -> Array:
+        """The heaviest set; ties: the earlier row of the list, (n, l)."""
+        checked = score_matrix(scores, self.n_scores).astype(np.float64)
+        return self.sets[np.argmax(self.weights(checked), axis=1)]
+
+    def enumerate(self) -> Array:
+        """The listed sets that are not excluded, in the order of the list, (|Y|, l)."""
+        return self.sets[self.bias > -np.inf]
+
+    def contains(self, sets) -> Array:
+        """Whether the set is listed and not excluded, (n,)."""
+        keys = {row.tobytes() for row in self.enumerate()}
+        rows = label_matrix(sets, self.n_labels, "sets")
+        return np.array([row.tobytes() in keys for row in rows], dtype=bool)
+
+    def features(self, sets: Array) -> Array:
+        """1 at the place of each set in the list, (m, K)."""
+        place = {row.tobytes(): k for k, row in enumerate(self.sets)}
+        out = np.zeros((len(sets), len(self.sets)))
+        for row, labels in enumerate(sets):
+            if labels.tobytes() in place:
+                out[row, place[labels.tobytes()]] = 1.0
+        return out
+
+    def weights(self, scores: Array) -> Array:
+        """z of each listed set, (n, K)."""
+        return (scores if self.joint else scores @ self._signs.T) + self.bias
+
+    def aggregate(self, weights: Array) -> tuple[Array, Array]:
+        """Sums over the list of weights times the derivative of z, by scores and parameters."""
+        return (weights if self.joint else weights @ self._signs), weights
+
+    def mean_scores(self, scores: Array) -> tuple[Array, Array, Array]:
+        """A and its gradients."""
+        log_partition, posterior = posterior_of(self, scores)
+        return log_partition, *self.aggregate(posterior)
+
+    def __str__(self) -> str:
+        return f"Catalog of {len(self.sets)} sets of {self.n_labels} labels"
+
+
+def _refuse_duplicates(sets: Array) -> None:
+    seen: dict[bytes, int] = {}
+    for row, labels in enumerate(sets):
+        first = seen.setdefault(labels.tobytes(), row)
+        if first != row:
+            raise ValueError(
+                f"sets must not list a label set twice, but rows {first} and {row} are both "
+                f"{labels.tolist()}"
+            )

@@ -1,0 +1,240 @@
+"""Label sets with interactions along the edges of a forest: chains, trees, hierarchies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from setwise.inputs import label_matrix, parent_vector, refuse_bad_weights, score_matrix
+from setwise.rows import for_rows
+from setwise.spaces.space import (
+    Array,
+    Moments,
+    all_sets,
+    refuse_large,
+    tempered_values,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Label sets whose weight has a 2x2 table on each edge between a label and its parent.
+
+    z(y') = y' · h + sum over edges (i, parent) of potentials[i, y'_i, y'_parent]. Sum-product in
+    two passes, O(l) a row. A chain is the paper's weighted automaton, see `Forest.chain`.
+
+    Parameters
+    ----------
+    parents : array of shape (n_labels,)
+        The parent of each label, -1 for a root.
+    potentials : array of shape (n_labels, 2, 2), optional
+        ``potentials[i, state of i, state of its parent]``, finite or -inf (excluded); 0 by
+        default. The entries of roots have no edge and are not used.
+    closed : bool, default False
+        Only sets closed upwards: a label brings its parent along.
+
+    Examples
+    --------
+    >>> Forest([-1, 0, 0], closed=True).enumerate()
+    array([[0, 0, 0],
+           [1, 0, 0],
+           [1, 0, 1],
+           [1, 1, 0],
+           [1, 1, 1]], dtype=uint8)
+    """
+
+    parents: Any
+    potentials: Any = None
+    closed: bool = False
+    _order: Array = field(init=False, repr=False)
+    _log_size: float = field(init=False, repr=False)
+
+    def __post_init__(self):
+        parents = parent_vector(self.parents)
+        shape = (len(parents), 2, 2)
+        given = np.zeros(shape) if self.potentials is None else self.potentials
+        potentials = np.array(given, dtype=np.float64)
+        if potentials.shape != shape:
+            raise ValueError(
+                f"potentials must have shape {shape}, [label, its state, its parent's state], "
+                f"but its shape is {potentials.shape}"
+            )
+        refuse_bad_weights(potentials, "potentials")
+        if self.closed:
+            potentials[parents >= 0, 1, 0] = -np.inf
+        object.__setattr__(self, "parents", parents)
+        object.__setattr__(self, "potentials", potentials)
+        object.__setattr__(self, "_order", parents_first(parents))
+        flat = tempered_values(potentials, 0.0)
+        size = self._run_log_partition(np.zeros((1, len(parents))), flat)[0]
+        if not np.isfinite(size):
+            raise ValueError("potentials exclude every label set: a Forest needs at least one")
+        object.__setattr__(self, "_log_size", float(size))
+
+    @classmethod
+    def chain(cls, n_labels: int, potentials=None) -> Forest:
+        """Label i hangs on label i - 1: the paper's automaton, with weights between neighbours."""
+        return cls(np.arange(n_labels) - 1, potentials)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.parents)
+
+    @property
+    def n_scores(self) -> int:
+        """One score for each label."""
+        return self.n_labels
+
+    @property
+    def log_size(self) -> float:
+        """log of the number of sets that no potential excludes."""
+        return self._log_size
+
+    @property
+    def sizes(self) -> Array:
+        """All sizes from 0 to the number of labels (exclusions are not worked out)."""
+        return np.arange(self.n_labels + 1)
+
+    @property
+    def parameters(self) -> Array:
+        """The potentials, flat, (4 l,)."""
+        return self.potentials.ravel().copy()
+
+    def with_parameters(self, values) -> Forest:
+        """The same forest with other potentials; what ``closed`` excludes stays excluded."""
+        values = np.asarray(values, dtype=np.float64)
+        if values.shape != (4 * self.n_labels,):
+            raise ValueError(
+                f"{self} has {4 * self.n_labels} parameters, but got shape {values.shape}"
+            )
+        return replace(self, potentials=values.reshape(-1, 2, 2))
+
+    def tempered(self, q: float) -> Forest:
+        """Finite potentials times q."""
+        return replace(self, potentials=tempered_values(self.potentials, q))
+
+    def log_partition(self, scores) -> Array:
+        """A(h) by one pass from the leaves to the roots, (n,)."""
+        checked = score_matrix(scores, self.n_labels)
+        return self._run_log_partition(checked, self.potentials).astype(checked.dtype)
+
+    def marginals(self, scores) -> Array:
+        """P(label in the set) by two passes, (n, l)."""
+        checked = score_matrix(scores, self.n_labels)
+        return self.moments(checked).on.astype(checked.dtype)
+
+    def most_likely(self, scores) -> Array:
+        """Max-product; on a tie a label is left out, parents decided before children, (n, l)."""
+        from setwise.spaces.propagation import most_likely_rows
+
+        checked = score_matrix(scores, self.n_labels)
+        out = np.empty(checked.shape, dtype=np.uint8)
+        for_rows(most_likely_rows, len(out), checked, *self._structure(), out)
+        return out
+
+    def enumerate(self) -> Array:
+        """All label sets that no potential excludes, (|Y|, l)."""
+        refuse_large(self)
+        if self.n_labels > 20:
+            return self._grow_sets()
+        sets = all_sets(self.n_labels)
+        return sets[self.contains(sets)]
+
+    def contains(self, sets) -> Array:
+        """Whether no potential excludes the set, (n,)."""
+        sets = label_matrix(sets, self.n_labels, "sets")
+        return ~np.isneginf(self.weight_of(sets))
+
+    def weight_of(self, sets: Array) -> Array:
+        """g of each set: the sum of its potentials, (n,)."""
+        child = np.flatnonzero(self.parents >= 0)
+        values = self.potentials[child, sets[:, child], sets[:, self.parents[child]]]
+        return values.sum(axis=1)
+
+    def features(self, sets: Array) -> Array:
+        """1 at the state of each edge, (m, 4 l)."""
+        out = np.zeros((len(sets), self.n_labels, 2, 2))
+        child = np.flatnonzero(self.parents >= 0)
+        rows = np.arange(len(sets))[:, None]
+        out[rows, child, sets[:, child], sets[:, self.parents[child]]] = 1.0
+        return out.reshape(len(sets), -1)
+
+    def mean_scores(self, scores: Array) -> tuple[Array, Array, Array]:
+        """A and its gradients: E[y'] and the probability of each edge's states."""
+        moments = self.moments(scores, features=True)
+        return moments.log_partition, moments.on - moments.off, moments.features
+
+    def moments(
+        self, scores: Array, values: tuple[Array, Array] | None = None, features: bool = False
+    ) -> Moments:
+        """Marginals and, with ``values`` = (on, off) of shape (n, l), the moments of their sum."""
+        from setwise.spaces.propagation import moments_rows
+
+        n, n_labels = scores.shape
+        rows = n if values is not None else 0
+        on_value, off_value = values if values is not None else np.empty((2, 0, n_labels))
+        edge_shape = (n if features else 0, n_labels, 2, 2)
+        log_partition, on, off = np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels))
+        pairs, total_pairs = np.zeros(edge_shape), np.zeros(edge_shape)
+        total, total_on, total_off = np.empty(rows), *np.empty((2, rows, n_labels))
+        for_rows(
+            moments_rows, n, scores, *self._structure(), on_value, off_value,
+            log_partition, on, off, pairs, total, total_on, total_off, total_pairs,
+        )  # fmt: skip
+        flat = (len(pairs), -1) if features else (n, 0)
+        pairs, total_pairs = pairs.reshape(flat), total_pairs.reshape(flat)
+        if values is None:
+            return Moments(log_partition, on, off, pairs)
+        return Moments(log_partition, on, off, pairs, total, total_on, total_off, total_pairs)
+
+    def log_probability(self, scores: Array, sets: Array) -> Array:
+        """log s(y') of one set a row, -inf outside the support, (n,)."""
+        from setwise.spaces.propagation import log_probability_rows
+
+        out = np.empty(len(scores))
+        for_rows(log_probability_rows, len(out), scores, *self._structure(), sets, out)
+        return out
+
+    def __str__(self) -> str:
+        kind = ", closed=True" if self.closed else ""
+        return f"Forest of {self.n_labels} labels{kind}"
+
+    def _structure(self) -> tuple[Array, Array, Array]:
+        return self._order, self.parents, self.potentials
+
+    def _run_log_partition(self, scores: Array, potentials: Array) -> Array:
+        from setwise.spaces.propagation import log_partition_rows
+
+        out = np.empty(len(scores))
+        for_rows(log_partition_rows, len(out), scores, self._order, self.parents, potentials, out)
+        return out
+
+    def _grow_sets(self) -> Array:
+        """List the sets label by label, parents first, dropping excluded beginnings."""
+        sets = np.zeros((1, self.n_labels), dtype=np.uint8)
+        for label in self._order:
+            with_label = sets.copy()
+            with_label[:, label] = 1
+            sets = np.vstack([sets, with_label])
+            parent = self.parents[label]
+            if parent >= 0:
+                possible = self.potentials[label, sets[:, label], sets[:, parent]] > -np.inf
+                sets = sets[possible]
+        sets = sets[np.lexsort(sets.T[::-1])]
+        return sets
+
+
+def parents_first(parents: Array) -> Array:
+    """An order of the labels in which every parent stands before its children, (l,)."""
+    children: list[list[int]] = [[] for _ in parents]
+    order = [int(label) for label in np.flatnonzero(parents < 0)]
+    for label in np.flatnonzero(parents >= 0):
+        children[parents[label]].append(int(label))
+    for label in order:
+        order.extend(children[label])
+    return np.array(order, dtype=np.int64)
+
+

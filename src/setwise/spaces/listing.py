@@ -1,0 +1,66 @@
+"""Spaces that can hold their sets in a list, and the list of any small space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from setwise.spaces.space import Array, Space, weighted_features
+
+
+@runtime_checkable
+class Listing(Protocol):
+    """A space that offers the weight of each of its sets.
+
+    ``sets`` (K, l); `weights` gives z of each set, -inf where excluded; `aggregate` carries a
+    number for each set back to the scores and the parameters.
+    """
+
+    @property
+    def sets(self) -> Array: ...
+
+    def weights(self, scores: Array) -> Array: ...
+
+    def aggregate(self, weights: Array) -> tuple[Array, Array]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Enumerated:
+    """The list of the sets of a small space, with the space's own parameters."""
+
+    space: Space
+    sets: Array = field(init=False)
+    _features: Array = field(init=False, repr=False)
+    _bias: Array = field(init=False, repr=False)
+
+    def __post_init__(self):
+        sets = self.space.enumerate()
+        features = self.space.features(sets)
+        object.__setattr__(self, "sets", sets)
+        object.__setattr__(self, "_features", features)
+        object.__setattr__(self, "_bias", weighted_features(features, self.space.parameters))
+
+    def weights(self, scores: Array) -> Array:
+        """z of each set, (n, K)."""
+        return scores @ (2.0 * self.sets.T - 1.0) + self._bias
+
+    def aggregate(self, weights: Array) -> tuple[Array, Array]:
+        """Sums over the list of weights times y' and times the features."""
+        return weights @ (2.0 * self.sets - 1.0), weights @ self._features
+
+
+def listing_of(space: Space) -> Listing:
+    """The space itself if it is a list, else the list of its sets."""
+    return space if isinstance(space, Listing) else Enumerated(space)
+
+
+def posterior_of(space: Listing, scores: Array) -> tuple[Array, Array]:
+    """A and the probability of each listed set, (n,) and (n, K)."""
+    weights = space.weights(scores)
+    high = weights.max(axis=1, keepdims=True)
+    posterior = np.exp(weights - high)
+    mass = posterior.sum(axis=1, keepdims=True)
+    posterior /= mass
+    return (high + np.log(mass))[:, 0], posterior

@@ -1,0 +1,189 @@
+"""Root-to-node paths of a taxonomy: one label and its ancestors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from setwise.inputs import label_matrix, parent_vector, score_matrix
+from setwise.spaces.forest import parents_first
+from setwise.spaces.listing import posterior_of
+from setwise.spaces.space import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Label sets that are a node of a forest and its ancestors.
+
+    z of the path to node i is 2 (sum of h along the path) - sum of all h, by one pass from the
+    roots; sums over the nodes below each node by one pass back. O(l) a row. Any scores of the
+    nodes are reached by some h, so here label-wise scores lose nothing.
+
+    Parameters
+    ----------
+    parents : array of shape (n_labels,)
+        The parent of each label, -1 for a root.
+    leaves_only : bool, default False
+        Only paths that end in a node without children.
+
+    Examples
+    --------
+    >>> Paths([-1, 0, 0], leaves_only=True).enumerate()
+    array([[1, 1, 0],
+           [1, 0, 1]], dtype=uint8)
+    """
+
+    parents: Any
+    leaves_only: bool = False
+    _order: Array = field(init=False, repr=False)
+    _ends: Array = field(init=False, repr=False)
+
+    def __post_init__(self):
+        parents = parent_vector(self.parents)
+        ends = np.arange(len(parents))
+        if self.leaves_only:
+            ends = np.setdiff1d(ends, parents)
+        object.__setattr__(self, "parents", parents)
+        object.__setattr__(self, "_order", parents_first(parents))
+        object.__setattr__(self, "_ends", ends)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels, the nodes of the forest."""
+        return len(self.parents)
+
+    @property
+    def n_scores(self) -> int:
+        """One score for each label."""
+        return self.n_labels
+
+    @property
+    def log_size(self) -> float:
+        """log of the number of nodes (or leaves)."""
+        return float(np.log(len(self._ends)))
+
+    @property
+    def sizes(self) -> Array:
+        """The depths that occur, a root having depth 1."""
+        return np.unique(self.from_roots(np.ones((1, self.n_labels)))[0, self._ends]).astype(np.int64)
+
+    @property
+    def parameters(self) -> Array:
+        """None: paths add nothing to the scores."""
+        return np.empty(0)
+
+    def with_parameters(self, values) -> Paths:
+        """The space itself; it has no parameters."""
+        if np.shape(values) != (0,):
+            raise ValueError(f"{self} has no parameters, but got {np.shape(values)}")
+        return self
+
+    def tempered(self, q: float) -> Paths:
+        """The space itself; it has nothing to temper."""
+        return self
+
+    def log_partition(self, scores) -> Array:
+        """A(h), a log-sum over the nodes, (n,)."""
+        checked = score_matrix(scores, self.n_labels)
+        return self.mean_scores(checked.astype(np.float64))[0].astype(checked.dtype)
+
+    def marginals(self, scores) -> Array:
+        """P(label on the path) = probability of the paths that end below it, (n, l)."""
+        checked = score_matrix(scores, self.n_labels)
+        _, posterior = posterior_of(self, checked.astype(np.float64))
+        return self.to_roots(self._at_ends(posterior)).astype(checked.dtype)
+
+    def most_likely(self, scores) -> Array:
+        """The heaviest path; ties: the lower label index of its end, (n, l)."""
+        weights = self.weights(score_matrix(scores, self.n_labels).astype(np.float64))
+        return self.sets_ending_in(self._ends[np.argmax(weights, axis=1)])
+
+    def enumerate(self) -> Array:
+        """The path to each node (or leaf) in the order of labels, (|Y|, l)."""
+        return self.sets
+
+    @property
+    def sets(self) -> Array:
+        """The path to each node (or leaf), (K, l)."""
+        return self.sets_ending_in(self._ends)
+
+    def contains(self, sets) -> Array:
+        """Whether the set is one of the paths, (n,)."""
+        sets = label_matrix(sets, self.n_labels, "sets")
+        deepest = np.where(sets == 1, self.depths(), -1).argmax(axis=1)
+        paths = self.sets_ending_in(deepest)
+        return (paths == sets).all(axis=1) & np.isin(deepest, self._ends)
+
+    def features(self, sets: Array) -> Array:
+        """No parameters, so no features, (m, 0)."""
+        return np.empty((len(sets), 0))
+
+    def weights(self, scores: Array) -> Array:
+        """z of each path, (n, K)."""
+        along = self.from_roots(scores)[:, self._ends]
+        return 2.0 * along - scores.sum(axis=1, keepdims=True)
+
+    def aggregate(self, weights: Array) -> tuple[Array, Array]:
+        """Sums over the paths of weights times y'; no parameters."""
+        below = self.to_roots(self._at_ends(weights))
+        return 2.0 * below - weights.sum(axis=1, keepdims=True), np.empty((len(weights), 0))
+
+    def mean_scores(self, scores: Array) -> tuple[Array, Array, Array]:
+        """A and its gradient E[y']."""
+        log_partition, posterior = posterior_of(self, scores)
+        return log_partition, *self.aggregate(posterior)
+
+    def diameter(self, lengths: Array) -> float:
+        """The largest total length on which two of the paths differ."""
+        largest = 0.0
+        # The two longest ways down to an end from each node; -inf where there is none.
+        longest = np.full(self.n_labels + 1, -np.inf)
+        longest[self._ends] = 0.0
+        for label in self._order[::-1]:
+            parent = self.parents[label]
+            reach = longest[label] + lengths[label]
+            if np.isfinite(longest[parent]):
+                largest = max(largest, longest[parent] + reach)
+            longest[parent] = max(longest[parent], reach)
+        return float(largest)
+
+    def depths(self) -> Array:
+        """The number of labels on the path to each node, (l,)."""
+        return self.from_roots(np.ones((1, self.n_labels)))[0]
+
+    def sets_ending_in(self, ends: Array) -> Array:
+        """The path to each given node, (len(ends), l)."""
+        sets = np.zeros((len(ends), self.n_labels), dtype=np.uint8)
+        node, rows = np.array(ends), np.arange(len(ends))
+        while len(rows):
+            sets[rows, node] = 1
+            node = self.parents[node]
+            rows, node = rows[node >= 0], node[node >= 0]
+        return sets
+
+    def from_roots(self, values: Array) -> Array:
+        """Sums of the values along the path to each node, (n, l)."""
+        sums = np.array(values, dtype=np.float64)
+        for label in self._order:
+            if self.parents[label] >= 0:
+                sums[:, label] += sums[:, self.parents[label]]
+        return sums
+
+    def to_roots(self, values: Array) -> Array:
+        """Sums of the values over the nodes below each node, itself included, (n, l)."""
+        sums = np.array(values, dtype=np.float64)
+        for label in self._order[::-1]:
+            if self.parents[label] >= 0:
+                sums[:, self.parents[label]] += sums[:, label]
+        return sums
+
+    def _at_ends(self, values: Array) -> Array:
+        out = np.zeros((len(values), self.n_labels))
+        out[:, self._ends] = values
+        return out
+
+    def __str__(self) -> str:
+        kind = ", leaves only" if self.leaves_only else ""
+        return f"Paths of {self.n_labels} labels{kind}"

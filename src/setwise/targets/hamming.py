@@ -1,0 +1,64 @@
+"""Hamming loss: the share of labels on which the two sets differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from setwise.inputs import real_vector
+from setwise.targets.measure import Additive, Array, Of
+from setwise.targets.target import loss_of_rows, require_labels
+
+DIFFER = np.array([[0.0, 1.0], [1.0, 0.0]])
+AGREE = 1.0 - DIFFER
+
+
+@dataclass(frozen=True, eq=False)
+class Hamming:
+    """Weighted share of labels on which the predicted and the true set differ.
+
+    L(y', y) = sum_i w_i 1[y'_i != y_i] / sum_i w_i. The paper counts labels; the share keeps the
+    loss in [0, 1].
+
+    Parameters
+    ----------
+    weights : array of shape (n_labels,), optional
+        Nonnegative weight of each label, not all zero; equal weights by default.
+
+    Examples
+    --------
+    >>> Hamming().loss([[1, 0, 0, 1]], [[1, 1, 0, 1]])
+    array([0.25])
+    """
+
+    weights: Any = None
+    form = "additive"
+
+    def __post_init__(self):
+        if self.weights is not None:
+            weights = real_vector(self.weights, None, "weights")
+            if (weights < 0).any() or weights.sum() <= 0:
+                raise ValueError(
+                    f"weights must be nonnegative and not all zero, but they are {weights.tolist()}"
+                )
+            object.__setattr__(self, "weights", weights)
+
+    def loss(self, y_pred, y_true) -> Array:
+        """Share of labels that differ, (n,)."""
+        return loss_of_rows(self, y_pred, y_true)
+
+    def measure(self, n_labels: int, of: Of) -> Additive:
+        """Sum over labels of the weight where the sets differ (loss) or agree (utility)."""
+        weights = np.ones(n_labels) if self.weights is None else self.weights
+        require_labels(self, len(weights), n_labels)
+        return Additive(weights / weights.sum(), DIFFER if of == "loss" else AGREE)
+
+    def on(self, space) -> Hamming:
+        """The same on every space of as many labels."""
+        self.measure(space.n_labels, "loss")
+        return self
+
+    def __str__(self) -> str:
+        return "hamming" if self.weights is None else "weighted hamming"

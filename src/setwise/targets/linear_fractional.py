@@ -1,0 +1,191 @@
+"""Linear-fractional losses of the confusion counts: F-beta, Jaccard, and all the others.
+
+The paper's equation for the family is L = (a · k) / (b · k) with k = (1, tp, fp, fn, tn). With the
+true set known, fn = n_true - tp and tn = n_false - fp, so numerator and denominator are linear in
+tp and fp alone. (The paper's list of the counts interchanges fn and tn; here they have their usual
+meaning.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from setwise.inputs import real_number, real_vector
+from setwise.targets.measure import ROUNDING, ZERO_DENOMINATOR, Array, Fraction, Of
+from setwise.targets.target import loss_of_rows
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFractional:
+    """Any quotient of linear functions of the confusion counts that stays in [0, 1].
+
+    L = (a0 + a1 tp + a2 fp + a3 fn + a4 tn) / (b0 + b1 tp + b2 fp + b3 fn + b4 tn).
+
+    Parameters
+    ----------
+    numerator, denominator : arrays of shape (5,)
+        The coefficients of (1, tp, fp, fn, tn) of the *loss*, above and below.
+    empty : float, default 1.0
+        The *utility* where the denominator is 0.
+
+    Examples
+    --------
+    The Tversky loss with weights .3 for false positives and .7 for false negatives:
+
+    >>> tversky = LinearFractional([0, 0, 0.3, 0.7, 0], [0, 1, 0.3, 0.7, 0])
+    >>> tversky.loss([[1, 1, 0]], [[1, 0, 0]]).round(3)
+    array([0.231])
+    """
+
+    numerator: Any
+    denominator: Any
+    empty: float = 1.0
+    form = "linear_fractional"
+
+    def __post_init__(self):
+        for name in ("numerator", "denominator"):
+            object.__setattr__(self, name, real_vector(getattr(self, name), 5, name))
+        object.__setattr__(self, "empty", real_number(self.empty, "empty", 0.0, 1.0))
+        if not self.denominator.any():
+            raise ValueError("denominator must have a coefficient that is not 0")
+
+    def loss(self, y_pred, y_true) -> Array:
+        """The quotient of each row, (n,)."""
+        return loss_of_rows(self, y_pred, y_true)
+
+    def measure(self, n_labels: int, of: Of) -> Fraction:
+        """The quotient, or 1 minus it written as a quotient."""
+        refuse_outside_unit(self, n_labels)
+        if of == "loss":
+            return Fraction(self.numerator, self.denominator, 1.0 - self.empty)
+        return Fraction(self.denominator - self.numerator, self.denominator, self.empty)
+
+    def on(self, space) -> LinearFractional:
+        """The same on every space, once its values are seen to lie in [0, 1]."""
+        self.measure(space.n_labels, "loss")
+        return self
+
+    def __str__(self) -> str:
+        return f"linear-fractional {self.numerator.tolist()} / {self.denominator.tolist()}"
+
+
+@dataclass(frozen=True)
+class FBeta:
+    """1 - F-beta: 1 - (1 + beta²) tp / ((1 + beta²) tp + fp + beta² fn).
+
+    Parameters
+    ----------
+    beta : float, default 1.0
+        Weight of recall against precision, positive.
+    empty : float, default 1.0
+        The utility where nothing is true and nothing predicted.
+
+    Examples
+    --------
+    >>> FBeta().loss([[1, 1, 0]], [[1, 0, 0]]).round(3)
+    array([0.333])
+    """
+
+    beta: float = 1.0
+    empty: float = 1.0
+    form = "linear_fractional"
+
+    def __post_init__(self):
+        object.__setattr__(self, "beta", real_number(self.beta, "beta", 1e-6, 1e6))
+        object.__setattr__(self, "empty", real_number(self.empty, "empty", 0.0, 1.0))
+
+    def loss(self, y_pred, y_true) -> Array:
+        """1 - F-beta of each row, (n,)."""
+        return loss_of_rows(self, y_pred, y_true)
+
+    def measure(self, n_labels: int, of: Of) -> Fraction:
+        """F-beta as a quotient of the counts, or 1 minus it."""
+        square = self.beta**2
+        below = np.array([0.0, 1.0 + square, 1.0, square, 0.0])
+        if of == "loss":
+            return Fraction(np.array([0.0, 0.0, 1.0, square, 0.0]), below, 1.0 - self.empty)
+        return Fraction(np.array([0.0, 1.0 + square, 0.0, 0.0, 0.0]), below, self.empty)
+
+    def on(self, space) -> FBeta:
+        """The same on every space."""
+        return self
+
+    def __str__(self) -> str:
+        return f"f{self.beta:g}"
+
+
+@dataclass(frozen=True)
+class Jaccard:
+    """1 - tp / (tp + fp + fn): one minus intersection over union.
+
+    Parameters
+    ----------
+    empty : float, default 1.0
+        The utility where nothing is true and nothing predicted.
+
+    Examples
+    --------
+    >>> Jaccard().loss([[1, 1, 0]], [[1, 0, 0]])
+    array([0.5])
+    """
+
+    empty: float = 1.0
+    form = "linear_fractional"
+
+    def __post_init__(self):
+        object.__setattr__(self, "empty", real_number(self.empty, "empty", 0.0, 1.0))
+
+    def loss(self, y_pred, y_true) -> Array:
+        """1 - intersection over union of each row, (n,)."""
+        return loss_of_rows(self, y_pred, y_true)
+
+    def measure(self, n_labels: int, of: Of) -> Fraction:
+        """Intersection over union as a quotient of the counts, or 1 minus it."""
+        union = np.array([0.0, 1.0, 1.0, 1.0, 0.0])
+        if of == "loss":
+            return Fraction(np.array([0.0, 0.0, 1.0, 1.0, 0.0]), union, 1.0 - self.empty)
+        return Fraction(np.array([0.0, 1.0, 0.0, 0.0, 0.0]), union, self.empty)
+
+    def on(self, space) -> Jaccard:
+        """The same on every space."""
+        return self
+
+    def __str__(self) -> str:
+        return "jaccard"
+
+
+def refuse_outside_unit(target: LinearFractional, n_labels: int) -> None:
+    """Raise unless the quotient lies in [0, 1] for all counts of ``n_labels`` labels.
+
+    For a given n_true a quotient of linear functions takes its extremes at the corners of the
+    rectangle of (tp, fp). The denominator may vanish on one side of it (the ``empty`` case); then
+    the corners of what is left are next to that side. So 16 points for each n_true decide.
+    """
+    n_true = np.arange(n_labels + 1)[:, None, None]
+    n_false = n_labels - n_true
+    ends = np.array([0, 1, -1, 0])
+    tp = np.where(np.arange(4) < 2, ends, n_true + ends)[:, :, :4].reshape(n_labels + 1, 4, 1)
+    fp = np.where(np.arange(4) < 2, ends, n_false + ends).reshape(n_labels + 1, 1, 4)
+    tp, fp = np.clip(tp, 0, n_true), np.clip(fp, 0, n_false)
+    counts = [tp + 0 * fp, fp + 0 * tp, n_true - tp + 0 * fp, n_false - fp + 0 * tp]
+    below = target.denominator[0] + sum(
+        c * k for c, k in zip(target.denominator[1:], counts, strict=True)
+    )
+    scale = np.abs(target.denominator).max()
+    _refuse(target, below < -ZERO_DENOMINATOR * scale, counts, "a negative denominator")
+    loss = Fraction(target.numerator, target.denominator, 0.0).of_counts(*counts)
+    outside = (loss < -ROUNDING) | (loss > 1.0 + ROUNDING)
+    _refuse(target, outside, counts, "a loss outside [0, 1]")
+
+
+def _refuse(target: LinearFractional, bad: Array, counts: list[Array], what: str) -> None:
+    if bad.any():
+        place = tuple(np.argwhere(bad)[0])
+        tp, fp, fn, tn = (int(k[place]) for k in counts)
+        raise ValueError(
+            f"{target} has {what} at tp={tp}, fp={fp}, fn={fn}, tn={tn}; "
+            f"a target must stay in [0, 1]"
+        )

@@ -1,0 +1,205 @@
+"""The five forms in which a target's loss, or its utility, can be written.
+
+A target is one formula for its loss L(y', y). What training, decoding and evaluation need of it is
+how the value depends on the predicted set once the true set is known: as a sum over labels, as a
+quotient of linear functions of the confusion counts, as any function of the counts, as a test for
+equality, or as a table. Each form evaluates two ways: `rows` (one prediction for each true set)
+and `matrix` (every listed set against every true set). The utility 1 - L is a measure of the same
+form, written without a subtraction, so that values near 0 keep their relative accuracy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Of = Literal["loss", "utility"]
+Form = Literal["additive", "subset", "linear_fractional", "counts", "table"]
+Array = NDArray[Any]
+
+
+class Measure(Protocol):
+    """A value of a predicted set against a true set."""
+
+    def rows(self, y_pred: Array, y_true: Array) -> Array:
+        """The value for each pair of rows, (n,)."""
+        ...
+
+    def matrix(self, sets: Array, y_true: Array) -> Array:
+        """The value of each of the K listed sets against each of the n true sets, (n, K)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Additive:
+    """constant(n_true) + scale(n_true) * sum_i weights_i * agreement[y_i, y'_i].
+
+    ``agreement[true, predicted]`` says what a label contributes; ``n_true`` is the size of y.
+    """
+
+    weights: Array
+    agreement: Array
+    scale: Callable[[Array], Array] = field(default=np.ones_like)
+    constant: Callable[[Array], Array] = field(default=np.zeros_like)
+
+    def rows(self, y_pred: Array, y_true: Array) -> Array:
+        n_true = y_true.sum(axis=1, dtype=np.float64)
+        total = self.agreement[y_true, y_pred] @ self.weights
+        return self.constant(n_true) + self.scale(n_true) * total
+
+    def matrix(self, sets: Array, y_true: Array) -> Array:
+        n_true = y_true.sum(axis=1, dtype=np.float64)
+        # Two sums of terms of one sign, not a base plus gains: a loss near 0 stays accurate.
+        present = (self.agreement[y_true, 1] * self.weights) @ sets.T.astype(np.float64)
+        absent = (self.agreement[y_true, 0] * self.weights) @ (1.0 - sets.T)
+        total = present + absent
+        return self.constant(n_true)[:, None] + self.scale(n_true)[:, None] * total
+
+
+@dataclass(frozen=True)
+class Equality:
+    """1 where the predicted set is the true set (or is not, for the loss), else 0."""
+
+    when_equal: float
+
+    def rows(self, y_pred: Array, y_true: Array) -> Array:
+        equal = (y_pred == y_true).all(axis=1)
+        return np.where(equal, self.when_equal, 1.0 - self.when_equal)
+
+    def of_counts(self, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
+        equal = (fp == 0) & (fn == 0)
+        return np.where(equal, self.when_equal, 1.0 - self.when_equal)
+
+    def matrix(self, sets: Array, y_true: Array) -> Array:
+        return self.of_counts(*counts_matrix(sets, y_true))
+
+
+@dataclass(frozen=True)
+class Fraction:
+    """(numerator · k) / (denominator · k) with k = (1, tp, fp, fn, tn); ``empty`` at 0/0."""
+
+    numerator: Array
+    denominator: Array
+    empty: float
+
+    def of_counts(self, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
+        above = _linear(self.numerator, tp, fp, fn, tn)
+        below = _linear(self.denominator, tp, fp, fn, tn)
+        nothing = np.abs(below) <= ZERO_DENOMINATOR * np.abs(self.denominator).max()
+        return np.where(nothing, self.empty, above / np.where(nothing, 1.0, below))
+
+    def rows(self, y_pred: Array, y_true: Array) -> Array:
+        return self.of_counts(*counts_rows(y_pred, y_true))
+
+    def matrix(self, sets: Array, y_true: Array) -> Array:
+        return self.of_counts(*counts_matrix(sets, y_true))
+
+
+# Below this share of the largest coefficient a denominator is 0: its terms are whole numbers of
+# labels times the coefficients, so anything smaller is rounding.
+ZERO_DENOMINATOR = 1e-9
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Any function of the confusion counts, checked to be finite and in [0, 1]."""
+
+    function: Callable[[Array, Array, Array, Array], Array]
+
+    def of_counts(self, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
+        shape = np.broadcast_shapes(np.shape(tp), np.shape(fp), np.shape(fn), np.shape(tn))
+        values = np.asarray(self.function(tp, fp, fn, tn), dtype=np.float64)
+        if values.shape not in (shape, ()):
+            raise ValueError(
+                f"the function of a CountTarget must return one loss for each count, shape {shape}, "
+                f"but it returned shape {values.shape}"
+            )
+        values = np.broadcast_to(values, shape)
+        inside = (values >= -ROUNDING) & (values <= 1.0 + ROUNDING)
+        if not inside.all():
+            place = tuple(np.argwhere(~inside)[0])
+            names = ", ".join(
+                f"{name}={np.broadcast_to(count, shape)[place]:g}"
+                for name, count in zip(("tp", "fp", "fn", "tn"), (tp, fp, fn, tn), strict=True)
+            )
+            raise ValueError(
+                f"the function of a CountTarget must return losses in [0, 1], "
+                f"but it returned {values[place]} at {names}"
+            )
+        return values
+
+    def rows(self, y_pred: Array, y_true: Array) -> Array:
+        return self.of_counts(*counts_rows(y_pred, y_true))
+
+    def matrix(self, sets: Array, y_true: Array) -> Array:
+        return self.of_counts(*counts_matrix(sets, y_true))
+
+
+# How far outside [0, 1] a loss computed in floating point may fall.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Table:
+    """values[predicted, true] for listed sets."""
+
+    sets: Array
+    values: Array
+
+    def rows(self, y_pred: Array, y_true: Array) -> Array:
+        return self.values[self.index(y_pred, "y_pred"), self.index(y_true, "y_true")]
+
+    def matrix(self, sets: Array, y_true: Array) -> Array:
+        return self.values[np.ix_(self.index(sets, "sets"), self.index(y_true, "y_true"))].T
+
+    def index(self, sets: Array, name: str) -> Array:
+        """The row of each set in the table; a set that is not listed is refused."""
+        found = find_rows(self.sets, sets)
+        if (found < 0).any():
+            row = int(np.argmax(found < 0))
+            raise ValueError(
+                f"{name}[{row}] = {sets[row].tolist()} is not among the {len(self.sets)} "
+                f"listed label sets of the TableTarget"
+            )
+        return found
+
+
+def counts_rows(y_pred: Array, y_true: Array) -> tuple[Array, Array, Array, Array]:
+    """Confusion counts tp, fp, fn, tn of each pair of rows, (n,) each."""
+    tp = np.einsum("ij,ij->i", y_pred, y_true, dtype=np.float64)
+    size_pred = y_pred.sum(axis=1, dtype=np.float64)
+    size_true = y_true.sum(axis=1, dtype=np.float64)
+    return _complete(tp, size_pred, size_true, y_true.shape[1])
+
+
+def counts_matrix(sets: Array, y_true: Array) -> tuple[Array, Array, Array, Array]:
+    """Confusion counts of every listed set against every true set, (n, K) each."""
+    tp = y_true.astype(np.float64) @ sets.T.astype(np.float64)
+    size_pred = sets.sum(axis=1, dtype=np.float64)[None, :]
+    size_true = y_true.sum(axis=1, dtype=np.float64)[:, None]
+    return _complete(tp, size_pred, size_true, y_true.shape[1])
+
+
+def find_rows(table: Array, rows: Array) -> Array:
+    """The position of each row in the table, -1 where it does not occur, (n,)."""
+    position = {row.tobytes(): k for k, row in enumerate(np.packbits(table, axis=1))}
+    keys = np.packbits(rows, axis=1)
+    return np.array([position.get(key.tobytes(), -1) for key in keys], dtype=np.int64)
+
+
+def _complete(tp: Array, size_pred: Array, size_true: Array, n_labels: int):
+    return tp, size_pred - tp, size_true - tp, n_labels - size_true - size_pred + tp
+
+
+def _linear(coefficients: Array, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
+    return (
+        coefficients[0]
+        + coefficients[1] * tp
+        + coefficients[2] * fp
+        + coefficients[3] * fn
+        + coefficients[4] * tn
+    )

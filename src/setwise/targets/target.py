@@ -1,0 +1,65 @@
+"""What every target offers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from setwise.inputs import label_matrix
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from setwise.targets.measure import Form, Measure, Of
+
+
+class LabelSets(Protocol):
+    """What a target has to know of a space: how many labels, and which sizes its sets have."""
+
+    @property
+    def n_labels(self) -> int: ...
+
+    @property
+    def sizes(self) -> NDArray[np.int64]: ...
+
+
+@runtime_checkable
+class Target(Protocol):
+    """The loss a prediction is judged by, in [0, 1]; its utility is 1 - loss.
+
+    ``form`` says how the value depends on the predicted set; `measure` gives it in that form.
+    """
+
+    @property
+    def form(self) -> Form: ...
+
+    def loss(self, y_pred: ArrayLike, y_true: ArrayLike) -> NDArray[np.float64]:
+        """The loss of each row, (n,)."""
+        ...
+
+    def measure(self, n_labels: int, of: Of) -> Measure:
+        """Loss or utility over label sets of ``n_labels`` labels."""
+        ...
+
+    def on(self, space: Any) -> Target:
+        """This target on the given space, or a ValueError where it has no meaning there."""
+        ...
+
+
+def loss_of_rows(target: Target, y_pred: Any, y_true: Any) -> NDArray[np.float64]:
+    """The loss of each row, from checked label sets."""
+    predicted = label_matrix(y_pred, None, "y_pred")
+    true = label_matrix(y_true, predicted.shape[1], "y_true")
+    if len(predicted) != len(true):
+        raise ValueError(
+            f"y_pred and y_true must have the same number of rows, "
+            f"but y_pred has {len(predicted)} and y_true has {len(true)}"
+        )
+    return np.asarray(target.measure(predicted.shape[1], "loss").rows(predicted, true), np.float64)
+
+
+def require_labels(target: Target, expected: int, n_labels: int) -> None:
+    """Raise unless a target made for ``expected`` labels meets that many."""
+    if expected != n_labels:
+        raise ValueError(f"{target} is defined for {expected} labels, but the label sets have {n_labels}")

@@ -1,0 +1,83 @@
+"""Tree distance: the length of the edges of a taxonomy on which two label sets differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from setwise.inputs import parent_vector, real_vector
+from setwise.targets.hamming import AGREE, DIFFER
+from setwise.targets.measure import Additive, Array, Of
+from setwise.targets.target import loss_of_rows, require_labels
+
+
+@dataclass(frozen=True, eq=False)
+class TreeDistance:
+    """Total length of the taxonomy's edges in the symmetric difference of two closed label sets.
+
+    L(y', y) = sum_i length_i 1[y'_i != y_i] / largest. A label stands for the edge to its parent
+    (a root's edge leads to a virtual root above the forest), and a closed set contains the parents
+    of its labels, so the sum is the length of the tree paths that only one of the sets takes.
+
+    Parameters
+    ----------
+    parents : array of shape (n_labels,)
+        The parent of each label, -1 for a root.
+    lengths : array of shape (n_labels,), optional
+        Positive length of each label's edge to its parent; 1 by default.
+    largest : float, optional
+        What counts as loss 1. By default the sum of all lengths, the largest distance of two
+        closed sets; on a space of single paths, the largest distance of two paths.
+
+    Examples
+    --------
+    Animals (0) are mammals (1) or birds (2):
+
+    >>> TreeDistance([-1, 0, 0]).loss([[1, 1, 0]], [[1, 0, 1]]).round(3)
+    array([0.667])
+    """
+
+    parents: Any
+    lengths: Any = None
+    largest: float | None = None
+    form = "additive"
+
+    def __post_init__(self):
+        parents = parent_vector(self.parents)
+        lengths = np.ones(len(parents)) if self.lengths is None else self.lengths
+        lengths = real_vector(lengths, len(parents), "lengths")
+        if (lengths <= 0).any():
+            label = int(np.argmax(lengths <= 0))
+            raise ValueError(f"lengths must be positive, but lengths[{label}] is {lengths[label]}")
+        if self.largest is not None and not 0 < self.largest < np.inf:
+            raise ValueError(f"largest must be a positive length, but it is {self.largest!r}")
+        object.__setattr__(self, "parents", parents)
+        object.__setattr__(self, "lengths", lengths)
+
+    def loss(self, y_pred, y_true) -> Array:
+        """Tree distance of each row as a share of the largest, (n,)."""
+        return loss_of_rows(self, y_pred, y_true)
+
+    def measure(self, n_labels: int, of: Of) -> Additive:
+        """Lengths of the edges that differ; for the utility, of those that agree and the rest."""
+        require_labels(self, len(self.lengths), n_labels)
+        total = self.lengths.sum()
+        largest = total if self.largest is None else self.largest
+        if of == "loss":
+            return Additive(self.lengths / largest, DIFFER)
+        rest = 0.0 if self.largest is None else 1.0 - total / largest
+        return Additive(self.lengths / largest, AGREE, constant=lambda n: np.full_like(n, rest))
+
+    def on(self, space) -> TreeDistance:
+        """The same with loss 1 for the largest distance on the space."""
+        require_labels(self, len(self.lengths), space.n_labels)
+        diameter = getattr(space, "diameter", None)
+        if self.largest is not None or diameter is None:
+            return self
+        # A space of one path has no two sets to differ; any length serves.
+        return replace(self, largest=diameter(self.lengths) or float(self.lengths.sum()))
+
+    def __str__(self) -> str:
+        return "tree distance"
