@@ -1,8 +1,9 @@
 """The examples every law runs on: each space and each target of the package beside its oracle.
 
-A case keeps the arguments it was built from, so that the package's object, the oracle's description and
-the same case under another order of the labels all come from one place. `SPACES` and `TARGETS` map a name
-to a builder that draws the arguments from a generator; `PAIRS` are the combinations that must be exact.
+A case keeps the arguments it was built from, so that the package's object, the oracle's description
+and the same case under another order of the labels all come from one place. `SPACES` and `TARGETS`
+map a name to a builder that draws the arguments from a generator; `PAIRS` are the combinations that
+must be exact.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ PERMUTATIONS: dict[str, Callable] = {
 def permuted_arguments(arguments: dict, order) -> dict:
     """What belongs to a label moves with it; everything else stays."""
     return {
-        name: PERMUTATIONS[name](value, order) if name in PERMUTATIONS else value for name, value in arguments.items()
+        name: PERMUTATIONS[name](value, order) if name in PERMUTATIONS else value
+        for name, value in arguments.items()
     }
 
 
@@ -102,7 +104,9 @@ class TargetCase:
         if self.describe is oracle.tree_distance and case.make is Paths:
             lengths = self.arguments["lengths"]
             lengths = np.ones(case.n_labels) if lengths is None else lengths
-            return self.describe(**self.arguments, normaliser=oracle.diameter(case.oracle.sets, lengths))
+            return self.describe(
+                **self.arguments, normaliser=oracle.diameter(case.oracle.sets, lengths)
+            )
         return self.describe(**self.arguments)
 
     def permuted(self, order) -> TargetCase:
@@ -178,7 +182,9 @@ def chain(n_labels, rng):
 
 
 def chain_without_potentials(n_labels, rng):
-    return SpaceCase(Forest, oracle.forest, {"parents": list(range(-1, n_labels - 1)), "potentials": None})
+    return SpaceCase(
+        Forest, oracle.forest, {"parents": list(range(-1, n_labels - 1)), "potentials": None}
+    )
 
 
 def tree(n_labels, rng):
@@ -189,17 +195,23 @@ def tree(n_labels, rng):
 
 def hierarchy(n_labels, rng):
     parents = random_parents(n_labels, rng)
-    return SpaceCase(Forest, oracle.forest, {"parents": parents, "potentials": None, "closed": True})
+    return SpaceCase(
+        Forest, oracle.forest, {"parents": parents, "potentials": None, "closed": True}
+    )
 
 
 def hierarchy_with_potentials(n_labels, rng):
     parents = random_parents(n_labels, rng)
     potentials = random_potentials(parents, rng, infinite=False)
-    return SpaceCase(Forest, oracle.forest, {"parents": parents, "potentials": potentials, "closed": True})
+    return SpaceCase(
+        Forest, oracle.forest, {"parents": parents, "potentials": potentials, "closed": True}
+    )
 
 
 def paths(n_labels, rng):
-    return SpaceCase(Paths, oracle.paths, {"parents": random_parents(n_labels, rng), "leaves_only": False})
+    return SpaceCase(
+        Paths, oracle.paths, {"parents": random_parents(n_labels, rng), "leaves_only": False}
+    )
 
 
 def leaf_paths(n_labels, rng):
@@ -218,7 +230,9 @@ def catalog(n_labels, rng):
 
 
 def catalog_without_bias(n_labels, rng):
-    return SpaceCase(Catalog, oracle.catalog, {"sets": random_sets(n_labels, rng), "bias": None, "joint": False})
+    return SpaceCase(
+        Catalog, oracle.catalog, {"sets": random_sets(n_labels, rng), "bias": None, "joint": False}
+    )
 
 
 def joint_catalog(n_labels, rng):
@@ -226,7 +240,9 @@ def joint_catalog(n_labels, rng):
 
 
 def joint_catalog_without_bias(n_labels, rng):
-    return SpaceCase(Catalog, oracle.catalog, {"sets": random_sets(n_labels, rng), "bias": None, "joint": True})
+    return SpaceCase(
+        Catalog, oracle.catalog, {"sets": random_sets(n_labels, rng), "bias": None, "joint": True}
+    )
 
 
 def sized_at_one_size(n_labels, rng):
@@ -268,9 +284,19 @@ ONE_SIZE_SPACES: dict[str, Callable] = {
     "joint catalog of one size": joint_catalog_of_one_size,
 }
 
-FOREST_NAMES = ("chain", "chain without potentials", "tree", "hierarchy", "hierarchy with potentials")
+FOREST_NAMES = (
+    "chain",
+    "chain without potentials",
+    "tree",
+    "hierarchy",
+    "hierarchy with potentials",
+)
 PATHS_NAMES = ("paths", "leaf paths")
-CONSTANT_PARAMETERS = ("cube", "slice", *PATHS_NAMES)  # nothing to train: any parameter gradient is zero
+CONSTANT_PARAMETERS = (
+    "cube",
+    "slice",
+    *PATHS_NAMES,
+)  # nothing to train: any parameter gradient is zero
 
 
 # ------------------------------------------------------------------------------------------ targets
@@ -283,12 +309,18 @@ def target_builder(make, describe, **arguments):
 
 def fraction(numerator, denominator, empty=1.0):
     return target_builder(
-        LinearFractional, oracle.linear_fractional, numerator=numerator, denominator=denominator, empty=empty
+        LinearFractional,
+        oracle.linear_fractional,
+        numerator=numerator,
+        denominator=denominator,
+        empty=empty,
     )
 
 
 def weighted_hamming(rng, case):
-    return TargetCase(Hamming, oracle.hamming, {"weights": rng.uniform(0.1, 3.0, size=case.n_labels)})
+    return TargetCase(
+        Hamming, oracle.hamming, {"weights": rng.uniform(0.1, 3.0, size=case.n_labels)}
+    )
 
 
 def f_of_random_beta(rng, case):
@@ -310,18 +342,24 @@ def own_parents(rng, case):
 
 def tree_distance(rng, case):
     lengths = rng.uniform(0.2, 2.0, size=case.n_labels)
-    return TargetCase(TreeDistance, oracle.tree_distance, {"parents": own_parents(rng, case), "lengths": lengths})
+    return TargetCase(
+        TreeDistance, oracle.tree_distance, {"parents": own_parents(rng, case), "lengths": lengths}
+    )
 
 
 def tree_distance_in_edges(rng, case):
-    return TargetCase(TreeDistance, oracle.tree_distance, {"parents": own_parents(rng, case), "lengths": None})
+    return TargetCase(
+        TreeDistance, oracle.tree_distance, {"parents": own_parents(rng, case), "lengths": None}
+    )
 
 
 def table(rng, case):
-    """Losses drawn at random for every pair of label sets: not symmetric, not zero on the diagonal."""
+    """Random losses for every pair of label sets: not symmetric, not zero on the diagonal."""
     sets = oracle.all_sets(case.n_labels)
     sets = sets[rng.permutation(len(sets))]
-    return TargetCase(TableTarget, oracle.table, {"sets": sets, "losses": rng.random((len(sets), len(sets)))})
+    return TargetCase(
+        TableTarget, oracle.table, {"sets": sets, "losses": rng.random((len(sets), len(sets)))}
+    )
 
 
 def geometric_mean_loss(tp, fp, fn, tn):
@@ -364,7 +402,9 @@ TARGETS: dict[str, Callable] = {
     "tversky": fraction((0, 0, 0.3, 0.7, 0), (0, 1, 0.3, 0.7, 0)),
     "smoothed f1": fraction((0, 0, 1, 1, 0), (1, 2, 1, 1, 0)),
     "mixed signs": fraction((0, 0, 1, 1, 0), (0, 3, 1, 1, 2)),
-    "irrational": fraction((0.1, 0, 2**0.5, np.pi / 2, 0.2), (0.5, np.e, 2**0.5 + 0.1, np.pi / 2, 5**-0.5)),
+    "irrational": fraction(
+        (0.1, 0, 2**0.5, np.pi / 2, 0.2), (0.5, np.e, 2**0.5 + 0.1, np.pi / 2, 5**-0.5)
+    ),
     "random fraction": random_fraction,
     "tree distance": tree_distance,
     "tree distance in edges": tree_distance_in_edges,
@@ -406,7 +446,10 @@ EVERY_SPACE = SPACES | ONE_SIZE_SPACES
 
 # A function of the counts need not be exact on a forest; test_surrogates accepts a refusal there.
 PAIRS = [
-    (target, space) for target in TARGETS for space in SPACES if not (target in COUNT_NAMES and space in FOREST_NAMES)
+    (target, space)
+    for target in TARGETS
+    for space in SPACES
+    if not (target in COUNT_NAMES and space in FOREST_NAMES)
 ] + [(target, space) for target in AT_K_TARGETS for space in ONE_SIZE_SPACES]
 
 MOST_LABELS = {"table": 5}

@@ -1,4 +1,6 @@
-"""What hypothesis draws: a space, a target, scores and true label sets; and how answers are compared."""
+"""What hypothesis draws: a space, a target, scores and true label sets; and how answers are
+compared.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 N_ROWS = 5
-TOLERANCE = 1e-9  # relative, and as a share of the uniform utility: the accuracy the package promises
+TOLERANCE = (
+    1e-9  # relative, and as a share of the uniform utility: the accuracy the package promises
+)
 SPECIAL_Q = (0.0, 1.0, -1.0, 1e-3, -1e-3, 1e-6, -1e-6, 1e-9, -1e-9, 1e-12, -1e-12)
 LARGEST_SUM = 300.0  # of |scores| in a row, where the loss grows like exp(2 sum|h|)
 
 
 @dataclass(frozen=True)
 class Example:
-    """One draw: the case of a space, the case of a target, a batch of scores and of true label sets."""
+    """One draw: the case of a space, the case of a target, a batch of scores and of true label
+    sets.
+    """
 
     space: cases.SpaceCase
     target: cases.TargetCase
@@ -32,10 +38,17 @@ class Example:
     def uniform_utility(self) -> np.ndarray:
         """M(0) of each row."""
         sets = self.space.oracle.sets
-        return np.array([float(oracle.uniform_mean(self.definition.utilities(sets, row))) for row in self.y_true])
+        return np.array(
+            [
+                float(oracle.uniform_mean(self.definition.utilities(sets, row)))
+                for row in self.y_true
+            ]
+        )
 
     def answers(self, loss) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`loss(space, target, scores, y_true)` of the oracle, row by row: values and the two gradients."""
+        """`loss(space, target, scores, y_true)` of the oracle, row by row: values and the two
+        gradients.
+        """
         rows = [
             loss(self.space.oracle, self.definition, row, true)
             for row, true in zip(self.scores, self.y_true, strict=True)
@@ -58,18 +71,24 @@ def exponents():
 
 def score_arrays(n_rows: int, n_scores: int, largest: float = 50.0):
     """Scores of several magnitudes, up to `largest`."""
-    unit = hnp.arrays(np.float64, (n_rows, n_scores), elements=st.floats(-1.0, 1.0, allow_subnormal=False))
+    unit = hnp.arrays(
+        np.float64, (n_rows, n_scores), elements=st.floats(-1.0, 1.0, allow_subnormal=False)
+    )
     return st.builds(np.multiply, unit, st.sampled_from((0.1, 1.0, 5.0, largest)))
 
 
 def limited(scores: np.ndarray, joint: bool) -> np.ndarray:
-    """Scores whose exponentials stay representable: 2 sum|h| <= 600, or 2 |h| <= 600 for joint scores."""
+    """Scores whose exponentials stay representable: 2 sum|h| <= 600, or 2 |h| <= 600 for joint
+    scores.
+    """
     size = np.abs(scores).max(axis=1) if joint else np.abs(scores).sum(axis=1)
     return scores * np.minimum(1.0, LARGEST_SUM / np.maximum(size, 1e-300))[:, None]
 
 
 def true_sets(case: cases.SpaceCase, rng, inside: bool, n_rows: int = N_ROWS) -> np.ndarray:
-    """True label sets: the empty, the full, one of the space, and any others; only the space's if `inside`."""
+    """True label sets: the empty, the full, one of the space, and any others; only the space's if
+    `inside`.
+    """
     members = case.oracle.sets[rng.integers(case.oracle.size, size=n_rows)]
     if inside:
         return members
@@ -105,16 +124,21 @@ def space_examples(draw, space_name, largest=50.0, n_rows=N_ROWS):
 
 
 def assert_agrees(actual, expected, floor, tolerance=TOLERANCE):
-    """|actual - expected| <= tolerance (largest |expected| of the row + floor of the row), and no NaN."""
+    """|actual - expected| <= tolerance (largest |expected| of the row + floor of the row), and no
+    NaN.
+    """
     actual, expected = np.asarray(actual, dtype=float), np.asarray(expected, dtype=float)
     assert actual.shape == expected.shape, f"shape {actual.shape}, expected {expected.shape}"
     if expected.size == 0:
         return
-    flat_actual, flat_expected = actual.reshape(len(expected), -1), expected.reshape(len(expected), -1)
+    flat_actual, flat_expected = (
+        actual.reshape(len(expected), -1),
+        expected.reshape(len(expected), -1),
+    )
     allowed = tolerance * (np.abs(flat_expected).max(axis=1) + np.asarray(floor))
     error = np.abs(flat_actual - flat_expected).max(axis=1)
     worst = np.argmax(np.nan_to_num(error / np.maximum(allowed, 1e-320), nan=np.inf))
     assert (error <= allowed).all(), (
-        f"row {worst}: {flat_actual[worst]} instead of {flat_expected[worst]}, off by {error[worst]:.3g}, "
-        f"allowed {allowed[worst]:.3g}"
+        f"row {worst}: {flat_actual[worst]} instead of {flat_expected[worst]}, "
+        f"off by {error[worst]:.3g}, allowed {allowed[worst]:.3g}"
     )

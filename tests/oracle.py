@@ -1,12 +1,14 @@
 """The oracle: every quantity of setwise by enumeration, straight from the formulas.
 
-It shares no code with the package and knows no shortcut. A label set is a 0/1 row, a space is the list of
-its label sets with the number g(y') each carries, a target is a pair of scalar functions, and a surrogate
-is the sum over label sets it is defined as. Everything small runs in extended precision (`np.longdouble`),
-so that exponentials of several hundred keep at least twelve digits; results leave as float64.
+It shares no code with the package and knows no shortcut. A label set is a 0/1 row, a space is the
+list of its label sets with the number g(y') each carries, a target is a pair of scalar functions,
+and a surrogate is the sum over label sets it is defined as. Everything small runs in extended
+precision (`np.longdouble`), so that exponentials of several hundred keep at least twelve digits;
+results leave as float64.
 
-Letters of the paper: y' predicted set, y true set, h scores, z(y') = sum_i y'_i h_i + g(y') with y' in
-{-1,+1}, s(y') = exp(z(y') - A), A the log-partition, u = 1 - L the utility, E_0 the uniform mean.
+Letters of the paper: y' predicted set, y true set, h scores, z(y') = sum_i y'_i h_i + g(y') with y'
+in {-1,+1}, s(y') = exp(z(y') - A), A the log-partition, u = 1 - L the utility, E_0 the uniform
+mean.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ MINUS_INFINITY = float("-inf")
 
 def all_sets(n_labels: int) -> np.ndarray:
     """All 2^n label sets as 0/1 rows, in counting order: 00, 01, 10, 11."""
-    return np.array(list(itertools.product((0, 1), repeat=n_labels)), dtype=np.int64).reshape(-1, n_labels)
+    return np.array(list(itertools.product((0, 1), repeat=n_labels)), dtype=np.int64).reshape(
+        -1, n_labels
+    )
 
 
 def as_float(values) -> np.ndarray:
@@ -38,10 +42,11 @@ def as_float(values) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Space:
-    """The support of a space: its label sets, how z depends on the scores, and g with its parameters.
+    """The support of a space: its label sets, how z depends on the scores, and g with its
+    parameters.
 
-    z = score_features @ scores + offset, and offset = parameter_features @ parameters over the finite
-    parameters; a set that would use an infinite one is not in the support.
+    z = score_features @ scores + offset, and offset = parameter_features @ parameters over the
+    finite parameters; a set that would use an infinite one is not in the support.
     """
 
     sets: np.ndarray  # (m, l)
@@ -63,7 +68,7 @@ class Space:
         return np.array([tuple(row) in members for row in np.asarray(sets, dtype=int).tolist()])
 
     def z(self, scores) -> np.ndarray:
-        """z(y') = sum_i y'_i h_i + g(y') for each set of the support; joint: scores[k] + bias[k]."""
+        """z(y') = sum_i y'_i h_i + g(y') for each set of the support (joint: scores + bias)."""
         return self.score_features @ np.asarray(scores, dtype=EXTENDED) + self.offset
 
 
@@ -102,11 +107,13 @@ def slice_of(n_labels: int, size: int) -> Space:
 def forest(parents: Sequence[int], potentials=None, closed: bool = False) -> Space:
     """g(y') = sum over non-roots of potentials[child, child state, parent state].
 
-    With `closed` a child that is on while its parent is off makes g minus infinity. What the potentials
-    hold at roots is ignored. Parameters are all 4 l entries in row-major order.
+    With `closed` a child that is on while its parent is off makes g minus infinity. What the
+    potentials hold at roots is ignored. Parameters are all 4 l entries in row-major order.
     """
     n_labels = len(parents)
-    table = np.zeros((n_labels, 2, 2)) if potentials is None else np.asarray(potentials, dtype=float)
+    table = (
+        np.zeros((n_labels, 2, 2)) if potentials is None else np.asarray(potentials, dtype=float)
+    )
     sets, offsets, uses = all_sets(n_labels), [], []
     for row in sets.tolist():
         offset, used = EXTENDED(0), np.zeros((n_labels, 2, 2))
@@ -195,12 +202,16 @@ class Target:
     def losses(self, sets, y_true) -> np.ndarray:
         """L(y', y) for each row y' of `sets`."""
         true = tuple(int(label) for label in y_true)
-        return np.array([self.loss(tuple(row), true) for row in np.asarray(sets).tolist()], dtype=EXTENDED)
+        return np.array(
+            [self.loss(tuple(row), true) for row in np.asarray(sets).tolist()], dtype=EXTENDED
+        )
 
     def utilities(self, sets, y_true) -> np.ndarray:
         """u(y', y) for each row y' of `sets`."""
         true = tuple(int(label) for label in y_true)
-        return np.array([self.utility(tuple(row), true) for row in np.asarray(sets).tolist()], dtype=EXTENDED)
+        return np.array(
+            [self.utility(tuple(row), true) for row in np.asarray(sets).tolist()], dtype=EXTENDED
+        )
 
 
 def confusion(y_pred, y_true) -> tuple[int, int, int, int]:
@@ -214,7 +225,11 @@ def hamming(weights=None) -> Target:
 
     def total(y_pred, y_true, differs):
         weight = [1.0] * len(y_true) if weights is None else weights
-        chosen = [EXTENDED(w) for w, a, b in zip(weight, y_pred, y_true, strict=True) if (a != b) == differs]
+        chosen = [
+            EXTENDED(w)
+            for w, a, b in zip(weight, y_pred, y_true, strict=True)
+            if (a != b) == differs
+        ]
         return sum(chosen, EXTENDED(0)) / sum((EXTENDED(w) for w in weight), EXTENDED(0))
 
     return Target(lambda a, b: total(a, b, True), lambda a, b: total(a, b, False))
@@ -226,7 +241,9 @@ def subset() -> Target:
 
 
 def linear_fractional(numerator, denominator, empty: float = 1.0) -> Target:
-    """L = (a0 + a1 tp + a2 fp + a3 fn + a4 tn) / (b0 + b1 tp + b2 fp + b3 fn + b4 tn); 0/0 has utility `empty`."""
+    """L = (a0 + a1 tp + a2 fp + a3 fn + a4 tn) / (b0 + b1 tp + b2 fp + b3 fn + b4 tn); 0/0 has
+    utility `empty`.
+    """
     above = [EXTENDED(value) for value in numerator]
     below = [EXTENDED(value) for value in denominator]
 
@@ -247,7 +264,9 @@ def linear_fractional(numerator, denominator, empty: float = 1.0) -> Target:
 
 
 def f_beta(beta: float = 1.0, empty: float = 1.0) -> Target:
-    """L = 1 - (1 + b^2) |y' & y| / (b^2 |y| + |y'|); nothing true and nothing predicted has utility `empty`."""
+    """L = 1 - (1 + b^2) |y' & y| / (b^2 |y| + |y'|); nothing true and nothing predicted has utility
+    `empty`.
+    """
     square = EXTENDED(beta) ** 2
 
     def parts(y_pred, y_true):
@@ -294,17 +313,26 @@ def recall_at_k(k: int, empty: float = 1.0) -> Target:
 
     def utility(y_pred, y_true):
         assert sum(y_pred) == k, "recall@k is defined on sets of size k"
-        return EXTENDED(confusion(y_pred, y_true)[0]) / sum(y_true) if any(y_true) else EXTENDED(empty)
+        return (
+            EXTENDED(confusion(y_pred, y_true)[0]) / sum(y_true) if any(y_true) else EXTENDED(empty)
+        )
 
     def loss(y_pred, y_true):
-        return EXTENDED(confusion(y_pred, y_true)[2]) / sum(y_true) if any(y_true) else 1 - EXTENDED(empty)
+        return (
+            EXTENDED(confusion(y_pred, y_true)[2]) / sum(y_true)
+            if any(y_true)
+            else 1 - EXTENDED(empty)
+        )
 
     return Target(loss, utility)
 
 
 def edge_distance(y_pred, y_true, lengths) -> np.longdouble:
     """The total length of the edges above the labels of the symmetric difference."""
-    return sum((EXTENDED(w) for w, a, b in zip(lengths, y_pred, y_true, strict=True) if a != b), EXTENDED(0))
+    return sum(
+        (EXTENDED(w) for w, a, b in zip(lengths, y_pred, y_true, strict=True) if a != b),
+        EXTENDED(0),
+    )
 
 
 def diameter(sets, lengths) -> np.longdouble:
@@ -314,9 +342,15 @@ def diameter(sets, lengths) -> np.longdouble:
 
 
 def tree_distance(parents, lengths=None, normaliser=None) -> Target:
-    """L = length of the edges in the symmetric difference / normaliser (the sum of all lengths unless given)."""
+    """L = length of the edges in the symmetric difference / normaliser (the sum of all lengths
+    unless given).
+    """
     lengths = [1.0] * len(parents) if lengths is None else list(lengths)
-    largest = sum((EXTENDED(w) for w in lengths), EXTENDED(0)) if normaliser is None else EXTENDED(normaliser)
+    largest = (
+        sum((EXTENDED(w) for w in lengths), EXTENDED(0))
+        if normaliser is None
+        else EXTENDED(normaliser)
+    )
 
     def utility(y_pred, y_true):
         return (largest - edge_distance(y_pred, y_true, lengths)) / largest
@@ -345,13 +379,17 @@ def table(sets, losses) -> Target:
 
 
 def tree_table(parents, lengths=None) -> np.ndarray:
-    """Path lengths between the nodes of one tree, divided by the longest (Floyd and Warshall's triple loop)."""
+    """Path lengths between the nodes of one tree, divided by the longest (Floyd and Warshall's
+    triple loop).
+    """
     n_nodes = len(parents)
     distance = np.full((n_nodes, n_nodes), np.inf)
     np.fill_diagonal(distance, 0.0)
     for child, parent in enumerate(parents):
         if parent >= 0:
-            distance[child, parent] = distance[parent, child] = 1.0 if lengths is None else lengths[child]
+            distance[child, parent] = distance[parent, child] = (
+                1.0 if lengths is None else lengths[child]
+            )
     for via, start, end in itertools.product(range(n_nodes), repeat=3):
         distance[start, end] = min(distance[start, end], distance[start, via] + distance[via, end])
     return distance / distance.max()
@@ -374,11 +412,13 @@ def psi(log_v, q: float) -> np.ndarray:
     return log_v if q == 0 else -np.expm1(-EXTENDED(q) * log_v) / EXTENDED(q)
 
 
-def comp_sum(space: Space, target: Target, scores, y_true, q: float, scale: str = "paper") -> Answer:
+def comp_sum(
+    space: Space, target: Target, scores, y_true, q: float, scale: str = "paper"
+) -> Answer:
     """The paper's sum_{y'} u(y', y) Psi_q(1 / s(y')), or the unit scale E_0[u Psi_q(1 / (|Y| s))].
 
-    Gradient, term by term: d Psi_q(1/s) = -s^q d log s, and d log s(y') = d z(y') - E_s[d z]. On the unit
-    scale s is replaced by |Y| s and the sum by the mean.
+    Gradient, term by term: d Psi_q(1/s) = -s^q d log s, and d log s(y') = d z(y') - E_s[d z]. On
+    the unit scale s is replaced by |Y| s and the sum by the mean.
     """
     z = space.z(scores)
     log_s = z - log_sum_exp(z)
@@ -395,7 +435,9 @@ def _answer(space: Space, value, slope, centre) -> Answer:
     def gradient(features):
         return as_float(slope @ (features - centre @ features))
 
-    return Answer(float(as_float(value)), gradient(space.score_features), gradient(space.parameter_features))
+    return Answer(
+        float(as_float(value)), gradient(space.score_features), gradient(space.parameter_features)
+    )
 
 
 def margin_loss(name: str, u, rho: float = 1.0) -> np.ndarray:
@@ -446,7 +488,13 @@ def centred_z(space: Space, scores) -> np.ndarray:
 
 
 def constrained(
-    space: Space, target: Target, scores, y_true, margin: str, rho: float = 1.0, scale: str = "paper"
+    space: Space,
+    target: Target,
+    scores,
+    y_true,
+    margin: str,
+    rho: float = 1.0,
+    scale: str = "paper",
 ) -> Answer:
     """sum_{y'} L(y', y) Phi(-z(y')) with centred z; the unit scale divides by |Y|."""
     weight = 1 / EXTENDED(space.size) if scale == "unit" else EXTENDED(1)
@@ -462,7 +510,9 @@ def binary_relevance(scores, y_true, margin: str) -> Answer:
     scores = np.asarray(scores, dtype=EXTENDED)
     signs = np.array([1 if label else -1 for label in y_true], dtype=EXTENDED)
     value = sum(margin_loss(margin, signs * scores), EXTENDED(0))
-    return Answer(float(as_float(value)), as_float(signs * margin_slope(margin, signs * scores)), np.zeros(0))
+    return Answer(
+        float(as_float(value)), as_float(signs * margin_slope(margin, signs * scores)), np.zeros(0)
+    )
 
 
 # ------------------------------------------------------------------------- many labels, on the cube
@@ -480,15 +530,21 @@ def poisson_binomial(probability) -> np.ndarray:
 
 
 def expected_utility_by_counting(probability, y_true, utility_of_counts: Callable) -> float:
-    """E[u(tp, fp, fn, tn)] for independent labels: two Poisson-binomial laws against the table of u."""
+    """E[u(tp, fp, fn, tn)] for independent labels: two Poisson-binomial laws against the table of
+    u.
+    """
     probability, true = np.asarray(probability, dtype=float), np.asarray(y_true) == 1
     hits, alarms = poisson_binomial(probability[true]), poisson_binomial(probability[~true])
     tp, fp = np.meshgrid(np.arange(len(hits)), np.arange(len(alarms)), indexing="ij")
-    return float(hits @ utility_of_counts(tp, fp, len(hits) - 1 - tp, len(alarms) - 1 - fp) @ alarms)
+    return float(
+        hits @ utility_of_counts(tp, fp, len(hits) - 1 - tp, len(alarms) - 1 - fp) @ alarms
+    )
 
 
-def utility_slope_by_counting(probability, y_true, utility_of_counts: Callable, label: int) -> float:
-    """d E[u] / d p_label = E[u | label on] - E[u | label off]: E[u] is linear in each probability."""
+def utility_slope_by_counting(
+    probability, y_true, utility_of_counts: Callable, label: int
+) -> float:
+    """dE[u] / dp_label = E[u | label on] - E[u | label off]: E[u] is linear in each p."""
     ends = []
     for state in (1.0, 0.0):
         fixed = np.array(probability, dtype=float)
@@ -497,8 +553,12 @@ def utility_slope_by_counting(probability, y_true, utility_of_counts: Callable, 
     return ends[0] - ends[1]
 
 
-def half_line_rule(smallest: float, largest: float, nodes: int = 40) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre with `nodes` points on each panel [0, a], [a, 2a], [2a, 4a], ... up to `largest`."""
+def half_line_rule(
+    smallest: float, largest: float, nodes: int = 40
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre with `nodes` points on each panel [0, a], [a, 2a], [2a, 4a], ... up to
+    `largest`.
+    """
     points, weights = np.polynomial.legendre.leggauss(nodes)
     edges = [0.0, smallest]
     while edges[-1] < largest:
@@ -508,11 +568,13 @@ def half_line_rule(smallest: float, largest: float, nodes: int = 40) -> tuple[np
     return (starts + half * (1 + points)).ravel(), (half * weights).ravel()
 
 
-def expected_reciprocal_share(probability, y_true, constant: float, d_tp: float, d_fp: float) -> float:
+def expected_reciprocal_share(
+    probability, y_true, constant: float, d_tp: float, d_fp: float
+) -> float:
     """E[tp / (constant + d_tp tp + d_fp fp)] for independent labels by a high-order rule.
 
-    1/D = int_0^inf exp(-x D) dx, E[tp exp(-x D)] = sum over true i of p_i e^(-x d_tp) times the product of
-    the other labels' factors 1 - p + p e^(-x d). Where tp = 0 the quotient counts as 0.
+    1/D = int_0^inf exp(-x D) dx, E[tp exp(-x D)] = sum over true i of p_i e^(-x d_tp) times the
+    product of the other labels' factors 1 - p + p e^(-x d). Where tp = 0 the quotient counts as 0.
     """
     probability, true = np.asarray(probability, dtype=float), np.asarray(y_true) == 1
     if not true.any():

@@ -51,12 +51,14 @@ def test_there_are_no_parameters(margin):
 
 @given(scores=score_arrays(4, 5))
 def test_logistic_scores_become_probabilities_by_the_sigmoid(scores):
-    """sigmoid(h_i), where the cube has sigmoid(2 h_i): a surrogate says how its scores become probabilities."""
+    """sigmoid(h_i), where the cube has sigmoid(2 h_i): a surrogate says how its scores become
+    probabilities.
+    """
     probability = BinaryRelevance(margin="logistic").probability(scores)
     np.testing.assert_allclose(probability, 0.5 * (1 + np.tanh(scores / 2)), rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("margin", ("logistic", "hinge", "squared_hinge"))
+@pytest.mark.parametrize("margin", ["logistic", "hinge", "squared_hinge"])
 def test_huge_scores_stay_finite(margin):
     scores, y_true = np.array([[1e4, -1e4, 1e4, -1e4]]), np.array([[1, 1, 0, 0]])
     values, gradient = BinaryRelevance(margin=margin).value_and_gradient(scores, y_true)

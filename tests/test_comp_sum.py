@@ -1,4 +1,6 @@
-"""Laws of the comp-sum family: its values and gradients are the enumerated sums, for every q and scale."""
+"""Laws of the comp-sum family: its values and gradients are the enumerated sums, for every q and
+scale.
+"""
 
 import cases
 import numpy as np
@@ -9,14 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setwise.spaces import Cube, Slice
-from setwise.surrogates import CompSum, GeneralizedCrossEntropy, Logistic, MeanAbsoluteError, SumExponential
+from setwise.surrogates import (
+    CompSum,
+    GeneralizedCrossEntropy,
+    Logistic,
+    MeanAbsoluteError,
+    SumExponential,
+)
 from setwise.targets import FBeta, Hamming, Jaccard, ZeroOne
 
 
 def enumerated(example, q, scale):
     """The oracle's values and gradients of each row."""
     return example.answers(
-        lambda space, target, scores, y_true: oracle.comp_sum(space, target, scores, y_true, q, scale)
+        lambda space, target, scores, y_true: oracle.comp_sum(
+            space, target, scores, y_true, q, scale
+        )
     )
 
 
@@ -29,7 +39,9 @@ def floor_of(example, q, scale):
 def assert_is_the_enumerated_sum(example, q, scale, space_name):
     """Value, score gradient and parameter gradient against the oracle."""
     surrogate = CompSum(example.target.target, example.space.space, q=q, scale=scale)
-    values, score_gradient, parameter_gradient = surrogate.value_and_gradients(example.scores, example.y_true)
+    values, score_gradient, parameter_gradient = surrogate.value_and_gradients(
+        example.scores, example.y_true
+    )
     expected_values, expected_scores, expected_parameters = enumerated(example, q, scale)
     floor = floor_of(example, q, scale)
     assert_agrees(values, expected_values, floor)
@@ -42,30 +54,45 @@ def assert_is_the_enumerated_sum(example, q, scale, space_name):
 @pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
 @given(data=st.data())
 def test_value_and_gradients_are_the_enumerated_sums(pair, data):
-    """sum_{y'} u Psi_q(1/s) and its derivatives in scores and parameters, to 1e-9 plus 1e-9 of M(0)."""
+    """sum_{y'} u Psi_q(1/s) and its derivatives in scores and parameters, to 1e-9 plus 1e-9 of
+    M(0).
+    """
     q = data.draw(exponents(), label="q")
     scale = data.draw(st.sampled_from(("unit", "paper")), label="scale")
     example = data.draw(examples(pair, grows=q < 0))
     assert_is_the_enumerated_sum(example, q, scale, pair[1])
 
 
+def refusal_of(target, space):
+    """What the refusal of a pair says, or None where the pair is accepted."""
+    try:
+        CompSum(target, space)
+    except ValueError as refusal:
+        return str(refusal)
+    return None
+
+
 @pytest.mark.parametrize("space_name", cases.FOREST_NAMES)
 @pytest.mark.parametrize("target_name", cases.COUNT_NAMES)
 @given(data=st.data())
 def test_count_functions_on_a_forest_are_exact_or_refused(target_name, space_name, data):
-    """A pair that cannot be exact is refused at construction, naming the space; otherwise it is exact."""
+    """A pair that cannot be exact is refused at construction, naming the space; otherwise it is
+    exact.
+    """
     q = data.draw(exponents(), label="q")
     example = data.draw(examples((target_name, space_name), grows=q < 0))
-    try:
-        CompSum(example.target.target, example.space.space, q=q)
-    except ValueError as refusal:
-        assert "Forest" in str(refusal) and "CountTarget" in str(refusal)
-    else:
+    message = refusal_of(example.target.target, example.space.space)
+    if message is None:
         assert_is_the_enumerated_sum(example, q, "unit", space_name)
+    else:
+        assert "Forest" in message
+        assert "CountTarget" in message
 
 
-@pytest.mark.parametrize("q", (-1.0, -1e-9, 0.0, 1e-9, 0.5, 1.0))
-@pytest.mark.parametrize("pair", [("f1", "tree"), ("hamming", "sized"), ("subset", "joint catalog")], ids=cases.pair_id)
+@pytest.mark.parametrize("q", [-1.0, -1e-9, 0.0, 1e-9, 0.5, 1.0])
+@pytest.mark.parametrize(
+    "pair", [("f1", "tree"), ("hamming", "sized"), ("subset", "joint catalog")], ids=cases.pair_id
+)
 @given(data=st.data())
 def test_value_and_gradient_are_the_first_two_of_value_and_gradients(pair, q, data):
     """Asking for fewer gradients changes none."""
@@ -77,7 +104,7 @@ def test_value_and_gradient_are_the_first_two_of_value_and_gradients(pair, q, da
     np.testing.assert_allclose(gradient, same_gradient, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("scale", ("unit", "paper"))
+@pytest.mark.parametrize("scale", ["unit", "paper"])
 @pytest.mark.parametrize(
     ("name", "q"),
     [
@@ -96,7 +123,7 @@ def test_each_name_is_a_member_of_the_family(name, q, scale):
     np.testing.assert_array_equal(named[1], member[1])
 
 
-@pytest.mark.parametrize("q", (0.1, 0.7))
+@pytest.mark.parametrize("q", [0.1, 0.7])
 def test_generalized_cross_entropy_is_the_family_between_zero_and_one(q):
     rng = np.random.default_rng(1)
     scores, y_true = rng.normal(size=(6, 4)), rng.integers(0, 2, size=(6, 4))
@@ -106,8 +133,8 @@ def test_generalized_cross_entropy_is_the_family_between_zero_and_one(q):
     np.testing.assert_array_equal(named[1], member[1])
 
 
-@pytest.mark.parametrize("q", (-1.0, -0.4, -1e-9, 0.0, 1e-9, 0.4, 1.0))
-@pytest.mark.parametrize("space", (Cube(5), Slice(5, 2)), ids=("cube", "slice"))
+@pytest.mark.parametrize("q", [-1.0, -0.4, -1e-9, 0.0, 1e-9, 0.4, 1.0])
+@pytest.mark.parametrize("space", [Cube(5), Slice(5, 2)], ids=("cube", "slice"))
 def test_unit_value_is_zero_where_z_is_constant(space, q):
     """At scores zero every set has s = 1/|Y|, so u Psi_q(1/(|Y| s)) vanishes term by term."""
     y_true = oracle.all_sets(5)
@@ -116,7 +143,9 @@ def test_unit_value_is_zero_where_z_is_constant(space, q):
         np.testing.assert_allclose(values, 0, atol=1e-13)
 
 
-@pytest.mark.parametrize("pair", [("f1", "cube"), ("jaccard", "sized"), ("tversky", "tree")], ids=cases.pair_id)
+@pytest.mark.parametrize(
+    "pair", [("f1", "cube"), ("jaccard", "sized"), ("tversky", "tree")], ids=cases.pair_id
+)
 @given(data=st.data())
 def test_unit_value_is_continuous_in_q(pair, data):
     """Tiny q on either side of zero give the logistic value up to the first-order term."""
@@ -127,7 +156,9 @@ def test_unit_value_is_continuous_in_q(pair, data):
         return surrogate.value_and_gradient(example.scores, example.y_true)[0]
 
     for q in (1e-7, -1e-7, 1e-10, -1e-10, 1e-14, -1e-14):
-        np.testing.assert_allclose(value(q), value(0.0), rtol=1e-3 * abs(q) / 1e-7 + 1e-11, atol=1e-11)
+        np.testing.assert_allclose(
+            value(q), value(0.0), rtol=1e-3 * abs(q) / 1e-7 + 1e-11, atol=1e-11
+        )
 
 
 @given(data=st.data())
@@ -146,7 +177,7 @@ def test_subset_logistic_on_the_cube_is_binary_relevance_with_doubled_scores(dat
 
 @given(data=st.data())
 def test_subset_logistic_of_a_joint_catalog_is_cross_entropy(data):
-    """With a score for each listed set: log sum_k exp(score_k + bias_k) - score_true - bias_true."""
+    """With a score for each listed set: log sum_k exp(score_k) - score_true."""
     example = data.draw(examples(("subset", "joint catalog without bias")))
     sets = example.space.oracle.sets
     rows = np.arange(len(example.scores)) % len(sets)
@@ -157,12 +188,18 @@ def test_subset_logistic_of_a_joint_catalog_is_cross_entropy(data):
     probability = np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
     expected = np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(rows)), rows]
     np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(gradient, probability - np.eye(len(sets))[rows], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        gradient, probability - np.eye(len(sets))[rows], rtol=1e-10, atol=1e-12
+    )
 
 
 @given(data=st.data())
 def test_probability_of_a_likelihood_is_the_marginal(data):
-    """logistic[subset] is a likelihood: its scores become the space's marginals, sigmoid(2 h) on the cube."""
+    """logistic[subset] is a likelihood: its scores become the space's marginals, sigmoid(2 h) on
+    the cube.
+    """
     example = data.draw(examples(("subset", "cube")))
     probability = Logistic(ZeroOne(), example.space.space).probability(example.scores)
-    np.testing.assert_allclose(probability, 0.5 * (1 + np.tanh(example.scores)), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        probability, 0.5 * (1 + np.tanh(example.scores)), rtol=1e-12, atol=1e-15
+    )

@@ -1,7 +1,7 @@
 """Linear-fractional targets with many labels: error below 1e-8 at every expected size.
 
-At 1,000 labels the truth is the counting dynamic program; at 30,000 a high-order rule that agrees with it
-to thirteen digits (test_oracle.py). Mean absolute error shows the expected utility itself:
+At 1,000 labels the truth is the counting dynamic program; at 30,000 a high-order rule that agrees
+with it to thirteen digits (test_oracle.py). Mean absolute error shows the expected utility itself:
 unit_1 = M(0) - M(h).
 """
 
@@ -35,7 +35,11 @@ FRACTIONS = {
     "f2": (FBeta(2.0), 5.0, (5.0, 1.0, 4.0)),
     "f0.5": (FBeta(0.5), 1.25, (1.25, 1.0, 0.25)),
     "jaccard": (Jaccard(), 1.0, (1.0, 1.0, 1.0)),
-    "precision": (LinearFractional((0, 0, 1, 0, 0), (0, 1, 1, 0, 0), empty=1.0), 1.0, (1.0, 1.0, 0.0)),
+    "precision": (
+        LinearFractional((0, 0, 1, 0, 0), (0, 1, 1, 0, 0), empty=1.0),
+        1.0,
+        (1.0, 1.0, 0.0),
+    ),
 }
 every_fraction = pytest.mark.parametrize("name", FRACTIONS)
 
@@ -46,7 +50,11 @@ def probabilities(n_labels, expected_size, seed):
     low, high = 0.0, 1e9
     for _ in range(200):
         middle = (low + high) / 2
-        low, high = (middle, high) if (1 - np.exp(-middle * weights)).sum() < expected_size else (low, middle)
+        low, high = (
+            (middle, high)
+            if (1 - np.exp(-middle * weights)).sum() < expected_size
+            else (low, middle)
+        )
     return np.clip(1 - np.exp(-low * weights), 1e-12, 1 - 1e-12)
 
 
@@ -58,14 +66,20 @@ def as_scores(probability):
 def true_set(probability, n_true, likely):
     """n_true labels: the most probable ones, or any."""
     y_true = np.zeros(len(probability), dtype=int)
-    order = np.argsort(-probability) if likely else np.random.default_rng(n_true).permutation(len(probability))
+    order = (
+        np.argsort(-probability)
+        if likely
+        else np.random.default_rng(n_true).permutation(len(probability))
+    )
     y_true[order[:n_true]] = 1
     return y_true
 
 
 def expected_utility(name, probability, y_true):
     _, above, below = FRACTIONS[name]
-    return oracle.expected_utility_by_counting(probability, y_true, utility_by_counts((above,), below))
+    return oracle.expected_utility_by_counting(
+        probability, y_true, utility_by_counts((above,), below)
+    )
 
 
 def high_order_utility(name, probability, y_true):
@@ -78,48 +92,64 @@ def high_order_utility(name, probability, y_true):
 
 
 @every_fraction
-@pytest.mark.parametrize("expected_size", (1, 10, 300, 500))
+@pytest.mark.parametrize("expected_size", [1, 10, 300, 500])
 def test_expected_utility_agrees_with_counting_at_a_thousand_labels(name, expected_size):
     """M(0) - M(h) for n_true far below, near and far above the expected size."""
     rows = [(n_true, likely) for n_true in (0, 1, 5, 100, 500) for likely in (True, False)]
     probability = probabilities(N_COUNTED, expected_size, seed=expected_size)
     y_true = np.array([true_set(probability, *row) for row in rows])
     scores = np.tile(as_scores(probability), (len(rows), 1))
-    values, _ = CompSum(FRACTIONS[name][0], Cube(N_COUNTED), q=1.0).value_and_gradient(scores, y_true)
+    values, _ = CompSum(FRACTIONS[name][0], Cube(N_COUNTED), q=1.0).value_and_gradient(
+        scores, y_true
+    )
     half = np.full(N_COUNTED, 0.5)
-    expected = [expected_utility(name, half, row) - expected_utility(name, probability, row) for row in y_true]
+    expected = [
+        expected_utility(name, half, row) - expected_utility(name, probability, row)
+        for row in y_true
+    ]
     np.testing.assert_allclose(values, expected, rtol=0, atol=ACCURACY)
 
 
 @every_fraction
-@pytest.mark.parametrize("expected_size", (1, 10, 300, 500))
-@pytest.mark.parametrize("n_true", (0, 1, 5, 100, 500))
+@pytest.mark.parametrize("expected_size", [1, 10, 300, 500])
+@pytest.mark.parametrize("n_true", [0, 1, 5, 100, 500])
 def test_gradient_agrees_with_counting_at_a_thousand_labels(name, expected_size, n_true):
-    """-dM/dh_i = -2 p_i (1 - p_i) (E[u | i on] - E[u | i off]), for the labels where it is largest."""
+    """-dM/dh_i = -2 p_i (1 - p_i) (E[u | i on] - E[u | i off]), where it is largest."""
     probability = probabilities(N_COUNTED, expected_size, seed=expected_size + 1)
     y_true = true_set(probability, n_true, likely=False)
     _, gradient = CompSum(FRACTIONS[name][0], Cube(N_COUNTED), q=1.0).value_and_gradient(
         as_scores(probability)[None], y_true[None]
     )
-    labels = np.unique([*np.argsort(-np.abs(gradient[0]))[:2], *np.argsort(-y_true, kind="stable")[:2], 17])
+    labels = np.unique(
+        [*np.argsort(-np.abs(gradient[0]))[:2], *np.argsort(-y_true, kind="stable")[:2], 17]
+    )
     _, above, below = FRACTIONS[name]
     slopes = [
-        oracle.utility_slope_by_counting(probability, y_true, utility_by_counts((above,), below), i) for i in labels
+        oracle.utility_slope_by_counting(probability, y_true, utility_by_counts((above,), below), i)
+        for i in labels
     ]
     expected = -2 * (probability * (1 - probability))[labels] * slopes
     np.testing.assert_allclose(gradient[0, labels], expected, rtol=1e-6, atol=1e-2 * ACCURACY)
 
 
 @every_fraction
-@pytest.mark.parametrize("expected_size", (1, 10, 300, 500))
+@pytest.mark.parametrize("expected_size", [1, 10, 300, 500])
 def test_tempered_values_agree_with_counting_at_a_thousand_labels(name, expected_size):
-    """q = 1/2 and q = -1/10: (M(0) - exp(A_q - q A - (1-q) log|Y|) M_q) / q with M_q under sigmoid(2 q h)."""
+    """q = 1/2 and q = -1/10: (M(0) - exp(A_q - q A - (1-q) log|Y|) M_q) / q with M_q under
+    sigmoid(2 q h).
+    """
     probability = probabilities(N_COUNTED, expected_size, seed=expected_size + 2)
     scores = as_scores(probability)
     y_true = true_set(probability, 5, likely=True)
     for q in (0.5, -0.1):
-        values, _ = CompSum(FRACTIONS[name][0], Cube(N_COUNTED), q=q).value_and_gradient(scores[None], y_true[None])
-        tempered = np.logaddexp(q * scores, -q * scores) - q * np.logaddexp(scores, -scores) - (1 - q) * np.log(2)
+        values, _ = CompSum(FRACTIONS[name][0], Cube(N_COUNTED), q=q).value_and_gradient(
+            scores[None], y_true[None]
+        )
+        tempered = (
+            np.logaddexp(q * scores, -q * scores)
+            - q * np.logaddexp(scores, -scores)
+            - (1 - q) * np.log(2)
+        )
         softened = 1 / (1 + np.exp(-2 * q * scores))
         uniform = expected_utility(name, np.full(N_COUNTED, 0.5), y_true)
         expected = (uniform - np.exp(tempered.sum()) * expected_utility(name, softened, y_true)) / q
@@ -127,9 +157,11 @@ def test_tempered_values_agree_with_counting_at_a_thousand_labels(name, expected
 
 
 @every_fraction
-@pytest.mark.parametrize("n_true", (0, 1, 5, 100, 500))
+@pytest.mark.parametrize("n_true", [0, 1, 5, 100, 500])
 def test_logistic_values_agree_with_counting_at_a_thousand_labels(name, n_true):
-    """unit_0 = M(0) (A - log|Y|) - h . E_0[u y'], where E_0[u y'_i] has one value for true i, one for the rest."""
+    """unit_0 = M(0) (A - log|Y|) - h . E_0[u y'], where E_0[u y'_i] has one value for true i, one
+    for the rest.
+    """
     probability = probabilities(N_COUNTED, 10, seed=n_true)
     scores, y_true = as_scores(probability), true_set(probability, n_true, likely=False)
     _, above, below = FRACTIONS[name]
@@ -138,27 +170,38 @@ def test_logistic_values_agree_with_counting_at_a_thousand_labels(name, n_true):
     for kind in (0, 1):
         members = np.flatnonzero(y_true == kind)
         if len(members):
-            tilt[members] = 0.5 * oracle.utility_slope_by_counting(half, y_true, utility, members[0])
+            tilt[members] = 0.5 * oracle.utility_slope_by_counting(
+                half, y_true, utility, members[0]
+            )
     excess = (np.logaddexp(scores, -scores) - np.log(2)).sum()
     expected = expected_utility(name, half, y_true) * excess - scores @ tilt
-    values, _ = CompSum(FRACTIONS[name][0], Cube(N_COUNTED), q=0.0).value_and_gradient(scores[None], y_true[None])
+    values, _ = CompSum(FRACTIONS[name][0], Cube(N_COUNTED), q=0.0).value_and_gradient(
+        scores[None], y_true[None]
+    )
     np.testing.assert_allclose(values, expected, rtol=ACCURACY, atol=ACCURACY)
 
 
 @every_fraction
-@pytest.mark.parametrize("expected_size", (1, 10, 300, 15_000))
-def test_expected_utility_agrees_with_a_high_order_rule_at_thirty_thousand_labels(name, expected_size):
+@pytest.mark.parametrize("expected_size", [1, 10, 300, 15_000])
+def test_expected_utility_agrees_with_a_high_order_rule_at_thirty_thousand_labels(
+    name, expected_size
+):
     probability = probabilities(N_MANY, expected_size, seed=expected_size)
-    y_true = np.array([true_set(probability, n_true, likely=n_true > 1) for n_true in (0, 1, 20, 5000)])
+    y_true = np.array(
+        [true_set(probability, n_true, likely=n_true > 1) for n_true in (0, 1, 20, 5000)]
+    )
     scores = np.tile(as_scores(probability), (len(y_true), 1))
     values, _ = CompSum(FRACTIONS[name][0], Cube(N_MANY), q=1.0).value_and_gradient(scores, y_true)
     half = np.full(N_MANY, 0.5)
-    expected = [high_order_utility(name, half, row) - high_order_utility(name, probability, row) for row in y_true]
+    expected = [
+        high_order_utility(name, half, row) - high_order_utility(name, probability, row)
+        for row in y_true
+    ]
     np.testing.assert_allclose(values, expected, rtol=0, atol=ACCURACY)
 
 
 @every_fraction
-@pytest.mark.parametrize("expected_size", (1, 10, 300, 500))
+@pytest.mark.parametrize("expected_size", [1, 10, 300, 500])
 def test_float32_scores_keep_six_digits_at_a_thousand_labels(name, expected_size):
     """Fewer nodes may serve float32, but not fewer than its own accuracy."""
     probability = probabilities(N_COUNTED, expected_size, seed=expected_size + 3)
@@ -169,6 +212,8 @@ def test_float32_scores_keep_six_digits_at_a_thousand_labels(name, expected_size
         np.tile(scores, (len(y_true), 1)), y_true
     )
     half = np.full(N_COUNTED, 0.5)
-    expected = [expected_utility(name, half, row) - expected_utility(name, exact, row) for row in y_true]
+    expected = [
+        expected_utility(name, half, row) - expected_utility(name, exact, row) for row in y_true
+    ]
     assert values.dtype == np.float32
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-6)

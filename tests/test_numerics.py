@@ -1,4 +1,6 @@
-"""Laws of the numbers: derivatives, huge scores, precision, batches, untouched inputs, sparse sets, order of labels."""
+"""Laws of the numbers: derivatives, huge scores, precision, batches, untouched inputs, sparse sets,
+order of labels.
+"""
 
 import cases
 import numpy as np
@@ -17,8 +19,22 @@ every_pair = pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
 FEW_PAIRS = [
     (target, space)
     for target in ("weighted hamming", "f1", "irrational", "subset", "tree distance", "table")
-    for space in ("cube", "sized", "slice", "tree", "hierarchy", "paths", "catalog", "joint catalog")
-] + [("geometric mean", "cube"), ("geometric mean", "sized"), ("precision@k", "slice"), ("recall@k", "slice")]
+    for space in (
+        "cube",
+        "sized",
+        "slice",
+        "tree",
+        "hierarchy",
+        "paths",
+        "catalog",
+        "joint catalog",
+    )
+] + [
+    ("geometric mean", "cube"),
+    ("geometric mean", "sized"),
+    ("precision@k", "slice"),
+    ("recall@k", "slice"),
+]
 few_pairs = pytest.mark.parametrize("pair", FEW_PAIRS, ids=cases.pair_id)
 
 SURROGATES = {
@@ -26,8 +42,12 @@ SURROGATES = {
     "logistic": lambda target, space: CompSum(target, space, q=0.0),
     "cross-entropy": lambda target, space: CompSum(target, space, q=0.7),
     "absolute": lambda target, space: CompSum(target, space, q=1.0),
-    "constrained exponential": lambda target, space: Constrained(target, space, margin="exponential"),
-    "constrained squared hinge": lambda target, space: Constrained(target, space, margin="squared_hinge"),
+    "constrained exponential": lambda target, space: Constrained(
+        target, space, margin="exponential"
+    ),
+    "constrained squared hinge": lambda target, space: Constrained(
+        target, space, margin="squared_hinge"
+    ),
     "constrained hinge": lambda target, space: Constrained(target, space, margin="hinge"),
     "constrained rho": lambda target, space: Constrained(target, space, margin="rho"),
 }
@@ -73,7 +93,9 @@ def parameter_differences(make, space, scores, y_true, step):
             continue
         move = step * (np.arange(len(parameters)) == position)
         up, down = (
-            make(space.with_parameters(parameters + sign * move)).value_and_gradient(scores, y_true)[0]
+            make(space.with_parameters(parameters + sign * move)).value_and_gradient(
+                scores, y_true
+            )[0]
             for sign in (1, -1)
         )
         columns.append((up - down) / (2 * step))
@@ -95,19 +117,28 @@ def test_comp_sum_gradient_is_the_central_difference(pair, data):
 
 
 @few_pairs
-@pytest.mark.parametrize("surrogate_name", [name for name in SURROGATES if name not in ("constrained hinge", "constrained rho")])
+@pytest.mark.parametrize(
+    "surrogate_name",
+    [name for name in SURROGATES if name not in ("constrained hinge", "constrained rho")],
+)
 def test_parameter_gradient_is_the_central_difference(pair, surrogate_name):
-    """d value / d parameters through with_parameters; minus infinity stays and has gradient zero."""
+    """d value / d parameters, through with_parameters; minus infinity has gradient zero."""
     example = fixed_example(pair, n_labels=4, n_rows=3)
     space, target = example.space.space, example.target.target
     values, scores_gradient, gradient = surrogate_of(example, surrogate_name).value_and_gradients(
         example.scores, example.y_true
     )
     differences = parameter_differences(
-        lambda moved: SURROGATES[surrogate_name](target, moved), space, example.scores, example.y_true, 1e-5
+        lambda moved: SURROGATES[surrogate_name](target, moved),
+        space,
+        example.scores,
+        example.y_true,
+        1e-5,
     )
     assert_agrees(gradient, differences, 1e-2 + np.abs(values), tolerance=1e-6)
-    by_scores = score_differences(surrogate_of(example, surrogate_name), example.scores, example.y_true, 1e-5)
+    by_scores = score_differences(
+        surrogate_of(example, surrogate_name), example.scores, example.y_true, 1e-5
+    )
     assert_agrees(scores_gradient, by_scores, 1e-2 + np.abs(values), tolerance=1e-6)
 
 
@@ -123,26 +154,34 @@ def huge(example):
 
 
 @few_pairs
-@pytest.mark.parametrize("scale", ("unit", "paper"))
-@pytest.mark.parametrize("q", (0.0, 1e-12, 1e-6, 1e-3, 0.3, 1.0))
+@pytest.mark.parametrize("scale", ["unit", "paper"])
+@pytest.mark.parametrize("q", [0.0, 1e-12, 1e-6, 1e-3, 0.3, 1.0])
 def test_huge_scores_are_finite_and_exact_for_q_from_zero_to_one(pair, q, scale):
     example = huge(fixed_example(pair))
     surrogate = CompSum(example.target.target, example.space.space, q=q, scale=scale)
-    values, gradient, parameter_gradient = surrogate.value_and_gradients(example.scores, example.y_true)
+    values, gradient, parameter_gradient = surrogate.value_and_gradients(
+        example.scores, example.y_true
+    )
     assert all(np.isfinite(answer).all() for answer in (values, gradient, parameter_gradient))
     expected, expected_gradient, _ = example.answers(
-        lambda space, target, scores, y_true: oracle.comp_sum(space, target, scores, y_true, q, scale)
+        lambda space, target, scores, y_true: oracle.comp_sum(
+            space, target, scores, y_true, q, scale
+        )
     )
-    floor = example.uniform_utility() * (1 if scale == "unit" else example.space.oracle.size ** (1 - q))
+    floor = example.uniform_utility() * (
+        1 if scale == "unit" else example.space.oracle.size ** (1 - q)
+    )
     assert_agrees(values, expected, floor)
     assert_agrees(gradient, expected_gradient, floor)
 
 
 @few_pairs
-@pytest.mark.parametrize("scale", ("unit", "paper"))
-@pytest.mark.parametrize("q", (-1e-3, -0.3, -1.0))
+@pytest.mark.parametrize("scale", ["unit", "paper"])
+@pytest.mark.parametrize("q", [-1e-3, -0.3, -1.0])
 def test_huge_scores_are_never_nan_for_negative_q(pair, q, scale):
-    """Finite or +inf; where the oracle's extended range holds the value, inf only if it is beyond float64."""
+    """Finite or +inf; where the oracle's extended range holds the value, inf only if it is beyond
+    float64.
+    """
     example = huge(fixed_example(pair))
     surrogate = CompSum(example.target.target, example.space.space, q=q, scale=scale)
     answers = surrogate.value_and_gradients(example.scores, example.y_true)
@@ -150,13 +189,15 @@ def test_huge_scores_are_never_nan_for_negative_q(pair, q, scale):
     assert (answers[0] > -np.inf).all()
     if q == -1e-3:
         expected, _, _ = example.answers(
-            lambda space, target, scores, y_true: oracle.comp_sum(space, target, scores, y_true, q, scale)
+            lambda space, target, scores, y_true: oracle.comp_sum(
+                space, target, scores, y_true, q, scale
+            )
         )
         np.testing.assert_allclose(answers[0], expected, rtol=1e-8, atol=1e-9)
 
 
 @few_pairs
-@pytest.mark.parametrize("margin", ("exponential", "squared_hinge", "hinge", "rho"))
+@pytest.mark.parametrize("margin", ["exponential", "squared_hinge", "hinge", "rho"])
 def test_huge_scores_are_never_nan_in_a_constrained_loss(pair, margin):
     """An exponential margin may reach +inf, a hinge is exact."""
     example = huge(fixed_example(pair))
@@ -166,7 +207,9 @@ def test_huge_scores_are_never_nan_in_a_constrained_loss(pair, margin):
     assert (answers[0] >= 0).all()
     if margin != "exponential":
         expected, _, _ = example.answers(
-            lambda space, target, scores, y_true: oracle.constrained(space, target, scores, y_true, margin, 1.0, "unit")
+            lambda space, target, scores, y_true: oracle.constrained(
+                space, target, scores, y_true, margin, 1.0, "unit"
+            )
         )
         assert_agrees(answers[0], expected, 1e4)
 
@@ -184,11 +227,12 @@ def test_float32_in_gives_float32_out(pair, surrogate_name):
     answers = surrogate.value_and_gradients(single, example.y_true)
     expected = surrogate.value_and_gradients(single.astype(np.float64), example.y_true)
     for answer, wide in zip(answers, expected, strict=True):
-        assert answer.dtype == np.float32 and wide.dtype == np.float64
+        assert answer.dtype == np.float32
+        assert wide.dtype == np.float64
         assert_agrees(answer, wide, 1.0, tolerance=2e-6)
 
 
-# --------------------------------------------------------------------------------- batches and input
+# -------------------------------------------------------------------------------- batches and input
 
 
 @few_pairs
@@ -209,9 +253,9 @@ def test_a_batch_equals_its_rows_one_by_one(pair, surrogate_name):
 @every_surrogate
 def test_no_rows_in_no_rows_out(pair, surrogate_name):
     example = fixed_example(pair)
-    values, gradient, parameter_gradient = surrogate_of(example, surrogate_name).value_and_gradients(
-        example.scores[:0], example.y_true[:0]
-    )
+    values, gradient, parameter_gradient = surrogate_of(
+        example, surrogate_name
+    ).value_and_gradients(example.scores[:0], example.y_true[:0])
     assert values.shape == (0,)
     assert gradient.shape == (0, example.space.n_scores)
     assert parameter_gradient.shape == (0, len(example.space.space.parameters))
@@ -225,7 +269,10 @@ def test_inputs_are_not_changed(pair, surrogate_name):
     surrogate = surrogate_of(example, surrogate_name)
     expected = surrogate.value_and_gradients(example.scores.copy(), example.y_true.copy())
     for order in ("C", "F"):
-        scores, y_true = np.array(example.scores, order=order), np.array(example.y_true, order=order)
+        scores, y_true = (
+            np.array(example.scores, order=order),
+            np.array(example.y_true, order=order),
+        )
         scores.flags.writeable = y_true.flags.writeable = False
         answers = surrogate.value_and_gradients(scores, y_true)
         np.testing.assert_array_equal(scores, example.scores)
@@ -272,27 +319,33 @@ def test_sparse_label_sets_equal_dense_ones(pair, surrogate_name):
     surrogate = surrogate_of(example, surrogate_name)
     expected = surrogate.value_and_gradients(example.scores, example.y_true)
     for y_true in sparse_versions(example.y_true):
-        for answer, same in zip(surrogate.value_and_gradients(example.scores, y_true), expected, strict=True):
+        for answer, same in zip(
+            surrogate.value_and_gradients(example.scores, y_true), expected, strict=True
+        ):
             assert_agrees(answer, same, 1.0, tolerance=1e-13)
 
 
-@pytest.mark.parametrize("margin", ("logistic", "exponential", "hinge", "squared_hinge"))
+@pytest.mark.parametrize("margin", ["logistic", "exponential", "hinge", "squared_hinge"])
 def test_sparse_label_sets_equal_dense_ones_in_binary_relevance(margin):
     example = fixed_example(("hamming", "cube"))
     surrogate = BinaryRelevance(margin=margin)
     expected = surrogate.value_and_gradients(example.scores, example.y_true)
     for y_true in sparse_versions(example.y_true):
-        for answer, same in zip(surrogate.value_and_gradients(example.scores, y_true), expected, strict=True):
+        for answer, same in zip(
+            surrogate.value_and_gradients(example.scores, y_true), expected, strict=True
+        ):
             assert_agrees(answer, same, 1.0, tolerance=1e-13)
 
 
-@pytest.mark.parametrize("dtype", (bool, np.int8, np.uint8, np.float32, np.float64))
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.float32, np.float64])
 def test_label_sets_may_have_any_number_type(dtype):
     example = fixed_example(("f1", "sized"))
     surrogate = surrogate_of(example, "cross-entropy")
     expected = surrogate.value_and_gradients(example.scores, example.y_true)
     for answer, same in zip(
-        surrogate.value_and_gradients(example.scores, example.y_true.astype(dtype)), expected, strict=True
+        surrogate.value_and_gradients(example.scores, example.y_true.astype(dtype)),
+        expected,
+        strict=True,
     ):
         assert_agrees(answer, same, 1.0, tolerance=1e-13)
 
@@ -303,7 +356,12 @@ def test_label_sets_may_have_any_number_type(dtype):
 def permuted(example, order):
     """The same example with its labels listed in another order, everywhere."""
     scores = example.scores if example.space.joint else example.scores[:, order]
-    return Example(example.space.permuted(order), example.target.permuted(order), scores, example.y_true[:, order])
+    return Example(
+        example.space.permuted(order),
+        example.target.permuted(order),
+        scores,
+        example.y_true[:, order],
+    )
 
 
 def permuted_gradients(example, answers, order):
@@ -313,7 +371,9 @@ def permuted_gradients(example, answers, order):
         gradient = gradient[:, order]
     if "potentials" in example.space.arguments:
         n_labels = example.space.n_labels
-        parameter_gradient = parameter_gradient.reshape(-1, n_labels, 4)[:, order].reshape(-1, 4 * n_labels)
+        parameter_gradient = parameter_gradient.reshape(-1, n_labels, 4)[:, order].reshape(
+            -1, 4 * n_labels
+        )
     return values, gradient, parameter_gradient
 
 
@@ -321,7 +381,9 @@ def permuted_gradients(example, answers, order):
 @settings(max_examples=3)
 @given(data=st.data())
 def test_permuting_labels_permutes_comp_sum(pair, data):
-    """Label names mean nothing: scores, label sets, target and space reordered alike reorder the answer."""
+    """Label names mean nothing: scores, label sets, target and space reordered alike reorder the
+    answer.
+    """
     q = data.draw(exponents(), label="q")
     example = data.draw(examples(pair, grows=q < 0))
     order = np.array(data.draw(st.permutations(range(example.space.n_labels))))
@@ -329,18 +391,24 @@ def test_permuting_labels_permutes_comp_sum(pair, data):
     answers = CompSum(example.target.target, example.space.space, q=q).value_and_gradients(
         example.scores, example.y_true
     )
-    others = CompSum(other.target.target, other.space.space, q=q).value_and_gradients(other.scores, other.y_true)
+    others = CompSum(other.target.target, other.space.space, q=q).value_and_gradients(
+        other.scores, other.y_true
+    )
     for answer, expected in zip(others, permuted_gradients(example, answers, order), strict=True):
         assert_agrees(answer, expected, np.abs(answers[0]) + example.uniform_utility())
 
 
 @few_pairs
-@pytest.mark.parametrize("surrogate_name", [name for name in SURROGATES if name.startswith("constrained")])
+@pytest.mark.parametrize(
+    "surrogate_name", [name for name in SURROGATES if name.startswith("constrained")]
+)
 def test_permuting_labels_permutes_constrained_losses(pair, surrogate_name):
     example = fixed_example(pair)
     order = np.array([3, 0, 4, 2, 1])
     other = permuted(example, order)
-    answers = surrogate_of(example, surrogate_name).value_and_gradients(example.scores, example.y_true)
+    answers = surrogate_of(example, surrogate_name).value_and_gradients(
+        example.scores, example.y_true
+    )
     others = surrogate_of(other, surrogate_name).value_and_gradients(other.scores, other.y_true)
     for answer, expected in zip(others, permuted_gradients(example, answers, order), strict=True):
         assert_agrees(answer, expected, 1.0 + np.abs(answers[0]))
@@ -355,9 +423,15 @@ def test_permuting_labels_permutes_spaces(name):
     other = case.permuted(order)
     scores = rng.normal(size=(7, case.n_scores))
     moved = scores if case.joint else scores[:, order]
-    np.testing.assert_allclose(other.space.log_partition(moved), case.space.log_partition(scores), rtol=1e-12)
-    np.testing.assert_allclose(other.space.marginals(moved), case.space.marginals(scores)[:, order], rtol=1e-10)
-    np.testing.assert_array_equal(other.space.most_likely(moved), np.asarray(case.space.most_likely(scores))[:, order])
+    np.testing.assert_allclose(
+        other.space.log_partition(moved), case.space.log_partition(scores), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        other.space.marginals(moved), case.space.marginals(scores)[:, order], rtol=1e-10
+    )
+    np.testing.assert_array_equal(
+        other.space.most_likely(moved), np.asarray(case.space.most_likely(scores))[:, order]
+    )
 
 
 def test_limited_keeps_the_promised_range():

@@ -1,4 +1,6 @@
-"""The oracle is checked against itself: its identities, its own derivatives, and fifty-digit arithmetic."""
+"""The oracle is checked against itself: its identities, its own derivatives, and fifty-digit
+arithmetic.
+"""
 
 import itertools
 
@@ -34,7 +36,9 @@ ORACLE_TARGETS = {
     "subset": oracle.subset(),
     "tversky": oracle.linear_fractional((0, 0, 0.3, 0.7, 0), (0, 1, 0.3, 0.7, 0)),
     "tree": oracle.tree_distance([-1, 0, 0, 2], [0.3, 1.0, 2.0, 0.5]),
-    "counts": oracle.counts(lambda tp, fp, fn, tn: ((fp + 2.0 * fn) / (2.0 * (tp + fp + fn + tn))) ** 2),
+    "counts": oracle.counts(
+        lambda tp, fp, fn, tn: ((fp + 2.0 * fn) / (2.0 * (tp + fp + fn + tn))) ** 2
+    ),
     "table": oracle.table(oracle.all_sets(N_LABELS), np.random.default_rng(5).random((16, 16))),
 }
 
@@ -47,7 +51,12 @@ def in_fifty_digits(space, target, scores, y_true, q):
     """The paper's comp-sum formula, written with mpmath and nothing else."""
     with mpmath.workdps(50):
         exponents = [
-            mpmath.fsum([mpmath.mpf(float(a)) * mpmath.mpf(float(h)) for a, h in zip(row, scores, strict=True)])
+            mpmath.fsum(
+                [
+                    mpmath.mpf(float(a)) * mpmath.mpf(float(h))
+                    for a, h in zip(row, scores, strict=True)
+                ]
+            )
             + mpmath.mpf(float(g))
             for row, g in zip(space.score_features, space.offset, strict=True)
         ]
@@ -55,20 +64,25 @@ def in_fifty_digits(space, target, scores, y_true, q):
         terms = []
         for z, u in zip(exponents, target.utilities(space.sets, y_true), strict=True):
             v = total / mpmath.exp(z)
-            terms.append(mpmath.mpf(float(u)) * (mpmath.log(v) if q == 0 else (1 - v ** (-mpmath.mpf(q))) / mpmath.mpf(q)))
+            terms.append(
+                mpmath.mpf(float(u))
+                * (mpmath.log(v) if q == 0 else (1 - v ** (-mpmath.mpf(q))) / mpmath.mpf(q))
+            )
         return float(mpmath.fsum(terms))
 
 
 @pytest.mark.parametrize("q", ORACLE_Q)
 @pytest.mark.parametrize("space", ORACLE_SPACES.values(), ids=ORACLE_SPACES)
-@pytest.mark.parametrize("size", (0.5, 40.0))
+@pytest.mark.parametrize("size", [0.5, 40.0])
 def test_comp_sum_agrees_with_fifty_digits(space, q, size):
-    """Extended precision keeps twelve digits of sum_{y'} u Psi_q(1/s), also where it is as large as e^600."""
+    """Extended precision keeps twelve digits of sum_{y'} u Psi_q(1/s), also where it is as large as
+    e^600.
+    """
     scores = drawn_scores(space, size)
     expected = in_fifty_digits(space, ORACLE_TARGETS["f1"], scores, (1, 0, 1, 0), q)
-    assert oracle.comp_sum(space, ORACLE_TARGETS["f1"], scores, (1, 0, 1, 0), q).value == pytest.approx(
-        expected, rel=1e-12
-    )
+    assert oracle.comp_sum(
+        space, ORACLE_TARGETS["f1"], scores, (1, 0, 1, 0), q
+    ).value == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("q", ORACLE_Q)
@@ -82,9 +96,15 @@ def test_paper_scale_is_an_affine_function_of_the_unit_scale(target, space, q):
     unit = oracle.comp_sum(space, target, scores, y_true, q, "unit")
     paper = oracle.comp_sum(space, target, scores, y_true, q, "paper")
     factor = space.size ** (1 - q)
-    assert paper.value == pytest.approx(factor * unit.value + total * constant, rel=1e-12, abs=1e-12 * total)
-    np.testing.assert_allclose(paper.score_gradient, factor * unit.score_gradient, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(paper.parameter_gradient, factor * unit.parameter_gradient, rtol=1e-12, atol=1e-14)
+    assert paper.value == pytest.approx(
+        factor * unit.value + total * constant, rel=1e-12, abs=1e-12 * total
+    )
+    np.testing.assert_allclose(
+        paper.score_gradient, factor * unit.score_gradient, rtol=1e-12, atol=1e-14
+    )
+    np.testing.assert_allclose(
+        paper.parameter_gradient, factor * unit.parameter_gradient, rtol=1e-12, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("space", ORACLE_SPACES.values(), ids=ORACLE_SPACES)
@@ -95,11 +115,13 @@ def test_logistic_closed_form(target, space):
     utility = target.utilities(space.sets, y_true)
     excess = oracle.log_partition(space, scores) - space.log_size
     closed = oracle.uniform_mean(utility) * excess - oracle.uniform_mean(utility * space.z(scores))
-    assert oracle.comp_sum(space, target, scores, y_true, 0.0, "unit").value == pytest.approx(float(closed), rel=1e-12)
+    assert oracle.comp_sum(space, target, scores, y_true, 0.0, "unit").value == pytest.approx(
+        float(closed), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("space", ORACLE_SPACES.values(), ids=ORACLE_SPACES)
-@pytest.mark.parametrize("q", (-1.0, -0.3, 0.4, 1.0))
+@pytest.mark.parametrize("q", [-1.0, -0.3, 0.4, 1.0])
 def test_tempered_closed_form(space, q):
     """paper_q = (L1 - exp(A_q - q A_1) M_q) / q."""
     target, scores, y_true = ORACLE_TARGETS["jaccard"], drawn_scores(space), (1, 1, 0, 0)
@@ -107,18 +129,24 @@ def test_tempered_closed_form(space, q):
     tempered = oracle.log_partition(space, scores, q)
     mean = (np.exp(q * space.z(scores) - tempered) * utility).sum()
     closed = (utility.sum() - np.exp(tempered - q * oracle.log_partition(space, scores)) * mean) / q
-    assert oracle.comp_sum(space, target, scores, y_true, q).value == pytest.approx(float(closed), rel=1e-12)
+    assert oracle.comp_sum(space, target, scores, y_true, q).value == pytest.approx(
+        float(closed), rel=1e-12
+    )
 
 
 def moved(space, parameter_step):
     """The same support with its finite parameters moved."""
-    offset = space.offset + space.parameter_features @ np.asarray(parameter_step, dtype=oracle.EXTENDED)
+    offset = space.offset + space.parameter_features @ np.asarray(
+        parameter_step, dtype=oracle.EXTENDED
+    )
     return oracle.Space(space.sets, space.score_features, offset, space.parameter_features)
 
 
 def central_difference(function, point, step=1e-5):
     """Symmetric differences of a scalar function, one coordinate at a time."""
-    ends = [[function(point + sign * step * unit) for sign in (1, -1)] for unit in np.eye(len(point))]
+    ends = [
+        [function(point + sign * step * unit) for sign in (1, -1)] for unit in np.eye(len(point))
+    ]
     return np.array([(up - down) / (2 * step) for up, down in ends])
 
 
@@ -126,9 +154,13 @@ def every_loss():
     for q, scale in itertools.product((-1.0, -1e-6, 0.0, 0.5, 1.0), ("unit", "paper")):
         yield (
             f"comp-sum {q} {scale}",
-            lambda space, target, scores, y, q=q, scale=scale: oracle.comp_sum(space, target, scores, y, q, scale),
+            lambda space, target, scores, y, q=q, scale=scale: oracle.comp_sum(
+                space, target, scores, y, q, scale
+            ),
         )
-    for margin, scale in itertools.product(("exponential", "squared_hinge", "hinge", "rho"), ("unit", "paper")):
+    for margin, scale in itertools.product(
+        ("exponential", "squared_hinge", "hinge", "rho"), ("unit", "paper")
+    ):
         yield (
             f"{margin} {scale}",
             lambda space, target, scores, y, margin=margin, scale=scale: oracle.constrained(
@@ -140,22 +172,30 @@ def every_loss():
 @pytest.mark.parametrize("loss", dict(every_loss()).values(), ids=dict(every_loss()))
 @pytest.mark.parametrize("space", ORACLE_SPACES.values(), ids=ORACLE_SPACES)
 def test_gradients_are_the_central_differences(space, loss):
-    """The term-by-term gradients are the derivatives of the enumerated value, in the scores and in g."""
+    """The term-by-term gradients are the derivatives of the enumerated value, in the scores and in
+    g.
+    """
     target, scores, y_true = ORACLE_TARGETS["tversky"], drawn_scores(space, 0.6), (1, 0, 0, 1)
     answer = loss(space, target, scores, y_true)
     by_scores = central_difference(lambda point: loss(space, target, point, y_true).value, scores)
     still = np.zeros(space.parameter_features.shape[1])
-    by_parameters = central_difference(lambda step: loss(moved(space, step), target, scores, y_true).value, still)
+    by_parameters = central_difference(
+        lambda step: loss(moved(space, step), target, scores, y_true).value, still
+    )
     size = 1 + abs(answer.value)
     np.testing.assert_allclose(answer.score_gradient, by_scores, rtol=1e-6, atol=1e-8 * size)
-    np.testing.assert_allclose(answer.parameter_gradient, by_parameters, rtol=1e-6, atol=1e-8 * size)
+    np.testing.assert_allclose(
+        answer.parameter_gradient, by_parameters, rtol=1e-6, atol=1e-8 * size
+    )
 
 
-@pytest.mark.parametrize("margin", ("logistic", "exponential", "hinge", "squared_hinge"))
+@pytest.mark.parametrize("margin", ["logistic", "exponential", "hinge", "squared_hinge"])
 def test_binary_relevance_gradient_is_the_central_difference(margin):
     scores, y_true = np.array([0.3, -1.7, 2.2, 0.9]), (1, 0, 0, 1)
     answer = oracle.binary_relevance(scores, y_true, margin)
-    expected = central_difference(lambda point: oracle.binary_relevance(point, y_true, margin).value, scores)
+    expected = central_difference(
+        lambda point: oracle.binary_relevance(point, y_true, margin).value, scores
+    )
     np.testing.assert_allclose(answer.score_gradient, expected, rtol=1e-7, atol=1e-9)
 
 
@@ -179,22 +219,31 @@ def test_linear_fractional_contains_f_beta_jaccard_and_hamming():
     for own, general in family.values():
         for y_true in sets.tolist():
             np.testing.assert_allclose(
-                oracle.as_float(own.losses(sets, y_true)), oracle.as_float(general.losses(sets, y_true)), rtol=1e-15
+                oracle.as_float(own.losses(sets, y_true)),
+                oracle.as_float(general.losses(sets, y_true)),
+                rtol=1e-15,
             )
 
 
 def test_supports_are_what_their_definitions_say():
-    """Counts by hand: sizes 0, 2, 3 of four labels; a hierarchy's closed sets; nodes; leaves; finite rows."""
+    """Counts by hand: sizes 0, 2, 3 of four labels; a hierarchy's closed sets; nodes; leaves;
+    finite rows.
+    """
     sizes = {name: space.size for name, space in ORACLE_SPACES.items()}
     assert sizes["cube"] == 16
     assert sizes["sized"] == 1 + 6 + 4
     assert sizes["slice"] == 6
-    assert sizes["closed"] == 1 + 2 * 3  # the root off; or on, with label 1 free and {}, {2}, {2, 3} below it
+    assert (
+        sizes["closed"] == 1 + 2 * 3
+    )  # the root off; or on, with label 1 free and {}, {2}, {2, 3} below it
     assert sizes["paths"] == 4
     assert sizes["leaves"] == 2
     assert sizes["catalog"] == sizes["joint"] == 6
-    off_parent = (ORACLE_SPACES["forest"].sets[:, 2] == 1) & (ORACLE_SPACES["forest"].sets[:, 0] == 0)
-    assert not off_parent.any() and sizes["forest"] == 12
+    off_parent = (ORACLE_SPACES["forest"].sets[:, 2] == 1) & (
+        ORACLE_SPACES["forest"].sets[:, 0] == 0
+    )
+    assert not off_parent.any()
+    assert sizes["forest"] == 12
 
 
 def f_beta_of_counts(square):
@@ -205,10 +254,12 @@ def f_beta_of_counts(square):
     return utility
 
 
-@pytest.mark.parametrize("square", (1.0, 4.0, 0.25, 0.49))
-@pytest.mark.parametrize("n_true", (0, 1, 3, 9))
+@pytest.mark.parametrize("square", [1.0, 4.0, 0.25, 0.49])
+@pytest.mark.parametrize("n_true", [0, 1, 3, 9])
 def test_counting_and_the_high_order_rule_agree_with_enumeration(square, n_true):
-    """Nine independent labels: all 512 sets, the two Poisson-binomial laws, and the rule on the half line."""
+    """Nine independent labels: all 512 sets, the two Poisson-binomial laws, and the rule on the
+    half line.
+    """
     rng = np.random.default_rng(n_true)
     scores, y_true = rng.normal(size=9), (np.arange(9) < n_true).astype(int)
     space, target = oracle.cube(9), oracle.f_beta(square**0.5)
@@ -216,13 +267,17 @@ def test_counting_and_the_high_order_rule_agree_with_enumeration(square, n_true)
     probability = 1 / (1 + np.exp(-2 * scores))
     counted = oracle.expected_utility_by_counting(probability, y_true, f_beta_of_counts(square))
     assert counted == pytest.approx(expected, abs=1e-14)
-    rule = (1 + square) * oracle.expected_reciprocal_share(probability, y_true, square * n_true, 1, 1)
+    rule = (1 + square) * oracle.expected_reciprocal_share(
+        probability, y_true, square * n_true, 1, 1
+    )
     nothing = np.prod(1 - probability) if n_true == 0 else 0.0
     assert rule + nothing == pytest.approx(expected, abs=1e-14)
 
 
 def test_the_high_order_rule_agrees_with_counting_at_a_thousand_labels():
-    """The rule is trusted at 30,000 labels because at 1,000 it has thirteen digits for every expected size."""
+    """The rule is trusted at 30,000 labels because at 1,000 it has thirteen digits for every
+    expected size.
+    """
     rng = np.random.default_rng(0)
     for size, n_true in itertools.product((1, 10, 300, 500), (1, 5, 500)):
         probability = np.clip(rng.random(1000) * 2 * size / 1000, 0, 1)

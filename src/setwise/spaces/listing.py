@@ -27,18 +27,20 @@ class Listing(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Enumerated:
-    """The list of the sets of a small space, with the space's own parameters."""
+class SetList:
+    """Label sets of a space, listed, with the space's own parameters.
+
+    All of the support, or, if ``is_sample``, sets drawn uniformly from it with replacement.
+    """
 
     space: Space
-    sets: Array = field(init=False)
+    sets: Array
+    is_sample: bool = False
     _features: Array = field(init=False, repr=False)
     _bias: Array = field(init=False, repr=False)
 
     def __post_init__(self):
-        sets = self.space.enumerate()
-        features = self.space.features(sets)
-        object.__setattr__(self, "sets", sets)
+        features = self.space.features(self.sets)
         object.__setattr__(self, "_features", features)
         object.__setattr__(self, "_bias", weighted_features(features, self.space.parameters))
 
@@ -53,7 +55,7 @@ class Enumerated:
 
 def listing_of(space: Space) -> Listing:
     """The space itself if it is a list, else the list of its sets."""
-    return space if isinstance(space, Listing) else Enumerated(space)
+    return space if isinstance(space, Listing) else SetList(space, space.enumerate())
 
 
 def posterior_of(space: Listing, scores: Array) -> tuple[Array, Array]:

@@ -35,12 +35,11 @@ def sort_descending(logits, order):
 
 
 @kernel
-def fill(logits, largest, offset, weight, step, table):
-    """Fill ``offset`` and table[j, k] = e_k of the first j (descending) logits, scaled.
+def scale(logits, largest, offset, weight, step):
+    """Fill ``offset`` and the two factors of the ratio: weight[j] * step[k].
 
-    ``logits`` are 2 h in descending order; ``largest`` is the largest size K. ``weight`` and
-    ``step`` receive the two factors of the ratio, or their logarithms if a factor could overflow;
-    returns whether they are factors.
+    ``logits`` are 2 h in descending order; ``largest`` is the largest size. If a factor could
+    overflow, ``weight`` and ``step`` receive logarithms. Returns whether they are factors.
     """
     n = len(logits)
     factored = n == 0 or logits[0] - logits[n - 1] <= WIDEST_SPAN
@@ -52,32 +51,37 @@ def fill(logits, largest, offset, weight, step, table):
         shrink = np.sqrt(k / (n - k + 1.0))
         offset[k] = offset[k - 1] + logits[k - 1] - np.log(shrink)
         step[k] = exp(middle - logits[k - 1]) * shrink if factored else np.log(shrink) - logits[k - 1]
-    for k in range(largest + 1):
-        table[0, k] = 1.0 if k == 0 else 0.0
-    for j in range(1, n + 1):
-        top = min(j, largest)
-        table[j, 0] = 1.0
-        if factored:
-            factor = weight[j - 1]
-            for k in range(1, top + 1):
-                table[j, k] = table[j - 1, k] + factor * step[k] * table[j - 1, k - 1]
-        else:
-            for k in range(1, top + 1):
-                ratio = exp(weight[j - 1] + step[k])
-                table[j, k] = table[j - 1, k] + ratio * table[j - 1, k - 1]
-        for k in range(top + 1, largest + 1):
-            table[j, k] = 0.0
     return factored
 
 
 @register_jitable
 def ratios(j, top, factored, weight, step, ratio):
-    """ratio[k] for label j, 1 <= k <= top, from what `fill` left behind."""
+    """ratio[k] for label j and 1 <= k <= top, from what `scale` left behind."""
     for k in range(1, top + 1):
         if factored:
             ratio[k] = weight[j] * step[k]
         else:
             ratio[k] = exp(weight[j] + step[k])
+
+
+@kernel
+def fill(n, largest, factored, keep, weight, step, ratio, table):
+    """table[j, k] = sum over the sets of size k of the first j labels.
+
+    A label j left out multiplies by keep[j], taken by ratio_jk. (The symmetric polynomials have
+    keep = 1; the law of the number of independent labels has 1 - p_j and p_j.)
+    """
+    for k in range(largest + 1):
+        table[0, k] = 1.0 if k == 0 else 0.0
+    for j in range(n):
+        top = min(j + 1, largest)
+        ratios(j, top, factored, weight, step, ratio)
+        left_out = keep[j]
+        table[j + 1, 0] = left_out * table[j, 0]
+        for k in range(1, top + 1):
+            table[j + 1, k] = left_out * table[j, k] + ratio[k] * table[j, k - 1]
+        for k in range(top + 1, largest + 1):
+            table[j + 1, k] = 0.0
 
 
 @kernel
@@ -96,7 +100,7 @@ def moments_rows(
     order = np.empty(n_labels, dtype=np.int64)
     logits, doubled = np.empty(n_labels), np.empty(n_labels)
     offset, step, ratio, log_size = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
-    weight = np.empty(n_labels)
+    weight, keep = np.empty(n_labels), np.ones(n_labels)
     table = np.empty((n_labels + 1, width))
     sums = np.zeros((n_labels + 1 if wants_total else 0, width))
     adjoint, after = np.empty(width), np.empty(width)
@@ -108,7 +112,8 @@ def moments_rows(
         sort_descending(doubled, order)
         for j in range(n_labels):
             logits[j] = doubled[order[j]]
-        factored = fill(logits, largest, offset, weight, step, table)
+        factored = scale(logits, largest, offset, weight, step)
+        fill(n_labels, largest, factored, keep, weight, step, ratio, table)
         high = -np.inf
         for k in range(width):
             log_size[k] = -np.inf

@@ -1,0 +1,39 @@
+"""Expectations of sums over labels: marginals, and moments of a sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from setwise.expectation.expectation import Mean
+from setwise.spaces.space import Array, Space
+from setwise.targets.measure import Additive, Of
+from setwise.targets.target import Target
+
+
+@dataclass(frozen=True)
+class AdditiveMean:
+    """Additive targets on Sized and Forest spaces, from the space's moments of a sum."""
+
+    target: Target
+    space: Space
+
+    def mean(self, scores: Array, y_true: Array, of: Of) -> Mean:
+        """constant + scale * E[sum of what each label adds]."""
+        measure = self.target.measure(self.space.n_labels, of)
+        assert isinstance(measure, Additive)
+        n_true = y_true.sum(axis=1, dtype=np.float64)
+        constant, scale = measure.constant(n_true), measure.scale(n_true)
+        values = tuple(measure.agreement[y_true, state] * measure.weights for state in (1, 0))
+        m = self.space.moments(scores, values, features=True)
+        return Mean(
+            m.log_partition,
+            constant + scale * m.total,
+            constant[:, None] * (m.on - m.off) + scale[:, None] * (m.total_on - m.total_off),
+            constant[:, None] * m.features + scale[:, None] * m.total_features,
+        )
+
+    def on(self, space: Space) -> AdditiveMean:
+        """The same target on another space."""
+        return AdditiveMean(self.target, space)

@@ -1,0 +1,84 @@
+"""A linear-fractional measure with the true set known: N and D as sums over labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction as Rational
+from math import lcm
+
+import numpy as np
+
+from setwise.targets.measure import ZERO_DENOMINATOR, Array, Fraction
+
+# Steps of D that are whole multiples of a common unit, with at most so many units, are rescaled
+# to whole numbers, for which a Gauss rule is exact.
+MOST_UNITS = 12
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """D = start + sum_i step_i b_i and N = constant + sum_i (on_i if b_i else off_i), row by row.
+
+    ``values`` = (on, off), (n, l) each. ``smallest`` and ``largest`` are the bounds of D where it
+    is not 0; ``has_zero`` says where it can be 0; ``whole`` if all values of D are whole numbers.
+    """
+
+    start: Array
+    step: Array
+    constant: Array
+    values: tuple[Array, Array]
+    smallest: Array
+    largest: Array
+    has_zero: Array
+    whole: bool
+
+
+def reduce(measure: Fraction, y_true: Array) -> Reduced:
+    """Write a fraction for given true sets, in units that make its steps whole where possible."""
+    unit, steps = whole_steps(measure)
+    above, below = measure.numerator / unit, measure.denominator / unit
+    n_true = y_true.sum(axis=1, dtype=np.float64)
+    n_false = y_true.shape[1] - n_true
+    start = below[0] + below[3] * n_true + below[4] * n_false
+    low = start + n_true * min(steps[0], 0.0) + n_false * min(steps[1], 0.0)
+    high = start + n_true * max(steps[0], 0.0) + n_false * max(steps[1], 0.0)
+    has_zero = low <= ZERO_DENOMINATOR * np.abs(below).max()
+    sizes = np.abs(steps)
+    smallest_step = np.where(
+        (n_true > 0) & (sizes[0] > 0),
+        np.where((n_false > 0) & (sizes[1] > 0), min(sizes), sizes[0]),
+        sizes[1],
+    )
+    smallest = np.where(has_zero, np.where(smallest_step > 0, smallest_step, 1.0), low)
+    on = np.where(y_true == 1, above[1], above[2])
+    off = np.where(y_true == 1, above[3], above[4])
+    every = np.concatenate([[low, high], np.broadcast_to(sizes[:, None], (2, len(low)))])
+    return Reduced(
+        start=start,
+        step=np.where(y_true == 1, steps[0], steps[1]),
+        constant=np.full(len(y_true), above[0]),
+        values=(on, off),
+        smallest=smallest,
+        largest=np.maximum(high, smallest),
+        has_zero=has_zero,
+        whole=bool(np.abs(every - np.round(every)).max() < ZERO_DENOMINATOR),
+    )
+
+
+def whole_steps(measure: Fraction) -> tuple[float, Array]:
+    """The unit to divide by, and the steps of D for a true and a false label in that unit.
+
+    The steps are whole numbers if they are commensurable; otherwise the unit is the larger step.
+    """
+    below = measure.denominator
+    steps = np.array([below[1] - below[3], below[2] - below[4]])
+    largest = np.abs(steps).max()
+    tiny = ZERO_DENOMINATOR * np.abs(below).max()
+    if largest <= tiny:
+        return 1.0, np.zeros(2)
+    steps = np.where(np.abs(steps) <= tiny, 0.0, steps)
+    ratios = [Rational(float(step / largest)).limit_denominator(MOST_UNITS) for step in steps]
+    if all(abs(float(r) * largest - step) <= tiny for r, step in zip(ratios, steps, strict=True)):
+        units = lcm(*(r.denominator for r in ratios))
+        return float(largest / units), np.array([float(r * units) for r in ratios])
+    return float(largest), steps / largest

@@ -1,0 +1,106 @@
+"""Linear-fractional expectations on a forest, by shifting scores.
+
+On any space E_h[t^(a·b)] = exp(A(h + a log(t)/2) - A(h)) t^(sum a / 2): a power of a linear count
+is a change of scores. So E[N / D] is a sum over the nodes of a rule for 1/D of the moments of N at
+shifted scores. D has no concentrated law here (a forest may favour small and large sets together),
+so the rule is one that holds for every value D can take.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from setwise.expectation.expectation import Mean
+from setwise.expectation.fraction import Reduced, reduce
+from setwise.expectation.quadrature import exponential_sum, jacobi
+from setwise.spaces.forest import Forest
+from setwise.spaces.space import Array, Moments
+from setwise.targets.measure import Fraction, Of
+from setwise.targets.target import Target
+
+# Log-odds that make a state impossible for every purpose.
+CERTAIN = 60.0
+
+
+@dataclass(frozen=True)
+class ShiftedMean:
+    """Linear-fractional targets on a Forest: one pass of the forest for each node of the rule."""
+
+    target: Target
+    space: Forest
+
+    def mean(self, scores: Array, y_true: Array, of: Of) -> Mean:
+        """Sum over the rule of weight * E[N t^D], and what D = 0 contributes."""
+        measure = self.target.measure(self.space.n_labels, of)
+        assert isinstance(measure, Fraction)
+        form = reduce(measure, y_true)
+        plain = self.space.moments(scores, features=True)
+        total = Mean(
+            plain.log_partition,
+            np.zeros(len(scores)),
+            np.zeros(scores.shape),
+            np.zeros(plain.features.shape),
+        )
+        x_nodes, weights = _rule(form)
+        for x, weight in zip(x_nodes, weights, strict=True):
+            shifted = self.space.moments(scores - 0.5 * x * form.step, form.values, features=True)
+            exponent = shifted.log_partition - plain.log_partition
+            exponent -= x * (form.start + 0.5 * form.step.sum(axis=1))
+            total = _add(total, shifted, weight * np.exp(exponent), form.constant, 1.0)
+        if form.has_zero.any():
+            total = self._add_zero(total, plain, scores, form, weights.sum(), measure.empty)
+        return total
+
+    def on(self, space: Forest) -> ShiftedMean:
+        """The same target on another forest."""
+        return ShiftedMean(self.target, space)
+
+    def _add_zero(
+        self, total: Mean, plain: Moments, scores: Array, form: Reduced, excess: float, empty: float
+    ) -> Mean:
+        """Where D can be 0: take out what the rule made of it and put the convention in.
+
+        D = 0 when every label with a positive step is out of the set and every label with a
+        negative one in it. Scores shifted far that way describe the sets with D = 0.
+        """
+        forced = np.sign(form.step) * form.has_zero[:, None]
+        push = forced * (np.abs(scores) + self._influence() + CERTAIN)
+        m = self.space.moments(scores - push, form.values, features=True)
+        probability = np.exp(m.log_partition - plain.log_partition - np.abs(push).sum(axis=1))
+        probability = np.where(form.has_zero, probability, 0.0)
+        constant = empty - excess * form.constant
+        return _add(total, m, probability, constant, -excess)
+
+    def _influence(self) -> Array:
+        """A bound on how much the potentials can say for or against each label, (l,)."""
+        finite = np.where(np.isfinite(self.space.potentials), self.space.potentials, 0.0)
+        span = finite.max(axis=(1, 2)) - finite.min(axis=(1, 2))
+        parents = self.space.parents
+        span[parents < 0] = 0.0
+        reach = span.copy()
+        np.add.at(reach, parents[parents >= 0], span[parents >= 0])
+        return reach
+
+
+def _rule(form: Reduced) -> tuple[Array, Array]:
+    """Nodes x (t = e^-x) and weights for 1/D on all values that D takes in these rows."""
+    low, high = form.smallest.min(), form.largest.max()
+    x, w = exponential_sum(low, max(high, low))
+    if form.whole and high <= 2 * len(x):
+        t, w = jacobi(int(np.ceil(high / 2.0)), 0.0)
+        return -np.log(t), w / t
+    return x, w
+
+
+def _add(total: Mean, m: Moments, weight: Array, constant: Array, factor: float) -> Mean:
+    """total + weight * (constant + factor * N), in mean and in both joint means."""
+    column, constants = weight[:, None], np.reshape(constant, (-1, 1))
+    return Mean(
+        total.log_partition,
+        total.value + weight * (constant + factor * m.total),
+        total.scores
+        + column * (constants * (m.on - m.off) + factor * (m.total_on - m.total_off)),
+        total.parameters + column * (constants * m.features + factor * m.total_features),
+    )

@@ -1,0 +1,189 @@
+"""The constrained losses of the paper's appendix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from setwise.expectation import Expectation, expectation
+from setwise.expectation.expectation import times_exp
+from setwise.inputs import real_number
+from setwise.spaces.listing import Listing, listing_of
+from setwise.spaces.sampling import sampled_listing
+from setwise.spaces.space import Array, Space
+from setwise.surrogates.margins import MARGINS, Margin, rho_margin
+from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked
+
+NAMES = ("exponential", "squared_hinge", "hinge", "rho")
+# Spaces with more sets than this are sampled, not listed, for margins other than the exponential.
+LISTED = 2**16
+# Values held at once while summing over a list.
+CHUNK = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Constrained:
+    """sum over y' of L(y', y) Phi(-z(y')) with the weights z centred to mean 0 over the space.
+
+    The paper's constraint sum_y' z(y') = 0 holds by itself on the cube; elsewhere z(y') is replaced
+    by z(y') - E_0[z], which is differentiated with the rest. On the unit scale the sum is divided
+    by |Y|.
+
+    Parameters
+    ----------
+    target : Target or str
+        What a prediction is judged by.
+    space : Space
+        The label sets that may be predicted.
+    margin : {"exponential", "squared_hinge", "hinge", "rho"}, default "exponential"
+        Phi(u) = e^-u, max(0, 1 - u)^2, max(0, 1 - u), min(max(0, 1 - u / rho), 1).
+    rho : float, default 1.0
+        Width of the rho margin, positive.
+    scale : {"unit", "paper"}, default "unit"
+        The scale of values and gradients.
+    n_samples : int, default 4096
+        For the other margins on a space of more than 2^16 sets: how many label sets are drawn
+        uniformly, with replacement, by a generator of fixed ``seed``. Values and gradients are
+        then unbiased estimates; `standard_error` says how good.
+    seed : int, default 0
+        Seed of that generator.
+
+    Notes
+    -----
+    The exponential margin is exact on every space, e^(A - E_0[z]) E[L]; the others where the space
+    can be listed.
+
+    Examples
+    --------
+    >>> from setwise.spaces import Cube
+    >>> Constrained("hamming", Cube(2), "hinge").value_and_gradient([[0.5, -0.5]], [[1, 0]])
+    (array([0.5]), array([[-0.25,  0.25]]))
+    """
+
+    target: Any
+    space: Space
+    margin: str = "exponential"
+    rho: float = 1.0
+    scale: Scale = "unit"
+    n_samples: int = 4096
+    seed: int = 0
+    expectation: Expectation | None = field(init=False, repr=False)
+    _listing: Listing | None = field(init=False, repr=False)
+    _center: tuple[Array, Array] = field(init=False, repr=False)
+
+    def __post_init__(self):
+        if self.margin not in NAMES:
+            raise ValueError(
+                f"margin must be one of {', '.join(map(repr, NAMES))}, but it is {self.margin!r}"
+            )
+        object.__setattr__(self, "rho", real_number(self.rho, "rho", 1e-12, 1e12))
+        check_scale(self.scale)
+        pair = expectation(self.target, self.space)
+        object.__setattr__(self, "target", pair.target)
+        object.__setattr__(self, "expectation", pair)
+        flat = self.space.tempered(0.0).mean_scores(np.zeros((1, self.space.n_scores)))
+        object.__setattr__(self, "_center", (flat[1][0], flat[2][0]))
+        listing = None
+        if self.margin != "exponential":
+            if isinstance(self.space, Listing) or self.space.log_size <= np.log(LISTED) + 1e-9:
+                listing = listing_of(self.space)
+            else:
+                listing = sampled_listing(self.space, self.n_samples, self.seed)
+        object.__setattr__(self, "_listing", listing)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether values are exact, not sampled."""
+        return not getattr(self._listing, "is_sample", False)
+
+    def value_and_gradient(self, scores, y_true) -> tuple[Array, Array]:
+        """Values (n,) and the gradient with respect to the scores (n, n_scores)."""
+        value, gradient, _ = self.value_and_gradients(scores, y_true)
+        return value, gradient
+
+    def value_and_gradients(self, scores, y_true) -> tuple[Array, Array, Array]:
+        """Values, score gradient, and the gradient by the space's parameters (n, p)."""
+        scores, y_true = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
+        work = scores.astype(np.float64)
+        if self._listing is None:
+            result = self._exponential(work, y_true)
+        else:
+            chunks = self._chunks(work, y_true)
+            result = tuple(np.concatenate(parts) for parts in zip(*chunks, strict=True))[:3]
+        if self.scale == "paper":
+            with np.errstate(over="ignore", invalid="ignore"):
+                result = tuple(np.exp(self.space.log_size) * part for part in result)
+        return as_type(scores.dtype, *result)  # type: ignore
+
+    def standard_error(self, scores, y_true) -> Array:
+        """Standard error of each value: 0 where it is exact, (n,)."""
+        scores, y_true = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
+        if self.is_exact:
+            return np.zeros(len(scores))
+        spread = np.concatenate([part[3] for part in self._chunks(scores.astype(np.float64), y_true)])
+        error = spread / np.sqrt(self.n_samples)
+        return error * np.exp(self.space.log_size) if self.scale == "paper" else error
+
+    def probability(self, scores) -> Array:
+        """Refused: a constrained loss does not make its scores a law over label sets."""
+        raise ValueError(f"scores trained on {self} have no probability; use a CompSum loss")
+
+    def _exponential(self, scores: Array, y_true: Array) -> tuple[Array, Array, Array]:
+        """e^(A - log|Y| - E_0[z]) E[L] and its derivatives."""
+        log_partition, mean_scores, mean_features = self.space.mean_scores(scores)
+        assert self.expectation is not None
+        moment = self.expectation.moment(scores, y_true, 1.0, "loss")
+        finite = np.isfinite(self.space.parameters)
+        parameters = np.where(finite, self.space.parameters, 0.0)
+        exponent = log_partition - self.space.log_size
+        exponent -= scores @ self._center[0] + float(self._center[1] @ parameters)
+        loss = moment.value[:, None]
+        by_score = moment.scores + loss * (mean_scores - self._center[0])
+        by_parameter = (moment.parameters + loss * (mean_features - self._center[1])) * finite
+        column = exponent[:, None]
+        return (
+            times_exp(moment.value, exponent),
+            times_exp(by_score, column),
+            times_exp(by_parameter, column),
+        )
+
+    def _chunks(self, scores: Array, y_true: Array):
+        """Value, gradients and standard deviation over the list, a few rows at a time."""
+        assert self._listing is not None
+        rows = max(1, CHUNK // len(self._listing.sets))
+        for start in range(0, max(len(scores), 1), rows):
+            yield self._listed(scores[start : start + rows], y_true[start : start + rows])
+
+    def _listed(self, scores: Array, y_true: Array) -> tuple[Array, Array, Array, Array]:
+        """The mean over the list of L(y', y) Phi(-z(y')) with z centred."""
+        listing = self._listing
+        assert listing is not None
+        weights = listing.weights(scores)
+        support = weights > -np.inf
+        finite = np.isfinite(self.space.parameters)
+        parameters = np.where(finite, self.space.parameters, 0.0)
+        center = scores @ self._center[0] + float(self._center[1] @ parameters)
+        margin = center[:, None] - np.where(support, weights, 0.0)
+        loss = np.where(
+            support, self.target.measure(self.space.n_labels, "loss").matrix(listing.sets, y_true), 0.0
+        )
+        phi = self._phi()
+        count = support.sum(axis=1, keepdims=True)
+        terms = loss * phi.value(margin)
+        pulls = -loss * phi.derivative(margin) / count
+        by_score, by_parameter = listing.aggregate(pulls)
+        pulled = pulls.sum(axis=1, keepdims=True)
+        return (
+            (terms / count).sum(axis=1),
+            by_score - pulled * self._center[0],
+            (by_parameter - pulled * self._center[1]) * finite,
+            terms.std(axis=1, ddof=1) if terms.shape[1] > 1 else np.zeros(len(terms)),
+        )
+
+    def _phi(self) -> Margin:
+        return rho_margin(self.rho) if self.margin == "rho" else MARGINS[self.margin]
+
+    def __str__(self) -> str:
+        return f"constrained {self.margin} [{self.target}] on {self.space}"

@@ -1,0 +1,50 @@
+"""What every surrogate offers, and the scales its values are given on."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from setwise.inputs import label_matrix, same_rows, score_matrix
+from setwise.spaces.space import Array
+
+Scale = Literal["unit", "paper"]
+
+
+@runtime_checkable
+class Surrogate(Protocol):
+    """A loss of scores against true label sets that can be minimised by its gradient."""
+
+    def value_and_gradient(self, scores: ArrayLike, y_true: Any) -> tuple[Array, Array]:
+        """Values (n,) and the gradient with respect to the scores (n, n_scores)."""
+        ...
+
+    def value_and_gradients(self, scores: ArrayLike, y_true: Any) -> tuple[Array, Array, Array]:
+        """Values, score gradient, and the gradient by the space's parameters (n, p)."""
+        ...
+
+    def probability(self, scores: ArrayLike) -> Array:
+        """P(label) of each label that the scores stand for, (n, l)."""
+        ...
+
+
+def checked(scores: Any, y_true: Any, n_scores: int, n_labels: int) -> tuple[Array, Array]:
+    """Scores and true label sets as arrays that kernels can trust."""
+    score_rows = score_matrix(scores, n_scores)
+    true_rows = label_matrix(y_true, n_labels, "y_true")
+    same_rows(score_rows, true_rows)
+    return score_rows, true_rows
+
+
+def check_scale(scale: str) -> None:
+    """Raise unless the scale is one of the two."""
+    if scale not in ("unit", "paper"):
+        raise ValueError(f"scale must be 'unit' or 'paper', but it is {scale!r}")
+
+
+def as_type(dtype: Any, *arrays: Array) -> tuple[Array, ...]:
+    """The arrays in the given precision; what overflows there becomes infinite."""
+    with np.errstate(over="ignore", under="ignore"):
+        return tuple(array.astype(dtype, copy=False) for array in arrays)
