@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def score_matrix(scores: Any, n_scores: int, name: str = "scores") -> NDArray[Any]:
+def score_matrix(scores: Any, n_scores: int | None, name: str = "scores") -> NDArray[Any]:
     """Scores as a C-ordered (n, n_scores) array: float32 stays, all else becomes float64."""
     array = _real_array(scores, name)
-    if array.ndim != 2 or array.shape[1] != n_scores:
+    if array.ndim != 2 or (n_scores is not None and array.shape[1] != n_scores):
         raise ValueError(
-            f"{name} must have shape (n, {n_scores}), one column for each score, "
+            f"{name} must have shape (n, {n_scores or 'n_labels'}), one column for each score, "
             f"but its shape is {array.shape}"
         )
     array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float32 else np.float64)
@@ -93,6 +93,17 @@ def real_number(value: Any, name: str, low: float, high: float) -> float:
         number = np.nan
     if not low <= number <= high or not np.isfinite(number):
         raise ValueError(f"{name} must be a number in [{low}, {high}], but it is {value!r}")
+    return number
+
+
+def positive_number(value: Any, name: str) -> float:
+    """A finite float above 0."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not 0.0 < number < np.inf:
+        raise ValueError(f"{name} must be a positive number, but it is {value!r}")
     return number
 
 

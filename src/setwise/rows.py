@@ -37,6 +37,8 @@ def for_rows(kernel, n_rows: int, *arguments, least: int = 64) -> None:
     Ranges have at least ``least`` rows; a batch too small to share runs in the calling thread.
     """
     global _pool
+    if n_rows == 0:
+        return
     threads = thread_count()
     chunks = min(threads * _CHUNKS_PER_THREAD, n_rows // least)
     if threads == 1 or chunks < 2:

@@ -61,7 +61,7 @@ def reduce(measure: Fraction, y_true: Array) -> Reduced:
         smallest=smallest,
         largest=np.maximum(high, smallest),
         has_zero=has_zero,
-        whole=bool(np.abs(every - np.round(every)).max() < ZERO_DENOMINATOR),
+        whole=bool(np.abs(every - np.round(every)).max(initial=0.0) < ZERO_DENOMINATOR),
     )
 
 

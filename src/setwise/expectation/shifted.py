@@ -20,9 +20,6 @@ from setwise.spaces.space import Array, Moments
 from setwise.targets.measure import Fraction, Of
 from setwise.targets.target import Target
 
-# Log-odds that make a state impossible for every purpose.
-CERTAIN = 60.0
-
 
 @dataclass(frozen=True)
 class ShiftedMean:
@@ -43,6 +40,8 @@ class ShiftedMean:
             np.zeros(scores.shape),
             np.zeros(plain.features.shape),
         )
+        if len(scores) == 0:
+            return total
         x_nodes, weights = _rule(form)
         for x, weight in zip(x_nodes, weights, strict=True):
             shifted = self.space.moments(scores - 0.5 * x * form.step, form.values, features=True)
@@ -63,25 +62,14 @@ class ShiftedMean:
         """Where D can be 0: take out what the rule made of it and put the convention in.
 
         D = 0 when every label with a positive step is out of the set and every label with a
-        negative one in it. Scores shifted far that way describe the sets with D = 0.
+        negative one in it: the moments with these labels fixed.
         """
-        forced = np.sign(form.step) * form.has_zero[:, None]
-        push = forced * (np.abs(scores) + self._influence() + CERTAIN)
-        m = self.space.moments(scores - push, form.values, features=True)
-        probability = np.exp(m.log_partition - plain.log_partition - np.abs(push).sum(axis=1))
-        probability = np.where(form.has_zero, probability, 0.0)
-        constant = empty - excess * form.constant
-        return _add(total, m, probability, constant, -excess)
-
-    def _influence(self) -> Array:
-        """A bound on how much the potentials can say for or against each label, (l,)."""
-        finite = np.where(np.isfinite(self.space.potentials), self.space.potentials, 0.0)
-        span = finite.max(axis=(1, 2)) - finite.min(axis=(1, 2))
-        parents = self.space.parents
-        span[parents < 0] = 0.0
-        reach = span.copy()
-        np.add.at(reach, parents[parents >= 0], span[parents >= 0])
-        return reach
+        side = np.where(form.has_zero[:, None], -np.sign(form.step), 0.0)
+        fixed = np.where(side == 0.0, scores, np.where(side > 0, np.inf, -np.inf))
+        m = self.space.moments(fixed, form.values, features=True)
+        exponent = m.log_partition + (side * scores).sum(axis=1) - plain.log_partition
+        probability = np.where(form.has_zero, np.exp(exponent), 0.0)
+        return _add(total, m, probability, empty - excess * form.constant, -excess)
 
 
 def _rule(form: Reduced) -> tuple[Array, Array]:

@@ -26,12 +26,12 @@ class SubsetMoments:
     def moment(self, scores: Array, y_true: Array, q: float, of: Of = "utility") -> Moment:
         """F(q) and its derivatives."""
         scores = scores.astype(np.float64)
-        m = self.space.moments(scores)
+        m = self.space.moments(scores, features=True)
         inside = self.space.contains(y_true)
         log_probability = self.space.log_probability(scores, y_true)
         # y_i - E[y'_i] as twice the probability of the other state, accurate near 0.
         away = 2.0 * np.where(y_true == 1, m.off, -m.on)
-        features = self.space.features(y_true) - m.features
+        features = self.space.feature_gap(y_true, m.features)
         log_size = self.space.log_size
         with np.errstate(invalid="ignore", over="ignore"):
             if of == "utility":

@@ -86,16 +86,20 @@ class Cube:
         """No parameters, so no features, (m, 0)."""
         return np.empty((len(sets), 0))
 
+    def feature_gap(self, sets: Array, mean_features: Array) -> Array:
+        """No parameters, so no features, (n, 0)."""
+        return mean_features
+
     def mean_scores(self, scores: Array) -> tuple[Array, Array, Array]:
         """A, tanh of the scores, and nothing for parameters."""
         size = np.abs(scores)
         log_partition = (size + np.log1p(np.exp(-2.0 * size))).sum(axis=1)
         return log_partition, np.tanh(scores), np.empty((len(scores), 0))
 
-    def moments(self, scores: Array) -> Moments:
+    def moments(self, scores: Array, features: bool = False) -> Moments:
         """The independent marginals."""
-        log_partition, _, features = self.mean_scores(scores)
-        return Moments(log_partition, expit(2.0 * scores), expit(-2.0 * scores), features)
+        log_partition, _, nothing = self.mean_scores(scores)
+        return Moments(log_partition, expit(2.0 * scores), expit(-2.0 * scores), nothing)
 
     def log_probability(self, scores: Array, sets: Array) -> Array:
         """log s(y') of one set a row, accurate relative to itself, (n,)."""

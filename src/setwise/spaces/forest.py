@@ -160,7 +160,16 @@ class Forest:
         child = np.flatnonzero(self.parents >= 0)
         rows = np.arange(len(sets))[:, None]
         out[rows, child, sets[:, child], sets[:, self.parents[child]]] = 1.0
-        return out.reshape(len(sets), -1)
+        return out.reshape(len(sets), 4 * self.n_labels)
+
+    def feature_gap(self, sets: Array, mean_features: Array) -> Array:
+        """Features of one set a row less their means, accurate where the mean is near 1, (n, 4 l).
+
+        An edge is in one of four states, so 1 - P(state) is the sum of the other three.
+        """
+        states = mean_features.reshape(len(sets), self.n_labels, 4)
+        others = (states @ (1.0 - np.eye(4))).reshape(mean_features.shape)
+        return np.where(self.features(sets) == 1.0, others, -mean_features)
 
     def mean_scores(self, scores: Array) -> tuple[Array, Array, Array]:
         """A and its gradients: E[y'] and the probability of each edge's states."""
@@ -170,7 +179,11 @@ class Forest:
     def moments(
         self, scores: Array, values: tuple[Array, Array] | None = None, features: bool = False
     ) -> Moments:
-        """Marginals and, with ``values`` = (on, off) of shape (n, l), the moments of their sum."""
+        """Marginals and, with ``values`` = (on, off) of shape (n, l), the moments of their sum.
+
+        A score of +-inf fixes its label; where no set of the space agrees with the fixed labels,
+        the log-partition is -inf and every moment 0.
+        """
         from setwise.spaces.propagation import moments_rows
 
         n, n_labels = scores.shape
@@ -184,7 +197,7 @@ class Forest:
             moments_rows, n, scores, *self._structure(), on_value, off_value,
             log_partition, on, off, pairs, total, total_on, total_off, total_pairs,
         )  # fmt: skip
-        flat = (len(pairs), -1) if features else (n, 0)
+        flat = (n, 4 * n_labels if features else 0)
         pairs, total_pairs = pairs.reshape(flat), total_pairs.reshape(flat)
         if values is None:
             return Moments(log_partition, on, off, pairs)

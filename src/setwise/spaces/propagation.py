@@ -24,7 +24,8 @@ def _collect_with(plus):
         """Fill up[i, state] and message[i, parent state]; return log-sums of the rows.
 
         up[i, s] is the log-sum over the subtree of i with i in state s, less a number common to
-        both states; message[i, s] the log-sum over the subtree with i's parent in state s.
+        both states; message[i, s] the log-sum over the subtree with i's parent in state s. A
+        score of +-inf fixes its label and adds nothing itself; if no set is left the sum is -inf.
         """
         n_labels = len(order)
         width = min(WIDTH, len(scores) - first)
@@ -32,16 +33,18 @@ def _collect_with(plus):
         for i in range(n_labels):
             for b in range(WIDTH):
                 score = np.float64(scores[first + b, i]) if b < width else 0.0
-                up[i, 0, b] = -score
-                up[i, 1, b] = score
+                fixed = abs(score) == np.inf
+                up[i, 0, b] = min(-score, 0.0) if fixed else -score
+                up[i, 1, b] = min(score, 0.0) if fixed else score
         for position in range(n_labels - 1, -1, -1):
             i = order[position]
             parent = parents[i]
             for b in range(WIDTH):
                 high = up[i, 0, b] if up[i, 0, b] > up[i, 1, b] else up[i, 1, b]
+                total[b] += high
+                high = high if high > -np.inf else 0.0
                 up[i, 0, b] -= high
                 up[i, 1, b] -= high
-                total[b] += high
             if parent < 0:
                 for b in range(WIDTH):
                     message[i, 0, b] = plus(up[i, 0, b], up[i, 1, b])

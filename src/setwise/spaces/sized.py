@@ -187,9 +187,8 @@ def Slice(n_labels: int, size: int) -> Sized:
     array([[0, 1, 1, 0]], dtype=uint8)
     """
     n_labels = whole_number(n_labels, "n_labels", 1)
-    size = whole_number(size, "size", 0)
-    if size > n_labels:
-        raise ValueError(f"size must not be larger than the {n_labels} labels, but it is {size}")
+    if whole_number(size, "size", -n_labels) not in range(n_labels + 1):
+        raise ValueError(f"size must be from 0 to the {n_labels} labels, but it is {size}")
     return Sized(n_labels, np.where(np.arange(size + 1) == size, 0.0, -np.inf))
 
 

@@ -105,10 +105,14 @@ def moments_rows(
     sums = np.zeros((n_labels + 1 if wants_total else 0, width))
     adjoint, after = np.empty(width), np.empty(width)
     for row in range(start, stop):
+        # y' · h = y' · (h - middle) + middle * (2 size - n_labels): small sums stay small.
+        middle = 0.0
+        for i in range(n_labels):
+            middle += scores[row, i] / n_labels
         shift = 0.0
         for i in range(n_labels):
-            doubled[i] = 2.0 * scores[row, i]
-            shift += scores[row, i]
+            doubled[i] = 2.0 * (scores[row, i] - middle)
+            shift += scores[row, i] - middle
         sort_descending(doubled, order)
         for j in range(n_labels):
             logits[j] = doubled[order[j]]
@@ -119,6 +123,7 @@ def moments_rows(
             log_size[k] = -np.inf
             if bias[k] > -np.inf:
                 log_size[k] = bias[k] + offset[k] + np.log(table[n_labels, k])
+                log_size[k] += middle * (2.0 * k - n_labels)
             high = max(high, log_size[k])
         mass = 0.0
         for k in range(width):

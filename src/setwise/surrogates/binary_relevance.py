@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from setwise.inputs import label_matrix, same_rows, score_matrix
+from setwise.inputs import score_matrix
 from setwise.spaces.space import Array
 from setwise.surrogates.margins import MARGINS
-from setwise.surrogates.surrogate import as_type
+from setwise.surrogates.surrogate import as_type, checked
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class BinaryRelevance:
 
     Examples
     --------
-    >>> BinaryRelevance("hinge").value_and_gradient([[0.5, -2.0]], [[1, 0]])
-    (array([0.5]), array([[-1.,  0.]]))
+    >>> BinaryRelevance("hinge").value_and_gradient([[0.5, 0.0]], [[1, 0]])
+    (array([1.5]), array([[-1.,  1.]]))
     """
 
     margin: str = "logistic"
@@ -47,9 +47,7 @@ class BinaryRelevance:
 
     def value_and_gradients(self, scores, y_true) -> tuple[Array, Array, Array]:
         """Values, score gradient, and an empty parameter gradient (n, 0)."""
-        y_true = label_matrix(y_true, None, "y_true")
-        scores = score_matrix(scores, y_true.shape[1])
-        same_rows(scores, y_true)
+        scores, y_true = checked(scores, y_true, None, None)
         sign = 2.0 * y_true - 1.0
         margin = sign * scores
         phi = MARGINS[self.margin]
@@ -59,14 +57,14 @@ class BinaryRelevance:
 
     def probability(self, scores) -> Array:
         """P(label) of each label at the minimiser, (n, l); the hinge has none."""
-        checked = score_matrix(scores, np.shape(scores)[-1] if np.ndim(scores) else 0)
+        scores = score_matrix(scores, None)
         link = MARGINS[self.margin].probability
         if link is None:
             raise ValueError(
                 f"scores trained on the {self.margin} margin have no probability; "
                 f"use margin='logistic'"
             )
-        return link(checked)
+        return link(scores)
 
     def __str__(self) -> str:
         return f"binary relevance ({self.margin})"

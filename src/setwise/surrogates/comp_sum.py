@@ -17,6 +17,8 @@ from setwise.targets.target import Target
 # Below this |q| the difference F(0) - F(q) loses digits that its integral form keeps, as long as
 # |q| times the span of the weights is moderate; the rule's error there is below 1e-12.
 SMALL_Q, MODERATE_SPAN, SMALL_Q_NODES = 0.01, 4.0, 8
+# Below this |q| the loss is that of q = 0 to the last digit (and 1/q would overflow).
+ZERO_Q = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class CompSum:
     ...     [[1.0, 0.0, -1.0]], [[1, 0, 0]]
     ... )
     >>> value.round(4), gradient.round(3)
-    (array([-0.2788]), array([[-0.159,  0.218,  0.094]]))
+    (array([-0.3536]), array([[-0.169,  0.138,  0.046]]))
     """
 
     target: Any
@@ -65,7 +67,8 @@ class CompSum:
     expectation: Expectation = field(init=False, repr=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "q", real_number(self.q, "q", -1.0, 1.0))
+        q = real_number(self.q, "q", -1.0, 1.0)
+        object.__setattr__(self, "q", 0.0 if abs(q) < ZERO_Q else q)
         check_scale(self.scale)
         pair = expectation(self.target, self.space)
         object.__setattr__(self, "expectation", pair)

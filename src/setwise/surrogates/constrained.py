@@ -9,7 +9,7 @@ import numpy as np
 
 from setwise.expectation import Expectation, expectation
 from setwise.expectation.expectation import times_exp
-from setwise.inputs import real_number
+from setwise.inputs import positive_number
 from setwise.spaces.listing import Listing, listing_of
 from setwise.spaces.sampling import sampled_listing
 from setwise.spaces.space import Array, Space
@@ -58,8 +58,8 @@ class Constrained:
     Examples
     --------
     >>> from setwise.spaces import Cube
-    >>> Constrained("hamming", Cube(2), "hinge").value_and_gradient([[0.5, -0.5]], [[1, 0]])
-    (array([0.5]), array([[-0.25,  0.25]]))
+    >>> Constrained("hamming", Cube(2), "hinge").value_and_gradient([[0.5, 0.0]], [[1, 0]])
+    (array([0.375]), array([[-0.25,  0.25]]))
     """
 
     target: Any
@@ -78,7 +78,7 @@ class Constrained:
             raise ValueError(
                 f"margin must be one of {', '.join(map(repr, NAMES))}, but it is {self.margin!r}"
             )
-        object.__setattr__(self, "rho", real_number(self.rho, "rho", 1e-12, 1e12))
+        object.__setattr__(self, "rho", positive_number(self.rho, "rho"))
         check_scale(self.scale)
         pair = expectation(self.target, self.space)
         object.__setattr__(self, "target", pair.target)

@@ -30,10 +30,15 @@ class Surrogate(Protocol):
         ...
 
 
-def checked(scores: Any, y_true: Any, n_scores: int, n_labels: int) -> tuple[Array, Array]:
-    """Scores and true label sets as arrays that kernels can trust."""
+def checked(
+    scores: Any, y_true: Any, n_scores: int | None, n_labels: int | None
+) -> tuple[Array, Array]:
+    """Scores and true label sets as arrays that kernels can trust.
+
+    Without numbers to hold to, there must be as many labels as scores.
+    """
     score_rows = score_matrix(scores, n_scores)
-    true_rows = label_matrix(y_true, n_labels, "y_true")
+    true_rows = label_matrix(y_true, n_labels or score_rows.shape[1], "y_true")
     same_rows(score_rows, true_rows)
     return score_rows, true_rows
 

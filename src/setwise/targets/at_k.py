@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from setwise.inputs import real_number, whole_number
+from setwise.inputs import label_matrix, real_number, whole_number
 from setwise.targets.measure import Additive, Array, Of
 from setwise.targets.target import loss_of_rows
 
@@ -33,7 +33,7 @@ class PrecisionAtK:
 
     def loss(self, y_pred, y_true) -> Array:
         """Share of the k predicted labels that are wrong, (n,)."""
-        _require_size(self, y_pred)
+        _require_size(self, label_matrix(y_pred, None, "y_pred"))
         return loss_of_rows(self, y_pred, y_true)
 
     def measure(self, n_labels: int, of: Of) -> Additive:
@@ -77,7 +77,7 @@ class RecallAtK:
 
     def loss(self, y_pred, y_true) -> Array:
         """Share of the true labels that are not predicted, (n,)."""
-        _require_size(self, y_pred)
+        _require_size(self, label_matrix(y_pred, None, "y_pred"))
         return loss_of_rows(self, y_pred, y_true)
 
     def measure(self, n_labels: int, of: Of) -> Additive:
@@ -108,13 +108,14 @@ def _require_k(target: PrecisionAtK | RecallAtK, n_labels: int) -> None:
         )
 
 
-def _require_size(target: PrecisionAtK | RecallAtK, y_pred) -> None:
-    sizes = np.asarray(y_pred.sum(axis=1) if hasattr(y_pred, "toarray") else np.sum(y_pred, axis=1))
-    wrong = np.flatnonzero(sizes.ravel() != target.k)
+def _require_size(target: PrecisionAtK | RecallAtK, y_pred: Array) -> None:
+    _require_k(target, y_pred.shape[1])
+    sizes = y_pred.sum(axis=1, dtype=np.int64)
+    wrong = np.flatnonzero(sizes != target.k)
     if len(wrong):
         raise ValueError(
             f"{target} judges predictions of exactly {target.k} labels, "
-            f"but y_pred[{wrong[0]}] has {sizes.ravel()[wrong[0]]:g}"
+            f"but y_pred[{wrong[0]}] has {sizes[wrong[0]]}"
         )
 
 

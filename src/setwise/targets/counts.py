@@ -52,4 +52,4 @@ class CountTarget:
         return self
 
     def __str__(self) -> str:
-        return f"count target {getattr(self.function, '__name__', 'function')}"
+        return f"CountTarget({getattr(self.function, '__name__', 'function')})"

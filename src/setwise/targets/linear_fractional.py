@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from setwise.inputs import real_number, real_vector
+from setwise.inputs import positive_number, real_number, real_vector
 from setwise.targets.measure import ROUNDING, ZERO_DENOMINATOR, Array, Fraction, Of
 from setwise.targets.target import loss_of_rows
 
@@ -94,7 +94,7 @@ class FBeta:
     form = "linear_fractional"
 
     def __post_init__(self):
-        object.__setattr__(self, "beta", real_number(self.beta, "beta", 1e-6, 1e6))
+        object.__setattr__(self, "beta", positive_number(self.beta, "beta"))
         object.__setattr__(self, "empty", real_number(self.empty, "empty", 0.0, 1.0))
 
     def loss(self, y_pred, y_true) -> Array:

@@ -56,6 +56,6 @@ def get_target(target: Any) -> Target:
 
 
 def _whole(name: str, number: str) -> int:
-    if not number.isdigit():
-        raise ValueError(f"{name}@k needs a whole number k, but the name says {number!r}")
+    if not number.isdigit() or int(number) < 1:
+        raise ValueError(f"{name}@k needs a whole number k of at least 1, not {name}@{number}")
     return int(number)

@@ -104,4 +104,4 @@ class TableTarget:
         return self
 
     def __str__(self) -> str:
-        return f"table of {len(self.sets)} label sets"
+        return f"TableTarget of {len(self.sets)} label sets"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from setwise.inputs import label_matrix
+from setwise.targets.measure import ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -56,7 +57,9 @@ def loss_of_rows(target: Target, y_pred: Any, y_true: Any) -> NDArray[np.float64
             f"y_pred and y_true must have the same number of rows, "
             f"but y_pred has {len(predicted)} and y_true has {len(true)}"
         )
-    return np.asarray(target.measure(predicted.shape[1], "loss").rows(predicted, true), np.float64)
+    losses = np.asarray(target.measure(predicted.shape[1], "loss").rows(predicted, true))
+    # A sum of weights that add up to 1 may end a rounding above it.
+    return np.where((losses > 1.0) & (losses < 1.0 + ROUNDING), 1.0, losses)
 
 
 def require_labels(target: Target, expected: int, n_labels: int) -> None:

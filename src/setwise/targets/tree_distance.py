@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from setwise.inputs import parent_vector, real_vector
+from setwise.inputs import parent_vector, positive_number, real_vector
 from setwise.targets.hamming import AGREE, DIFFER
 from setwise.targets.measure import Additive, Array, Of
 from setwise.targets.target import loss_of_rows, require_labels
@@ -51,8 +51,8 @@ class TreeDistance:
         if (lengths <= 0).any():
             label = int(np.argmax(lengths <= 0))
             raise ValueError(f"lengths must be positive, but lengths[{label}] is {lengths[label]}")
-        if self.largest is not None and not 0 < self.largest < np.inf:
-            raise ValueError(f"largest must be a positive length, but it is {self.largest!r}")
+        if self.largest is not None:
+            object.__setattr__(self, "largest", positive_number(self.largest, "largest"))
         object.__setattr__(self, "parents", parents)
         object.__setattr__(self, "lengths", lengths)
 
@@ -80,4 +80,4 @@ class TreeDistance:
         return replace(self, largest=diameter(self.lengths) or float(self.lengths.sum()))
 
     def __str__(self) -> str:
-        return "tree distance"
+        return f"TreeDistance over {len(self.lengths)} labels"
