@@ -429,14 +429,30 @@ def comp_sum(
     return _answer(space, (utility * psi(-(log_s + shift), q)).sum(), slope, np.exp(log_s))
 
 
-def _answer(space: Space, value, slope, centre) -> Answer:
-    """Chain rule through z: sum_k slope_k (feature_k - sum_j centre_j feature_j)."""
+def centred(features, weights) -> np.ndarray:
+    """feature_k - sum_j weights_j feature_j for weights that sum to one.
+
+    Each column takes two values at most, so the difference is (high - low) times the weight of the
+    other value: no digits are lost where nearly all weight is on one side.
+    """
+    low, high = features.min(axis=0), features.max(axis=0)
+    is_high = features == high
+    on_high, on_low = weights @ is_high.astype(EXTENDED), weights @ (~is_high).astype(EXTENDED)
+    return np.where(is_high, (high - low) * on_low, (low - high) * on_high)
+
+
+def _answer(space: Space, value, slope, weights) -> Answer:
+    """Chain rule through z: sum_k slope_k (feature_k - sum_j weights_j feature_j)."""
 
     def gradient(features):
-        return as_float(slope @ (features - centre @ features))
+        if features.shape[1] == 0:
+            return np.zeros(0)
+        return as_float(slope @ centred(features, weights))
 
     return Answer(
-        float(as_float(value)), gradient(space.score_features), gradient(space.parameter_features)
+        float(as_float(value)),
+        gradient(space.score_features),
+        gradient(space.parameter_features),
     )
 
 

@@ -45,6 +45,7 @@ def assert_is_the_enumerated_sum(example, margin, rho, scale, space_name):
     assert_agrees(values, expected_values, floor)
     rows = away_from_kinks(example, margin, rho)
     assert_agrees(score_gradient[rows], expected_scores[rows], floor[rows])
+    # A derivative in g is a difference of two expectations, each of the size of the value.
     if space_name in cases.CONSTANT_PARAMETERS:
         expected_parameters = np.zeros_like(parameter_gradient)
     assert_agrees(

@@ -8,14 +8,23 @@ from functools import partial
 import numpy as np
 
 from setwise.expectation.count_law import CountMean
-from setwise.expectation.cube_kernels import additive_rows, fraction_rows, soft_rows
+from setwise.expectation.cube_kernels import additive_rows, fraction_rows, soft_rows, true_rows
 from setwise.expectation.expectation import Moment, Moments, Tempered
-from setwise.expectation.rules import Rules
+from setwise.expectation.rules import (
+    DOUBLE_ERROR,
+    MEANS,
+    SINGLE_ERROR,
+    Rules,
+    laguerre_table,
+)
 from setwise.expectation.subset import SubsetMoments
 from setwise.rows import for_rows
 from setwise.spaces.cube import Cube
 from setwise.targets.measure import Additive, Array, Fraction, Of
 from setwise.targets.target import Target
+
+
+_FAR = laguerre_table()
 
 
 @dataclass(frozen=True)
@@ -65,12 +74,11 @@ class CubeMoments:
 
     def _pulls(self, y_true: Array, of: Of) -> tuple[Array, Array, Array, Array]:
         """M(0), and E_0[u y'_i] / weights_i for a true and for a false label, of each row."""
-        n_true = y_true.sum(axis=1, dtype=np.int64)
         measure = self.target.measure(self.space.n_labels, of)
         if isinstance(measure, Additive):
+            n_true, true_weight = true_labels(y_true, measure.weights)
             sizes = n_true.astype(np.float64)
             scale, agreement = measure.scale(sizes), measure.agreement
-            true_weight = y_true @ measure.weights
             false_weight = measure.weights.sum() - true_weight
             level = agreement.mean(axis=1)
             base = measure.constant(sizes) + scale * (
@@ -78,8 +86,10 @@ class CubeMoments:
             )
             half = (agreement[:, 1] - agreement[:, 0]) / 2.0
             return base, scale * half[1], scale * half[0], measure.weights
+        weights = np.ones(self.space.n_labels)
+        n_true, _ = true_labels(y_true, weights)
         table = self._tabulated(np.unique(n_true), of)
-        return *table[n_true].T.copy(), np.ones(self.space.n_labels)
+        return *table[n_true].T.copy(), weights
 
     def _tabulated(self, needed: Array, of: Of) -> Array:
         """For each number of true labels: M(0) and E_0[u y'_i] of a true and of a false label.
@@ -102,6 +112,13 @@ class CubeMoments:
         return known
 
 
+def true_labels(y_true: Array, weights: Array) -> tuple[Array, Array]:
+    """The number and the total weight of the true labels of each row, (n,) each."""
+    n_true, true_weight = np.empty(len(y_true), dtype=np.int64), np.empty(len(y_true))
+    for_rows(true_rows, len(y_true), y_true, weights, n_true, true_weight)
+    return n_true, true_weight
+
+
 @dataclass(frozen=True)
 class AdditiveOnCube:
     """Sums over labels: linear in the marginals."""
@@ -113,7 +130,7 @@ class AdditiveOnCube:
         """F(q) and its derivatives by one pass."""
         measure = self.target.measure(self.space.n_labels, of)
         assert isinstance(measure, Additive)
-        n_true = y_true.sum(axis=1, dtype=np.float64)
+        n_true = true_labels(y_true, measure.weights)[0].astype(np.float64)
         value, slope = np.empty(len(scores)), np.empty_like(scores)
         for_rows(
             additive_rows, len(scores), scores, y_true, float(q), scores.dtype.type(1),
@@ -136,13 +153,13 @@ class FractionOnCube:
         # Below 0 the powers of probabilities span more than float32 can hold.
         work = scores if q >= 0 else scores.astype(np.float64)
         rules = self._rules_of(of, work.dtype == np.float32)
-        n_true = y_true.sum(axis=1, dtype=np.int64)
+        n_true, _ = true_labels(y_true, np.ones(self.space.n_labels))
         table = rules.table(n_true)
         value, slope = np.empty(len(work)), np.empty_like(work)
         run = partial(for_rows, fraction_rows, len(work), work, y_true, table.slot[n_true])
         run(
             float(q), work.dtype.type(1), rules.step, np.where(rules.flip, -1.0, 1.0),
-            rules.constant, rules.on, rules.off, rules.measure.empty, rules.bounds, *rules.far,
+            rules.constant, rules.on, rules.off, rules.measure.empty, np.array(MEANS), *_FAR,
             table.start, table.zero, table.count, table.power_true, table.power_false,
             table.weight, value, slope,
         )  # fmt: skip
@@ -153,5 +170,6 @@ class FractionOnCube:
         if key not in self._rules:
             measure = self.target.measure(self.space.n_labels, of)
             assert isinstance(measure, Fraction)
-            self._rules[key] = Rules(measure, self.space.n_labels, single)
+            error = SINGLE_ERROR if single else DOUBLE_ERROR
+            self._rules[key] = Rules(measure, self.space.n_labels, error)
         return self._rules[key]

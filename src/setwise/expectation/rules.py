@@ -1,8 +1,11 @@
-"""Which rule for 1/D serves a row: by its number of true labels and the expected D.
+"""Which rule for 1/D serves a row on the cube: by its number of true labels and the expected D.
 
-On the cube D is a constant plus independent labels times their steps, so it is concentrated around
-its mean c, and few nodes suffice. A step below 0 is turned round (count the labels left out
-instead), so that D = start + step_true * A + step_false * B with steps >= 0.
+On the cube D = start + sum of the steps of independent labels, so it is concentrated around its
+mean, and few nodes suffice. A step below 0 is turned round (the label counts when left out), so
+that all steps are >= 0. In units of the largest step, with ``start`` = s and mean s + mu, two rules
+compete: Gauss–Jacobi with weight t^(s - 1), good when mu is small, and Gauss–Laguerre scaled by the
+mean, good when the mean is large. How many nodes each needs was measured on the widest laws of D
+that independent labels have (`benchmarks/quadrature.py` makes the tables again).
 """
 
 from __future__ import annotations
@@ -16,19 +19,69 @@ from setwise.expectation.fraction import whole_steps
 from setwise.expectation.quadrature import exponential_sum, jacobi, laguerre
 from setwise.targets.measure import ZERO_DENOMINATOR, Array, Fraction
 
-# (largest mean of D in steps, Gauss nodes); beyond the last, Laguerre nodes. Measured against the
-# exact law, see benchmarks/accuracy.py: below 1e-9 in float64 and 1e-7 in float32.
-FLOAT64_LEVELS, FLOAT64_LAGUERRE = ((9.0, 8), (20.0, 12), (40.0, 16)), 8
-FLOAT32_LEVELS, FLOAT32_LAGUERRE = ((9.0, 6), (20.0, 8), (40.0, 11)), 6
-EXACT_NODES = 16
+STARTS = (0.01, 0.1, 0.3, 1.0, 2.0, 5.0, 14.0, 40.0, 100.0)
+MEANS = (0.5, 1.0, 2.0, 4.0, 7.0, 10.0, 14.0, 20.0, 30.0, 40.0, 60.0, 100.0, 200.0, 1000.0)
+SINGLE_ERROR, DOUBLE_ERROR = 1e-7, 1e-10
+MOST_NODES = 16
+
+# Nodes needed for that error, [start, mean]; 0 where more than 24.
+JACOBI = {
+    SINGLE_ERROR: (
+        (4, 4, 5, 6, 7, 9, 10, 11, 13, 15, 18, 23, 0, 0),
+        (4, 4, 5, 6, 7, 8, 10, 11, 13, 15, 18, 23, 0, 0),
+        (4, 4, 5, 6, 7, 8, 10, 11, 13, 15, 18, 23, 0, 0),
+        (4, 4, 5, 6, 7, 8, 9, 11, 13, 15, 18, 22, 0, 0),
+        (3, 4, 5, 6, 7, 8, 9, 11, 13, 14, 17, 22, 0, 0),
+        (3, 4, 4, 5, 6, 7, 8, 10, 12, 13, 16, 21, 0, 0),
+        (3, 3, 4, 4, 5, 6, 7, 8, 10, 11, 14, 18, 0, 0),
+        (2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 10, 13, 20, 0),
+        (2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 8, 12, 0),
+    ),
+    DOUBLE_ERROR: (
+        (4, 5, 6, 8, 9, 10, 12, 13, 16, 18, 22, 0, 0, 0),
+        (4, 5, 6, 8, 9, 10, 12, 13, 16, 18, 21, 0, 0, 0),
+        (4, 5, 6, 8, 9, 10, 12, 13, 16, 18, 21, 0, 0, 0),
+        (4, 5, 6, 7, 9, 10, 11, 13, 15, 17, 21, 0, 0, 0),
+        (4, 5, 6, 7, 9, 10, 11, 13, 15, 17, 21, 0, 0, 0),
+        (4, 5, 5, 7, 8, 9, 10, 12, 14, 16, 20, 0, 0, 0),
+        (4, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 22, 0, 0),
+        (3, 3, 4, 4, 5, 6, 7, 8, 9, 10, 13, 17, 0, 0),
+        (3, 3, 3, 4, 4, 5, 5, 6, 6, 7, 9, 11, 17, 0),
+    ),
+}
+LAGUERRE = {
+    SINGLE_ERROR: (
+        (0, 0, 0, 0, 0, 0, 0, 0, 7, 6, 5, 4, 4, 3),
+        (0, 0, 0, 0, 0, 0, 0, 0, 7, 6, 5, 4, 4, 3),
+        (18, 18, 0, 0, 0, 0, 0, 15, 7, 6, 5, 4, 4, 3),
+        (12, 11, 12, 18, 24, 0, 20, 10, 7, 6, 5, 4, 4, 3),
+        (8, 8, 8, 11, 13, 13, 11, 8, 6, 5, 5, 4, 4, 3),
+        (5, 6, 6, 6, 7, 7, 7, 6, 6, 5, 5, 4, 3, 3),
+        (4, 4, 4, 4, 4, 5, 5, 5, 5, 4, 4, 4, 3, 3),
+        (3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 3, 3),
+        (2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3),
+    ),
+    DOUBLE_ERROR: (
+        (0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 8, 6, 5, 4),
+        (0, 0, 0, 0, 0, 0, 0, 0, 15, 10, 8, 6, 5, 4),
+        (0, 0, 0, 0, 0, 0, 0, 0, 14, 10, 8, 6, 5, 4),
+        (19, 18, 17, 0, 0, 0, 0, 0, 12, 9, 7, 6, 5, 4),
+        (13, 13, 13, 16, 21, 24, 24, 18, 11, 9, 7, 6, 5, 4),
+        (8, 9, 9, 9, 11, 12, 12, 11, 9, 8, 7, 6, 5, 4),
+        (5, 6, 6, 6, 6, 7, 7, 7, 7, 7, 6, 6, 5, 4),
+        (4, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 4),
+        (3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4),
+    ),
+}
 
 
 @dataclass(frozen=True)
 class RuleTable:
     """The rules of the numbers of true labels seen so far; ``slot[n_true]`` finds them (-1: none).
 
-    For a slot: ``start`` of D, ``zero`` 1 where D can be 0, ``count`` of nodes at each level, and
-    at each node t the powers t^step of a true and a false label and the node's weight.
+    For a slot: ``start`` of D, ``zero`` 1 where D can be 0, and for each bin of the mean ``count``
+    of nodes (negative: that many Laguerre nodes, scaled by the row's mean), the powers t^step of a
+    true and a false label at each node t, and the node's weight.
     """
 
     slot: Array
@@ -44,33 +97,25 @@ class RuleTable:
 class Rules:
     """Rules of one fraction over ``n_labels`` labels, made when first needed.
 
-    ``flip`` says whether labels are counted when left out (true labels, false labels); ``step`` are
-    the steps after that. ``constant``, ``on``, ``off`` give N in the unit of the steps: what a true
-    and a false label add when counted and when not.
+    ``flip`` says whether true and false labels count when left out; ``step`` are their steps, in
+    units of the largest. ``constant``, ``on``, ``off`` give N in the same unit: what a true and a
+    false label add when they count and when not.
     """
 
     measure: Fraction
     n_labels: int
-    single: bool
+    error: float
     unit: float = field(init=False)
     step: Array = field(init=False)
     flip: Array = field(init=False)
-    bounds: Array = field(init=False)
-    far: tuple[Array, Array] = field(init=False)
     _table: RuleTable | None = field(init=False, default=None)
     _lock: Lock = field(init=False, default_factory=Lock)
 
     def __post_init__(self):
-        self.unit, steps = whole_steps(self.measure)
-        self.flip, self.step = steps < 0, np.abs(steps)
-        levels = FLOAT32_LEVELS if self.single else FLOAT64_LEVELS
-        largest = self.step.max() if self.step.max() > 0 else 1.0
-        if self._whole_steps() and largest == 1.0:
-            self.bounds = np.array([bound for bound, _ in levels])
-        else:
-            # One rule for all laws up to the last bound.
-            self.bounds = np.array([levels[-1][0] * largest])
-        self.far = laguerre(FLOAT32_LAGUERRE if self.single else FLOAT64_LAGUERRE)
+        unit, steps = whole_steps(self.measure)
+        largest = np.abs(steps).max() or 1.0
+        self.unit = unit * largest
+        self.flip, self.step = steps < 0, np.abs(steps) / largest
 
     @property
     def constant(self) -> float:
@@ -79,13 +124,13 @@ class Rules:
 
     @property
     def on(self) -> Array:
-        """What a counted label adds to N in units, (true, false)."""
+        """What a label that counts adds to N in units, (true, false)."""
         above = self.measure.numerator / self.unit
         return np.where(self.flip, above[3:5], above[1:3])
 
     @property
     def off(self) -> Array:
-        """What a label that is not counted adds to N in units, (true, false)."""
+        """What a label that does not count adds to N in units, (true, false)."""
         above = self.measure.numerator / self.unit
         return np.where(self.flip, above[1:3], above[3:5])
 
@@ -95,68 +140,87 @@ class Rules:
             known = self._table
             needed = np.unique(n_true) if len(n_true) else np.array([0])
             new = needed if known is None else needed[known.slot[needed] < 0]
-            if len(new):
-                known = self._extended(known, new)
-                self._table = known
-            assert known is not None
+            if known is None or len(new):
+                known = self._table = self._extended(known, new)
             return known
 
     def _extended(self, known: RuleTable | None, new: Array) -> RuleTable:
-        rows = [self._rules(int(n_true)) for n_true in new]
-        width = max(len(w) for _, _, levels in rows for _, _, w in levels)
-        first = 0 if known is None else len(known.start)
-        slot = np.full(self.n_labels + 1, -1) if known is None else known.slot.copy()
-        slot[new] = first + np.arange(len(new))
-        shape = (len(new), len(self.bounds), width)
-        count = np.array([[len(w) for _, _, w in levels] for _, _, levels in rows])
-        padded = [np.zeros(shape) for _ in range(3)]
-        for row, (_, _, levels) in enumerate(rows):
-            for level, rule in enumerate(levels):
-                for target, values in zip(padded, rule, strict=True):
-                    target[row, level, : len(values)] = values
+        made = [self._rules(int(n_true)) for n_true in new]
+        width = max(len(rule[0]) for _, _, rules in made for _, rule in rules)
+        shape = (len(new), len(MEANS) + 1, width)
+        nodes = np.zeros((3, *shape))
+        for row, (_, _, rules) in enumerate(made):
+            for level, (_, rule) in enumerate(rules):
+                nodes[:, row, level, : len(rule[0])] = rule
         parts = (
-            np.array([start for start, _, _ in rows]),
-            np.array([float(zero) for _, zero, _ in rows]),
-            count,
-            *padded,
+            np.array([start for start, _, _ in made]),
+            np.array([float(zero) for _, zero, _ in made]),
+            np.array([[count for count, _ in rules] for _, _, rules in made]),
+            *nodes,
         )
         if known is None:
-            return RuleTable(slot, *parts)
+            known = RuleTable(np.full(self.n_labels + 1, -1), *(part[:0] for part in parts))
+        slot = known.slot.copy()
+        slot[new] = len(known.start) + np.arange(len(new))
         old = (known.start, known.zero, known.count)
         old += (known.power_true, known.power_false, known.weight)
         return RuleTable(slot, *(_stack(a, b) for a, b in zip(old, parts, strict=True)))
 
     def _rules(self, n_true: int):
-        """start, whether D can be 0, and for each level the powers and weights of its nodes."""
+        """start, whether D can be 0, and for each bin of the mean its (count, nodes)."""
         below = self.measure.denominator / self.unit
-        n_false = self.n_labels - n_true
-        ends = np.array([n_true, n_false])
-        start = below[0] + below[3] * n_true + below[4] * n_false
-        start -= float((self.flip * self.step * ends).sum())
-        zero = start <= ZERO_DENOMINATOR * np.abs(below).max()
+        ends = np.array([n_true, self.n_labels - n_true])
+        start = below[0] + float(below[3:5] @ ends) - float((self.flip * self.step) @ ends)
+        zero = bool(start <= ZERO_DENOMINATOR * np.abs(below).max())
         start = 0.0 if zero else float(start)
-        high = start + float((self.step * ends).sum())
-        return start, zero, [self._rule(level, start, high, zero) for level in range(len(self.bounds))]
+        high = start + float(self.step @ ends)
+        cache: dict[tuple[str, int], Array] = {}
+        rules = []
+        for level in range(len(MEANS) + 1):
+            kind, count = self._choice(start, high, zero, level)
+            if (kind, count) not in cache:
+                cache[kind, count] = self._nodes(kind, count, start, high, zero)
+            nodes = cache[kind, count]
+            rules.append((-count if kind == "laguerre" else nodes.shape[1], nodes))
+        return start, zero, rules
 
-    def _rule(self, level: int, start: float, high: float, zero: bool):
-        nodes = int(np.ceil(high / 2.0)) if self._whole_steps() else np.inf
-        if len(self.bounds) > 1:
-            levels = FLOAT32_LEVELS if self.single else FLOAT64_LEVELS
-            nodes = min(nodes, levels[level][1])
-        if nodes <= EXACT_NODES:
-            # t^(start - 1) = t^phi t^(whole power); with D = 0 possible the weight is w / t.
-            phi = 0.0 if zero else start - 1.0 - np.floor(max(start - 1.0, 0.0))
-            phi = 0.0 if abs(phi) < 1e-9 or abs(phi - 1.0) < 1e-9 else float(phi)
-            t, w = jacobi(max(int(nodes), 1), phi)
-            w = w * t ** (start - 1.0 - phi)
-            return t ** self.step[0], t ** self.step[1], w
-        positive = self.step[self.step > 0]
-        low = float(positive.min()) if zero else start
+    def _choice(self, start: float, high: float, zero: bool, level: int) -> tuple[str, int]:
+        """The rule with the fewest nodes for means in a bin, and their number."""
+        base = 1.0 if zero else start
+        place = int(np.searchsorted(STARTS, base * (1 + 1e-12), side="right")) - 1
+        last = len(MEANS) - 1
+        edges = LAGUERRE[self.error][max(place, 0)][max(level - 1, 0) : min(level, last) + 1]
+        far = max(edges) if min(edges) > 0 and place >= 0 else MOST_NODES + 1
+        unit_steps = set(self.step.tolist()) <= {0.0, 1.0}
+        near = MOST_NODES + 1
+        if unit_steps:
+            # Exact for all counts that can occur, or as many as the bin needs.
+            degree = high - base
+            near = max(int(np.ceil((degree + 1.0) / 2.0)), 1)
+            needed = JACOBI[self.error][max(place, 0)][min(level, last)]
+            near = min(near, needed) if needed and level <= last else near
+        if near <= MOST_NODES and (near < far or (near == far and base < 5.0)):
+            return "jacobi", near
+        return ("laguerre", far) if far <= MOST_NODES else ("uniform", 0)
+
+    def _nodes(self, kind: str, count: int, start: float, high: float, zero: bool) -> Array:
+        """Powers for a true and a false label and weights, (3, nodes); none stored for Laguerre."""
+        if kind == "laguerre":
+            return np.empty((3, 0))
+        if kind == "jacobi":
+            t, w = jacobi(count, 0.0 if zero else start - 1.0)
+            return np.array([t ** self.step[0], t ** self.step[1], w / t if zero else w])
+        low = float(self.step[self.step > 0].min(initial=1.0)) if zero else start
         x, w = exponential_sum(low, max(high, low))
-        return np.exp(-x * self.step[0]), np.exp(-x * self.step[1]), w * np.exp(-x * start)
+        return np.exp([-x * self.step[0], -x * self.step[1], np.log(w) - x * start])
 
-    def _whole_steps(self) -> bool:
-        return bool((self.step == np.round(self.step)).all())
+
+def laguerre_table() -> tuple[Array, Array]:
+    """Row m holds the m nodes and weights of the Laguerre rule, (17, 16) each."""
+    x, w = np.zeros((2, MOST_NODES + 1, MOST_NODES))
+    for nodes in range(1, MOST_NODES + 1):
+        x[nodes, :nodes], w[nodes, :nodes] = laguerre(nodes)
+    return x, w
 
 
 def _stack(a: Array, b: Array) -> Array:
