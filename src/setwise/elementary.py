@@ -112,6 +112,17 @@ def _overload_exp(x):
     return _exp32 if x == types.float32 else _exp64
 
 
+@kernel
+def sum_rows(start, stop, array, sums):
+    """The sum of each row in float64: not finite if an entry is not."""
+    for row in range(start, stop):
+        entries = array[row]
+        total = 0.0
+        for j in range(len(entries)):
+            total += np.float64(entries[j])
+        sums[row] = total
+
+
 @register_jitable
 def log1p_unit(x):
     """log(1 + x) for 0 <= x <= 1, by 2 artanh(x / (2 + x)); relative error below 4e-16."""

@@ -13,6 +13,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# From this many entries on, threads share the check for finite values.
+SHARED_CHECK = 2**17
+
 
 def score_matrix(scores: Any, n_scores: int | None, name: str = "scores") -> NDArray[Any]:
     """Scores as a C-ordered (n, n_scores) array: float32 stays, all else becomes float64."""
@@ -29,10 +32,14 @@ def score_matrix(scores: Any, n_scores: int | None, name: str = "scores") -> NDA
 
 def refuse_not_finite(array: NDArray[Any], name: str) -> None:
     """Raise for the first entry that is NaN or infinite."""
-    # One pass without a temporary: a sum is finite only if its terms are. (A finite array whose
-    # sum overflows takes the slow way and passes.)
+    # A sum is finite only if its terms are. (A finite array whose sum overflows takes the slow way
+    # and passes.)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(array.sum()):
+        if array.size < SHARED_CHECK:
+            total = array.sum()
+        else:
+            total = _shared_sum(array)
+        if np.isfinite(total):
             return
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
@@ -41,6 +48,16 @@ def refuse_not_finite(array: NDArray[Any], name: str) -> None:
             f"{name} must be finite, but {name}{list(place)} is {array[place]} "
             f"({len(bad)} such entries)"
         )
+
+
+def _shared_sum(array: NDArray[Any]) -> float:
+    """The sum of a large matrix, its rows shared among threads."""
+    from setwise.elementary import sum_rows
+    from setwise.rows import for_rows
+
+    sums = np.empty(len(array))
+    for_rows(sum_rows, len(array), array, sums)
+    return float(sums.sum())
 
 
 def label_matrix(sets: Any, n_labels: int | None, name: str = "y_true") -> NDArray[np.uint8]:

@@ -9,7 +9,7 @@ process may use, or OMP_NUM_THREADS where that is set.
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-_CHUNKS_PER_THREAD = 4
+_CHUNKS_PER_THREAD = 8
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -35,6 +35,8 @@ def for_rows(kernel, n_rows: int, *arguments, least: int = 64) -> None:
     """Call ``kernel(start, stop, *arguments)`` on ranges that cover ``range(n_rows)``.
 
     Ranges have at least ``least`` rows; a batch too small to share runs in the calling thread.
+    The calling thread works too, and whoever is free takes the next range, so that a processor
+    that is busy with something else holds nobody up.
     """
     global _pool
     if n_rows == 0:
@@ -45,11 +47,16 @@ def for_rows(kernel, n_rows: int, *arguments, least: int = 64) -> None:
         kernel(0, n_rows, *arguments)
         return
     if _pool is None:
-        _pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="setwise")
-    cuts = [n_rows * part // chunks for part in range(chunks + 1)]
-    jobs = [
-        _pool.submit(kernel, start, stop, *arguments)
-        for start, stop in zip(cuts[:-1], cuts[1:], strict=True)
-    ]
-    for job in jobs:
-        job.result()
+        _pool = ThreadPoolExecutor(max_workers=threads - 1, thread_name_prefix="setwise")
+    turns = iter(range(chunks))
+
+    def work() -> None:
+        for part in turns:
+            kernel(n_rows * part // chunks, n_rows * (part + 1) // chunks, *arguments)
+
+    helpers = [_pool.submit(work) for _ in range(threads - 1)]
+    work()
+    for helper in helpers:
+        helper.cancel()
+        if not helper.cancelled():
+            helper.result()

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from setwise.expectation.count_law import CountMean
-from setwise.expectation.cube_kernels import additive_rows, fraction_rows, soft_rows, true_rows
+from setwise.expectation.cube_kernels import additive_rows, count_true, fraction_rows, soft_rows
 from setwise.expectation.expectation import Moment, Moments, Tempered
 from setwise.expectation.rules import (
     DOUBLE_ERROR,
@@ -76,8 +76,9 @@ class CubeMoments:
         """M(0), and E_0[u y'_i] / weights_i for a true and for a false label, of each row."""
         measure = self.target.measure(self.space.n_labels, of)
         if isinstance(measure, Additive):
-            n_true, true_weight = true_labels(y_true, measure.weights)
-            sizes = n_true.astype(np.float64)
+            sizes = true_counts(y_true).astype(np.float64)
+            even = (measure.weights == measure.weights[0]).all()
+            true_weight = measure.weights[0] * sizes if even else y_true @ measure.weights
             scale, agreement = measure.scale(sizes), measure.agreement
             false_weight = measure.weights.sum() - true_weight
             level = agreement.mean(axis=1)
@@ -87,8 +88,8 @@ class CubeMoments:
             half = (agreement[:, 1] - agreement[:, 0]) / 2.0
             return base, scale * half[1], scale * half[0], measure.weights
         weights = np.ones(self.space.n_labels)
-        n_true, _ = true_labels(y_true, weights)
-        table = self._tabulated(np.unique(n_true), of)
+        n_true = true_counts(y_true)
+        table = self._tabulated(np.flatnonzero(np.bincount(n_true)), of)
         return *table[n_true].T.copy(), weights
 
     def _tabulated(self, needed: Array, of: Of) -> Array:
@@ -112,11 +113,11 @@ class CubeMoments:
         return known
 
 
-def true_labels(y_true: Array, weights: Array) -> tuple[Array, Array]:
-    """The number and the total weight of the true labels of each row, (n,) each."""
-    n_true, true_weight = np.empty(len(y_true), dtype=np.int64), np.empty(len(y_true))
-    for_rows(true_rows, len(y_true), y_true, weights, n_true, true_weight)
-    return n_true, true_weight
+def true_counts(y_true: Array) -> Array:
+    """The number of true labels of each row, (n,)."""
+    n_true = np.empty(len(y_true), dtype=np.int64)
+    count_true(y_true, n_true)
+    return n_true
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class AdditiveOnCube:
         """F(q) and its derivatives by one pass."""
         measure = self.target.measure(self.space.n_labels, of)
         assert isinstance(measure, Additive)
-        n_true = true_labels(y_true, measure.weights)[0].astype(np.float64)
+        n_true = true_counts(y_true).astype(np.float64)
         value, slope = np.empty(len(scores)), np.empty_like(scores)
         for_rows(
             additive_rows, len(scores), scores, y_true, float(q), scores.dtype.type(1),
@@ -153,7 +154,7 @@ class FractionOnCube:
         # Below 0 the powers of probabilities span more than float32 can hold.
         work = scores if q >= 0 else scores.astype(np.float64)
         rules = self._rules_of(of, work.dtype == np.float32)
-        n_true, _ = true_labels(y_true, np.ones(self.space.n_labels))
+        n_true = true_counts(y_true)
         table = rules.table(n_true)
         value, slope = np.empty(len(work)), np.empty_like(work)
         run = partial(for_rows, fraction_rows, len(work), work, y_true, table.slot[n_true])

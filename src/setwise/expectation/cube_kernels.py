@@ -27,77 +27,102 @@ BLOCK = 512
 
 
 @register_jitable
-def log_halves(e):
-    """Sum of log((1 + e_j) / 2) for e in [0, 1]: the logarithm of products, block by block."""
+def log_cosh_block(h, e):
+    """Sum of log cosh(h_j) = |h_j| + log((1 + e_j) / 2), e_j = exp(-2 |h_j|), in float64.
+
+    One logarithm, of the product. (A loop of its own: mixed with float32 arithmetic it would halve
+    the length of the vectors.)
+    """
+    product, size = 1.0, 0.0
+    for j in range(len(e)):
+        product *= 0.5 + 0.5 * np.float64(e[j])
+        size += np.float64(abs(h[j]))
+    return size + np.log(product)
+
+
+@register_jitable
+def log_cosh_sum(h, e):
+    """`log_cosh_block` of a row of any length.
+
+    Blocks are slices, so that their loop starts at 0: the compiler vectorises only that.
+    """
+    if len(e) <= BLOCK:
+        return log_cosh_block(h, e)
     total = 0.0
     for first in range(0, len(e), BLOCK):
-        # A slice, so that the loop starts at 0: the compiler vectorises only that.
-        part = e[first : first + BLOCK]
-        product = 1.0
-        for j in range(len(part)):
-            product *= 0.5 + 0.5 * np.float64(part[j])
-        total += np.log(product)
+        total += log_cosh_block(h[first : first + BLOCK], e[first : first + BLOCK])
     return total
 
 
 @register_jitable
-def absolute_sum(h):
-    """Sum of |h_j| in float64."""
-    # A loop of its own: mixed with float32 arithmetic it would halve the length of the vectors.
+def excess_block(h, q, e, e_one):
+    """Sum of log cosh(q h_j) - q log cosh(h_j), e = exp(-2 |q h|), e_one = exp(-2 |h|)."""
+    product, product_one, size = 1.0, 1.0, 0.0
+    for j in range(len(e)):
+        product *= 0.5 + 0.5 * np.float64(e[j])
+        product_one *= 0.5 + 0.5 * np.float64(e_one[j])
+        size += np.float64(abs(h[j]))
+    return (abs(q) - q) * size + np.log(product) - q * np.log(product_one)
+
+
+@register_jitable
+def log_excess(h, q, e, e_one):
+    """A_q - q A_1 - (1 - q) log|Y|: `excess_block` of a row of any length."""
+    if len(e) <= BLOCK:
+        return excess_block(h, q, e, e_one)
     total = 0.0
-    for j in range(len(h)):
-        total += np.float64(abs(h[j]))
+    for first in range(0, len(e), BLOCK):
+        stop = first + BLOCK
+        total += excess_block(h[first:stop], q, e[first:stop], e_one[first:stop])
     return total
 
 
 @kernel
-def true_rows(start, stop, y_true, weights, n_true, true_weight):
-    """The number and the total weight of the true labels of each row."""
-    for row in range(start, stop):
+def count_true(y_true, n_true):
+    """The number of true labels of each row."""
+    for row in range(len(y_true)):
         y = y_true[row]
-        count, total = 0, 0.0
+        count = 0
         for j in range(len(y)):
             count += y[j]
-            total += weights[j] if y[j] == 1 else 0.0
         n_true[row] = count
-        true_weight[row] = total
 
 
 @register_jitable
-def states(h, y, q, flip_true, flip_false, one, p, rest, truth, e):
-    """p = sigmoid(2 q h), rest = 1 - p (exchanged where flipped), truth = y, e = exp(-|2 q h|)."""
+def split(e, first, one):
+    """1 / (1 + e) and e / (1 + e), the larger one first if ``first``."""
+    likely = one / (one + e)
+    unlikely = e * likely
+    return (likely, unlikely) if first else (unlikely, likely)
+
+
+@register_jitable
+def states(h, y, q, flip_true, flip_false, one, p, rest, truth, tanh, e, e_one):
+    """What a row needs: p = sigmoid(2 q h) and rest = 1 - p (exchanged where flipped), truth = y.
+
+    Returns A_q - q A_1 - (1 - q) log|Y|; unless that is 0 (q = 1) it leaves tanh(h) behind.
+    """
     two, zero = one + one, one - one
     for j in range(len(h)):
         truth[j] = one if y[j] == 1 else zero
         sign = flip_false + truth[j] * (flip_true - flip_false)
         x = two * q * h[j]
         e[j] = exp(-abs(x))
-        likely = one / (one + e[j])
-        unlikely = e[j] * likely
-        positive = x * sign >= zero
-        p[j] = likely if positive else unlikely
-        rest[j] = unlikely if positive else likely
+        p[j], rest[j] = split(e[j], x * sign >= zero, one)
+    if q == one:
+        return 0.0
+    tangents(h, one, tanh, e_one)
+    return log_excess(h, np.float64(q), e, e_one)
 
 
 @register_jitable
 def tangents(h, one, tanh, e):
-    """tanh(h) of each label; returns the sum of log cosh(h)."""
-    two, zero = one + one, one - one
+    """tanh(h) and e = exp(-2 |h|) of each label."""
+    two = one + one
     for j in range(len(h)):
-        x = h[j]
-        e[j] = exp(-two * abs(x))
+        e[j] = exp(-two * abs(h[j]))
         t = (one - e[j]) / (one + e[j])
-        tanh[j] = t if x >= zero else -t
-    return absolute_sum(h) + log_halves(e)
-
-
-@register_jitable
-def log_excess(h, q, one, tanh, e):
-    """A_q - q A_1 - (1 - q) log|Y| = sum of log cosh(q h) - q log cosh(h), e left by `states`."""
-    if q == 1.0:
-        return 0.0
-    tempered = abs(q) * absolute_sum(h) + log_halves(e)
-    return tempered - q * tangents(h, one, tanh, e)
+        tanh[j] = t if h[j] >= one - one else -t
 
 
 @kernel
@@ -111,7 +136,8 @@ def soft_rows(start, stop, scores, y_true, one, base, pull_true, pull_false, wei
     for row in range(start, stop):
         height, up, down = like(one, base[row]), like(one, pull_true[row]), like(one, pull_false[row])
         h, y, out = scores[row], y_true[row], slope[row]
-        total = tangents(h, one, tanh, e)
+        tangents(h, one, tanh, e)
+        total = log_cosh_sum(h, e)
         for j in range(n_labels):
             pull = weights[j] * (up if y[j] == 1 else down)
             out[j] = height * tanh[j] - pull
@@ -129,20 +155,19 @@ def times_exp(value, exponent):
 
 
 @kernel
-def finish(at_one, one, excess, mean, p, rest, gain, tanh, out):
+def finish(q, one, excess, mean, p, rest, gain, tanh, out):
     """out = e^excess ((E_q[y'] - E_1[y']) mean + gain) where p belongs to q."""
-    zero = one - one
     height = like(one, mean)
-    if excess > 80.0:
+    if q == 1.0:
+        out[:] = gain[: len(out)]
+    elif excess > 80.0:
         # Only for q < 0: an overflow must not meet a zero.
         for j in range(len(out)):
-            moved = (p[j] - rest[j]) - tanh[j] if not at_one else zero
-            out[j] = times_exp(moved * height + gain[j], excess)
-        return
-    factor = like(one, np.exp(excess))
-    for j in range(len(out)):
-        moved = (p[j] - rest[j]) - tanh[j] if not at_one else zero
-        out[j] = factor * (moved * height + gain[j])
+            out[j] = times_exp((p[j] - rest[j] - tanh[j]) * height + gain[j], excess)
+    else:
+        factor = like(one, np.exp(excess))
+        for j in range(len(out)):
+            out[j] = factor * ((p[j] - rest[j] - tanh[j]) * height + gain[j])
 
 
 @kernel
@@ -152,26 +177,27 @@ def additive_rows(
     """F(q) and its slope for constant + scale * sum of weights_j * agreement[y_j, y'_j]."""
     n_labels = scores.shape[1]
     p, rest, truth = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
-    e, tanh, gain = np.empty_like(scores[0]), np.zeros_like(scores[0]), np.empty_like(scores[0])
+    e, e_one = np.empty_like(scores[0]), np.empty_like(scores[0])
+    tanh, gain, part = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
     on_true, off_true = like(one, agreement[1, 1]), like(one, agreement[1, 0])
     on_false, off_false = like(one, agreement[0, 1]), like(one, agreement[0, 0])
     two, temper = one + one, like(one, q)
     for row in range(start, stop):
-        h = scores[row]
-        states(h, y_true[row], temper, one, one, one, p, rest, truth, e)
-        excess = log_excess(h, q, one, tanh, e)
-        share = like(one, scale[row])
+        excess = states(
+            scores[row], y_true[row], temper, one, one, one, p, rest, truth, tanh, e, e_one
+        )
+        share = two * like(one, scale[row])
         for j in range(n_labels):
             on = on_false + truth[j] * (on_true - on_false)
             off = off_false + truth[j] * (off_true - off_false)
-            e[j] = weights[j] * (on * p[j] + off * rest[j])
-            gain[j] = two * share * weights[j] * (on - off) * p[j] * rest[j]
+            part[j] = weights[j] * (on * p[j] + off * rest[j])
+            gain[j] = share * weights[j] * (on - off) * p[j] * rest[j]
         total = 0.0
         for j in range(n_labels):
-            total += np.float64(e[j])
+            total += np.float64(part[j])
         mean = constant[row] + scale[row] * total
         value[row] = times_exp(mean, excess)
-        finish(q == 1.0, one, excess, mean, p, rest, gain, tanh, slope[row])
+        finish(q, one, excess, mean, p, rest, gain, tanh, slope[row])
 
 
 @register_jitable
@@ -225,28 +251,24 @@ def fraction_rows(
     n_labels = scores.shape[1]
     widest = max(weight.shape[2], far_x.shape[1]) + 1
     p, rest, truth = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
-    e, tanh, gain = np.empty_like(scores[0]), np.zeros_like(scores[0]), np.empty_like(scores[0])
-    f, inverse, part = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
-    counted, missed = np.empty_like(scores[0]), np.empty_like(scores[0])
-    difference = np.empty_like(scores[0])
+    e, e_one = np.empty_like(scores[0]), np.empty_like(scores[0])
+    tanh, gain = np.empty_like(scores[0]), np.empty_like(scores[0])
+    inverse = np.empty_like(scores[0])
     t_true, t_false, w = np.empty(widest), np.empty(widest), np.empty(widest)
     two, temper = one + one, like(one, q)
     flip_true, flip_false = like(one, sign[0]), like(one, sign[1])
     on_true, on_false = like(one, on[0]), like(one, on[1])
     off_true, off_false = like(one, off[0]), like(one, off[1])
+    change_true, change_false = on_true - off_true, on_false - off_false
     for row in range(start, stop):
         slot = slots[row]
-        h = scores[row]
-        states(h, y_true[row], temper, flip_true, flip_false, one, p, rest, truth, e)
-        excess = log_excess(h, q, one, tanh, e)
+        excess = states(
+            scores[row], y_true[row], temper, flip_true, flip_false, one,
+            p, rest, truth, tanh, e, e_one,
+        )  # fmt: skip
         gain[:] = one - one
         all_p, true_p = 0.0, 0.0
         for j in range(n_labels):
-            on_j = on_false + truth[j] * (on_true - on_false)
-            off_j = off_false + truth[j] * (off_true - off_false)
-            counted[j] = p[j] * on_j
-            missed[j] = rest[j] * off_j
-            difference[j] = on_j - off_j
             all_p += np.float64(p[j])
             true_p += np.float64(truth[j] * p[j])
         nodes = choose_nodes(
@@ -261,17 +283,26 @@ def fraction_rows(
             # what counts, and f = 1 - p (1 - t); away from it f = (1 - p) + p t is the safe form.
             short_true, short_false = like(one, 1.0 - t_true[k]), like(one, 1.0 - t_false[k])
             gap = short_true - short_false
-            is_near = min(t_true[k], t_false[k]) > 0.5
-            for j in range(n_labels):
-                t = at_false + truth[j] * rise
-                short = short_false + truth[j] * gap
-                f[j] = one - p[j] * short if is_near else rest[j] + p[j] * t
-                inverse[j] = one / f[j]
-                part[j] = (t * counted[j] + missed[j]) * inverse[j]
             product, total = 1.0, 0.0
-            for j in range(n_labels):
-                product *= np.float64(f[j])
-                total += np.float64(part[j])
+            if min(t_true[k], t_false[k]) > 0.5:
+                lack, wide = 1.0 - t_false[k], t_false[k] - t_true[k]
+                for j in range(n_labels):
+                    t = at_false + truth[j] * rise
+                    inverse[j] = one / (one - p[j] * (short_false + truth[j] * gap))
+                    # Rounding each factor to float32 would add up over many labels.
+                    product *= 1.0 - np.float64(p[j]) * (lack + np.float64(truth[j]) * wide)
+                    on_j = on_false + truth[j] * (on_true - on_false)
+                    off_j = off_false + truth[j] * (off_true - off_false)
+                    total += np.float64((t * p[j] * on_j + rest[j] * off_j) * inverse[j])
+            else:
+                for j in range(n_labels):
+                    t = at_false + truth[j] * rise
+                    f = rest[j] + p[j] * t
+                    inverse[j] = one / f
+                    product *= np.float64(f)
+                    on_j = on_false + truth[j] * (on_true - on_false)
+                    off_j = off_false + truth[j] * (off_true - off_false)
+                    total += np.float64((t * p[j] * on_j + rest[j] * off_j) * inverse[j])
             total += constant
             extra = empty if zero[slot] > 0 and k == nodes - 1 else 0.0
             term = w[k] * total + extra
@@ -279,8 +310,8 @@ def fraction_rows(
             pull, push = like(one, -product * term), like(one, product * w[k])
             for j in range(n_labels):
                 t = at_false + truth[j] * rise
-                short = short_false + truth[j] * gap
-                bend = pull * short + push * difference[j] * t * inverse[j]
+                difference = change_false + truth[j] * (change_true - change_false)
+                bend = pull * (short_false + truth[j] * gap) + push * difference * t * inverse[j]
                 gain[j] += inverse[j] * bend
         for j in range(n_labels):
             turn = flip_false + truth[j] * (flip_true - flip_false)
@@ -289,4 +320,4 @@ def fraction_rows(
             if turn < one - one:
                 p[j], rest[j] = rest[j], p[j]
         value[row] = times_exp(mean, excess)
-        finish(q == 1.0, one, excess, mean, p, rest, gain, tanh, slope[row])
+        finish(q, one, excess, mean, p, rest, gain, tanh, slope[row])

@@ -138,7 +138,7 @@ class Rules:
         """The table, with all the given numbers of true labels in it."""
         with self._lock:
             known = self._table
-            needed = np.unique(n_true) if len(n_true) else np.array([0])
+            needed = np.flatnonzero(np.bincount(n_true)) if len(n_true) else np.array([0])
             new = needed if known is None else needed[known.slot[needed] < 0]
             if known is None or len(new):
                 known = self._table = self._extended(known, new)

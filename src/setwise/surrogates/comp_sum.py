@@ -90,7 +90,10 @@ class CompSum:
             value = (uniform - moment.value) / self.q
             if abs(self.q) < SMALL_Q:
                 value = self._by_integral(scores, y_true, value)
-            loss = Moment(value, -moment.scores, -moment.parameters)
+            # The moment's arrays are fresh: turned round in place, they are the gradients.
+            np.negative(moment.scores, out=moment.scores)
+            np.negative(moment.parameters, out=moment.parameters)
+            loss = Moment(value, moment.scores, moment.parameters)
         if self.scale == "paper":
             loss = self._on_paper_scale(loss, y_true)
         return as_type(scores.dtype, loss.value, loss.scores, loss.parameters)  # type: ignore

@@ -1,0 +1,1 @@
+"""Measurements: what was computed beside how long it took. `python -m benchmarks --help`."""

@@ -1,0 +1,57 @@
+"""Run measurements and write their tables: `python -m benchmarks [NAME ...]`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from benchmarks.imports import imports
+from benchmarks.quadrature import quadrature
+from benchmarks.rows import load, store, table
+from benchmarks.speed import growth, speed
+
+MEASUREMENTS = {"speed": speed, "growth": growth, "imports": imports, "quadrature": quadrature}
+SHOWN = {
+    "speed": ["rows", "labels", "target", "q", "ratio", "value_error", "gradient_error"],
+    "growth": ["rows", "labels", "target", "q", "doubling"],
+    "imports": ["ratio", "setwise_milliseconds", "numpy_milliseconds", "modules_loaded"],
+}
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+INTRODUCTION = {
+    "speed": "Value and gradient of CompSum on the cube from float32 scores. `ratio`: time over that "
+    "of PyTorch's binary cross-entropy with logits, forward and backward, same threads, minima of "
+    "interleaved rounds. Errors are relative to the largest exact value and gradient.",
+    "growth": "Time with twice the labels over time with that many: F1 at q = 1.",
+    "imports": "`import setwise` in units of `import numpy`, fresh processes.",
+}
+
+
+def render() -> None:
+    """Write docs/benchmarks.md from the stored rows."""
+    parts = ["# Measurements\n\nMade by `make bench` from the rows in `benchmarks/results`.\n"]
+    for name, columns in SHOWN.items():
+        rows = load(name)
+        if not rows:
+            continue
+        parts.append(f"## {name}\n\n{INTRODUCTION[name]}\n\n{table(rows, columns)}\n")
+        parts.append(f"{rows[0]['processor']}, {rows[0]['threads']} threads.\n")
+    PAGE.write_text("\n".join(parts))
+
+
+def main() -> None:
+    """Measure what was named, or everything, then render."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(MEASUREMENTS)}; all by default")
+    names = parser.parse_args().names or list(MEASUREMENTS)
+    unknown = set(names) - set(MEASUREMENTS)
+    if unknown:
+        parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
+    for name in names:
+        rows = store(name, MEASUREMENTS[name]())
+        if name in SHOWN:
+            print(f"{name}\n{table(rows, SHOWN[name])}\n")
+    render()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Value and gradient of the comp-sum losses against binary cross-entropy in PyTorch.
+
+Both start from float32 scores and run with the same number of threads, in turns in one process;
+the ratio is that of the minima. Each row has the error of what was computed, measured in float64
+against the same loss from float64 scores.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.rows import machine
+from setwise.rows import thread_count
+from setwise.spaces import Cube
+from setwise.surrogates import CompSum
+
+SHAPES = ((20_000, 100), (2_000, 1_000))
+TARGETS = ("f1", "jaccard", "hamming")
+POWERS = (1.0, 0.5, 0.0)
+ROUNDS = 40
+CHECKED_ROWS = 500
+
+
+def batch(n_rows: int, n_labels: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Normal scores around -1 in float32, and label sets drawn from their probabilities."""
+    generator = np.random.default_rng(seed)
+    scores = (generator.normal(size=(n_rows, n_labels)) - 1.0).astype(np.float32)
+    probability = 1.0 / (1.0 + np.exp(-2.0 * scores))
+    return scores, (generator.random(scores.shape) < probability).astype(np.uint8)
+
+
+def interleaved(first: Callable[[], Any], second: Callable[[], Any], rounds: int) -> tuple[float, float]:
+    """The shortest time of each, in seconds, over rounds in which they take turns."""
+    best = [np.inf, np.inf]
+    for _ in range(rounds):
+        for place, work in enumerate((first, second)):
+            began = time.perf_counter()
+            work()
+            best[place] = min(best[place], time.perf_counter() - began)
+    return best[0], best[1]
+
+
+def cross_entropy(scores: np.ndarray, y_true: np.ndarray) -> Callable[[], Any]:
+    """Forward and backward of binary cross-entropy with logits."""
+    import torch
+
+    torch.set_num_threads(thread_count())
+    logits = torch.from_numpy(scores).requires_grad_()
+    labels = torch.from_numpy(y_true.astype(np.float32))
+
+    def run() -> None:
+        logits.grad = None
+        torch.nn.functional.binary_cross_entropy_with_logits(logits, labels).backward()
+
+    return run
+
+
+def speed() -> Iterator[dict[str, Any]]:
+    """A row for each shape, target and q."""
+    for n_rows, n_labels in SHAPES:
+        scores, y_true = batch(n_rows, n_labels)
+        reference = cross_entropy(scores, y_true)
+        for target in TARGETS:
+            for q in POWERS:
+                yield {
+                    "rows": n_rows, "labels": n_labels, "target": target, "q": q,
+                    **_measured(CompSum(target, Cube(n_labels), q), scores, y_true, reference),
+                    **machine(),
+                }  # fmt: skip
+
+
+def _measured(loss: CompSum, scores, y_true, reference) -> dict[str, Any]:
+    value, gradient = loss.value_and_gradient(scores, y_true)
+    reference()
+    ours, theirs = interleaved(lambda: loss.value_and_gradient(scores, y_true), reference, ROUNDS)
+    head = slice(0, CHECKED_ROWS)
+    exact_value, exact_gradient = loss.value_and_gradient(
+        scores[head].astype(np.float64), y_true[head]
+    )
+    smallest = np.finfo(np.float32).tiny
+
+    def error(found: np.ndarray, exact: np.ndarray) -> float:
+        """The largest error relative to the largest exact entry that float32 can hold."""
+        return float(np.abs(found - exact).max() / max(np.abs(exact).max(), smallest))
+
+    return {
+        "ratio": ours / theirs,
+        "milliseconds": 1e3 * ours,
+        "cross_entropy_milliseconds": 1e3 * theirs,
+        "rounds": ROUNDS,
+        "mean_value": float(value.mean(dtype=np.float64)),
+        "gradient_norm": float(np.linalg.norm(gradient.astype(np.float64))),
+        "value_error": error(value[head], exact_value),
+        "gradient_error": error(gradient[head], exact_gradient),
+    }
+
+
+def growth() -> Iterator[dict[str, Any]]:
+    """How the time grows when the number of labels doubles: F1 at q = 1."""
+    for n_rows, n_labels in ((5_000, 100), (2_000, 500), (500, 2_000)):
+        small, large = batch(n_rows, n_labels), batch(n_rows, 2 * n_labels)
+        losses = [CompSum("f1", Cube(k), 1.0) for k in (n_labels, 2 * n_labels)]
+        for loss, data in zip(losses, (small, large), strict=True):
+            loss.value_and_gradient(*data)
+        one, two = interleaved(
+            lambda: losses[0].value_and_gradient(*small),  # noqa: B023
+            lambda: losses[1].value_and_gradient(*large),  # noqa: B023
+            ROUNDS,
+        )
+        yield {
+            "rows": n_rows, "labels": n_labels, "target": "f1", "q": 1.0,
+            "doubling": two / one, "rounds": ROUNDS,
+            "mean_value": float(losses[1].value_and_gradient(*large)[0].mean()), **machine(),
+        }  # fmt: skip
