@@ -18,9 +18,9 @@ SHOWN = {
 }
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 INTRODUCTION = {
-    "speed": "Value and gradient of CompSum on the cube from float32 scores. `ratio`: time over that "
-    "of PyTorch's binary cross-entropy with logits, forward and backward, same threads, minima of "
-    "interleaved rounds. Errors are relative to the largest exact value and gradient.",
+    "speed": "Value and gradient of CompSum on the cube from float32 scores. `ratio`: time over "
+    "that of PyTorch's binary cross-entropy with logits, forward and backward, same threads, "
+    "minima of interleaved rounds. Errors are relative to the largest exact value and gradient.",
     "growth": "Time with twice the labels over time with that many: F1 at q = 1.",
     "imports": "`import setwise` in units of `import numpy`, fresh processes.",
 }

@@ -19,7 +19,9 @@ def machine() -> dict[str, Any]:
     """What the figures depend on: processor, threads, versions."""
     from setwise.rows import thread_count
 
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []
+    lines = (
+        Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []
+    )
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return {
         "processor": names[0] if names else platform.processor(),

@@ -33,7 +33,9 @@ def batch(n_rows: int, n_labels: int, seed: int = 0) -> tuple[np.ndarray, np.nda
     return scores, (generator.random(scores.shape) < probability).astype(np.uint8)
 
 
-def interleaved(first: Callable[[], Any], second: Callable[[], Any], rounds: int) -> tuple[float, float]:
+def interleaved(
+    first: Callable[[], Any], second: Callable[[], Any], rounds: int
+) -> tuple[float, float]:
     """The shortest time of each, in seconds, over rounds in which they take turns."""
     best = [np.inf, np.inf]
     for _ in range(rounds):

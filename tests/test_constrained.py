@@ -4,7 +4,7 @@ import cases
 import numpy as np
 import oracle
 import pytest
-from examples import assert_agrees, examples
+from examples import FEWER, assert_agrees, examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +54,7 @@ def assert_is_the_enumerated_sum(example, margin, rho, scale, space_name):
 
 
 @pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
-@settings(max_examples=6)
+@settings(max_examples=FEWER)
 @given(data=st.data())
 def test_exponential_value_and_gradients_are_the_enumerated_sums(pair, data):
     """sum_{y'} L exp(z) with 2 sum|h| up to 600, to 1e-9: 1 - M must not lose its digits."""
@@ -64,7 +64,7 @@ def test_exponential_value_and_gradients_are_the_enumerated_sums(pair, data):
 
 
 @pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
-@settings(max_examples=6)
+@settings(max_examples=FEWER)
 @given(data=st.data())
 def test_other_margins_are_the_enumerated_sums(pair, data):
     """Squared hinge, hinge and rho-margin are exact on every space small enough to enumerate."""

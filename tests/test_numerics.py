@@ -7,7 +7,7 @@ import numpy as np
 import oracle
 import pytest
 import scipy.sparse
-from examples import Example, assert_agrees, examples, exponents, limited
+from examples import FEWER, Example, assert_agrees, examples, exponents, limited
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,7 +105,7 @@ def parameter_differences(make, space, scores, y_true, step):
 
 
 @every_pair
-@settings(max_examples=3)
+@settings(max_examples=FEWER)
 @given(data=st.data())
 def test_comp_sum_gradient_is_the_central_difference(pair, data):
     """d value / d scores, by the package alone."""
@@ -380,7 +380,7 @@ def permuted_gradients(example, answers, order):
 
 
 @every_pair
-@settings(max_examples=3)
+@settings(max_examples=FEWER)
 @given(data=st.data())
 def test_permuting_labels_permutes_comp_sum(pair, data):
     """Label names mean nothing: scores, label sets, target and space reordered alike reorder the

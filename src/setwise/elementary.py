@@ -9,6 +9,9 @@ interpreter lock, with division as in C (no check for zero) and sums that may be
 Infinities and NaN keep their meaning (``nnan`` and ``ninf`` are not set).
 """
 
+# pyright: reportCallIssue=false
+# (Intrinsics are called without the context their definitions name first.)
+
 import math
 
 import numba
@@ -41,7 +44,9 @@ def _power_of_two(_context, _exponent):
     def codegen(_context, builder, _signature, arguments):
         wide = builder.sext(arguments[0], ir.IntType(64))
         biased = builder.add(wide, ir.Constant(ir.IntType(64), 1023))
-        return builder.bitcast(builder.shl(biased, ir.Constant(ir.IntType(64), 52)), ir.DoubleType())
+        return builder.bitcast(
+            builder.shl(biased, ir.Constant(ir.IntType(64), 52)), ir.DoubleType()
+        )
 
     return types.float64(types.int32), codegen
 

@@ -35,10 +35,7 @@ def refuse_not_finite(array: NDArray[Any], name: str) -> None:
     # A sum is finite only if its terms are. (A finite array whose sum overflows takes the slow way
     # and passes.)
     with np.errstate(over="ignore", invalid="ignore"):
-        if array.size < SHARED_CHECK:
-            total = array.sum()
-        else:
-            total = _shared_sum(array)
+        total = array.sum() if array.size < SHARED_CHECK else _shared_sum(array)
         if np.isfinite(total):
             return
     bad = np.argwhere(~np.isfinite(array))
@@ -187,5 +184,7 @@ def _real_array(values: Any, name: str, integers: bool = False) -> NDArray[Any]:
         raise ValueError(f"{name} must be a rectangular array: {error}") from error
     if array.dtype.kind not in "biuf":
         kind = "0/1" if integers else "real"
-        raise ValueError(f"{name} must be an array of {kind} numbers, but its dtype is {array.dtype}")
+        raise ValueError(
+            f"{name} must be an array of {kind} numbers, but its dtype is {array.dtype}"
+        )
     return array

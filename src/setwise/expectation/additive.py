@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from setwise.expectation.expectation import Mean
-from setwise.spaces.space import Array, Space
+from setwise.spaces.forest import Forest
+from setwise.spaces.sized import Sized
+from setwise.spaces.space import Array
 from setwise.targets.measure import Additive, Of
 from setwise.targets.target import Target
 
@@ -17,7 +19,7 @@ class AdditiveMean:
     """Additive targets on Sized and Forest spaces, from the space's moments of a sum."""
 
     target: Target
-    space: Space
+    space: Sized | Forest
 
     def mean(self, scores: Array, y_true: Array, of: Of) -> Mean:
         """constant + scale * E[sum of what each label adds]."""
@@ -25,8 +27,9 @@ class AdditiveMean:
         assert isinstance(measure, Additive)
         n_true = y_true.sum(axis=1, dtype=np.float64)
         constant, scale = measure.constant(n_true), measure.scale(n_true)
-        values = tuple(measure.agreement[y_true, state] * measure.weights for state in (1, 0))
-        m = self.space.moments(scores, values, features=True)
+        present = measure.agreement[y_true, 1] * measure.weights
+        absent = measure.agreement[y_true, 0] * measure.weights
+        m = self.space.moments(scores, (present, absent), features=True)
         return Mean(
             m.log_partition,
             constant + scale * m.total,
@@ -34,6 +37,6 @@ class AdditiveMean:
             constant[:, None] * m.features + scale[:, None] * m.total_features,
         )
 
-    def on(self, space: Space) -> AdditiveMean:
+    def on(self, space: Sized | Forest) -> AdditiveMean:
         """The same target on another space."""
         return AdditiveMean(self.target, space)

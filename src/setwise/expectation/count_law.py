@@ -18,7 +18,7 @@ from setwise.rows import for_rows
 from setwise.spaces.cube import Cube
 from setwise.spaces.sized import Sized
 from setwise.spaces.symmetric import fill, ratios, scale, sort_descending
-from setwise.targets.measure import Array, Of
+from setwise.targets.measure import Array, Counts, Equality, Fraction, Of
 from setwise.targets.target import Target
 
 
@@ -33,6 +33,7 @@ class CountMean:
         """Contract the law of (tp, fp) with the table of the measure, one n_true at a time."""
         n, n_labels = scores.shape
         measure = self.target.measure(n_labels, of)
+        assert isinstance(measure, Equality | Fraction | Counts)
         bias = getattr(self.space, "bias", np.empty(0))
         largest = len(bias) - 1 if len(bias) else n_labels
         log_partition, value, by_size = np.empty(n), np.empty(n), np.zeros((n, len(bias)))

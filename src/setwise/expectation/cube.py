@@ -23,7 +23,6 @@ from setwise.spaces.cube import Cube
 from setwise.targets.measure import Additive, Array, Fraction, Of
 from setwise.targets.target import Target
 
-
 _FAR = laguerre_table()
 
 

@@ -11,8 +11,10 @@ from numba.extending import overload, register_jitable
 
 from setwise.elementary import exp, kernel
 
+
 def like(one, x):
     """x in the precision of one."""
+    return x
 
 
 @overload(like)
@@ -134,7 +136,11 @@ def soft_rows(start, stop, scores, y_true, one, base, pull_true, pull_false, wei
     n_labels = scores.shape[1]
     e, tanh = np.empty_like(scores[0]), np.empty_like(scores[0])
     for row in range(start, stop):
-        height, up, down = like(one, base[row]), like(one, pull_true[row]), like(one, pull_false[row])
+        height, up, down = (
+            like(one, base[row]),
+            like(one, pull_true[row]),
+            like(one, pull_false[row]),
+        )
         h, y, out = scores[row], y_true[row], slope[row]
         tangents(h, one, tanh, e)
         total = log_cosh_sum(h, e)

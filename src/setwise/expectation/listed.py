@@ -1,4 +1,4 @@
-"""Expectations over a list: the value of every set against every true set, times its probability."""
+"""Expectations over a list: the value of every set times its probability."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from setwise.spaces.forest import Forest
 from setwise.spaces.listing import Listing
 from setwise.spaces.sized import Sized
 from setwise.spaces.space import Space
+from setwise.targets.measure import Table
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target
 
@@ -78,9 +79,10 @@ def _structured(target: Target, space: Space) -> Expectation | None:
 
 def _refuse_unlisted(target: Target, space: Space) -> None:
     """A table target must know every set of the space."""
-    if target.form == "table":
+    measure = target.measure(space.n_labels, "loss")
+    if isinstance(measure, Table):
         try:
-            target.measure(space.n_labels, "loss").matrix(space.enumerate(), target.sets[:1])
+            measure.index(space.enumerate(), "sets")
         except ValueError as error:
             raise ValueError(f"{target} does not cover {space}: {error}") from None
 

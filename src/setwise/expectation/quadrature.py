@@ -40,7 +40,7 @@ def laguerre(nodes: int) -> tuple[Array, Array]:
 
 
 def exponential_sum(low: float, high: float) -> tuple[Array, Array]:
-    """Nodes x and weights w with sum w exp(-x D) = (1 + e) / D, |e| < 1e-13, for D in [low, high]."""
+    """Nodes x, weights w with sum w exp(-x D) = (1 + e) / D, |e| < 1e-13, for D in [low, high]."""
     x, w = _exponential_sum(int(np.ceil(np.log2(max(high / low, 1.0)))))
     return x / low, w / low
 

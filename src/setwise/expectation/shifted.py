@@ -88,7 +88,6 @@ def _add(total: Mean, m: Moments, weight: Array, constant: Array, factor: float)
     return Mean(
         total.log_partition,
         total.value + weight * (constant + factor * m.total),
-        total.scores
-        + column * (constants * (m.on - m.off) + factor * (m.total_on - m.total_off)),
+        total.scores + column * (constants * (m.on - m.off) + factor * (m.total_on - m.total_off)),
         total.parameters + column * (constants * m.features + factor * m.total_features),
     )

@@ -7,21 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from setwise.expectation.expectation import Moment, times_exp
-from setwise.spaces.space import Array, Space
+from setwise.spaces.cube import Cube
+from setwise.spaces.forest import Forest
+from setwise.spaces.space import Array
 from setwise.targets.measure import Of
 from setwise.targets.target import Target
 
 
 @dataclass(frozen=True)
 class SubsetMoments:
-    """u = 1 on y alone, so F(q) = (|Y| s(y))^q / |Y| in closed form on every space.
+    """u = 1 on y alone, so F(q) = (|Y| s(y))^q / |Y| in closed form.
 
     For the loss, 1 - s(y), only q = 0 and 1 are ever needed. A true set outside the space has
     utility 0 everywhere.
     """
 
     target: Target
-    space: Space
+    space: Cube | Forest
 
     def moment(self, scores: Array, y_true: Array, q: float, of: Of = "utility") -> Moment:
         """F(q) and its derivatives."""
@@ -37,7 +39,9 @@ class SubsetMoments:
             if of == "utility":
                 log_value = q * (log_probability + log_size) - log_size
                 value = np.where(inside, np.exp(log_value), 0.0)
-                return self._moment(value, np.where(inside, log_value, -np.inf), away, features, 1.0)
+                return self._moment(
+                    value, np.where(inside, log_value, -np.inf), away, features, 1.0
+                )
             if q != 1.0:
                 raise ValueError(f"the subset loss has closed moments at q = 1 only, not {q}")
             value = np.where(inside, -np.expm1(log_probability), 1.0)
@@ -60,4 +64,6 @@ class SubsetMoments:
     def _moment(self, value, log_weight, away, features, sign) -> Moment:
         column = log_weight[:, None]
         finite = np.isfinite(self.space.parameters)
-        return Moment(value, sign * times_exp(away, column), sign * times_exp(features, column) * finite)
+        return Moment(
+            value, sign * times_exp(away, column), sign * times_exp(features, column) * finite
+        )

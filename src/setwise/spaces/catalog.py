@@ -42,7 +42,9 @@ class Catalog:
     def __post_init__(self):
         sets = label_matrix(self.sets, None, "sets")
         if len(sets) == 0 or sets.shape[1] == 0:
-            raise ValueError(f"a Catalog needs at least one label set, but sets has shape {sets.shape}")
+            raise ValueError(
+                f"a Catalog needs at least one label set, but sets has shape {sets.shape}"
+            )
         _refuse_duplicates(sets)
         bias = np.zeros(len(sets)) if self.bias is None else self.bias
         bias = real_vector(bias, len(sets), "bias", minus_infinity=True)

@@ -249,5 +249,3 @@ def parents_first(parents: Array) -> Array:
     for label in order:
         order.extend(children[label])
     return np.array(order, dtype=np.int64)
-
-

@@ -67,7 +67,9 @@ class Paths:
     @property
     def sizes(self) -> Array:
         """The depths that occur, a root having depth 1."""
-        return np.unique(self.from_roots(np.ones((1, self.n_labels)))[0, self._ends]).astype(np.int64)
+        return np.unique(self.from_roots(np.ones((1, self.n_labels)))[0, self._ends]).astype(
+            np.int64
+        )
 
     @property
     def parameters(self) -> Array:

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from setwise.inputs import label_matrix, real_vector, score_matrix, whole_number
 from setwise.rows import for_rows
@@ -69,7 +69,7 @@ class Sized:
     @property
     def log_size(self) -> float:
         """log of the number of sets of the allowed sizes."""
-        return float(logsumexp(log_binomial(self.n_labels, self.sizes)))
+        return float(np.logaddexp.reduce(log_binomial(self.n_labels, self.sizes)))
 
     @property
     def parameters(self) -> Array:
@@ -158,7 +158,9 @@ class Sized:
         """log s(y') of one set a row, -inf outside the support, (n,)."""
         padded = np.full(self.n_labels + 1, -np.inf)
         padded[: len(self.bias)] = self.bias
-        weight = ((2.0 * sets - 1.0) * scores).sum(axis=1) + padded[sets.sum(axis=1, dtype=np.int64)]
+        weight = ((2.0 * sets - 1.0) * scores).sum(axis=1) + padded[
+            sets.sum(axis=1, dtype=np.int64)
+        ]
         return weight - self.moments(scores).log_partition
 
     def __str__(self) -> str:

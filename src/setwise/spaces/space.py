@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -27,10 +27,10 @@ class Moments:
     on: Array
     off: Array
     features: Array
-    total: Array | None = None
-    total_on: Array | None = None
-    total_off: Array | None = None
-    total_features: Array | None = None
+    total: Array = field(default_factory=lambda: np.empty(0))
+    total_on: Array = field(default_factory=lambda: np.empty((0, 0)))
+    total_off: Array = field(default_factory=lambda: np.empty((0, 0)))
+    total_features: Array = field(default_factory=lambda: np.empty((0, 0)))
 
 
 @runtime_checkable

@@ -50,7 +50,9 @@ def scale(logits, largest, offset, weight, step):
     for k in range(1, min(largest, n) + 1):
         shrink = np.sqrt(k / (n - k + 1.0))
         offset[k] = offset[k - 1] + logits[k - 1] - np.log(shrink)
-        step[k] = exp(middle - logits[k - 1]) * shrink if factored else np.log(shrink) - logits[k - 1]
+        step[k] = (
+            exp(middle - logits[k - 1]) * shrink if factored else np.log(shrink) - logits[k - 1]
+        )
     return factored
 
 
@@ -99,7 +101,12 @@ def moments_rows(
     width = largest + 1
     order = np.empty(n_labels, dtype=np.int64)
     logits, doubled = np.empty(n_labels), np.empty(n_labels)
-    offset, step, ratio, log_size = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    offset, step, ratio, log_size = (
+        np.empty(width),
+        np.empty(width),
+        np.empty(width),
+        np.empty(width),
+    )
     weight, keep = np.empty(n_labels), np.ones(n_labels)
     table = np.empty((n_labels + 1, width))
     sums = np.zeros((n_labels + 1 if wants_total else 0, width))

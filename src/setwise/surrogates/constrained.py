@@ -122,7 +122,9 @@ class Constrained:
         scores, y_true = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
         if self.is_exact:
             return np.zeros(len(scores))
-        spread = np.concatenate([part[3] for part in self._chunks(scores.astype(np.float64), y_true)])
+        spread = np.concatenate(
+            [part[3] for part in self._chunks(scores.astype(np.float64), y_true)]
+        )
         error = spread / np.sqrt(self.n_samples)
         return error * np.exp(self.space.log_size) if self.scale == "paper" else error
 
@@ -167,7 +169,9 @@ class Constrained:
         center = scores @ self._center[0] + float(self._center[1] @ parameters)
         margin = center[:, None] - np.where(support, weights, 0.0)
         loss = np.where(
-            support, self.target.measure(self.space.n_labels, "loss").matrix(listing.sets, y_true), 0.0
+            support,
+            self.target.measure(self.space.n_labels, "loss").matrix(listing.sets, y_true),
+            0.0,
         )
         phi = self._phi()
         count = support.sum(axis=1, keepdims=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from setwise.inputs import label_matrix, real_number, whole_number
-from setwise.targets.measure import Additive, Array, Of
+from setwise.targets.measure import Additive, Array, Form, Of
 from setwise.targets.target import loss_of_rows
 
 _HIT = np.array([[0.0, 0.0], [0.0, 1.0]])
@@ -26,7 +27,7 @@ class PrecisionAtK:
     """
 
     k: int
-    form = "additive"
+    form: ClassVar[Form] = "additive"
 
     def __post_init__(self):
         object.__setattr__(self, "k", whole_number(self.k, "k", 1))
@@ -69,7 +70,7 @@ class RecallAtK:
 
     k: int
     empty: float = 1.0
-    form = "additive"
+    form: ClassVar[Form] = "additive"
 
     def __post_init__(self):
         object.__setattr__(self, "k", whole_number(self.k, "k", 1))
@@ -124,5 +125,5 @@ def _require_space(target: PrecisionAtK | RecallAtK, space) -> None:
     if not np.array_equal(space.sizes, [target.k]):
         raise ValueError(
             f"{target} is defined on label sets of size {target.k} only, but {space} has sets of "
-            f"other sizes; use Slice({space.n_labels}, {target.k}) or a Catalog of sets of that size"
+            f"other sizes; use Slice({space.n_labels}, {target.k}) or a Catalog of such sets"
         )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
-from setwise.targets.measure import Array, Counts, Of
+from setwise.targets.measure import Array, Counts, Form, Of
 from setwise.targets.target import loss_of_rows
 
 
@@ -29,7 +30,7 @@ class CountTarget:
     """
 
     function: Callable[[Array, Array, Array, Array], Array]
-    form = "counts"
+    form: ClassVar[Form] = "counts"
 
     def __post_init__(self):
         if not callable(self.function):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from setwise.inputs import real_vector
-from setwise.targets.measure import Additive, Array, Of
+from setwise.targets.measure import Additive, Array, Form, Of
 from setwise.targets.target import loss_of_rows, require_labels
 
 DIFFER = np.array([[0.0, 1.0], [1.0, 0.0]])
@@ -34,7 +34,7 @@ class Hamming:
     """
 
     weights: Any = None
-    form = "additive"
+    form: ClassVar[Form] = "additive"
 
     def __post_init__(self):
         if self.weights is not None:

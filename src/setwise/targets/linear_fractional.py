@@ -9,12 +9,12 @@ meaning.)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from setwise.inputs import positive_number, real_number, real_vector
-from setwise.targets.measure import ROUNDING, ZERO_DENOMINATOR, Array, Fraction, Of
+from setwise.targets.measure import ROUNDING, ZERO_DENOMINATOR, Array, Form, Fraction, Of
 from setwise.targets.target import loss_of_rows
 
 
@@ -43,7 +43,7 @@ class LinearFractional:
     numerator: Any
     denominator: Any
     empty: float = 1.0
-    form = "linear_fractional"
+    form: ClassVar[Form] = "linear_fractional"
 
     def __post_init__(self):
         for name in ("numerator", "denominator"):
@@ -91,7 +91,7 @@ class FBeta:
 
     beta: float = 1.0
     empty: float = 1.0
-    form = "linear_fractional"
+    form: ClassVar[Form] = "linear_fractional"
 
     def __post_init__(self):
         object.__setattr__(self, "beta", positive_number(self.beta, "beta"))
@@ -133,7 +133,7 @@ class Jaccard:
     """
 
     empty: float = 1.0
-    form = "linear_fractional"
+    form: ClassVar[Form] = "linear_fractional"
 
     def __post_init__(self):
         object.__setattr__(self, "empty", real_number(self.empty, "empty", 0.0, 1.0))

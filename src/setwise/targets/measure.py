@@ -115,7 +115,7 @@ class Counts:
         values = np.asarray(self.function(tp, fp, fn, tn), dtype=np.float64)
         if values.shape not in (shape, ()):
             raise ValueError(
-                f"the function of a CountTarget must return one loss for each count, shape {shape}, "
+                f"the function of a CountTarget must return a loss for each count, shape {shape}, "
                 f"but it returned shape {values.shape}"
             )
         values = np.broadcast_to(values, shape)

@@ -42,7 +42,7 @@ def get_target(target: Any) -> Target:
         if isinstance(target, Target) and not isinstance(target, type):
             return target
         raise ValueError(
-            f"a target is a name such as 'f1' or an object such as FBeta(1.0), but this is {target!r}"
+            f"a target is a name such as 'f1' or an object such as FBeta(1.0), not {target!r}"
         )
     if target in TARGETS and "*" not in target:
         return TARGETS[target]()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from setwise.inputs import label_matrix, parent_vector, real_vector
-from setwise.targets.measure import Array, Of, Table
+from setwise.targets.measure import Array, Form, Of, Table
 from setwise.targets.target import loss_of_rows, require_labels
 
 
@@ -31,7 +31,7 @@ class TableTarget:
 
     sets: Any
     losses: Any
-    form = "table"
+    form: ClassVar[Form] = "table"
 
     def __post_init__(self):
         sets = label_matrix(self.sets, None, "sets")

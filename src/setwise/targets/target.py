@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -32,8 +32,7 @@ class Target(Protocol):
     ``form`` says how the value depends on the predicted set; `measure` gives it in that form.
     """
 
-    @property
-    def form(self) -> Form: ...
+    form: ClassVar[Form]
 
     def loss(self, y_pred: ArrayLike, y_true: ArrayLike) -> NDArray[np.float64]:
         """The loss of each row, (n,)."""
@@ -65,4 +64,6 @@ def loss_of_rows(target: Target, y_pred: Any, y_true: Any) -> NDArray[np.float64
 def require_labels(target: Target, expected: int, n_labels: int) -> None:
     """Raise unless a target made for ``expected`` labels meets that many."""
     if expected != n_labels:
-        raise ValueError(f"{target} is defined for {expected} labels, but the label sets have {n_labels}")
+        raise ValueError(
+            f"{target} is defined for {expected} labels, but the label sets have {n_labels}"
+        )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from setwise.inputs import parent_vector, positive_number, real_vector
 from setwise.targets.hamming import AGREE, DIFFER
-from setwise.targets.measure import Additive, Array, Of
+from setwise.targets.measure import Additive, Array, Form, Of
 from setwise.targets.target import loss_of_rows, require_labels
 
 
@@ -42,7 +42,7 @@ class TreeDistance:
     parents: Any
     lengths: Any = None
     largest: float | None = None
-    form = "additive"
+    form: ClassVar[Form] = "additive"
 
     def __post_init__(self):
         parents = parent_vector(self.parents)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from setwise.targets.measure import Array, Equality, Of
+from setwise.targets.measure import Array, Equality, Form, Of
 from setwise.targets.target import loss_of_rows
 
 
@@ -18,7 +19,7 @@ class ZeroOne:
     array([0., 1.])
     """
 
-    form = "subset"
+    form: ClassVar[Form] = "subset"
 
     def loss(self, y_pred, y_true) -> Array:
         """1 where any label differs, (n,)."""
