@@ -27,6 +27,10 @@ kernel = numba.njit(
     fastmath={"reassoc", "contract", "nsz", "arcp"},
 )
 
+# The range reduction of exp is exact only in the order it is written in, so its sums may not be
+# reassociated.
+_in_order = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"})
+
 _LOG2_E = 1.0 / math.log(2.0)
 # log 2 in two parts: the first has trailing zero bits, so that k times it is exact.
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -62,7 +66,7 @@ def _power_of_two32(_context, _exponent):
     return types.float32(types.int32), codegen
 
 
-@register_jitable
+@_in_order
 def _exp64(x):
     x = x if x > _LOWEST else _LOWEST
     x = x if x < _HIGHEST else _HIGHEST
@@ -88,7 +92,7 @@ def _exp64(x):
 _A32, _B32, _C32, _D32, _E32, _F32 = _TAYLOR32
 
 
-@register_jitable
+@_in_order
 def _exp32(x):
     x = x if x > _LOWEST32 else _LOWEST32
     x = x if x < _HIGHEST32 else _HIGHEST32
@@ -114,7 +118,9 @@ def exp(x):
 
 @overload(exp)
 def _overload_exp(x):
-    return _exp32 if x == types.float32 else _exp64
+    if x == types.float32:
+        return lambda x: _exp32(x)
+    return lambda x: _exp64(x)
 
 
 @kernel

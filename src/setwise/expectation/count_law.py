@@ -17,7 +17,7 @@ from setwise.expectation.expectation import Mean
 from setwise.rows import for_rows
 from setwise.spaces.cube import Cube
 from setwise.spaces.sized import Sized
-from setwise.spaces.symmetric import fill, ratios, scale, sort_descending
+from setwise.spaces.symmetric import fill, largest_first, ratios, scale
 from setwise.targets.measure import Array, Counts, Equality, Fraction, Of
 from setwise.targets.target import Target
 
@@ -76,7 +76,7 @@ def group(labels, scores, independent, largest, logits, offset, keep, weight, st
         doubled = np.empty(n)
         for j in range(n):
             doubled[j] = 2.0 * scores[labels[j]]
-        sort_descending(doubled, order)
+        largest_first(doubled, largest, order)
         labels[:] = labels[order]
         for j in range(n):
             logits[j] = doubled[order[j]]

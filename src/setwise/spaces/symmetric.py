@@ -4,8 +4,8 @@ The weight of all sets of size k is e_k(w), w_i = e^(2 h_i); adding label j to t
 
     e_k <- e_k + w_j e_(k-1)
 
-With the labels in descending order of score, e_k lies between the product of the k largest weights
-and that times C(l, k), from the k-th label to the last. So e_k is stored divided by
+With the K labels of highest score first, descending, e_k (k <= K, the largest size) lies between
+the product of the k largest weights and that times C(l, k), from the k-th label to the last. So e_k is stored divided by
 
     exp(offset_k) = (product of the k largest weights) * sqrt(C(l, k)),
 
@@ -28,22 +28,46 @@ WIDEST_SPAN = 600.0
 LARGEST_LOG_BINOMIAL = 1380.0
 
 
-@register_jitable
-def sort_descending(logits, order):
-    """Indices of the logits from the largest down; equal ones keep their order."""
-    order[:] = np.argsort(-logits, kind="mergesort")
+@kernel
+def largest_first(logits, largest, order):
+    """Fill ``order`` with the labels of the ``largest`` highest logits, descending, then the rest.
+
+    Equal logits keep their order. Only the first ``largest`` have to be sorted: a label beyond them
+    has a ratio of at most 1 to each. By insertion, which is rare once the best have been seen.
+    """
+    kept, n = 0, len(logits)
+    taken = np.zeros(n, dtype=np.uint8)
+    for i in range(n):
+        if kept == largest and (kept == 0 or logits[i] <= logits[order[kept - 1]]):
+            continue
+        if kept == largest:
+            taken[order[kept - 1]] = 0
+        else:
+            kept += 1
+        taken[i] = 1
+        place = kept - 1
+        while place > 0 and logits[order[place - 1]] < logits[i]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = i
+    for i in range(n):
+        if taken[i] == 0:
+            order[kept] = i
+            kept += 1
 
 
 @kernel
 def scale(logits, largest, offset, weight, step):
     """Fill ``offset`` and the two factors of the ratio: weight[j] * step[k].
 
-    ``logits`` are 2 h in descending order; ``largest`` is the largest size. If a factor could
+    ``logits`` are 2 h with the highest first; ``largest`` is the largest size. If a factor could
     overflow, ``weight`` and ``step`` receive logarithms. Returns whether they are factors.
     """
     n = len(logits)
-    factored = n == 0 or logits[0] - logits[n - 1] <= WIDEST_SPAN
-    middle = 0.5 * (logits[0] + logits[n - 1]) if n > 0 else 0.0
+    high = low = logits[0] if n > 0 else 0.0
+    for j in range(n):
+        high, low = max(high, logits[j]), min(low, logits[j])
+    factored, middle = high - low <= WIDEST_SPAN, 0.5 * (high + low)
     for j in range(n):
         weight[j] = exp(logits[j] - middle) if factored else logits[j]
     offset[0] = 0.0
@@ -120,7 +144,7 @@ def moments_rows(
         for i in range(n_labels):
             doubled[i] = 2.0 * (scores[row, i] - middle)
             shift += scores[row, i] - middle
-        sort_descending(doubled, order)
+        largest_first(doubled, largest, order)
         for j in range(n_labels):
             logits[j] = doubled[order[j]]
         factored = scale(logits, largest, offset, weight, step)
