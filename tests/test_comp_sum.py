@@ -6,7 +6,7 @@ import cases
 import numpy as np
 import oracle
 import pytest
-from examples import assert_agrees, examples, exponents
+from examples import Example, assert_agrees, examples, exponents
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,6 +62,30 @@ def test_value_and_gradients_are_the_enumerated_sums(pair, data):
     scale = data.draw(st.sampled_from(("unit", "paper")), label="scale")
     example = data.draw(examples(pair, grows=q < 0))
     assert_is_the_enumerated_sum(example, q, scale, pair[1])
+
+
+@pytest.mark.parametrize("lengths", [[0.62625891, 1.64229404], [1.0, 0.1], [3.0, 1 / 3]])
+def test_a_utility_of_zero_stays_zero_beside_huge_weights(lengths):
+    """Two paths as far apart as the diameter have u = 0 exactly: rounding it to 1e-17 would show as
+    e^300 times that (q = -1, both sets of a chain of two).
+    """
+    case = cases.SpaceCase(cases.Paths, oracle.paths, {"parents": [-1, 0], "leaves_only": False})
+    arguments = {"parents": [-1, 0], "lengths": np.array(lengths)}
+    target = cases.TargetCase(cases.TreeDistance, oracle.tree_distance, arguments)
+    scores, y_true = np.array([[150.0, 150.0], [150.0, -150.0]]), np.array([[1, 1], [1, 0]])
+    assert_is_the_enumerated_sum(Example(case, target, scores, y_true), -1.0, "unit", "paths")
+
+
+@pytest.mark.parametrize("n_labels", [3, 7])
+def test_a_complement_has_no_weighted_hamming_utility(n_labels):
+    """The set with every label wrong has u = 0 exactly, whatever the rounding of the weights."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        case = cases.cube(n_labels, rng)
+        target = cases.weighted_hamming(rng, case)
+        y_true = rng.integers(0, 2, size=(2, n_labels))
+        scores = (2 * y_true - 1) * 300.0 / n_labels
+        assert_is_the_enumerated_sum(Example(case, target, scores, y_true), -1.0, "unit", "cube")
 
 
 def refusal_of(target, space):

@@ -12,10 +12,12 @@ What ``log_plus`` returns: both -inf gives -inf, one -inf gives the other, never
 not occur: weights are finite or -inf.)
 """
 
-import numpy as np
 from numba.extending import register_jitable
 
 from setwise.elementary import exp, log1p_unit
+
+# e^LEAST is nothing beside 1.
+LEAST = -700.0
 
 
 @register_jitable
@@ -23,8 +25,10 @@ def log_plus(a, b):
     """log(e^a + e^b)."""
     high = a if a > b else b
     low = b if a > b else a
-    gap = low - high if low > -np.inf else -np.inf
-    return high + log1p_unit(exp(gap)) if gap > -np.inf else high
+    gap = low - high
+    # Not a number if both are -inf; the comparison then fails too, and -inf plus nothing is left.
+    gap = gap if gap > LEAST else LEAST
+    return high + log1p_unit(exp(gap))
 
 
 @register_jitable

@@ -117,6 +117,10 @@ class Rules:
         self.unit = unit * largest
         self.flip, self.step = steps < 0, np.abs(steps) / largest
 
+    def __reduce__(self):
+        # A lock cannot be copied or sent elsewhere; the tables are made again.
+        return Rules, (self.measure, self.n_labels, self.error)
+
     @property
     def constant(self) -> float:
         """The constant of N in units."""

@@ -184,24 +184,24 @@ class Forest:
         A score of +-inf fixes its label; where no set of the space agrees with the fixed labels,
         the log-partition is -inf and every moment 0.
         """
-        from setwise.spaces.propagation import moments_rows
+        from setwise.spaces.propagation import moments_rows, sum_moments_rows
 
         n, n_labels = scores.shape
-        rows = n if values is not None else 0
-        on_value, off_value = values if values is not None else np.empty((2, 0, n_labels))
-        edge_shape = (n if features else 0, n_labels, 2, 2)
         log_partition, on, off = np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels))
-        pairs, total_pairs = np.zeros(edge_shape), np.zeros(edge_shape)
-        total, total_on, total_off = np.empty(rows), *np.empty((2, rows, n_labels))
-        for_rows(
-            moments_rows, n, scores, *self._structure(), on_value, off_value,
-            log_partition, on, off, pairs, total, total_on, total_off, total_pairs,
-        )  # fmt: skip
+        pairs = np.zeros((n if features else 0, n_labels, 2, 2))
         flat = (n, 4 * n_labels if features else 0)
-        pairs, total_pairs = pairs.reshape(flat), total_pairs.reshape(flat)
+        common = (log_partition, on, off, pairs)
         if values is None:
-            return Moments(log_partition, on, off, pairs)
-        return Moments(log_partition, on, off, pairs, total, total_on, total_off, total_pairs)
+            for_rows(moments_rows, n, scores, *self._structure(), *common)
+            return Moments(log_partition, on, off, pairs.reshape(flat))
+        total, total_on, total_off = np.empty(n), np.empty_like(on), np.empty_like(on)
+        total_pairs = np.zeros_like(pairs)
+        sums = (total, total_on, total_off, total_pairs)
+        for_rows(sum_moments_rows, n, scores, *self._structure(), *values, *common, *sums)
+        return Moments(
+            log_partition, on, off, pairs.reshape(flat),
+            total, total_on, total_off, total_pairs.reshape(flat),
+        )  # fmt: skip
 
     def log_probability(self, scores: Array, sets: Array) -> Array:
         """log s(y') of one set a row, -inf outside the support, (n,)."""

@@ -49,7 +49,7 @@ class Additive:
     def rows(self, y_pred: Array, y_true: Array) -> Array:
         n_true = y_true.sum(axis=1, dtype=np.float64)
         total = self.agreement[y_true, y_pred] @ self.weights
-        return self.constant(n_true) + self.scale(n_true) * total
+        return self._complete(self.constant(n_true), self.scale(n_true) * total)
 
     def matrix(self, sets: Array, y_true: Array) -> Array:
         n_true = y_true.sum(axis=1, dtype=np.float64)
@@ -57,7 +57,16 @@ class Additive:
         present = (self.agreement[y_true, 1] * self.weights) @ sets.T.astype(np.float64)
         absent = (self.agreement[y_true, 0] * self.weights) @ (1.0 - sets.T)
         total = present + absent
-        return self.constant(n_true)[:, None] + self.scale(n_true)[:, None] * total
+        return self._complete(self.constant(n_true)[:, None], self.scale(n_true)[:, None] * total)
+
+    @staticmethod
+    def _complete(constant: Array, total: Array) -> Array:
+        """constant + total, where a difference that is only rounding is 0.
+
+        A utility of exactly 0 matters: it may meet the reciprocal of a tiny probability.
+        """
+        value = constant + total
+        return np.where(np.abs(value) <= 1e-14 * np.abs(constant), 0.0, value)
 
 
 @dataclass(frozen=True)
