@@ -10,12 +10,13 @@ PYTHON ?= $(shell for python in python3.11 python3 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo $$python && break; done)
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint fresh bench clean
 
 help:
 	@echo 'make demo    install setwise and run its demonstration'
 	@echo 'make test    install, lint, check types and imports, run all tests'
 	@echo 'make lint    the checks of make test that run no code'
+	@echo 'make fresh   forget compiled kernels'
 	@echo 'make bench   measure against torch and record what was computed'
 	@echo 'make clean   remove the environment, caches and builds'
 
@@ -30,6 +31,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+# Kernels are cached by the file they stand in; those of other files do not see it change.
+fresh:
+	find src tests -name '*.nb[ci]' -delete
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

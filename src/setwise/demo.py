@@ -110,8 +110,8 @@ def _show(table: dict[str, list[float]]) -> None:
     for name, values in table.items():
         print(f"{name:<{width}}", *(f"{value:9.4f}" for value in values))
     print(
-        "\nEach row predicts its most likely label set. The logistic loss on the cube is consistent\n"
-        "for Hamming only, whatever target it is given; the mean absolute error is for every target."
+        "\nEach row predicts its most likely label set. The logistic loss on the cube is\n"
+        "consistent for Hamming only; the mean absolute error for every target it is given."
     )
 
 

@@ -184,7 +184,7 @@ def additive_rows(
     n_labels = scores.shape[1]
     p, rest, truth = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
     e, e_one = np.empty_like(scores[0]), np.empty_like(scores[0])
-    tanh, gain, part = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
+    tanh, gain = np.empty_like(scores[0]), np.empty_like(scores[0])
     on_true, off_true = like(one, agreement[1, 1]), like(one, agreement[1, 0])
     on_false, off_false = like(one, agreement[0, 1]), like(one, agreement[0, 0])
     two, temper = one + one, like(one, q)
@@ -192,15 +192,15 @@ def additive_rows(
         excess = states(
             scores[row], y_true[row], temper, one, one, one, p, rest, truth, tanh, e, e_one
         )
-        share = two * like(one, scale[row])
+        total = 0.0
         for j in range(n_labels):
             on = on_false + truth[j] * (on_true - on_false)
             off = off_false + truth[j] * (off_true - off_false)
-            part[j] = weights[j] * (on * p[j] + off * rest[j])
-            gain[j] = share * weights[j] * (on - off) * p[j] * rest[j]
-        total = 0.0
+            total += np.float64(weights[j] * (on * p[j] + off * rest[j]))
+        share = two * like(one, scale[row])
+        up_true, up_false = share * (on_true - off_true), share * (on_false - off_false)
         for j in range(n_labels):
-            total += np.float64(part[j])
+            gain[j] = (up_false + truth[j] * (up_true - up_false)) * weights[j] * p[j] * rest[j]
         mean = constant[row] + scale[row] * total
         value[row] = times_exp(mean, excess)
         finish(q, one, excess, mean, p, rest, gain, tanh, slope[row])
@@ -223,12 +223,13 @@ def choose_nodes(
             w[k] = weight[slot, level, k]
     else:
         nodes = -nodes
-        center = first[slot] + mean
-        for k in range(nodes):
-            x = far_x[nodes, k] / center
+        inverse_center = 1.0 / (first[slot] + mean)
+        # Whole vectors of exponentials, more than are needed: a rest would cost as much.
+        for k in range(8 if nodes <= 8 else far_x.shape[1]):
+            x = far_x[nodes, k] * inverse_center
             t_true[k] = exp(-x * step[0])
             t_false[k] = exp(-x * step[1])
-            w[k] = far_w[nodes, k] / center * exp(-x * first[slot])
+            w[k] = far_w[nodes, k] * inverse_center * exp(-x * first[slot])
     if zero[slot] > 0:
         t_true[nodes] = 0.0 if step[0] > 0 else 1.0
         t_false[nodes] = 0.0 if step[1] > 0 else 1.0
@@ -237,6 +238,18 @@ def choose_nodes(
             w[nodes] -= w[k]
         nodes += 1
     return nodes
+
+
+@register_jitable
+def tilted_sum(truth, p, rest, inverse, on, off, t_true, t_false):
+    """Mean of sum_j (on_j if label j counts else off_j) under the law tilted by t^D, in float64."""
+    total = 0.0
+    for j in range(len(inverse)):
+        is_true = np.float64(truth[j])
+        gain = is_true * on[0] * t_true + (1.0 - is_true) * on[1] * t_false
+        loss = is_true * off[0] + (1.0 - is_true) * off[1]
+        total += (gain * np.float64(p[j]) + loss * np.float64(rest[j])) * np.float64(inverse[j])
+    return total
 
 
 @kernel
@@ -263,9 +276,8 @@ def fraction_rows(
     t_true, t_false, w = np.empty(widest), np.empty(widest), np.empty(widest)
     two, temper = one + one, like(one, q)
     flip_true, flip_false = like(one, sign[0]), like(one, sign[1])
-    on_true, on_false = like(one, on[0]), like(one, on[1])
-    off_true, off_false = like(one, off[0]), like(one, off[1])
-    change_true, change_false = on_true - off_true, on_false - off_false
+    change_true, change_false = like(one, on[0] - off[0]), like(one, on[1] - off[1])
+    has_off = off[0] != 0.0 or off[1] != 0.0
     for row in range(start, stop):
         slot = slots[row]
         excess = states(
@@ -283,42 +295,38 @@ def fraction_rows(
         )  # fmt: skip
         mean = 0.0
         for k in range(nodes):
-            at_true, at_false = like(one, t_true[k]), like(one, t_false[k])
-            rise = at_true - at_false
-            # 1 - t is taken before rounding to the precision of the scores: near t = 1 that is
-            # what counts, and f = 1 - p (1 - t); away from it f = (1 - p) + p t is the safe form.
-            short_true, short_false = like(one, 1.0 - t_true[k]), like(one, 1.0 - t_false[k])
-            gap = short_true - short_false
+            # 1 - t before rounding to the precision of the scores: near t = 1 that is what counts.
+            lack_true, lack_false = like(one, 1.0 - t_true[k]), like(one, 1.0 - t_false[k])
+            near = min(t_true[k], t_false[k]) > 0.5
+            lack_gap = lack_true - lack_false
+            gain_true = like(one, t_true[k]) * change_true
+            gain_false = like(one, t_false[k]) * change_false
+            gain_gap = gain_true - gain_false
             product, total = 1.0, 0.0
-            if min(t_true[k], t_false[k]) > 0.5:
-                lack, wide = 1.0 - t_false[k], t_false[k] - t_true[k]
-                for j in range(n_labels):
-                    t = at_false + truth[j] * rise
-                    inverse[j] = one / (one - p[j] * (short_false + truth[j] * gap))
+            for j in range(n_labels):
+                lack = lack_false + truth[j] * lack_gap
+                if near:
+                    f = one - p[j] * lack
                     # Rounding each factor to float32 would add up over many labels.
-                    product *= 1.0 - np.float64(p[j]) * (lack + np.float64(truth[j]) * wide)
-                    on_j = on_false + truth[j] * (on_true - on_false)
-                    off_j = off_false + truth[j] * (off_true - off_false)
-                    total += np.float64((t * p[j] * on_j + rest[j] * off_j) * inverse[j])
-            else:
-                for j in range(n_labels):
-                    t = at_false + truth[j] * rise
-                    f = rest[j] + p[j] * t
-                    inverse[j] = one / f
+                    product *= 1.0 - np.float64(p[j]) * np.float64(lack)
+                else:
+                    f = rest[j] + p[j] * (one - lack)
                     product *= np.float64(f)
-                    on_j = on_false + truth[j] * (on_true - on_false)
-                    off_j = off_false + truth[j] * (off_true - off_false)
-                    total += np.float64((t * p[j] * on_j + rest[j] * off_j) * inverse[j])
+                inverse[j] = one / f
+                total += np.float64((gain_false + truth[j] * gain_gap) * p[j] * inverse[j])
+            if has_off:
+                # N as its own sum of terms of one sign, not a base less a sum: accurate near 0.
+                total = tilted_sum(truth, p, rest, inverse, on, off, t_true[k], t_false[k])
             total += constant
             extra = empty if zero[slot] > 0 and k == nodes - 1 else 0.0
             term = w[k] * total + extra
             mean += product * term
             pull, push = like(one, -product * term), like(one, product * w[k])
+            down_false, down_gap = pull * lack_false, pull * lack_gap
+            up_false, up_gap = push * gain_false, push * gain_gap
             for j in range(n_labels):
-                t = at_false + truth[j] * rise
-                difference = change_false + truth[j] * (change_true - change_false)
-                bend = pull * (short_false + truth[j] * gap) + push * difference * t * inverse[j]
-                gain[j] += inverse[j] * bend
+                up = (up_false + truth[j] * up_gap) * inverse[j]
+                gain[j] += inverse[j] * (down_false + truth[j] * down_gap + up)
         for j in range(n_labels):
             turn = flip_false + truth[j] * (flip_true - flip_false)
             gain[j] *= two * turn * p[j] * rest[j]

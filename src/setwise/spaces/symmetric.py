@@ -5,15 +5,16 @@ The weight of all sets of size k is e_k(w), w_i = e^(2 h_i); adding label j to t
     e_k <- e_k + w_j e_(k-1)
 
 With the K labels of highest score first, descending, e_k (k <= K, the largest size) lies between
-the product of the k largest weights and that times C(l, k), from the k-th label to the last. So e_k is stored divided by
+the product of the k largest weights and that times C(l, k), from the k-th label to the last. So
+e_k is stored divided by
 
     exp(offset_k) = (product of the k largest weights) * sqrt(C(l, k)),
 
 within [C(l,k)^(-1/2), C(l,k)^(1/2)] for any scores. The recursion's factor becomes
 
-    ratio_jk = exp(2 h_j - 2 h_(k)) * sqrt(k / (l - k + 1)) <= 1,
+    ratio_jk = exp(2 h_j - 2 h_(k)) * sqrt(k / (l - k + 1)),
 
-where h_(k) is the k-th largest score: a product of a number for j and one for k, unless the scores
+where h_(k) >= h_j is the k-th largest score: a product of a number for j and one for k, unless the scores
 span more than an exponential can hold, when it is computed cell by cell.
 """
 
