@@ -14,8 +14,8 @@ within [C(l,k)^(-1/2), C(l,k)^(1/2)] for any scores. The recursion's factor beco
 
     ratio_jk = exp(2 h_j - 2 h_(k)) * sqrt(k / (l - k + 1)),
 
-where h_(k) >= h_j is the k-th largest score: a product of a number for j and one for k, unless the scores
-span more than an exponential can hold, when it is computed cell by cell.
+where h_(k) >= h_j is the k-th largest score: a product of a number for j and one for k, unless the
+scores span more than an exponential can hold, when it is computed cell by cell.
 """
 
 import numpy as np
