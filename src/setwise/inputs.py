@@ -19,13 +19,16 @@ SHARED_CHECK = 2**17
 
 def score_matrix(scores: Any, n_scores: int | None, name: str = "scores") -> NDArray[Any]:
     """Scores as a C-ordered (n, n_scores) array: float32 stays, all else becomes float64."""
-    array = _real_array(scores, name)
+    array = real_array(scores, name)
     if array.ndim != 2 or (n_scores is not None and array.shape[1] != n_scores):
         raise ValueError(
             f"{name} must have shape (n, {n_scores or 'n_labels'}), one column for each score, "
             f"but its shape is {array.shape}"
         )
     array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float32 else np.float64)
+    if not array.flags.writeable:
+        # Kernels are compiled for arrays that can be written to; a copy is cheaper than others.
+        array = array.copy()
     refuse_not_finite(array, name)
     return array
 
@@ -61,7 +64,7 @@ def label_matrix(sets: Any, n_labels: int | None, name: str = "y_true") -> NDArr
     """Label sets as a C-ordered uint8 (n, n_labels) array of 0 and 1, from dense or sparse."""
     if hasattr(sets, "toarray"):
         sets = sets.toarray()
-    array = _real_array(sets, name, integers=True)
+    array = real_array(sets, name, integers=True)
     if array.ndim != 2 or (n_labels is not None and array.shape[1] != n_labels):
         width = "n_labels" if n_labels is None else n_labels
         raise ValueError(
@@ -69,7 +72,7 @@ def label_matrix(sets: Any, n_labels: int | None, name: str = "y_true") -> NDArr
             f"but its shape is {array.shape}"
         )
     if array.dtype == bool:
-        return np.ascontiguousarray(array).view(np.uint8)
+        return np.ascontiguousarray(array.astype(np.uint8))
     with np.errstate(invalid="ignore"):
         cast = np.ascontiguousarray(array.astype(np.uint8))
         agree = cast.max(initial=0) <= 1 and (
@@ -123,7 +126,7 @@ def positive_number(value: Any, name: str) -> float:
 
 def real_vector(values: Any, length: int | None, name: str, minus_infinity: bool = False):
     """A float64 vector without NaN; -inf only where that means 'excluded'."""
-    array = np.array(values, dtype=np.float64)
+    array = real_array(values, name).astype(np.float64)
     if array.ndim != 1 or (length is not None and len(array) != length):
         wanted = "one-dimensional" if length is None else f"of shape ({length},)"
         raise ValueError(f"{name} must be {wanted}, but its shape is {array.shape}")
@@ -177,7 +180,12 @@ def refuse_cycle(parents: NDArray[np.int64]) -> None:
             )
 
 
-def _real_array(values: Any, name: str, integers: bool = False) -> NDArray[Any]:
+def real_array(values: Any, name: str, integers: bool = False) -> NDArray[Any]:
+    """An array of numbers of any shape; sparse matrices and text are refused."""
+    if hasattr(values, "toarray"):
+        raise ValueError(
+            f"{name} must be a dense array, but it is a sparse {type(values).__name__}"
+        )
     try:
         array = np.asarray(values)
     except ValueError as error:

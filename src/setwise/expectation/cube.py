@@ -9,7 +9,7 @@ import numpy as np
 
 from setwise.expectation.count_law import CountMean
 from setwise.expectation.cube_kernels import additive_rows, count_true, fraction_rows, soft_rows
-from setwise.expectation.expectation import Moment, Moments, Tempered
+from setwise.expectation.expectation import Moment, Moments, Tempered, times_exp
 from setwise.expectation.rules import (
     DOUBLE_ERROR,
     MEANS,
@@ -41,26 +41,28 @@ class CubeMoments:
     _uniform: dict = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, target: Target, space: Cube) -> CubeMoments:
+    def of(cls, target: Target, space: Cube) -> CubeMoments | SubsetMoments:
         """The moments of a target of any form but a table."""
         if target.form == "additive":
             return cls(target, space, AdditiveOnCube(target, space))
         if target.form == "linear_fractional":
             return cls(target, space, FractionOnCube(target, space))
         if target.form == "subset":
-            return cls(target, space, SubsetMoments(target, space))
+            return SubsetMoments(target, space)
         return cls(target, space, Tempered(target, CountMean(target, space)))
 
-    def moment(self, scores: Array, y_true: Array, q: float, of: Of = "utility") -> Moment:
+    def moment(
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0
+    ) -> Moment:
         """F(q) and its derivatives."""
-        return self._general.moment(scores, y_true, q, of)
+        return self._general.moment(scores, y_true, q, of, log_scale)
 
-    def uniform(self, y_true: Array, of: Of = "utility") -> Array:
+    def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         """F(0), the mean over all label sets."""
         base, _, _, _ = self._pulls(y_true, of)
-        return base
+        return times_exp(base, log_scale)
 
-    def logistic(self, scores: Array, y_true: Array) -> Moment:
+    def logistic(self, scores: Array, y_true: Array, log_scale: float = 0.0) -> Moment:
         """M(0) sum_i log cosh(h_i) - sum_i E_0[u y'_i] h_i, by one pass."""
         base, up, down, weights = self._pulls(y_true, "utility")
         value, slope = np.empty(len(scores)), np.empty_like(scores)
@@ -69,6 +71,8 @@ class CubeMoments:
             soft_rows, len(scores), scores, y_true, one, base, up, down,
             weights.astype(scores.dtype), value, slope,
         )  # fmt: skip
+        if log_scale != 0.0:
+            value, slope = times_exp(value, log_scale), times_exp(slope, log_scale)
         return Moment(value, slope, np.empty((len(scores), 0)))
 
     def _pulls(self, y_true: Array, of: Of) -> tuple[Array, Array, Array, Array]:
@@ -126,14 +130,16 @@ class AdditiveOnCube:
     target: Target
     space: Cube
 
-    def moment(self, scores: Array, y_true: Array, q: float, of: Of = "utility") -> Moment:
+    def moment(
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0
+    ) -> Moment:
         """F(q) and its derivatives by one pass."""
         measure = self.target.measure(self.space.n_labels, of)
         assert isinstance(measure, Additive)
         n_true = true_counts(y_true).astype(np.float64)
         value, slope = np.empty(len(scores)), np.empty_like(scores)
         for_rows(
-            additive_rows, len(scores), scores, y_true, float(q), scores.dtype.type(1),
+            additive_rows, len(scores), scores, y_true, float(q), scores.dtype.type(1), log_scale,
             measure.weights.astype(scores.dtype), measure.agreement,
             measure.scale(n_true), measure.constant(n_true), value, slope,
         )  # fmt: skip
@@ -148,7 +154,9 @@ class FractionOnCube:
     space: Cube
     _rules: dict = field(default_factory=dict, repr=False)
 
-    def moment(self, scores: Array, y_true: Array, q: float, of: Of = "utility") -> Moment:
+    def moment(
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0
+    ) -> Moment:
         """F(q) and its derivatives by one pass."""
         # Below 0 the powers of probabilities span more than float32 can hold.
         work = scores if q >= 0 else scores.astype(np.float64)
@@ -158,9 +166,9 @@ class FractionOnCube:
         value, slope = np.empty(len(work)), np.empty_like(work)
         run = partial(for_rows, fraction_rows, len(work), work, y_true, table.slot[n_true])
         run(
-            float(q), work.dtype.type(1), rules.step, np.where(rules.flip, -1.0, 1.0),
-            rules.constant, rules.on, rules.off, rules.measure.empty, np.array(MEANS), *_FAR,
-            table.start, table.zero, table.count, table.power_true, table.power_false,
+            float(q), work.dtype.type(1), log_scale, rules.step, np.where(rules.flip, -1.0, 1.0),
+            rules.on, rules.off, rules.measure.empty, np.array(MEANS), *_FAR,
+            table.start, table.zero, table.least, table.count, table.power_true, table.power_false,
             table.weight, value, slope,
         )  # fmt: skip
         return Moment(value, slope, np.empty((len(work), 0)))

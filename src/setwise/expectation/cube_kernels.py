@@ -164,12 +164,13 @@ def times_exp(value, exponent):
 def finish(q, one, excess, mean, p, rest, gain, tanh, out):
     """out = e^excess ((E_q[y'] - E_1[y']) mean + gain) where p belongs to q."""
     height = like(one, mean)
-    if q == 1.0:
+    if q == 1.0 and excess == 0.0:
         out[:] = gain[: len(out)]
     elif excess > 80.0:
-        # Only for q < 0: an overflow must not meet a zero.
+        # Only for q < 0 or another scale: an overflow must not meet a zero.
         for j in range(len(out)):
-            out[j] = times_exp((p[j] - rest[j] - tanh[j]) * height + gain[j], excess)
+            moved = (p[j] - rest[j] - tanh[j]) * height if q != 1.0 else one - one
+            out[j] = times_exp(moved + gain[j], excess)
     else:
         factor = like(one, np.exp(excess))
         for j in range(len(out)):
@@ -178,7 +179,19 @@ def finish(q, one, excess, mean, p, rest, gain, tanh, out):
 
 @kernel
 def additive_rows(
-    start, stop, scores, y_true, q, one, weights, agreement, scale, constant, value, slope
+    start,
+    stop,
+    scores,
+    y_true,
+    q,
+    one,
+    log_scale,
+    weights,
+    agreement,
+    scale,
+    constant,
+    value,
+    slope,
 ):
     """F(q) and its slope for constant + scale * sum of weights_j * agreement[y_j, y'_j]."""
     n_labels = scores.shape[1]
@@ -202,6 +215,7 @@ def additive_rows(
         for j in range(n_labels):
             gain[j] = (up_false + truth[j] * (up_true - up_false)) * weights[j] * p[j] * rest[j]
         mean = constant[row] + scale[row] * total
+        excess += log_scale
         value[row] = times_exp(mean, excess)
         finish(q, one, excess, mean, p, rest, gain, tanh, slope[row])
 
@@ -254,8 +268,8 @@ def tilted_sum(truth, p, rest, inverse, on, off, t_true, t_false):
 
 @kernel
 def fraction_rows(
-    start, stop, scores, y_true, slots, q, one, step, sign, constant, on, off, empty, means, far_x,
-    far_w, first, zero, count, power_true, power_false, weight, value, slope,
+    start, stop, scores, y_true, slots, q, one, log_scale, step, sign, on, off, empty, means, far_x,
+    far_w, first, zero, least, count, power_true, power_false, weight, value, slope,
 ):  # fmt: skip
     """F(q) and its slope for N / D, D = first + sum of the steps of labels that count.
 
@@ -317,7 +331,7 @@ def fraction_rows(
             if has_off:
                 # N as its own sum of terms of one sign, not a base less a sum: accurate near 0.
                 total = tilted_sum(truth, p, rest, inverse, on, off, t_true[k], t_false[k])
-            total += constant
+            total += least[slot]
             extra = empty if zero[slot] > 0 and k == nodes - 1 else 0.0
             term = w[k] * total + extra
             mean += product * term
@@ -333,5 +347,6 @@ def fraction_rows(
             # Back from the state that counts to the label itself.
             if turn < one - one:
                 p[j], rest[j] = rest[j], p[j]
+        excess += log_scale
         value[row] = times_exp(mean, excess)
         finish(q, one, excess, mean, p, rest, gain, tanh, slope[row])

@@ -14,7 +14,7 @@ scores carries a factor q, which is left out so that the limit q -> 0 needs no c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -46,13 +46,19 @@ class Mean:
 class Moments(Protocol):
     """F(q) for every q."""
 
-    def moment(self, scores: Array, y_true: Array, q: float, of: Of = "utility") -> Moment:
-        """F(q) of utility or loss, with its derivatives."""
+    def moment(
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0
+    ) -> Moment:
+        """F(q) of utility or loss, with its derivatives, times e^log_scale."""
         ...
 
 
 class Expectation(Moments, Protocol):
-    """The moments of one target on one space, and what the limit q -> 0 needs."""
+    """The moments of one target on one space, and what the limit q -> 0 needs.
+
+    Results can be asked for times e^log_scale: the sums of the paper are means times a number of
+    label sets that may be too large, and a mean too small, for a float.
+    """
 
     @property
     def target(self) -> Target: ...
@@ -60,11 +66,11 @@ class Expectation(Moments, Protocol):
     @property
     def space(self) -> Space: ...
 
-    def uniform(self, y_true: Array, of: Of = "utility") -> Array:
+    def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         """F(0), the uniform mean, (n,)."""
         ...
 
-    def logistic(self, scores: Array, y_true: Array) -> Moment:
+    def logistic(self, scores: Array, y_true: Array, log_scale: float = 0.0) -> Moment:
         """-F'(0) = E_0[u log(1 / (|Y| s))] of the utility, and its own derivatives."""
         ...
 
@@ -86,53 +92,83 @@ class Tempered:
 
     target: Target
     route: MeanOf
+    _tempered: dict[float, MeanOf] = field(default_factory=dict, repr=False)
 
     @property
     def space(self) -> Space:
         """The space of the moments."""
         return self.route.space
 
-    def moment(self, scores: Array, y_true: Array, q: float, of: Of = "utility") -> Moment:
+    def moment(
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0
+    ) -> Moment:
         """F(q) by tempering, with its derivatives."""
         space = self.space
         scores = scores.astype(np.float64)
         log_partition, mean_scores, mean_features = space.mean_scores(scores)
-        route = self.route if q == 1.0 else self.route.on(space.tempered(q))
-        mean = route.mean(q * scores, y_true, of)
+        mean = self._at(q).mean(q * scores, y_true, of)
         excess = (mean.log_partition - space.log_size) - q * (log_partition - space.log_size)
+        excess += log_scale
         return Moment(
             times_exp(mean.value, excess),
             times_exp(mean.scores - mean.value[:, None] * mean_scores, excess[:, None]),
-            times_exp(mean.parameters - mean.value[:, None] * mean_features, excess[:, None])
-            * np.isfinite(space.parameters),
+            times_exp(self._apart(mean.parameters, mean_features), excess[:, None]),
         )
 
-    def uniform(self, y_true: Array, of: Of = "utility") -> Array:
+    def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         """F(0): the mean without scores on the space without finite biases."""
-        return self._uniform_mean(y_true, of).value
+        return times_exp(self._uniform_mean(y_true, of).value, log_scale)
 
-    def logistic(self, scores: Array, y_true: Array) -> Moment:
+    def logistic(self, scores: Array, y_true: Array, log_scale: float = 0.0) -> Moment:
         """E_0[u] (A - log|Y|) - E_0[u z] and its derivatives E_0[u] E[y'] - E_0[u y']."""
         space = self.space
         scores = scores.astype(np.float64)
         log_partition, mean_scores, mean_features = space.mean_scores(scores)
         flat = self._uniform_mean(y_true, "utility")
-        weight = flat.value[:, None]
         biased = np.where(np.isfinite(space.parameters), space.parameters, 0.0)
+        value = flat.value * (log_partition - space.log_size)
+        value -= (scores * flat.scores).sum(axis=1) + flat.parameters @ biased
         return Moment(
-            flat.value * (log_partition - space.log_size)
-            - (scores * flat.scores).sum(axis=1)
-            - flat.parameters @ biased,
-            weight * mean_scores - flat.scores,
-            (weight * mean_features - flat.parameters) * np.isfinite(space.parameters),
+            times_exp(value, log_scale),
+            times_exp(flat.value[:, None] * mean_scores - flat.scores, log_scale),
+            times_exp(-self._apart(flat.parameters, mean_features), log_scale),
         )
 
+    def _at(self, q: float) -> MeanOf:
+        """The route on the space tempered by q, made once."""
+        if q not in self._tempered:
+            route = self.route if q == 1.0 else self.route.on(self.space.tempered(q))
+            self._tempered[q] = route
+        return self._tempered[q]
+
     def _uniform_mean(self, y_true: Array, of: Of) -> Mean:
-        flat = self.route.on(self.space.tempered(0.0))
-        return flat.mean(np.zeros((len(y_true), self.space.n_scores)), y_true, of)
+        return self._at(0.0).mean(np.zeros((len(y_true), self.space.n_scores)), y_true, of)
+
+    def _apart(self, weighted: Array, mean_features: Array) -> Array:
+        """E_q[u f] - E_q[u] E_1[f] for each feature f; 0 for excluded ones.
+
+        In a group of features of which exactly one is 1, it is E_q[u f] P_1(not f) -
+        E_q[u; not f] P_1(f), where "not f" is the sum of the others: accurate also where one
+        feature is all but certain.
+        """
+        group = self.space.feature_group
+        if group == 0:
+            return np.zeros_like(mean_features)
+        shape = (len(weighted), -1, group) if len(weighted) else (0, 0, group)
+        weight, mean = weighted.reshape(shape), mean_features.reshape(shape)
+        apart = weight * _others(mean) - _others(weight) * mean
+        return apart.reshape(mean_features.shape) * np.isfinite(self.space.parameters)
 
 
-def times_exp(values: Array, exponent: Array) -> Array:
+def _others(values: Array) -> Array:
+    """The sum of all other entries of the last axis, without a difference."""
+    before, after = np.zeros_like(values), np.zeros_like(values)
+    np.cumsum(values[..., :-1], axis=-1, out=before[..., 1:])
+    after[..., :-1] = np.cumsum(values[..., :0:-1], axis=-1)[..., ::-1]
+    return before + after
+
+
+def times_exp(values: Array, exponent: Array | float) -> Array:
     """values * e^exponent, where 0 times an overflow is 0 and nothing is NaN."""
     with np.errstate(over="ignore", invalid="ignore"):
         product = values * np.exp(exponent)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from setwise.expectation.expectation import Mean
 from setwise.spaces.listing import Listing, listing_of, posterior_of
 from setwise.spaces.space import Array, Space
 from setwise.targets.measure import Of
 from setwise.targets.target import Target
+
+# Values held at once.
+CHUNK = 2**22
 
 
 @dataclass(frozen=True)
@@ -23,11 +28,18 @@ class ListedMean:
         object.__setattr__(self, "_listing", listing_of(self.space))
 
     def mean(self, scores: Array, y_true: Array, of: Of) -> Mean:
-        """Sums over the list."""
-        log_partition, posterior = posterior_of(self._listing, scores)
+        """Sums over the list, some rows at a time so that memory stays bounded."""
         measure = self.target.measure(self.space.n_labels, of)
-        weighted = posterior * measure.matrix(self._listing.sets, y_true)
-        return Mean(log_partition, weighted.sum(axis=1), *self._listing.aggregate(weighted))
+        sets = self._listing.sets
+        rows = max(1, CHUNK // len(sets))
+        parts = []
+        for start in range(0, max(len(scores), 1), rows):
+            chunk = slice(start, start + rows)
+            log_partition, posterior = posterior_of(self._listing, scores[chunk])
+            weighted = posterior * measure.matrix(sets, y_true[chunk])
+            sums = self._listing.aggregate(weighted)
+            parts.append((log_partition, weighted.sum(axis=1), *sums))
+        return Mean(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def on(self, space: Space) -> ListedMean:
         """The same target on another space."""

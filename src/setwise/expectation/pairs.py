@@ -19,6 +19,9 @@ from setwise.targets.target import Target
 
 # Spaces with more sets than this are not listed for a target that has no other way.
 LISTABLE = 2**14
+# A forest with no more sets than this is listed for a linear-fractional target: that is faster than
+# a pass for each node of a rule, and takes no differences.
+FEW = 2**9
 
 
 def expectation(target: Target | str, space: Space) -> Expectation:
@@ -67,10 +70,12 @@ def _structured(target: Target, space: Space) -> Expectation | None:
     if isinstance(space, Sized) and target.form in ("subset", "linear_fractional", "counts"):
         from setwise.expectation.count_law import CountMean
 
-        return Tempered(target, CountMean(target, space))
+        counts = Tempered(target, CountMean(target, space))
+        return SubsetMoments(target, space, counts) if target.form == "subset" else counts
     if isinstance(space, Forest) and target.form == "subset":
         return SubsetMoments(target, space)
-    if isinstance(space, Forest) and target.form == "linear_fractional":
+    many = space.log_size > np.log(FEW) + 1e-9
+    if isinstance(space, Forest) and target.form == "linear_fractional" and many:
         from setwise.expectation.shifted import ShiftedMean
 
         return Tempered(target, ShiftedMean(target, space))

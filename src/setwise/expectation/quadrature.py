@@ -29,7 +29,7 @@ UNIFORM_ERROR = 1e-13
 def jacobi(nodes: int, phi: float) -> tuple[Array, Array]:
     """Nodes t and weights w with sum w f(t) = integral of t^phi f(t) over [0, 1]."""
     x, w = roots_jacobi(nodes, 0.0, phi)
-    return (1.0 + x) / 2.0, w / 2.0 ** (phi + 1.0)
+    return (1.0 + x) / 2.0, w * np.exp2(-phi - 1.0)
 
 
 @lru_cache(maxsize=16)
@@ -53,10 +53,13 @@ def _exponential_sum(octaves: int) -> tuple[Array, Array]:
     """
     octaves = max(octaves, 1)
     places = np.exp2(np.linspace(0.0, octaves, 30 * octaves + 2))
-    x = np.exp(np.linspace(np.log(1e-4 / places[-1]), np.log(40.0), 60 + 22 * octaves))
+    x = np.exp(np.linspace(np.log(1e-4 / places[-1]), np.log(34.0), 60 + 22 * octaves))
     relative = places[:, None] * np.exp(-np.outer(places, x)) * x
     w, _ = nnls(relative, np.ones(len(places)))
-    x, w = x[w > 0], (w * x)[w > 0]
+    w = w * x
+    # Where D can be 0 the sum of the weights multiplies rounding: drop those without effect.
+    useful = w * np.exp(-x) > 1e-17
+    x, w = x[useful], w[useful]
     fine = np.exp2(np.linspace(0.0, octaves, 120 * octaves))
     error = np.abs(fine * (np.exp(-np.outer(fine, x)) @ w) - 1.0).max()
     if error > UNIFORM_ERROR:

@@ -23,6 +23,10 @@ STARTS = (0.01, 0.1, 0.3, 1.0, 2.0, 5.0, 8.0, 14.0, 20.0, 40.0, 100.0)
 MEANS = (0.5, 1.0, 2.0, 4.0, 7.0, 10.0, 14.0, 20.0, 30.0, 40.0, 60.0, 100.0, 200.0, 1000.0)
 SINGLE_ERROR, DOUBLE_ERROR = 1e-7, 1e-10
 MOST_NODES = 16
+# Beyond this start Jacobi weights overflow, and Laguerre rules need three or four nodes.
+LARGEST_START = 200.0
+# The bin of means from which on D is so concentrated that where it begins does not matter.
+LARGE_MEAN = MEANS.index(40.0)
 
 # Nodes needed for that error, [start, mean]; 0 where more than 24.
 JACOBI = {
@@ -87,14 +91,15 @@ LAGUERRE = {
 class RuleTable:
     """The rules of the numbers of true labels seen so far; ``slot[n_true]`` finds them (-1: none).
 
-    For a slot: ``start`` of D, ``zero`` 1 where D can be 0, and for each bin of the mean ``count``
-    of nodes (negative: that many Laguerre nodes, scaled by the row's mean), the powers t^step of a
-    true and a false label at each node t, and the node's weight.
+    For a slot: ``start`` of D, ``zero`` 1 where D can be 0, ``least`` the least N, and for each bin
+    of the mean ``count`` of nodes (negative: that many Laguerre nodes, scaled by the row's mean),
+    the powers t^step of a true and a false label at each node t, and the node's weight.
     """
 
     slot: Array
     start: Array
     zero: Array
+    least: Array
     count: Array
     power_true: Array
     power_false: Array
@@ -106,8 +111,9 @@ class Rules:
     """Rules of one fraction over ``n_labels`` labels, made when first needed.
 
     ``flip`` says whether true and false labels count when left out; ``step`` are their steps, in
-    units of the largest. ``constant``, ``on``, ``off`` give N in the same unit: what a true and a
-    false label add when they count and when not.
+    units of the largest. In the same unit, a label adds ``on`` to N when it counts and ``off`` when
+    not, beyond the smaller of the two, which is part of the constant of the rule: so N is a sum of
+    terms of one sign, and 0 is exactly 0.
     """
 
     measure: Fraction
@@ -130,21 +136,21 @@ class Rules:
         return Rules, (self.measure, self.n_labels, self.error)
 
     @property
-    def constant(self) -> float:
-        """The constant of N in units."""
-        return float(self.measure.numerator[0] / self.unit)
-
-    @property
     def on(self) -> Array:
-        """What a label that counts adds to N in units, (true, false)."""
-        above = self.measure.numerator / self.unit
-        return np.where(self.flip, above[3:5], above[1:3])
+        """What a label adds to N when it counts, beyond its least, (true, false)."""
+        return self._states[0] - self._states.min(axis=0)
 
     @property
     def off(self) -> Array:
-        """What a label that does not count adds to N in units, (true, false)."""
+        """What a label adds to N when it does not count, beyond its least, (true, false)."""
+        return self._states[1] - self._states.min(axis=0)
+
+    @property
+    def _states(self) -> Array:
+        """What a label adds to N, [counts or not, true or false]."""
         above = self.measure.numerator / self.unit
-        return np.where(self.flip, above[1:3], above[3:5])
+        present, absent = above[1:3], above[3:5]
+        return np.where(self.flip, [absent, present], [present, absent])
 
     def table(self, n_true: Array) -> RuleTable:
         """The table, with all the given numbers of true labels in it."""
@@ -158,6 +164,12 @@ class Rules:
 
     def _extended(self, known: RuleTable | None, new: Array) -> RuleTable:
         made = [self._rules(int(n_true)) for n_true in new]
+        least = self.measure.numerator[0] / self.unit + self._states.min(axis=0) @ [
+            new,
+            self.n_labels - new,
+        ]
+        largest = np.abs(self.measure.numerator).max() / self.unit * self.n_labels
+        least = np.where(np.abs(least) <= ZERO_DENOMINATOR * largest, 0.0, least)
         width = max(len(rule[0]) for _, _, rules in made for _, rule in rules)
         shape = (len(new), len(MEANS) + 1, width)
         nodes = np.zeros((3, *shape))
@@ -167,6 +179,7 @@ class Rules:
         parts = (
             np.array([start for start, _, _ in made]),
             np.array([float(zero) for _, zero, _ in made]),
+            least,
             np.array([[count for count, _ in rules] for _, _, rules in made]),
             *nodes,
         )
@@ -174,7 +187,7 @@ class Rules:
             known = RuleTable(np.full(self.n_labels + 1, -1), *(part[:0] for part in parts))
         slot = known.slot.copy()
         slot[new] = len(known.start) + np.arange(len(new))
-        old = (known.start, known.zero, known.count)
+        old = (known.start, known.zero, known.least, known.count)
         old += (known.power_true, known.power_false, known.weight)
         return RuleTable(slot, *(_stack(a, b) for a, b in zip(old, parts, strict=True)))
 
@@ -198,14 +211,17 @@ class Rules:
 
     def _choice(self, start: float, high: float, zero: bool, level: int) -> tuple[str, int]:
         """The rule with the fewest nodes for means in a bin, and their number."""
+        unit_steps = set(self.step.tolist()) <= {0.0, 1.0}
         base = 1.0 if zero else start
         place = int(np.searchsorted(STARTS, base * (1 + 1e-12), side="right")) - 1
         last = len(MEANS) - 1
         edges = LAGUERRE[self.error][max(place, 0)][max(level - 1, 0) : min(level, last) + 1]
         far = max(edges) if min(edges) > 0 and place >= 0 else MOST_NODES + 1
-        unit_steps = set(self.step.tolist()) <= {0.0, 1.0}
+        if zero and not unit_steps and level <= LARGE_MEAN:
+            # D begins at its smallest step, for which no row was measured.
+            far = MOST_NODES + 1
         near = MOST_NODES + 1
-        if unit_steps:
+        if unit_steps and start <= LARGEST_START:
             # Exact for all counts that can occur, or as many as the bin needs.
             degree = high - base
             near = max(int(np.ceil((degree + 1.0) / 2.0)), 1)

@@ -79,6 +79,11 @@ class Catalog:
         """The bias of each set."""
         return self.bias.copy()
 
+    @property
+    def feature_group(self) -> int:
+        """All: a set stands in one place of the list."""
+        return len(self.sets)
+
     def with_parameters(self, values) -> Catalog:
         """The same list with other biases."""
         return replace(self, bias=values)

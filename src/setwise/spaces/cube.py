@@ -49,6 +49,11 @@ class Cube:
         """None: the cube adds nothing to the scores."""
         return np.empty(0)
 
+    @property
+    def feature_group(self) -> int:
+        """0: there are no features."""
+        return 0
+
     def with_parameters(self, values) -> Cube:
         """The cube itself; it has no parameters."""
         if np.shape(values) != (0,):

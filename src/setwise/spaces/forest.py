@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from setwise.inputs import label_matrix, parent_vector, refuse_bad_weights, score_matrix
+from setwise.inputs import label_matrix, parent_vector, real_array, refuse_bad_weights, score_matrix
 from setwise.rows import for_rows
 from setwise.spaces.space import (
     Array,
@@ -55,7 +55,7 @@ class Forest:
         parents = parent_vector(self.parents)
         shape = (len(parents), 2, 2)
         given = np.zeros(shape) if self.potentials is None else self.potentials
-        potentials = np.array(given, dtype=np.float64)
+        potentials = real_array(given, "potentials").astype(np.float64)
         if potentials.shape != shape:
             raise ValueError(
                 f"potentials must have shape {shape}, [label, its state, its parent's state], "
@@ -102,6 +102,11 @@ class Forest:
     def parameters(self) -> Array:
         """The potentials, flat, (4 l,)."""
         return self.potentials.ravel().copy()
+
+    @property
+    def feature_group(self) -> int:
+        """4: each edge is in one of four states."""
+        return 4
 
     def with_parameters(self, values) -> Forest:
         """The same forest with other potentials; what ``closed`` excludes stays excluded."""

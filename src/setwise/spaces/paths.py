@@ -76,6 +76,11 @@ class Paths:
         """None: paths add nothing to the scores."""
         return np.empty(0)
 
+    @property
+    def feature_group(self) -> int:
+        """0: there are no features."""
+        return 0
+
     def with_parameters(self, values) -> Paths:
         """The space itself; it has no parameters."""
         if np.shape(values) != (0,):

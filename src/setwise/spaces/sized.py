@@ -76,6 +76,11 @@ class Sized:
         """The bias of each size."""
         return self.bias.copy()
 
+    @property
+    def feature_group(self) -> int:
+        """All: a set has one size."""
+        return len(self.bias)
+
     def with_parameters(self, values) -> Sized:
         """The same labels with other biases."""
         return replace(self, bias=real_vector(values, len(self.bias), "bias", minus_infinity=True))
@@ -128,6 +133,11 @@ class Sized:
         """1 at the size of each set, (m, len(bias))."""
         size = sets.sum(axis=1, dtype=np.int64)
         return (size[:, None] == np.arange(len(self.bias))).astype(np.float64)
+
+    def feature_gap(self, sets: Array, mean_features: Array) -> Array:
+        """Features of one set a row less their means, accurate where the mean is near 1."""
+        others = mean_features @ (1.0 - np.eye(len(self.bias)))
+        return np.where(self.features(sets) == 1.0, others, -mean_features)
 
     def mean_scores(self, scores: Array) -> tuple[Array, Array, Array]:
         """A and its gradients: E[y'] and the probability of each size."""
@@ -189,8 +199,10 @@ def Slice(n_labels: int, size: int) -> Sized:
     array([[0, 1, 1, 0]], dtype=uint8)
     """
     n_labels = whole_number(n_labels, "n_labels", 1)
-    if whole_number(size, "size", -n_labels) not in range(n_labels + 1):
-        raise ValueError(f"size must be from 0 to the {n_labels} labels, but it is {size}")
+    if size not in range(n_labels + 1):
+        raise ValueError(
+            f"size must be a whole number from 0 to the {n_labels} labels, but it is {size!r}"
+        )
     return Sized(n_labels, np.where(np.arange(size + 1) == size, 0.0, -np.inf))
 
 

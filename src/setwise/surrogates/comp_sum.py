@@ -17,6 +17,8 @@ from setwise.targets.target import Target
 # Below this |q| the difference F(0) - F(q) loses digits that its integral form keeps, as long as
 # |q| times the span of the weights is moderate; the rule's error there is below 1e-12.
 SMALL_Q, MODERATE_SPAN, SMALL_Q_NODES = 0.01, 4.0, 8
+# Below this |q| dividing by q would show the rounding of float32.
+FLOAT32_Q = 0.1
 # Below this |q| the loss is that of q = 0 to the last digit (and 1/q would overflow).
 ZERO_Q = 1e-100
 
@@ -47,8 +49,12 @@ class CompSum:
 
     Notes
     -----
-    For q in [0, 1] values and gradients are finite for any finite scores. For q < 0 they grow like
+    For q in [0, 1] values and gradients are finite for scores up to 1e300. For q < 0 they grow like
     exp(2 sum |h|): finite or infinite, never NaN. Cost: that of the pair of target and space.
+
+    The unit scale is a mean over label sets. Where the utility or the model lives on few of very
+    many sets it is small: with the subset target it is the negative log-likelihood, less a
+    constant, divided by |Y|. For a likelihood choose ``scale="paper"``, which is it.
 
     Examples
     --------
@@ -82,28 +88,47 @@ class CompSum:
     def value_and_gradients(self, scores, y_true) -> tuple[Array, Array, Array]:
         """Values, score gradient, and the gradient by the space's parameters (n, p)."""
         scores, y_true = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
-        if self.q == 0.0:
-            loss = self.expectation.logistic(scores, y_true)
-        else:
-            moment = self.expectation.moment(scores, y_true, self.q)
-            uniform = self.expectation.uniform(y_true)
-            value = (uniform - moment.value) / self.q
-            if abs(self.q) < SMALL_Q:
-                value = self._by_integral(scores, y_true, value)
-            # The moment's arrays are fresh: turned round in place, they are the gradients.
-            np.negative(moment.scores, out=moment.scores)
-            np.negative(moment.parameters, out=moment.parameters)
-            loss = Moment(value, moment.scores, moment.parameters)
-        if self.scale == "paper":
-            loss = self._on_paper_scale(loss, y_true)
-        return as_type(scores.dtype, loss.value, loss.scores, loss.parameters)  # type: ignore
+        dtype = scores.dtype
+        # What is too large for a float becomes infinite; sums that then have no value are replaced.
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss = self._logistic(scores, y_true) if self.q == 0.0 else self._power(scores, y_true)
+        return as_type(dtype, loss.value, loss.scores, loss.parameters)  # type: ignore
 
     def probability(self, scores) -> Array:
         """P(label) under s_h, the law over label sets that the scores define, (n, l).
 
         For the logistic loss with the subset target, the likelihood, it estimates P(label | x).
+        For other choices, q = 1 above all, s_h is a law to predict from, not one of y given x.
         """
         return self.space.marginals(scores)
+
+    @property
+    def _log_scale(self) -> float:
+        """log of what the unit scale is multiplied by: |Y|^(1-q) on the paper's."""
+        return (1.0 - self.q) * self.space.log_size if self.scale == "paper" else 0.0
+
+    def _logistic(self, scores: Array, y_true: Array) -> Moment:
+        """-F'(0); the paper's sum is |Y| times that plus L1 log|Y|."""
+        loss = self.expectation.logistic(scores, y_true, self._log_scale)
+        return Moment(self._shifted(loss.value, y_true), loss.scores, loss.parameters)
+
+    def _power(self, scores: Array, y_true: Array) -> Moment:
+        """(F(0) - F(q)) / q; the paper's sum is (|Y| F(0) - |Y|^(1-q) F(q)) / q."""
+        if abs(self.q) < FLOAT32_Q:
+            scores = scores.astype(np.float64)
+        moment = self.expectation.moment(scores, y_true, self.q, log_scale=self._log_scale)
+        whole = self.space.log_size if self.scale == "paper" else 0.0
+        uniform = self.expectation.uniform(y_true, log_scale=whole)
+        # Neither sum is negative, so where one is too large for a float the loss is infinite.
+        large = np.isinf(uniform) | np.isinf(moment.value)
+        value = np.where(large, 0.0, uniform) - np.where(large, 0.0, moment.value)
+        value = np.where(large, np.inf, value / self.q)
+        if abs(self.q) < SMALL_Q:
+            value = self._by_integral(scores, y_true, value)
+        # The moment's arrays are fresh: turned round in place, they are the gradients.
+        np.negative(moment.scores, out=moment.scores)
+        np.negative(moment.parameters, out=moment.parameters)
+        return Moment(value, moment.scores, moment.parameters)
 
     def _by_integral(self, scores: Array, y_true: Array, direct: Array) -> Array:
         """unit_q = - integral of F'(s q) over s in [0, 1], where that is the more accurate form.
@@ -122,23 +147,24 @@ class CompSum:
         nodes, weights = leggauss(SMALL_Q_NODES)
         total = np.zeros(len(rows))
         for node, weight in zip((1.0 + nodes) / 2.0, weights / 2.0, strict=True):
-            moment = self.expectation.moment(scores, y_true, node * self.q)
+            at, scale = node * self.q, self._log_scale
+            moment = self.expectation.moment(scores, y_true, at, log_scale=scale)
             along = (scores * moment.scores).sum(axis=1) + moment.parameters @ parameters
             total -= weight * (along + moment.value * divergence)
         value = direct.copy()
-        value[rows] = total
+        value[rows] = self._shifted(total, y_true)
         return value
 
-    def _on_paper_scale(self, loss: Moment, y_true: Array) -> Moment:
-        """|Y|^(1-q) unit_q + L1 (1 - |Y|^-q) / q with L1 = |Y| F(0)."""
+    def _shifted(self, value: Array, y_true: Array) -> Array:
+        """On the paper's scale: plus L1 (1 - |Y|^-q) / q with L1 = |Y| F(0)."""
+        if self.scale == "unit":
+            return value
         log_size, q = self.space.log_size, self.q
-        with np.errstate(over="ignore", invalid="ignore"):
-            factor = np.exp((1.0 - q) * log_size)
-            steps = log_size if q == 0.0 else -np.expm1(-q * log_size) / q
-            constant = np.exp(log_size) * self.expectation.uniform(y_true) * steps
-            return Moment(
-                factor * loss.value + constant, factor * loss.scores, factor * loss.parameters
-            )
+        steps = log_size if q == 0.0 else -np.expm1(-q * log_size) / q
+        constant = steps * self.expectation.uniform(y_true, log_scale=log_size)
+        return np.where(
+            np.isinf(constant), np.inf, np.where(np.isinf(value), 0.0, value) + constant
+        )
 
     def __str__(self) -> str:
         return f"comp-sum q={self.q:g} [{self.target}] on {self.space}"

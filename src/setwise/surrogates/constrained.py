@@ -9,7 +9,7 @@ import numpy as np
 
 from setwise.expectation import Expectation, expectation
 from setwise.expectation.expectation import times_exp
-from setwise.inputs import positive_number
+from setwise.inputs import positive_number, whole_number
 from setwise.spaces.listing import Listing, listing_of
 from setwise.spaces.sampling import sampled_listing
 from setwise.spaces.space import Array, Space
@@ -79,6 +79,8 @@ class Constrained:
                 f"margin must be one of {', '.join(map(repr, NAMES))}, but it is {self.margin!r}"
             )
         object.__setattr__(self, "rho", positive_number(self.rho, "rho"))
+        object.__setattr__(self, "n_samples", whole_number(self.n_samples, "n_samples", 2))
+        object.__setattr__(self, "seed", whole_number(self.seed, "seed", 0))
         check_scale(self.scale)
         pair = expectation(self.target, self.space)
         object.__setattr__(self, "target", pair.target)
@@ -113,8 +115,7 @@ class Constrained:
             chunks = self._chunks(work, y_true)
             result = tuple(np.concatenate(parts) for parts in zip(*chunks, strict=True))[:3]
         if self.scale == "paper":
-            with np.errstate(over="ignore", invalid="ignore"):
-                result = tuple(np.exp(self.space.log_size) * part for part in result)
+            result = tuple(times_exp(part, self.space.log_size) for part in result)
         return as_type(scores.dtype, *result)  # type: ignore
 
     def standard_error(self, scores, y_true) -> Array:
@@ -126,7 +127,7 @@ class Constrained:
             [part[3] for part in self._chunks(scores.astype(np.float64), y_true)]
         )
         error = spread / np.sqrt(self.n_samples)
-        return error * np.exp(self.space.log_size) if self.scale == "paper" else error
+        return times_exp(error, self.space.log_size if self.scale == "paper" else 0.0)
 
     def probability(self, scores) -> Array:
         """Refused: a constrained loss does not make its scores a law over label sets."""

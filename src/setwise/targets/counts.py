@@ -44,9 +44,7 @@ class CountTarget:
 
     def measure(self, n_labels: int, of: Of) -> Counts:
         """The function of the counts, or 1 minus it."""
-        if of == "loss":
-            return Counts(self.function)
-        return Counts(lambda tp, fp, fn, tn: 1.0 - self.function(tp, fp, fn, tn))
+        return Counts(self.function, complement=of == "utility")
 
     def on(self, space) -> CountTarget:
         """The same on every space."""

@@ -94,7 +94,10 @@ class FBeta:
     form: ClassVar[Form] = "linear_fractional"
 
     def __post_init__(self):
-        object.__setattr__(self, "beta", positive_number(self.beta, "beta"))
+        beta = positive_number(self.beta, "beta")
+        if not 1e-6 <= beta <= 1e6:
+            raise ValueError(f"beta must be from 1e-06 to 1e+06, but it is {self.beta!r}")
+        object.__setattr__(self, "beta", beta)
         object.__setattr__(self, "empty", real_number(self.empty, "empty", 0.0, 1.0))
 
     def loss(self, y_pred, y_true) -> Array:

@@ -110,36 +110,35 @@ class Fraction:
 
 # Below this share of the largest coefficient a denominator is 0: its terms are whole numbers of
 # labels times the coefficients, so anything smaller is rounding.
-ZERO_DENOMINATOR = 1e-9
+ZERO_DENOMINATOR = 1e-13
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Any function of the confusion counts, checked to be finite and in [0, 1]."""
+    """Any function of the confusion counts, checked to be in [0, 1], or 1 minus it."""
 
     function: Callable[[Array, Array, Array, Array], Array]
+    complement: bool = False
 
     def of_counts(self, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-        shape = np.broadcast_shapes(np.shape(tp), np.shape(fp), np.shape(fn), np.shape(tn))
-        values = np.asarray(self.function(tp, fp, fn, tn), dtype=np.float64)
-        if values.shape not in (shape, ()):
+        # Copies of one shape: the function may index them or write to what it makes like them.
+        counts = [np.array(count, np.float64) for count in np.broadcast_arrays(tp, fp, fn, tn)]
+        losses = np.asarray(self.function(*counts), dtype=np.float64)
+        if losses.shape not in (counts[0].shape, ()):
             raise ValueError(
-                f"the function of a CountTarget must return a loss for each count, shape {shape}, "
-                f"but it returned shape {values.shape}"
+                f"the function of a CountTarget must return a loss for each count, "
+                f"shape {counts[0].shape}, but it returned shape {losses.shape}"
             )
-        values = np.broadcast_to(values, shape)
-        inside = (values >= -ROUNDING) & (values <= 1.0 + ROUNDING)
+        losses = np.broadcast_to(losses, counts[0].shape)
+        inside = (losses >= -ROUNDING) & (losses <= 1.0 + ROUNDING)
         if not inside.all():
             place = tuple(np.argwhere(~inside)[0])
-            names = ", ".join(
-                f"{name}={np.broadcast_to(count, shape)[place]:g}"
-                for name, count in zip(("tp", "fp", "fn", "tn"), (tp, fp, fn, tn), strict=True)
-            )
+            tp, fp, fn, tn = (count[place] for count in counts)
             raise ValueError(
-                f"the function of a CountTarget must return losses in [0, 1], "
-                f"but it returned {values[place]} at {names}"
+                f"the function of a CountTarget must return losses in [0, 1], but it returned "
+                f"{losses[place]} at tp={tp:g}, fp={fp:g}, fn={fn:g}, tn={tn:g}"
             )
-        return values
+        return 1.0 - losses if self.complement else losses
 
     def rows(self, y_pred: Array, y_true: Array) -> Array:
         return self.of_counts(*counts_rows(y_pred, y_true))

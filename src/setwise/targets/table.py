@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.inputs import label_matrix, parent_vector, real_vector
+from setwise.inputs import label_matrix, parent_vector, real_array, real_vector
 from setwise.targets.measure import Array, Form, Of, Table
 from setwise.targets.target import loss_of_rows, require_labels
 
@@ -35,7 +35,7 @@ class TableTarget:
 
     def __post_init__(self):
         sets = label_matrix(self.sets, None, "sets")
-        losses = np.array(self.losses, dtype=np.float64)
+        losses = real_array(self.losses, "losses").astype(np.float64)
         if len(sets) == 0 or len(np.unique(sets, axis=0)) < len(sets):
             raise ValueError("sets must list at least one label set and none twice")
         if losses.shape != (len(sets), len(sets)):
@@ -70,6 +70,11 @@ class TableTarget:
             The distance as a share of the largest.
         """
         parents = parent_vector(parents)
+        if len(parents) != len(np.asarray(sets)):
+            raise ValueError(
+                f"parents must have an entry for each of the {len(np.asarray(sets))} label sets, "
+                f"but it has {len(parents)}"
+            )
         if (parents < 0).sum() != 1:
             raise ValueError(
                 f"a tree over label sets must have one root (parent -1), "
