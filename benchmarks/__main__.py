@@ -12,7 +12,10 @@ from benchmarks.speed import growth, speed
 
 MEASUREMENTS = {"speed": speed, "growth": growth, "imports": imports, "quadrature": quadrature}
 SHOWN = {
-    "speed": ["rows", "labels", "target", "q", "ratio", "value_error", "gradient_error"],
+    "speed": [
+        *("rows", "labels", "target", "q", "ratio"),
+        *("mean_value", "gradient_norm", "value_error", "gradient_error"),
+    ],
     "growth": ["rows", "labels", "target", "q", "doubling"],
     "imports": ["ratio", "setwise_milliseconds", "numpy_milliseconds", "modules_loaded"],
 }

@@ -166,3 +166,18 @@ def test_read_only_arrays_are_welcome():
     y_true.setflags(write=False)
     found = CompSum("f1", Cube(3), 1.0).value_and_gradient(scores, y_true)
     np.testing.assert_array_equal(expected[0], found[0])
+
+
+def test_a_margin_that_is_sampled_needs_no_exact_expectation():
+    """A function of the counts on a wide forest: no exact way, but an unbiased sample."""
+    lenient = CountTarget(lambda tp, fp, fn, tn: (fp + fn > 8) * 1.0)
+    scores, y_true = np.full((1, 20), 0.1), np.zeros((1, 20), dtype=np.uint8)
+    sampled = Constrained(lenient, Forest.chain(20), "hinge", n_samples=4_000)
+    exact = Constrained(lenient, Catalog(Forest.chain(20).enumerate()), "hinge")
+    error = sampled.standard_error(scores, y_true)
+    assert error > 0
+    difference = sampled.value_and_gradient(scores, y_true)[0]
+    difference = difference - exact.value_and_gradient(scores, y_true)[0]
+    assert abs(difference) < 4 * error
+    with pytest.raises(ValueError, match="CountTarget.*Forest"):
+        Constrained(lenient, Forest.chain(20), "exponential")

@@ -110,8 +110,8 @@ def _show(table: dict[str, list[float]]) -> None:
     for name, values in table.items():
         print(f"{name:<{width}}", *(f"{value:9.4f}" for value in values))
     print(
-        "\nEach row predicts its most likely label set. The logistic loss on the cube is\n"
-        "consistent for Hamming only; the mean absolute error for every target it is given."
+        "\nEach row predicts its most likely label set. Of these targets, the logistic loss on\n"
+        "the cube is consistent for Hamming only; the mean absolute error for every one."
     )
 
 

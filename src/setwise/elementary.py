@@ -6,7 +6,7 @@ reduction and a polynomial, in the precision of their argument (float32 or float
 
 Every kernel of the package is compiled through `kernel`: once, cached on disk, without the global
 interpreter lock, with division as in C (no check for zero) and sums that may be reassociated.
-Infinities and NaN keep their meaning (``nnan`` and ``ninf`` are not set).
+Infinities and NaN keep their meaning in it (``nnan`` and ``ninf`` are not set), except in `exp`.
 """
 
 # pyright: reportCallIssue=false
@@ -109,8 +109,9 @@ def _exp32(x):
 
 
 def exp(x):
-    """e**x in the precision of x; arguments below -708 (float32: -87) count as that.
+    """e**x in the precision of x, for x in [-708, 709] (float32: [-87, 88]).
 
+    Arguments outside count as the nearer end, and NaN as the lower one.
     Relative error below 3e-16 (float64) and 1.5e-7 (float32). Only for compiled code.
     """
     return math.exp(x)

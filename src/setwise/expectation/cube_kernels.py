@@ -2,7 +2,8 @@
 
 Each works in the precision of the scores; products over labels and sums over a row are kept in
 float64. ``one`` is 1 in the precision of the scores, from which the other constants are made.
-Loops over labels are plain so that the compiler vectorises them.
+``line`` is one row of scores, h in formulas. Loops over labels are plain so that the compiler
+vectorises them.
 """
 
 import numpy as np
@@ -29,7 +30,7 @@ BLOCK = 512
 
 
 @register_jitable
-def log_cosh_block(h, e):
+def log_cosh_block(line, e):
     """Sum of log cosh(h_j) = |h_j| + log((1 + e_j) / 2), e_j = exp(-2 |h_j|), in float64.
 
     One logarithm, of the product. (A loop of its own: mixed with float32 arithmetic it would halve
@@ -38,44 +39,44 @@ def log_cosh_block(h, e):
     product, size = 1.0, 0.0
     for j in range(len(e)):
         product *= 0.5 + 0.5 * np.float64(e[j])
-        size += np.float64(abs(h[j]))
+        size += np.float64(abs(line[j]))
     return size + np.log(product)
 
 
 @register_jitable
-def log_cosh_sum(h, e):
+def log_cosh_sum(line, e):
     """`log_cosh_block` of a row of any length.
 
     Blocks are slices, so that their loop starts at 0: the compiler vectorises only that.
     """
     if len(e) <= BLOCK:
-        return log_cosh_block(h, e)
+        return log_cosh_block(line, e)
     total = 0.0
     for first in range(0, len(e), BLOCK):
-        total += log_cosh_block(h[first : first + BLOCK], e[first : first + BLOCK])
+        total += log_cosh_block(line[first : first + BLOCK], e[first : first + BLOCK])
     return total
 
 
 @register_jitable
-def excess_block(h, q, e, e_one):
+def excess_block(line, q, e, e_one):
     """Sum of log cosh(q h_j) - q log cosh(h_j), e = exp(-2 |q h|), e_one = exp(-2 |h|)."""
     product, product_one, size = 1.0, 1.0, 0.0
     for j in range(len(e)):
         product *= 0.5 + 0.5 * np.float64(e[j])
         product_one *= 0.5 + 0.5 * np.float64(e_one[j])
-        size += np.float64(abs(h[j]))
+        size += np.float64(abs(line[j]))
     return (abs(q) - q) * size + np.log(product) - q * np.log(product_one)
 
 
 @register_jitable
-def log_excess(h, q, e, e_one):
+def log_excess(line, q, e, e_one):
     """A_q - q A_1 - (1 - q) log|Y|: `excess_block` of a row of any length."""
     if len(e) <= BLOCK:
-        return excess_block(h, q, e, e_one)
+        return excess_block(line, q, e, e_one)
     total = 0.0
     for first in range(0, len(e), BLOCK):
         stop = first + BLOCK
-        total += excess_block(h[first:stop], q, e[first:stop], e_one[first:stop])
+        total += excess_block(line[first:stop], q, e[first:stop], e_one[first:stop])
     return total
 
 
@@ -99,32 +100,32 @@ def split(e, first, one):
 
 
 @register_jitable
-def states(h, y, q, flip_true, flip_false, one, p, rest, truth, tanh, e, e_one):
+def states(line, y, q, flip_true, flip_false, one, p, rest, truth, tanh, e, e_one):
     """What a row needs: p = sigmoid(2 q h) and rest = 1 - p (exchanged where flipped), truth = y.
 
     Returns A_q - q A_1 - (1 - q) log|Y|; unless that is 0 (q = 1) it leaves tanh(h) behind.
     """
     two, zero = one + one, one - one
-    for j in range(len(h)):
+    for j in range(len(line)):
         truth[j] = one if y[j] == 1 else zero
         sign = flip_false + truth[j] * (flip_true - flip_false)
-        x = two * q * h[j]
+        x = two * q * line[j]
         e[j] = exp(-abs(x))
         p[j], rest[j] = split(e[j], x * sign >= zero, one)
     if q == one:
         return 0.0
-    tangents(h, one, tanh, e_one)
-    return log_excess(h, np.float64(q), e, e_one)
+    tangents(line, one, tanh, e_one)
+    return log_excess(line, np.float64(q), e, e_one)
 
 
 @register_jitable
-def tangents(h, one, tanh, e):
+def tangents(line, one, tanh, e):
     """tanh(h) and e = exp(-2 |h|) of each label."""
     two = one + one
-    for j in range(len(h)):
-        e[j] = exp(-two * abs(h[j]))
+    for j in range(len(line)):
+        e[j] = exp(-two * abs(line[j]))
         t = (one - e[j]) / (one + e[j])
-        tanh[j] = t if h[j] >= one - one else -t
+        tanh[j] = t if line[j] >= one - one else -t
 
 
 @kernel
@@ -141,13 +142,13 @@ def soft_rows(start, stop, scores, y_true, one, base, pull_true, pull_false, wei
             like(one, pull_true[row]),
             like(one, pull_false[row]),
         )
-        h, y, out = scores[row], y_true[row], slope[row]
-        tangents(h, one, tanh, e)
-        total = log_cosh_sum(h, e)
+        line, y, out = scores[row], y_true[row], slope[row]
+        tangents(line, one, tanh, e)
+        total = log_cosh_sum(line, e)
         for j in range(n_labels):
             pull = weights[j] * (up if y[j] == 1 else down)
             out[j] = height * tanh[j] - pull
-            e[j] = pull * h[j]
+            e[j] = pull * line[j]
         inner = 0.0
         for j in range(n_labels):
             inner += np.float64(e[j])

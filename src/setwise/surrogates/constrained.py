@@ -15,6 +15,7 @@ from setwise.spaces.sampling import sampled_listing
 from setwise.spaces.space import Array, Space
 from setwise.surrogates.margins import MARGINS, Margin, rho_margin
 from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked
+from setwise.targets.registry import get_target
 
 NAMES = ("exponential", "squared_hinge", "hinge", "rho")
 # Spaces with more sets than this are sampled, not listed, for margins other than the exponential.
@@ -82,8 +83,11 @@ class Constrained:
         object.__setattr__(self, "n_samples", whole_number(self.n_samples, "n_samples", 2))
         object.__setattr__(self, "seed", whole_number(self.seed, "seed", 0))
         check_scale(self.scale)
-        pair = expectation(self.target, self.space)
-        object.__setattr__(self, "target", pair.target)
+        target, pair = get_target(self.target).on(self.space), None
+        # The other margins sum over listed or drawn sets; a table must list them all.
+        if self.margin == "exponential" or target.form == "table":
+            pair = expectation(target, self.space)
+        object.__setattr__(self, "target", target)
         object.__setattr__(self, "expectation", pair)
         flat = self.space.tempered(0.0).mean_scores(np.zeros((1, self.space.n_scores)))
         object.__setattr__(self, "_center", (flat[1][0], flat[2][0]))

@@ -43,11 +43,13 @@ MARGINS: dict[str, Margin] = {
         lambda u: -expit(-u),
         expit,
     ),
-    "exponential": Margin(_exponential, lambda u: -_exponential(u), lambda h: expit(2.0 * h)),
+    "exponential": Margin(
+        _exponential, lambda u: -_exponential(u), lambda scores: expit(2.0 * scores)
+    ),
     "hinge": Margin(lambda u: np.maximum(0.0, 1.0 - u), lambda u: np.where(u < 1.0, -1.0, 0.0)),
     "squared_hinge": Margin(
         lambda u: np.maximum(0.0, 1.0 - u) ** 2,
         lambda u: -2.0 * np.maximum(0.0, 1.0 - u),
-        lambda h: (np.clip(h, -1.0, 1.0) + 1.0) / 2.0,
+        lambda scores: (np.clip(scores, -1.0, 1.0) + 1.0) / 2.0,
     ),
 }

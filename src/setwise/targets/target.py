@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     from setwise.targets.measure import Form, Measure, Of
 
 
-class LabelSets(Protocol):
-    """What a target has to know of a space: how many labels, and which sizes its sets have."""
-
-    @property
-    def n_labels(self) -> int: ...
-
-    @property
-    def sizes(self) -> NDArray[np.int64]: ...
-
-
 @runtime_checkable
 class Target(Protocol):
     """The loss a prediction is judged by, in [0, 1]; its utility is 1 - loss.
