@@ -179,5 +179,5 @@ def test_a_margin_that_is_sampled_needs_no_exact_expectation():
     difference = sampled.value_and_gradient(scores, y_true)[0]
     difference = difference - exact.value_and_gradient(scores, y_true)[0]
     assert abs(difference) < 4 * error
-    with pytest.raises(ValueError, match="CountTarget.*Forest"):
+    with pytest.raises(ValueError, match=r"CountTarget.*Forest"):
         Constrained(lenient, Forest.chain(20), "exponential")

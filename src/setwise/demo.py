@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from setwise.spaces import Catalog, Cube, Space
+from setwise.spaces.listing import listing_of
 from setwise.spaces.space import Array, all_sets
 from setwise.surrogates import BinaryRelevance, CompSum, Logistic, MeanAbsoluteError, Surrogate
 from setwise.targets import get_target
@@ -70,8 +71,7 @@ def fit(surrogate: Surrogate, problem: Problem, start: Array, space: Space) -> t
 def regret(y_pred: Array, target_name: str, problem: Problem) -> float:
     """Exact expected loss of the predictions less that of the best label sets, averaged."""
     measure = get_target(target_name).measure(N_LABELS, "loss")
-    every = all_sets(N_LABELS)
-    risk = problem.law @ measure.matrix(every, problem.sets)
+    risk = problem.law @ measure.matrix(listing_of(Cube(N_LABELS)), problem.sets)
     place = y_pred @ (1 << np.arange(N_LABELS - 1, -1, -1))
     return float((np.take_along_axis(risk, place[:, None], 1)[:, 0] - risk.min(axis=1)).mean())
 

@@ -30,13 +30,12 @@ class ListedMean:
     def mean(self, scores: Array, y_true: Array, of: Of) -> Mean:
         """Sums over the list, some rows at a time so that memory stays bounded."""
         measure = self.target.measure(self.space.n_labels, of)
-        sets = self._listing.sets
-        rows = max(1, CHUNK // len(sets))
+        rows = max(1, CHUNK // self._listing.count)
         parts = []
         for start in range(0, max(len(scores), 1), rows):
             chunk = slice(start, start + rows)
             log_partition, posterior = posterior_of(self._listing, scores[chunk])
-            weighted = posterior * measure.matrix(sets, y_true[chunk])
+            weighted = posterior * measure.matrix(self._listing, y_true[chunk])
             sums = self._listing.aggregate(weighted)
             parts.append((log_partition, weighted.sum(axis=1), *sums))
         return Mean(*(np.concatenate(part) for part in zip(*parts, strict=True)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from setwise.inputs import label_matrix, real_vector, score_matrix
-from setwise.spaces.listing import posterior_of
+from setwise.spaces.listing import posterior_of, sums_over
 from setwise.spaces.space import Array, tempered_values
 
 
@@ -126,6 +126,15 @@ class Catalog:
             if labels.tobytes() in place:
                 out[row, place[labels.tobytes()]] = 1.0
         return out
+
+    @property
+    def count(self) -> int:
+        """How many sets are listed."""
+        return len(self.sets)
+
+    def sums(self, present: Array, absent: Array) -> Array:
+        """``present`` over the labels of each set plus ``absent`` over the others, (n, K)."""
+        return sums_over(self.sets, present, absent)
 
     def weights(self, scores: Array) -> Array:
         """z of each listed set, (n, K)."""

@@ -14,12 +14,18 @@ from setwise.spaces.space import Array, Space, weighted_features
 class Listing(Protocol):
     """A space that offers the weight of each of its sets.
 
-    ``sets`` (K, l); `weights` gives z of each set, -inf where excluded; `aggregate` carries a
-    number for each set back to the scores and the parameters.
+    ``sets`` (K, l), ``count`` K; `sums` adds up values over the labels of each set; `weights` gives
+    z of each set, -inf where excluded; `aggregate` carries a number for each set back to the scores
+    and the parameters.
     """
 
     @property
     def sets(self) -> Array: ...
+
+    @property
+    def count(self) -> int: ...
+
+    def sums(self, present: Array, absent: Array) -> Array: ...
 
     def weights(self, scores: Array) -> Array: ...
 
@@ -44,6 +50,15 @@ class SetList:
         object.__setattr__(self, "_features", features)
         object.__setattr__(self, "_bias", weighted_features(features, self.space.parameters))
 
+    @property
+    def count(self) -> int:
+        """How many sets there are."""
+        return len(self.sets)
+
+    def sums(self, present: Array, absent: Array) -> Array:
+        """``present`` over the labels of each set plus ``absent`` over the others, (n, K)."""
+        return sums_over(self.sets, present, absent)
+
     def weights(self, scores: Array) -> Array:
         """z of each set, (n, K)."""
         return scores @ (2.0 * self.sets.T - 1.0) + self._bias
@@ -51,6 +66,14 @@ class SetList:
     def aggregate(self, weights: Array) -> tuple[Array, Array]:
         """Sums over the list of weights times y' and times the features."""
         return weights @ (2.0 * self.sets - 1.0), weights @ self._features
+
+
+def sums_over(sets: Array, present: Array, absent: Array) -> Array:
+    """``present`` over the labels of each set plus ``absent`` over the others, (n, K).
+
+    Two products, not a base plus gains: sums of terms of one sign keep small values accurate.
+    """
+    return present @ sets.T.astype(np.float64) + absent @ (1.0 - sets.T)
 
 
 def listing_of(space: Space) -> Listing:

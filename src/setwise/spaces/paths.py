@@ -127,6 +127,19 @@ class Paths:
         """No parameters, so no features, (m, 0)."""
         return np.empty((len(sets), 0))
 
+    @property
+    def count(self) -> int:
+        """How many paths there are."""
+        return len(self._ends)
+
+    def sums(self, present: Array, absent: Array) -> Array:
+        """``present`` along each path plus ``absent`` off it, (n, K)."""
+        total = absent.sum(axis=1, keepdims=True)
+        off = total - self.from_roots(absent)[:, self._ends]
+        # What is left of a difference may be rounding, where the path takes all there is.
+        off = np.where(np.abs(off) <= 1e-14 * np.abs(total), 0.0, off)
+        return self.from_roots(present)[:, self._ends] + off
+
     def weights(self, scores: Array) -> Array:
         """z of each path, (n, K)."""
         along = self.from_roots(scores)[:, self._ends]

@@ -159,7 +159,7 @@ class Constrained:
     def _chunks(self, scores: Array, y_true: Array):
         """Value, gradients and standard deviation over the list, a few rows at a time."""
         assert self._listing is not None
-        rows = max(1, CHUNK // len(self._listing.sets))
+        rows = max(1, CHUNK // self._listing.count)
         for start in range(0, max(len(scores), 1), rows):
             yield self._listed(scores[start : start + rows], y_true[start : start + rows])
 
@@ -175,7 +175,7 @@ class Constrained:
         margin = center[:, None] - np.where(support, weights, 0.0)
         loss = np.where(
             support,
-            self.target.measure(self.space.n_labels, "loss").matrix(listing.sets, y_true),
+            self.target.measure(self.space.n_labels, "loss").matrix(listing, y_true),
             0.0,
         )
         phi = self._phi()

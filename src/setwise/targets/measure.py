@@ -29,8 +29,21 @@ class Measure(Protocol):
         """The value for each pair of rows, (n,)."""
         ...
 
-    def matrix(self, sets: Array, y_true: Array) -> Array:
+    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
         """The value of each of the K listed sets against each of the n true sets, (n, K)."""
+        ...
+
+
+class ListedSets(Protocol):
+    """Label sets in a list, and sums over the labels of each."""
+
+    @property
+    def sets(self) -> Array:
+        """The label sets, (K, l)."""
+        ...
+
+    def sums(self, present: Array, absent: Array) -> Array:
+        """``present`` over the labels of each set plus ``absent`` over the others, (n, K)."""
         ...
 
 
@@ -51,12 +64,11 @@ class Additive:
         total = self.agreement[y_true, y_pred] @ self.weights
         return self._complete(self.constant(n_true), self.scale(n_true) * total)
 
-    def matrix(self, sets: Array, y_true: Array) -> Array:
+    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
         n_true = y_true.sum(axis=1, dtype=np.float64)
-        # Two sums of terms of one sign, not a base plus gains: a loss near 0 stays accurate.
-        present = (self.agreement[y_true, 1] * self.weights) @ sets.T.astype(np.float64)
-        absent = (self.agreement[y_true, 0] * self.weights) @ (1.0 - sets.T)
-        total = present + absent
+        present = self.agreement[y_true, 1] * self.weights
+        absent = self.agreement[y_true, 0] * self.weights
+        total = listed.sums(present, absent)
         return self._complete(self.constant(n_true)[:, None], self.scale(n_true)[:, None] * total)
 
     @staticmethod
@@ -83,8 +95,8 @@ class Equality:
         equal = (fp == 0) & (fn == 0)
         return np.where(equal, self.when_equal, 1.0 - self.when_equal)
 
-    def matrix(self, sets: Array, y_true: Array) -> Array:
-        return self.of_counts(*counts_matrix(sets, y_true))
+    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
+        return self.of_counts(*counts_matrix(listed, y_true))
 
 
 @dataclass(frozen=True)
@@ -104,8 +116,8 @@ class Fraction:
     def rows(self, y_pred: Array, y_true: Array) -> Array:
         return self.of_counts(*counts_rows(y_pred, y_true))
 
-    def matrix(self, sets: Array, y_true: Array) -> Array:
-        return self.of_counts(*counts_matrix(sets, y_true))
+    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
+        return self.of_counts(*counts_matrix(listed, y_true))
 
 
 # Below this share of the largest coefficient a denominator is 0: its terms are whole numbers of
@@ -143,8 +155,8 @@ class Counts:
     def rows(self, y_pred: Array, y_true: Array) -> Array:
         return self.of_counts(*counts_rows(y_pred, y_true))
 
-    def matrix(self, sets: Array, y_true: Array) -> Array:
-        return self.of_counts(*counts_matrix(sets, y_true))
+    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
+        return self.of_counts(*counts_matrix(listed, y_true))
 
 
 # How far outside [0, 1] a loss computed in floating point may fall.
@@ -161,8 +173,9 @@ class Table:
     def rows(self, y_pred: Array, y_true: Array) -> Array:
         return self.values[self.index(y_pred, "y_pred"), self.index(y_true, "y_true")]
 
-    def matrix(self, sets: Array, y_true: Array) -> Array:
-        return self.values[np.ix_(self.index(sets, "sets"), self.index(y_true, "y_true"))].T
+    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
+        places = self.index(listed.sets, "sets"), self.index(y_true, "y_true")
+        return self.values[np.ix_(*places)].T
 
     def index(self, sets: Array, name: str) -> Array:
         """The row of each set in the table; a set that is not listed is refused."""
@@ -184,10 +197,11 @@ def counts_rows(y_pred: Array, y_true: Array) -> tuple[Array, Array, Array, Arra
     return _complete(tp, size_pred, size_true, y_true.shape[1])
 
 
-def counts_matrix(sets: Array, y_true: Array) -> tuple[Array, Array, Array, Array]:
+def counts_matrix(listed: ListedSets, y_true: Array) -> tuple[Array, Array, Array, Array]:
     """Confusion counts of every listed set against every true set, (n, K) each."""
-    tp = y_true.astype(np.float64) @ sets.T.astype(np.float64)
-    size_pred = sets.sum(axis=1, dtype=np.float64)[None, :]
+    true = y_true.astype(np.float64)
+    tp = listed.sums(true, np.zeros_like(true))
+    size_pred = listed.sums(np.ones((1, y_true.shape[1])), np.zeros((1, y_true.shape[1])))
     size_true = y_true.sum(axis=1, dtype=np.float64)[:, None]
     return _complete(tp, size_pred, size_true, y_true.shape[1])
 
