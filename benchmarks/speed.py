@@ -21,7 +21,7 @@ from setwise.surrogates import CompSum
 SHAPES = ((20_000, 100), (2_000, 1_000))
 TARGETS = ("f1", "jaccard", "hamming")
 POWERS = (1.0, 0.5, 0.0)
-ROUNDS = 40
+ROUNDS = 80
 CHECKED_ROWS = 500
 
 

@@ -92,14 +92,6 @@ def count_true(y_true, n_true):
 
 
 @register_jitable
-def split(e, first, one):
-    """1 / (1 + e) and e / (1 + e), the larger one first if ``first``."""
-    likely = one / (one + e)
-    unlikely = e * likely
-    return (likely, unlikely) if first else (unlikely, likely)
-
-
-@register_jitable
 def states(line, y, q, flip_true, flip_false, one, p, rest, truth, tanh, e, e_one):
     """What a row needs: p = sigmoid(2 q h) and rest = 1 - p (exchanged where flipped), truth = y.
 
@@ -111,7 +103,11 @@ def states(line, y, q, flip_true, flip_false, one, p, rest, truth, tanh, e, e_on
         sign = flip_false + truth[j] * (flip_true - flip_false)
         x = two * q * line[j]
         e[j] = exp(-abs(x))
-        p[j], rest[j] = split(e[j], x * sign >= zero, one)
+        likely = one / (one + e[j])
+        unlikely = e[j] * likely
+        first = x * sign >= zero
+        p[j] = likely if first else unlikely
+        rest[j] = unlikely if first else likely
     if q == one:
         return 0.0
     tangents(line, one, tanh, e_one)
@@ -206,15 +202,13 @@ def additive_rows(
         excess = states(
             scores[row], y_true[row], temper, one, one, one, p, rest, truth, tanh, e, e_one
         )
+        share = two * like(one, scale[row])
         total = 0.0
         for j in range(n_labels):
             on = on_false + truth[j] * (on_true - on_false)
             off = off_false + truth[j] * (off_true - off_false)
             total += np.float64(weights[j] * (on * p[j] + off * rest[j]))
-        share = two * like(one, scale[row])
-        up_true, up_false = share * (on_true - off_true), share * (on_false - off_false)
-        for j in range(n_labels):
-            gain[j] = (up_false + truth[j] * (up_true - up_false)) * weights[j] * p[j] * rest[j]
+            gain[j] = share * weights[j] * (on - off) * p[j] * rest[j]
         mean = constant[row] + scale[row] * total
         excess += log_scale
         value[row] = times_exp(mean, excess)
