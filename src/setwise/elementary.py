@@ -27,7 +27,8 @@ kernel = numba.njit(
     fastmath={"reassoc", "contract", "nsz", "arcp"},
 )
 
-# The range reduction of exp is exact only in the order it is written in: no sum is reassociated.
+# The range reduction of exp is exact only in the order it is written in, so its sums may not be
+# reassociated.
 _in_order = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"})
 
 _LOG2_E = 1.0 / math.log(2.0)
@@ -66,17 +67,11 @@ def _power_of_two32(_context, _exponent):
 
 
 @_in_order
-def _remainder64(x, k):
-    """x - k log 2."""
-    return (x - k * _LN2_HIGH) - k * _LN2_LOW
-
-
-@register_jitable
 def _exp64(x):
     x = x if x > _LOWEST else _LOWEST
     x = x if x < _HIGHEST else _HIGHEST
     k = np.floor(x * _LOG2_E + 0.5)
-    r = _remainder64(x, k)
+    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
     s = 1.0 / 6227020800.0
     s = s * r + 1.0 / 479001600.0
     s = s * r + 1.0 / 39916800.0
@@ -98,17 +93,11 @@ _A32, _B32, _C32, _D32, _E32, _F32 = _TAYLOR32
 
 
 @_in_order
-def _remainder32(x, k):
-    """x - k log 2."""
-    return (x - k * _LN2_HIGH32) - k * _LN2_LOW32
-
-
-@register_jitable
 def _exp32(x):
     x = x if x > _LOWEST32 else _LOWEST32
     x = x if x < _HIGHEST32 else _HIGHEST32
     k = np.floor(x * _LOG2_E32 + _HALF32)
-    r = _remainder32(x, k)
+    r = (x - k * _LN2_HIGH32) - k * _LN2_LOW32
     s = _A32
     s = s * r + _B32
     s = s * r + _C32
@@ -130,7 +119,9 @@ def exp(x):
 
 @overload(exp)
 def _overload_exp(x):
-    return _exp32 if x == types.float32 else _exp64
+    if x == types.float32:
+        return lambda x: _exp32(x)
+    return lambda x: _exp64(x)
 
 
 @kernel

@@ -158,61 +158,62 @@ def times_exp(value, exponent):
 
 
 @kernel
-def finish(q, one, excess, mean, p, rest, gain, tanh, out):
-    """out = e^excess ((E_q[y'] - E_1[y']) mean + gain) where p belongs to q."""
-    height = like(one, mean)
-    if q == 1.0 and excess == 0.0:
-        out[:] = gain[: len(out)]
-    elif excess > 80.0:
+def finish(q, one, excess, mean, moved, out):
+    """out = e^excess (mean * moved + out), moved = E_q[y'] - E_1[y'], which is 0 for q = 1."""
+    height = like(one, mean if q != 1.0 else 0.0)
+    if excess > 80.0:
         # Only for q < 0 or another scale: an overflow must not meet a zero.
         for j in range(len(out)):
-            moved = (p[j] - rest[j] - tanh[j]) * height if q != 1.0 else one - one
-            out[j] = times_exp(moved + gain[j], excess)
+            out[j] = times_exp(moved[j] * height + out[j], excess)
     else:
         factor = like(one, np.exp(excess))
         for j in range(len(out)):
-            out[j] = factor * ((p[j] - rest[j] - tanh[j]) * height + gain[j])
+            out[j] = factor * (moved[j] * height + out[j])
 
 
 @kernel
 def additive_rows(
-    start,
-    stop,
-    scores,
-    y_true,
-    q,
-    one,
-    log_scale,
-    weights,
-    agreement,
-    scale,
-    constant,
-    value,
-    slope,
-):
-    """F(q) and its slope for constant + scale * sum of weights_j * agreement[y_j, y'_j]."""
+    start, stop, scores, y_true, q, one, log_scale, weights, agreement, scale, constant,
+    value, slope,
+):  # fmt: skip
+    """F(q) and its slope for constant + scale * sum of weights_j * agreement[y_j, y'_j].
+
+    The slope is first filled with the derivative of the sum, then moved and scaled for q.
+    """
     n_labels = scores.shape[1]
-    p, rest, truth = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
+    part, moved = np.empty_like(scores[0]), np.empty_like(scores[0])
     e, e_one = np.empty_like(scores[0]), np.empty_like(scores[0])
-    tanh, gain = np.empty_like(scores[0]), np.empty_like(scores[0])
     on_true, off_true = like(one, agreement[1, 1]), like(one, agreement[1, 0])
     on_false, off_false = like(one, agreement[0, 1]), like(one, agreement[0, 0])
-    two, temper = one + one, like(one, q)
+    two, zero, temper = one + one, one - one, like(one, q)
     for row in range(start, stop):
-        excess = states(
-            scores[row], y_true[row], temper, one, one, one, p, rest, truth, tanh, e, e_one
-        )
+        line, y, out = scores[row], y_true[row], slope[row]
         share = two * like(one, scale[row])
+        for j in range(n_labels):
+            e[j] = exp(-abs(two * temper * line[j]))
+            likely = one / (one + e[j])
+            unlikely = e[j] * likely
+            p = likely if temper * line[j] >= zero else unlikely
+            rest = unlikely if temper * line[j] >= zero else likely
+            on = on_true if y[j] == 1 else on_false
+            off = off_true if y[j] == 1 else off_false
+            part[j] = weights[j] * (on * p + off * rest)
+            moved[j] = p - rest
+            out[j] = share * weights[j] * (on - off) * likely * unlikely
         total = 0.0
         for j in range(n_labels):
-            on = on_false + truth[j] * (on_true - on_false)
-            off = off_false + truth[j] * (off_true - off_false)
-            total += np.float64(weights[j] * (on * p[j] + off * rest[j]))
-            gain[j] = share * weights[j] * (on - off) * p[j] * rest[j]
+            total += np.float64(part[j])
         mean = constant[row] + scale[row] * total
-        excess += log_scale
+        excess = log_scale
+        if q != 1.0:
+            for j in range(n_labels):
+                e_one[j] = exp(-two * abs(line[j]))
+                tanh = (one - e_one[j]) / (one + e_one[j])
+                moved[j] -= tanh if line[j] >= zero else -tanh
+            excess += log_excess(line, q, e, e_one)
         value[row] = times_exp(mean, excess)
-        finish(q, one, excess, mean, p, rest, gain, tanh, slope[row])
+        if q != 1.0 or excess != 0.0:
+            finish(q, one, excess, mean, moved, out)
 
 
 @register_jitable
@@ -280,7 +281,7 @@ def fraction_rows(
     widest = max(weight.shape[2], far_x.shape[1]) + 1
     p, rest, truth = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
     e, e_one = np.empty_like(scores[0]), np.empty_like(scores[0])
-    tanh, gain = np.empty_like(scores[0]), np.empty_like(scores[0])
+    tanh, gain = np.zeros_like(scores[0]), np.empty_like(scores[0])
     inverse = np.empty_like(scores[0])
     t_true, t_false, w = np.empty(widest), np.empty(widest), np.empty(widest)
     two, temper = one + one, like(one, q)
@@ -336,12 +337,13 @@ def fraction_rows(
             for j in range(n_labels):
                 up = (up_false + truth[j] * up_gap) * inverse[j]
                 gain[j] += inverse[j] * (down_false + truth[j] * down_gap + up)
+        out = slope[row]
         for j in range(n_labels):
             turn = flip_false + truth[j] * (flip_true - flip_false)
-            gain[j] *= two * turn * p[j] * rest[j]
+            out[j] = gain[j] * two * turn * p[j] * rest[j]
             # Back from the state that counts to the label itself.
-            if turn < one - one:
-                p[j], rest[j] = rest[j], p[j]
+            gain[j] = turn * (p[j] - rest[j]) - tanh[j]
         excess += log_scale
         value[row] = times_exp(mean, excess)
-        finish(q, one, excess, mean, p, rest, gain, tanh, slope[row])
+        if q != 1.0 or excess != 0.0:
+            finish(q, one, excess, mean, gain, out)
