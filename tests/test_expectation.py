@@ -181,3 +181,17 @@ def test_a_margin_that_is_sampled_needs_no_exact_expectation():
     assert abs(difference) < 4 * error
     with pytest.raises(ValueError, match=r"CountTarget.*Forest"):
         Constrained(lenient, Forest.chain(20), "exponential")
+
+
+@pytest.mark.parametrize("target", ["hamming", "f1", "jaccard", "subset"])
+@pytest.mark.parametrize("q", [-1.0, -0.3])
+def test_float32_scores_far_from_the_truth_keep_their_digits_below_zero(target, q):
+    """Probabilities that float32 cannot hold, times their reciprocals."""
+    scores = np.array([[40.0, 35.0, -30.0, 12.0]], dtype=np.float32)
+    y_true = np.array([[0, 0, 1, 0]])
+    loss = CompSum(target, Cube(4), q, "paper")
+    exact, exact_gradient = loss.value_and_gradient(scores.astype(np.float64), y_true)
+    value, gradient = loss.value_and_gradient(scores, y_true)
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(value, exact.astype(np.float32), rtol=1e-6)
+        np.testing.assert_allclose(gradient, exact_gradient.astype(np.float32), rtol=1e-6)

@@ -17,7 +17,7 @@ from setwise.expectation.expectation import Mean
 from setwise.rows import for_rows
 from setwise.spaces.cube import Cube
 from setwise.spaces.sized import Sized
-from setwise.spaces.symmetric import fill, largest_first, ratios, scale
+from setwise.spaces.symmetric import fill, largest_first, ratios, scale, step_back, weigh
 from setwise.targets.measure import Array, Counts, Equality, Fraction, Of
 from setwise.targets.target import Target
 
@@ -92,15 +92,10 @@ def sweep(row, labels, factored, largest, keep, weight, step, ratio, table, adjo
     for j in range(len(labels) - 1, -1, -1):
         top = min(j + 1, largest)
         ratios(j, top, factored, weight, step, ratio)
-        present, absent = 0.0, adjoint[0] * table[j, 0]
-        for k in range(1, top + 1):
-            present += adjoint[k] * ratio[k] * table[j, k - 1]
-            absent += adjoint[k] * table[j, k]
+        present, absent = weigh(j, top, ratio, table, adjoint)
         on[row, labels[j]] = present
         off[row, labels[j]] = keep[j] * absent
-        for k in range(top):
-            adjoint[k] = keep[j] * adjoint[k] + ratio[k + 1] * adjoint[k + 1]
-        adjoint[top] *= keep[j]
+        step_back(top, keep[j], ratio, adjoint)
 
 
 @kernel

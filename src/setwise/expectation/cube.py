@@ -116,6 +116,11 @@ class CubeMoments:
         return known
 
 
+def in_range(scores: Array, q: float) -> Array:
+    """The scores; for q < 0 in float64, as powers of probabilities then outgrow float32."""
+    return scores if q >= 0 else scores.astype(np.float64)
+
+
 def true_counts(y_true: Array) -> Array:
     """The number of true labels of each row, (n,)."""
     n_true = np.empty(len(y_true), dtype=np.int64)
@@ -136,14 +141,15 @@ class AdditiveOnCube:
         """F(q) and its derivatives by one pass."""
         measure = self.target.measure(self.space.n_labels, of)
         assert isinstance(measure, Additive)
+        work = in_range(scores, q)
         n_true = true_counts(y_true).astype(np.float64)
-        value, slope = np.empty(len(scores)), np.empty_like(scores)
+        value, slope = np.empty(len(work)), np.empty_like(work)
         for_rows(
-            additive_rows, len(scores), scores, y_true, float(q), scores.dtype.type(1), log_scale,
-            measure.weights.astype(scores.dtype), measure.agreement,
+            additive_rows, len(work), work, y_true, float(q), work.dtype.type(1), log_scale,
+            measure.weights.astype(work.dtype), measure.agreement,
             measure.scale(n_true), measure.constant(n_true), value, slope,
         )  # fmt: skip
-        return Moment(value, slope, np.empty((len(scores), 0)))
+        return Moment(value, slope, np.empty((len(work), 0)))
 
 
 @dataclass(frozen=True)
@@ -158,8 +164,7 @@ class FractionOnCube:
         self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0
     ) -> Moment:
         """F(q) and its derivatives by one pass."""
-        # Below 0 the powers of probabilities span more than float32 can hold.
-        work = scores if q >= 0 else scores.astype(np.float64)
+        work = in_range(scores, q)
         rules = self._rules_of(of, work.dtype == np.float32)
         n_true = true_counts(y_true)
         table = rules.table(n_true)

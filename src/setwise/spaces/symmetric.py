@@ -111,6 +111,24 @@ def fill(n, largest, factored, keep, weight, step, ratio, table):
             table[j + 1, k] = 0.0
 
 
+@register_jitable
+def weigh(j, top, ratio, table, adjoint):
+    """What the sets with and without label j weigh, given the adjoint of the labels after it."""
+    present, absent = 0.0, adjoint[0] * table[j, 0]
+    for k in range(1, top + 1):
+        present += adjoint[k] * ratio[k] * table[j, k - 1]
+        absent += adjoint[k] * table[j, k]
+    return present, absent
+
+
+@register_jitable
+def step_back(top, left_out, ratio, adjoint):
+    """The adjoint before label j, which multiplies by ``left_out`` when it is not taken."""
+    for k in range(top):
+        adjoint[k] = left_out * adjoint[k] + ratio[k + 1] * adjoint[k + 1]
+    adjoint[top] *= left_out
+
+
 @kernel
 def moments_rows(
     start, stop, scores, bias, on_value, off_value,
@@ -188,10 +206,7 @@ def moments_rows(
             # Among the first j + 1 labels no set is larger, and ratios beyond would overflow.
             top = min(j + 1, largest)
             ratios(j, top, factored, weight, step, ratio)
-            present, absent = 0.0, adjoint[0] * table[j, 0]
-            for k in range(1, top + 1):
-                present += adjoint[k] * ratio[k] * table[j, k - 1]
-                absent += adjoint[k] * table[j, k]
+            present, absent = weigh(j, top, ratio, table, adjoint)
             on[row, i] = present
             off[row, i] = absent
             if wants_total:
@@ -208,5 +223,4 @@ def moments_rows(
                         after[k + 1] + value_on * adjoint[k + 1]
                     )
                 after[top] += value_off * adjoint[top]
-            for k in range(top):
-                adjoint[k] += ratio[k + 1] * adjoint[k + 1]
+            step_back(top, keep[j], ratio, adjoint)
