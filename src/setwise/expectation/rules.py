@@ -170,18 +170,11 @@ class Rules:
         ]
         largest = np.abs(self.measure.numerator).max() / self.unit * self.n_labels
         least = np.where(np.abs(least) <= ZERO_DENOMINATOR * largest, 0.0, least)
-        width = max(len(rule[0]) for _, _, rules in made for _, rule in rules)
-        shape = (len(new), len(MEANS) + 1, width)
-        nodes = np.zeros((3, *shape))
-        for row, (_, _, rules) in enumerate(made):
-            for level, (_, rule) in enumerate(rules):
-                nodes[:, row, level, : len(rule[0])] = rule
         parts = (
             np.array([start for start, _, _ in made]),
             np.array([float(zero) for _, zero, _ in made]),
             least,
-            np.array([[count for count, _ in rules] for _, _, rules in made]),
-            *nodes,
+            *tabulated([rules for _, _, rules in made]),
         )
         if known is None:
             known = RuleTable(np.full(self.n_labels + 1, -1), *(part[:0] for part in parts))
@@ -199,15 +192,35 @@ class Rules:
         zero = bool(start <= ZERO_DENOMINATOR * np.abs(below).max())
         start = 0.0 if zero else float(start)
         high = start + float(self.step @ ends)
-        cache: dict[tuple[str, int], Array] = {}
+        return start, zero, Reciprocal(self.step, self.error).rules(start, high, zero)
+
+
+@dataclass(frozen=True)
+class Reciprocal:
+    """Rules for 1/D, D = start + a sum of steps of two kinds, to a relative error.
+
+    ``step`` are the two steps in units of the larger.
+    """
+
+    step: Array
+    error: float
+
+    def rules(self, start: float, high: float, zero: bool) -> list[tuple[int, Array]]:
+        """For each bin of the mean of D - start: the number of nodes and the nodes.
+
+        The nodes are the powers t^step of both kinds and the weights, (3, nodes). A negative count
+        stands for that many Laguerre nodes, which are scaled when the mean is known. ``zero``: D
+        can be 0, and the rule is for the values above.
+        """
+        made: dict[tuple[str, int], Array] = {}
         rules = []
         for level in range(len(MEANS) + 1):
             kind, count = self._choice(start, high, zero, level)
-            if (kind, count) not in cache:
-                cache[kind, count] = self._nodes(kind, count, start, high, zero)
-            nodes = cache[kind, count]
+            if (kind, count) not in made:
+                made[kind, count] = self._nodes(kind, count, start, high, zero)
+            nodes = made[kind, count]
             rules.append((-count if kind == "laguerre" else nodes.shape[1], nodes))
-        return start, zero, rules
+        return rules
 
     def _choice(self, start: float, high: float, zero: bool, level: int) -> tuple[str, int]:
         """The rule with the fewest nodes for means in a bin, and their number."""
@@ -241,6 +254,16 @@ class Rules:
         low = float(self.step[self.step > 0].min(initial=1.0)) if zero else start
         x, w = exponential_sum(low, max(high, low))
         return np.exp([-x * self.step[0], -x * self.step[1], np.log(w) - x * start])
+
+
+def tabulated(made: list[list[tuple[int, Array]]]) -> tuple[Array, Array, Array, Array]:
+    """Rules as arrays: counts [row, bin of the mean], powers and weights [row, bin, node]."""
+    width = max(nodes.shape[1] for rules in made for _, nodes in rules)
+    tables = np.zeros((3, len(made), len(MEANS) + 1, width))
+    for row, rules in enumerate(made):
+        for level, (_, nodes) in enumerate(rules):
+            tables[:, row, level, : nodes.shape[1]] = nodes
+    return np.array([[count for count, _ in rules] for rules in made]), *tables
 
 
 def laguerre_table() -> tuple[Array, Array]:
