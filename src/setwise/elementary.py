@@ -66,6 +66,16 @@ def _power_of_two32(_context, _exponent):
     return types.float32(types.int32), codegen
 
 
+@intrinsic
+def bits(_context, _number):
+    """The 64 bits of a float64 as an int64; for numbers >= 0 their order is that of the numbers."""
+
+    def codegen(_context, builder, _signature, arguments):
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), codegen
+
+
 @_in_order
 def _exp64(x):
     x = x if x > _LOWEST else _LOWEST

@@ -33,6 +33,61 @@ def score_matrix(scores: Any, n_scores: int | None, name: str = "scores") -> NDA
     return array
 
 
+def probability_matrix(probability: Any, name: str = "probability") -> Any:
+    """Probabilities as an (n, l) array (see `score_matrix`) or CSR array, all in [0, 1].
+
+    In a sparse matrix an entry that is absent is a probability of 0; entries are put in the order
+    of their columns, and stored zeros are dropped, in a copy.
+    """
+    if hasattr(probability, "tocsr"):
+        return _sparse_probability(probability, name)
+    array = real_array(probability, name)
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(
+            f"{name} must have shape (n, n_labels) with at least one row and one label, "
+            f"but its shape is {array.shape}"
+        )
+    array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float32 else np.float64)
+    if not (array.min() >= 0.0 and array.max() <= 1.0):
+        row, column = (int(i) for i in np.argwhere(~((array >= 0.0) & (array <= 1.0)))[0])
+        raise ValueError(
+            f"{name} must lie in [0, 1], but {name}[{row}, {column}] is {array[row, column]}"
+        )
+    return array if array.flags.writeable else array.copy()
+
+
+def _sparse_probability(probability: Any, name: str) -> Any:
+    from scipy.sparse import csr_array
+
+    if probability.ndim != 2 or 0 in probability.shape:
+        raise ValueError(
+            f"{name} must have shape (n, n_labels) with at least one row and one label, "
+            f"but its shape is {probability.shape}"
+        )
+    if probability.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be an array of real numbers, but its dtype is {probability.dtype}"
+        )
+    kept = np.float32 if probability.dtype == np.float32 else np.float64
+    matrix = csr_array(probability, dtype=kept, copy=True)
+    entries = matrix.nnz
+    matrix.sum_duplicates()
+    if matrix.nnz < entries:
+        raise ValueError(
+            f"{name} must have each entry once, but {entries - matrix.nnz} entries are repeated"
+        )
+    inside = (matrix.data >= 0.0) & (matrix.data <= 1.0)
+    if not inside.all():
+        place = int(np.argmax(~inside))
+        row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
+        raise ValueError(
+            f"{name} must lie in [0, 1], but {name}[{row}, {matrix.indices[place]}] "
+            f"is {matrix.data[place]}"
+        )
+    matrix.eliminate_zeros()
+    return matrix
+
+
 def refuse_not_finite(array: NDArray[Any], name: str) -> None:
     """Raise for the first entry that is NaN or infinite."""
     # A sum is finite only if its terms are. (A finite array whose sum overflows takes the slow way

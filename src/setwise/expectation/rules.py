@@ -199,11 +199,13 @@ class Rules:
 class Reciprocal:
     """Rules for 1/D, D = start + a sum of steps of two kinds, to a relative error.
 
-    ``step`` are the two steps in units of the larger.
+    ``step`` are the two steps in units of the larger; ``whole`` says that D - start is a whole
+    number of them.
     """
 
     step: Array
     error: float
+    whole: bool = True
 
     def rules(self, start: float, high: float, zero: bool) -> list[tuple[int, Array]]:
         """For each bin of the mean of D - start: the number of nodes and the nodes.
@@ -224,7 +226,7 @@ class Reciprocal:
 
     def _choice(self, start: float, high: float, zero: bool, level: int) -> tuple[str, int]:
         """The rule with the fewest nodes for means in a bin, and their number."""
-        unit_steps = set(self.step.tolist()) <= {0.0, 1.0}
+        unit_steps = self.whole and set(self.step.tolist()) <= {0.0, 1.0}
         base = 1.0 if zero else start
         place = int(np.searchsorted(STARTS, base * (1 + 1e-12), side="right")) - 1
         last = len(MEANS) - 1

@@ -1,0 +1,19 @@
+"""What a decoder decided."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Decisions(NamedTuple):
+    """Label sets with their expected loss, and the least expected loss of any other set.
+
+    ``second_risk`` is inf where there is no other set to predict.
+    """
+
+    sets: Any
+    risk: NDArray[np.float64]
+    second_risk: NDArray[np.float64]

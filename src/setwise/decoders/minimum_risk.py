@@ -1,0 +1,360 @@
+"""The label set of least expected loss, from the probabilities of any model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from setwise.decoders.by_label import ClosedSets, Labels, Mode
+from setwise.decoders.by_size import BySize
+from setwise.decoders.catalog import best_edited, best_f_beta, best_listed, best_of_size
+from setwise.decoders.count_sizes import CountSizes
+from setwise.decoders.decisions import Decisions
+from setwise.decoders.direction import directions
+from setwise.decoders.every_set import EverySet
+from setwise.decoders.sizes import Sizes
+from setwise.decoders.sparse import decide_dense, decide_entries
+from setwise.inputs import label_matrix, probability_matrix, real_array, score_matrix
+from setwise.spaces.catalog import Catalog
+from setwise.spaces.cube import Cube
+from setwise.spaces.listing import Listing, listing_of, posterior_of
+from setwise.spaces.sized import Sized
+from setwise.spaces.space import Space
+from setwise.targets.at_k import PrecisionAtK, RecallAtK
+from setwise.targets.linear_fractional import FBeta
+from setwise.targets.measure import Additive, Array, Fraction
+from setwise.targets.registry import get_target
+from setwise.targets.target import Target
+from setwise.targets.tree_distance import TreeDistance
+
+# Spaces with more sets than this are not listed.
+LISTABLE = 2**14
+# How far the probabilities of a row may be from a sum of 1.
+SUM_ERROR = 1e-5
+OVER = ("list", "edits", "all")
+
+
+class Way(Protocol):
+    """An exact search for the best set, given what the labels' values are."""
+
+    @property
+    def leaves_out_impossible(self) -> bool:
+        """Whether only a row's entries above 0 matter."""
+        ...
+
+    def decide(self, values: Array, second: bool) -> Decisions:
+        """The best sets; without ``second`` the second risk has no meaning."""
+        ...
+
+    def of_sets(self, values: Array, sets: Array) -> Array:
+        """The expected loss of given sets, (n,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class MinimumRisk:
+    """The label set y' with the least expected loss, sum over y of p(y) L(y', y).
+
+    From independent marginals (`decode`), from a posterior over listed sets (`decode_catalog`) or
+    from scores on a space (`decode_scores`). Predicted may be any label set; for precision@k and
+    recall@k the sets of k labels, for tree distance the closed sets.
+
+    ============================  ==================================================  ============
+    target                        from independent marginals                          cost a row
+    ============================  ==================================================  ============
+    Hamming                       labels above 1/2                                    O(l)
+    subset 0/1                    labels above 1/2                                    O(l)
+    tree distance                 best closed set, leaves to roots                    O(l)
+    precision@k, recall@k         the k most probable labels                          O(l log l)
+    F-beta, Jaccard, any          the k most (or least) probable labels, all k        O(l log l)
+    linear-fractional             compared by quadrature, error below 1e-10
+    any function of the counts    the same, by the law of the counts                  O(l^3)
+    a table of all label sets     all pairs                                           O(4^l)
+    ============================  ==================================================  ============
+
+    The top (or bottom) k labels are the best k if the loss is monotone in tp at fixed predicted and
+    true size; a target for which it is not is refused at the first decode.
+
+    Ties: expected losses that differ by no more than 1e-12 are equal. Of equal sets the smaller is
+    taken; among labels of equal probability the lower; from a list the earlier set.
+
+    Parameters
+    ----------
+    target : Target or str
+        What a prediction is judged by.
+
+    Examples
+    --------
+    At F1, a label of probability .4 is worth predicting beside one that is likely:
+
+    >>> probability = [[0.8, 0.4, 0.1]]
+    >>> MinimumRisk("hamming").decode(probability)
+    array([[1, 0, 0]], dtype=uint8)
+    >>> MinimumRisk("f1").decode(probability)
+    array([[1, 1, 0]], dtype=uint8)
+    """
+
+    target: Any
+    _ways: dict = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "target", get_target(self.target))
+
+    def decode(self, probability, return_risk: bool = False) -> Any:
+        """The best label set of each row for independent labels.
+
+        Parameters
+        ----------
+        probability : array or sparse matrix of shape (n, l)
+            The probability of each label. In a sparse matrix absent means 0.
+        return_risk : bool, default False
+            Whether to return `Decisions`: the sets, their expected loss, and that of the best set
+            other than them.
+
+        Returns
+        -------
+        sets : uint8 array of shape (n, l), CSR if the probabilities were sparse; or Decisions
+        """
+        checked = probability_matrix(probability)
+        way = self._way(checked.shape[1])
+        if isinstance(checked, np.ndarray):
+            return _answer(way.decide(checked, return_risk), return_risk)
+
+        def decide(values: Array) -> Decisions:
+            return way.decide(values, return_risk)
+
+        if way.leaves_out_impossible:
+            least = self.target.k if isinstance(self.target, PrecisionAtK | RecallAtK) else 0
+            return _answer(decide_entries(checked, decide, least), return_risk)
+        return _answer(decide_dense(checked, decide), return_risk)
+
+    def risk(self, probability, sets) -> Array:
+        """The expected loss of given label sets for independent labels, (n,)."""
+        checked = probability_matrix(probability)
+        if not isinstance(checked, np.ndarray):
+            checked = checked.toarray()
+        given = label_matrix(sets, checked.shape[1], "sets")
+        if len(given) != len(checked):
+            raise ValueError(
+                f"probability and sets must have the same number of rows, "
+                f"but probability has {len(checked)} and sets has {len(given)}"
+            )
+        self._require_size(given)
+        return self._way(checked.shape[1]).of_sets(checked, given)
+
+    def decode_catalog(self, posterior, sets, over: str = "list", return_risk: bool = False) -> Any:
+        """The best label set of each row for a posterior over listed label sets.
+
+        Parameters
+        ----------
+        posterior : array of shape (n, K)
+            The probability of each listed set; rows add up to 1.
+        sets : array of shape (K, l)
+            The label sets, no two alike.
+        over : {"list", "edits", "all"}, default "list"
+            Which sets may be predicted: the listed ones; those and all sets that differ from one
+            of them in one label; or all 2^l sets. The last is exact for F-beta (Waegeman et al.,
+            2014) and for targets that are sums over labels, and refused for others.
+        return_risk : bool, default False
+            Whether to return `Decisions`.
+        """
+        listed = Catalog(sets)
+        chance = _posterior(posterior, len(listed.sets))
+        if over not in OVER:
+            raise ValueError(f"over must be one of {', '.join(map(repr, OVER))}, not {over!r}")
+        if over == "all":
+            return _answer(self._over_all(chance, listed), return_risk)
+        self._require_size(listed.sets)
+        measure = self.target.measure(listed.n_labels, "loss")
+        if over == "edits":
+            if isinstance(self.target, PrecisionAtK | RecallAtK) or self.target.form == "table":
+                raise ValueError(
+                    f"{self.target} is not defined on label sets one label away from the listed "
+                    f"ones; use over='list'"
+                )
+            return _answer(best_edited(measure, chance, listed), return_risk)
+        return _answer(best_listed(measure, chance, listed), return_risk)
+
+    def decode_scores(self, scores, space: Space, return_risk: bool = False) -> Any:
+        """The best label set of each row for the law of a space, p(y) = exp(z(y) - A).
+
+        Exact over all label sets where `decode_catalog` over all sets or `decode` is; for other
+        targets on a Catalog, Paths or a small Forest, over the sets of the space.
+
+        Parameters
+        ----------
+        scores : array of shape (n, space.n_scores)
+        space : Space
+        return_risk : bool, default False
+            Whether to return `Decisions`.
+        """
+        if not isinstance(space, Space):
+            raise ValueError(f"a space is an object such as Cube(10), but this is {space!r}")
+        checked = score_matrix(scores, space.n_scores)
+        if 0 in checked.shape:
+            raise ValueError(f"scores must have at least one row, but its shape is {checked.shape}")
+        checked = checked.astype(np.float64)
+        if isinstance(space, Cube):
+            return self.decode(space.marginals(checked), return_risk)
+        return _answer(self._on(space, checked, return_risk), return_risk)
+
+    def _on(self, space: Space, scores: Array, second: bool) -> Decisions:
+        way = None if self.target.form == "table" else self._way(space.n_labels)
+        if isinstance(way, Labels | ClosedSets) or isinstance(self.target, PrecisionAtK):
+            # The expectation of a sum over labels needs only the marginals, whatever the law.
+            assert way is not None
+            return way.decide(np.clip(space.marginals(scores), 0.0, 1.0), second)
+        if isinstance(space, Sized) and isinstance(way, BySize):
+            measure = _size_measure(self.target, space.n_labels)
+            bias = space.bias[: int(space.sizes[-1]) + 1]
+            search = CountSizes(measure, space.n_labels, bias, scores=True)
+            return BySize(search, way.top, way.bottom).decide(scores, second)
+        if isinstance(way, Mode) and not isinstance(space, Listing):
+            return _most_likely(space, scores, second)
+        if isinstance(space, Listing) or space.log_size <= np.log(LISTABLE) + 1e-9:
+            listing = listing_of(space)
+            posterior = posterior_of(listing, scores)[1]
+            listed = Catalog(listing.sets)
+            if self._covers_all:
+                return self._over_all(posterior, listed)
+            return best_listed(self.target.measure(space.n_labels, "loss"), posterior, listed)
+        raise ValueError(
+            f"{self.target} has no exact minimum-risk decoding on {space}: it would need all "
+            f"e^{space.log_size:.0f} label sets. Use MostLikely, or decode from a Cube, Sized or "
+            f"Catalog space"
+        )
+
+    @property
+    def _covers_all(self) -> bool:
+        """Whether the best of all label sets follows from a posterior over a list."""
+        return self.target.form in ("additive", "subset") or isinstance(self.target, FBeta)
+
+    def _over_all(self, posterior: Array, listed: Catalog) -> Decisions:
+        target, n_labels = self.target, listed.n_labels
+        if isinstance(target, FBeta):
+            return best_f_beta(target.beta, target.empty, posterior, listed.sets)
+        if isinstance(target, PrecisionAtK | RecallAtK):
+            measure = target.measure(n_labels, "utility")
+            size = listed.sets.sum(axis=1, dtype=np.float64)
+            share = listed.sets * (measure.scale(size) * measure.weights[0])[:, None]
+            return best_of_size(posterior @ share, target.k, posterior @ measure.constant(size))
+        if target.form == "additive":
+            marginals = np.clip(posterior @ listed.sets, 0.0, 1.0)
+            return self._way(n_labels).decide(marginals, True)
+        if target.form == "subset":
+            return _mode_of_list(target, posterior, listed)
+        raise ValueError(
+            f"{target} has no exact minimum over all label sets from a posterior over a list; "
+            f"use over='list' or over='edits'"
+        )
+
+    def _way(self, n_labels: int) -> Way:
+        if n_labels not in self._ways:
+            self._ways[n_labels] = _way_of(self.target, n_labels)
+        return self._ways[n_labels]
+
+    def _require_size(self, sets: Array) -> None:
+        if isinstance(self.target, PrecisionAtK | RecallAtK):
+            # The target's own check of its predictions.
+            self.target.loss(sets, sets)
+
+
+def _answer(decisions: Decisions, return_risk: bool) -> Any:
+    return decisions if return_risk else decisions.sets
+
+
+def _way_of(target: Target, n_labels: int) -> Way:
+    """The exact search for a target over that many labels."""
+    measure = target.measure(n_labels, "loss")
+    if isinstance(target, PrecisionAtK | RecallAtK):
+        only = np.arange(n_labels + 1) == target.k
+        return BySize(Sizes(_size_measure(target, n_labels), n_labels), only, only)
+    if isinstance(target, TreeDistance):
+        return ClosedSets(measure, target.parents)
+    if isinstance(measure, Additive):
+        _refuse_coupled(target, measure, n_labels)
+        return Labels(measure)
+    if target.form == "subset":
+        return Mode()
+    if target.form == "table":
+        return EverySet.of(target, n_labels)
+    top, bottom = directions(measure, n_labels, str(target))
+    utility = target.measure(n_labels, "utility")
+    if isinstance(utility, Fraction):
+        return BySize(Sizes(utility, n_labels), top, bottom)
+    return BySize(CountSizes(utility, n_labels, np.zeros(n_labels + 1)), top, bottom)
+
+
+def _size_measure(target: Target, n_labels: int) -> Any:
+    """The utility as a function of the counts; for precision@k and recall@k at size k."""
+    if isinstance(target, PrecisionAtK):
+        return Fraction(np.eye(5)[1], target.k * np.eye(5)[0], 0.0)
+    if isinstance(target, RecallAtK):
+        return Fraction(np.eye(5)[1], np.eye(5)[1] + np.eye(5)[3], target.empty)
+    return target.measure(n_labels, "utility")
+
+
+def _refuse_coupled(target: Target, measure: Additive, n_labels: int) -> None:
+    sizes = np.arange(n_labels + 1.0)
+    if np.ptp(measure.scale(sizes)) > 0 or np.ptp(measure.constant(sizes)) > 0:
+        raise ValueError(
+            f"{target} weighs labels by the number of true ones, so they cannot be decided one by "
+            f"one; use decode_catalog with listed label sets"
+        )
+
+
+def _posterior(posterior: Any, n_sets: int) -> Array:
+    array = real_array(posterior, "posterior").astype(np.float64)
+    if array.ndim != 2 or array.shape[1] != n_sets or len(array) == 0:
+        raise ValueError(
+            f"posterior must have shape (n, {n_sets}), one column for each of the listed sets and "
+            f"at least one row, but its shape is {array.shape}"
+        )
+    inside = (array >= 0.0) & (array <= 1.0 + SUM_ERROR)
+    if not inside.all():
+        row, column = (int(i) for i in np.argwhere(~inside)[0])
+        raise ValueError(
+            f"posterior must lie in [0, 1], but posterior[{row}, {column}] is {array[row, column]}"
+        )
+    sums = array.sum(axis=1)
+    if (np.abs(sums - 1.0) > SUM_ERROR).any():
+        row = int(np.argmax(np.abs(sums - 1.0) > SUM_ERROR))
+        raise ValueError(
+            f"rows of posterior must add up to 1, but row {row} adds up to {sums[row]}"
+        )
+    return array
+
+
+def _mode_of_list(target: Target, posterior: Array, listed: Catalog) -> Decisions:
+    """The most likely listed set; a set that is not listed has loss 1 for certain."""
+    decisions = best_listed(target.measure(listed.n_labels, "loss"), posterior, listed)
+    unlisted = len(listed.sets) < 2.0**listed.n_labels
+    second = np.minimum(decisions.second_risk, 1.0) if unlisted else decisions.second_risk
+    return Decisions(decisions.sets, decisions.risk, second)
+
+
+def _most_likely(space: Any, scores: Array, second: bool) -> Decisions:
+    """Subset 0/1 on a space: its most likely set, and the best with some label the other way."""
+    sets = space.most_likely(scores)
+    risk = -np.expm1(space.log_probability(scores, sets))
+    other = np.full(len(scores), -np.inf)
+    beyond = 4.0 * (1.0 + np.abs(scores).sum(axis=1) + _span(space))
+    for label in range(space.n_labels if second else 0):
+        forced = scores.copy()
+        forced[:, label] = np.where(sets[:, label] == 1, -beyond, beyond)
+        changed = space.most_likely(forced)
+        found = np.where(
+            changed[:, label] != sets[:, label], space.log_probability(scores, changed), -np.inf
+        )
+        other = np.maximum(other, found)
+    outside = space.log_size < space.n_labels * np.log(2.0) - 1e-9
+    other = np.maximum(np.exp(other), 0.0 if outside else -np.inf)
+    return Decisions(sets, risk, 1.0 - other)
+
+
+def _span(space: Any) -> float:
+    """How much the parameters of a space can weigh."""
+    parameters = space.parameters
+    return float(np.abs(parameters[np.isfinite(parameters)]).sum())

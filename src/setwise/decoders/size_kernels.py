@@ -1,0 +1,385 @@
+"""Expected utility of predicting the first k labels of a row, for every k: compiled passes.
+
+With the first k labels predicted, tp of them are true and ``missed`` others. A linear-fractional
+utility is N / D with N = n0 + n1 tp + n2 missed and D = start + steps of the labels that count; its
+mean is a sum over the nodes t of a rule for 1/D,
+
+    E[N / D] = sum_t w_t t^(start - base) prod_head f prod_tail f (n0 + n1 G + n2 R),
+
+f_j = 1 - a_j (1 - t^step_j), a_j the probability that label j counts; G and R are the means of tp
+and of missed under the law tilted by t^D. The head are the labels before k, the tail the others: as
+k grows, one label at a time moves from the tail to the head.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import register_jitable
+
+from setwise.decoders.arrangement import take_sorted
+from setwise.elementary import kernel
+from setwise.expectation.cube_kernels import choose_nodes
+
+# Laguerre nodes are scaled by the mean of D: good for sizes whose means differ by this factor, at
+# the least number of nodes and for each node more, and at most.
+NARROWEST, WIDER, WIDEST = 1.12, 0.08, 1.4
+FEWEST_NODES = 4
+# The factor of a sure label must not vanish, even where t is too small to matter.
+ALMOST_ONE = 1.0 - 2.0**-52
+# Expected utilities that differ by no more count as equal.
+TIE = 1e-12
+# Bounds that differ by no more prove nothing: they are rounded.
+SLACK = 1e-9
+
+
+class SizeTable(NamedTuple):
+    """What the passes need of a utility, in units of the largest step of D.
+
+    By predicted size: ``start`` of D, whether it can be ``zero`` (then the utility is ``empty``),
+    its ``rule``. By rule: the ``last`` size it serves, the ``base`` where its D begins, and by bin
+    of the mean the ``count`` of nodes, the powers of t and the weights. ``slope`` is the growth of
+    start with the size; ``above`` = (n0 at size 0, its growth, n1, n2).
+    """
+
+    flips: Any
+    step: Any
+    above: Any
+    start: Any
+    zero: Any
+    empty: float
+    rule: Any
+    last: Any
+    base: Any
+    slope: float
+    means: Any
+    far_x: Any
+    far_w: Any
+    no_zero: Any
+    count: Any
+    power_head: Any
+    power_tail: Any
+    weight: Any
+
+
+@register_jitable
+def product_of_factors(chance, lack):
+    """Product of 1 - chance_j lack."""
+    product = 1.0
+    for j in range(len(chance)):
+        product *= 1.0 - chance[j] * lack
+    return product
+
+
+@register_jitable
+def product_and_total(p, chance, lack):
+    """Product of f_j = 1 - chance_j lack, and sum of p_j / f_j."""
+    product, total = 1.0, 0.0
+    for j in range(len(p)):
+        f = 1.0 - chance[j] * lack
+        product *= f
+        total += p[j] / f
+    return product, total
+
+
+@register_jitable
+def factors(p, chance, lack, factor, share):
+    """Of each label: f_j = 1 - chance_j lack, and p_j / f_j."""
+    for j in range(len(p)):
+        f = 1.0 - chance[j] * lack
+        factor[j] = f
+        share[j] = p[j] / f
+
+
+@kernel
+def evaluate(
+    p, head, tail, low, high, n_nodes, t_head, t_tail, flips, ratio, weight, above, work, utility,
+):  # fmt: skip
+    """utility[k] for k from low to high: ``head`` and ``tail`` are the chances that labels count.
+
+    ``above`` = (n0 at k = 0, its growth with k, n1, n2). ``weight`` and ``ratio`` are the weights
+    of the nodes at k = low and their factor from one k to the next.
+    """
+    # Views are made once: each costs as much as a short loop.
+    before, moving, after = p[:low], p[low:high], p[high:]
+    head_before, head_moving = head[:low], head[low:high]
+    tail_moving, tail_after = tail[low:high], tail[high:]
+    n, out = high - low, utility[low : high + 1]
+    factor, share, products, totals = work[3], work[4], work[5], work[6]
+    for k in range(n + 1):
+        out[k] = 0.0
+        totals[k] = 0.0
+    for m in range(n_nodes):
+        # The labels from low to high begin in the tail: products and totals with the last k of it.
+        lack = min(1.0 - t_tail[m], ALMOST_ONE)
+        gain = 1.0 if flips[1] else t_tail[m]
+        if above[3] == 0.0:
+            product = product_of_factors(tail_after, lack)
+        else:
+            product, total = product_and_total(after, tail_after, lack)
+            factors(moving, tail_moving, lack, factor, share)
+            totals[n] = above[3] * gain * total
+            for k in range(n - 1, -1, -1):
+                totals[k] = totals[k + 1] + above[3] * gain * share[k]
+        products[n] = product
+        for k in range(n - 1, -1, -1):
+            product *= 1.0 - tail_moving[k] * lack
+            products[k] = product
+        # Then they move to the head, one by one.
+        lack = min(1.0 - t_head[m], ALMOST_ONE)
+        gain = 1.0 if flips[0] else t_head[m]
+        product, total = product_and_total(before, head_before, lack)
+        product *= weight[m]
+        factors(moving, head_moving, lack, factor, share)
+        constant, growth, hits, power = above[0] + above[1] * low, above[1], above[2], ratio[m]
+        for k in range(n):
+            out[k] += product * products[k] * (constant + hits * gain * total + totals[k])
+            product *= factor[k] * power
+            total += share[k]
+            constant += growth
+        out[n] += product * products[n] * (constant + hits * gain * total + totals[n])
+
+
+@register_jitable
+def candidates(p, start, step, n1, nothing, sums, squares, bounds, low, high):
+    """The sizes from low to high whose expected utility can be the largest: an interval.
+
+    For N = n1 tp and steps of at most 1, given that label i is true, let D' be the denominator,
+    Y - step_head p_i its mean and V a bound of its variance. Then
+
+        1 / E[D'] <= E[1 / D'] <= min(1 / (E[D'] - 1), (1 + V / (E[D'] min D')) / E[D']),
+
+    the first by Jensen's inequality, the second because no sum of independent steps is wider in the
+    convex order than the Poisson law, for which it follows by integration by parts, the third from
+    1/x = 1/y - (x - y)/y² + (x - y)²/(x y²). The loose bound n1 sums / (Y - 1 - step_head p_0) is a
+    concave over a convex function of k, so it falls to both sides of its peak.
+    """
+    for k in range(len(p)):
+        sums[k + 1] = sums[k] + p[k]
+        squares[k + 1] = squares[k] + p[k] * p[k]
+    everything, most = sums[len(p)], 1.0 + step[0] * p[0] - step[0]
+    fewer = step[0] - step[1]
+    fixed = step[1] * everything - most
+    for k in range(len(bounds)):
+        room = start[k] + fewer * sums[k] + fixed
+        bounds[k] = n1 * sums[k] / room if room > 0.0 else np.inf
+    peak = low
+    for k in range(low, high + 1):
+        if bounds[k] > bounds[peak]:
+            peak = k
+    mean = conditional_mean(peak, start, step, sums)
+    best = max(nothing, n1 * (sums[peak] + step[0] * squares[peak] / mean) / mean) - SLACK
+    first, last = peak, peak
+    while first > low and bounds[first - 1] >= best:
+        first -= 1
+    while last < high and bounds[last + 1] >= best:
+        last += 1
+    while first < last and n1 * tight_bound(first, p[0], start, step, sums, squares) < best:
+        first += 1
+    while first < last and n1 * tight_bound(last, p[0], start, step, sums, squares) < best:
+        last -= 1
+    return first, last
+
+
+@register_jitable
+def conditional_mean(k, start, step, sums):
+    """Y of `candidates`."""
+    return start[k] + step[0] + mean_of_steps(k, step, sums, sums)
+
+
+@register_jitable
+def tight_bound(k, highest, start, step, sums, squares):
+    """The smaller of the two upper bounds of E[tp / D] in `candidates`."""
+    mean, hits = conditional_mean(k, start, step, sums), sums[k]
+    widest = step[0] * highest
+    spread = step[0] ** 2 * (hits - squares[k])
+    spread += step[1] ** 2 * (sums[-1] - hits - squares[-1] + squares[k])
+    least, less = mean - widest, mean - 1.0 - widest
+    by_variance = (hits + step[0] * squares[k] / least) / mean
+    by_variance *= 1.0 + spread / (least * (start[k] + step[0]))
+    if less <= 0.0:
+        return by_variance
+    return min(by_variance, (hits + step[0] * squares[k] / less) / (mean - 1.0))
+
+
+@register_jitable
+def mean_of_steps(k, step, head_sums, tail_sums):
+    """The mean of D - start for the first k labels predicted."""
+    return step[0] * head_sums[k] + step[1] * (tail_sums[-1] - tail_sums[k])
+
+
+@register_jitable
+def stretch(k, high, step, start, base, means, count, head_sums, tail_sums):
+    """The last size up to ``high`` that shares nodes with size k, and the mean to choose them by.
+
+    ``count`` are the numbers of nodes by bin of the mean; negative: scaled by the mean of D.
+    """
+    mean = max(start[k], start[high]) - base + step[0] * head_sums[high]
+    mean += step[1] * (tail_sums[-1] - tail_sums[k])
+    level = 0
+    while level < len(means) and mean > means[level]:
+        level += 1
+    if count[level] >= 0:
+        return high, mean
+    widest = min(WIDEST, NARROWEST + WIDER * (-count[level] - FEWEST_NODES))
+    smallest = largest = start[k] + mean_of_steps(k, step, head_sums, tail_sums)
+    last = k
+    while last < high:
+        here = start[last + 1] + mean_of_steps(last + 1, step, head_sums, tail_sums)
+        if max(largest, here) > widest * min(smallest, here):
+            break
+        smallest, largest = min(smallest, here), max(largest, here)
+        last += 1
+    return last, np.sqrt(smallest * largest) - base
+
+
+@register_jitable
+def chance_of_zero(k, step, head, tail):
+    """P(D = 0) where D starts at 0: no label with a step counts."""
+    chance = 1.0
+    if step[0] > 0.0:
+        chance *= product_of_factors(head[:k], 1.0)
+    if step[1] > 0.0:
+        chance *= product_of_factors(tail[k:], 1.0)
+    return chance
+
+
+@register_jitable
+def constant_denominator(low, high, table, sums, utility):
+    """utility[k] where D depends on k alone: the mean of N over it."""
+    above = table.above
+    for k in range(low, high + 1):
+        mean = above[0] + above[1] * k + above[2] * sums[k] + above[3] * (sums[-1] - sums[k])
+        utility[k] = table.empty if table.zero[k] else mean / table.start[k]
+
+
+@register_jitable
+def prefix_sums(values, sums):
+    """sums[k]: the first k values."""
+    sums[0] = 0.0
+    for k in range(len(values)):
+        sums[k + 1] = sums[k] + values[k]
+
+
+@register_jitable
+def powers(t, exponent, out):
+    """t^exponent, by multiplication where the exponent is a small whole number."""
+    if exponent == np.floor(exponent) and 0.0 <= exponent < 64.0:
+        for m in range(len(t)):
+            out[m] = 1.0
+        for _ in range(int(exponent)):
+            for m in range(len(t)):
+                out[m] *= t[m]
+    else:
+        for m in range(len(t)):
+            out[m] = t[m] ** exponent
+
+
+@kernel
+def utilities(p, low, high, summed, table, work, nodes, utility):
+    """utility[k] for k from low to high; ``summed`` says that work[0] holds the sums of p."""
+    head, tail, head_sums, tail_sums = p, p, work[0], work[0]
+    flips, step, start, base = table.flips, table.step, table.start, table.base
+    if not summed:
+        prefix_sums(p, head_sums)
+    if step[0] == 0.0 and step[1] == 0.0:
+        constant_denominator(low, high, table, head_sums, utility)
+        return
+    if flips[0] or flips[1]:
+        rest, rest_sums = work[1][: len(p)], work[2]
+        for j in range(len(p)):
+            rest[j] = 1.0 - p[j]
+        prefix_sums(rest, rest_sums)
+        if flips[0]:
+            head, head_sums = rest, rest_sums
+        if flips[1]:
+            tail, tail_sums = rest, rest_sums
+    t_head, t_tail, w, ratio, shift = nodes[0], nodes[1], nodes[2], nodes[3], nodes[4]
+    k = low
+    while k <= high:
+        rule = table.rule[k]
+        end, mean = stretch(
+            k, min(high, table.last[rule]), step, start, base[rule], table.means,
+            table.count[rule], head_sums, tail_sums,
+        )  # fmt: skip
+        n_nodes = choose_nodes(
+            rule, mean, table.means, step, table.far_x, table.far_w, base, table.no_zero,
+            table.count, table.power_head, table.power_tail, table.weight, t_head, t_tail, w,
+        )  # fmt: skip
+        # One of the two steps is the unit, so one of the powers is t itself.
+        t = t_head if step[0] == 1.0 else t_tail
+        powers(t[:n_nodes], table.slope, ratio)
+        powers(t[:n_nodes], start[k] - base[rule], shift)
+        for m in range(n_nodes):
+            w[m] *= shift[m]
+        evaluate(
+            p, head, tail, k, end, n_nodes, t_head, t_tail, flips, ratio, w, table.above, work,
+            utility,
+        )  # fmt: skip
+        for size in range(k, end + 1):
+            if table.zero[size]:
+                utility[size] += table.empty * chance_of_zero(size, step, head, tail)
+        k = end + 1
+
+
+@kernel
+def decide(p, low, high, prune, allowed, table, work, nodes, utility):
+    """The best size from low to high, its utility and that of the next best size.
+
+    Sizes whose utilities differ by rounding are equal; the smallest of them is taken. With
+    ``prune``, sizes that a bound rules out are not evaluated, and the next best is not known.
+    """
+    first, final, nothing = low, high, -np.inf
+    summed = prune and low == 0
+    if summed:
+        nothing = table.empty * product_of_factors(p, 1.0) if table.zero[0] else 0.0
+        first, final = candidates(
+            p, table.start, table.step, table.above[2], nothing, work[0], work[1], work[2], 1, high
+        )
+    utilities(p, first, final, summed, table, work, nodes, utility)
+    best, second, size = nothing, -np.inf, 0
+    for k in range(first, final + 1):
+        if allowed[k] and utility[k] > best:
+            best = utility[k]
+    if nothing < best - TIE:
+        size = first
+        while not (allowed[size] and utility[size] >= best - TIE):
+            size += 1
+        best = utility[size]
+    for k in range(first, final + 1):
+        if allowed[k] and k != size and utility[k] > second:
+            second = utility[k]
+    return size, best, second
+
+
+@register_jitable
+def working_space(n_labels, table):
+    """Arrays for a row: seven of its length, five of the nodes, and the utility of each size."""
+    n_nodes = max(table.weight.shape[2], table.far_x.shape[1]) + 1
+    return np.zeros((7, n_labels + 1)), np.empty((5, n_nodes)), np.empty(n_labels + 1)
+
+
+@kernel
+def sorted_rows(
+    values, keys, descending, mask, low, high, prune, allowed, table, sets, best, second
+):
+    """Decide every row of a block from its sorted keys; marks the labels in ``sets``."""
+    n_labels = values.shape[1]
+    labels, p = np.empty(n_labels, np.int64), np.empty(n_labels)
+    work, nodes, utility = working_space(n_labels, table)
+    for row in range(len(keys)):
+        take_sorted(values[row], keys[row], descending, mask, labels, p)
+        size, best[row], second[row] = decide(
+            p, low, high, prune, allowed, table, work, nodes, utility
+        )
+        for j in range(size):
+            sets[row, labels[j]] = 1
+
+
+@kernel
+def arranged_rows(start, stop, arranged, sizes, table, value):
+    """The utility of predicting the first ``sizes[row]`` labels of each row as they stand."""
+    work, nodes, utility = working_space(arranged.shape[1], table)
+    for row in range(start, stop):
+        size = sizes[row]
+        utilities(arranged[row], size, size, False, table, work, nodes, utility)
+        value[row] = utility[size]

@@ -1,0 +1,386 @@
+"""Thresholds on scores that make a measure of the whole population as large as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from setwise.decoders.population import POPULATIONS, Average, By, Metric, get_metric
+from setwise.decoders.sample import Sample, expected, labelled, sparse_scores
+from setwise.decoders.sweep import (
+    TIE,
+    Options,
+    best_choice,
+    halfway,
+    label_gaps,
+    shared_gap,
+    solve,
+)
+from setwise.inputs import score_matrix, whole_number
+from setwise.targets.measure import Array
+
+
+@dataclass(eq=False)
+class Thresholds:
+    """Predict the labels whose score reaches a threshold that maximises a population measure.
+
+    The measure is a quotient of linear functions of confusion counts, N(k) / D(k) with
+    k = (1, tp, fp, fn, tn), and the counts are those of a whole population of decisions:
+
+    - micro: the quotient of the counts of all n l entries together;
+    - macro: the mean over labels of the quotient of a label's counts over the n rows;
+    - instance: the mean over rows of the quotient of a row's counts over the l labels.
+
+    `fit` finds the thresholds that are best on given scores and label sets (empirical utility
+    maximisation). The optimum is exact, not one of a grid: every distinct score is tried. One
+    threshold for all labels takes one sweep over all entries. One a label takes independent sweeps
+    for macro; for micro the labels are coupled through the quotient, and Dinkelbach's iteration
+    takes them apart again: v <- N/D of the thresholds that maximise sum_j [N_j - v D_j].
+
+    `fit_probability` needs no label sets. It maximises the measure of the expected counts over all
+    0/1 matrices. The optimum predicts where the probability reaches a threshold that depends on the
+    optimal value v alone; for F1 it is v / 2.
+
+    Parameters
+    ----------
+    metric : str or target, default "f1"
+        "precision", "recall", "balanced_accuracy", or a target whose utility, 1 - loss, is a
+        quotient of linear functions of the counts: a name such as "f1", "f0.5", "jaccard" or
+        "hamming", or an object (`FBeta`, `Jaccard`, `LinearFractional`, `Hamming` without weights).
+    average : {"micro", "macro", "instance"}, default "macro"
+        Which decisions are counted together.
+    per_label : bool, optional
+        One threshold for each label, or one for all. By default one a label for micro and macro;
+        for "instance" one for all is the only choice.
+    cv : int, optional
+        Cross-fit with so many folds (see Notes); by default thresholds are fitted once.
+    random_state : int, default 0
+        Seed of the shuffle that makes the folds.
+
+    Attributes
+    ----------
+    thresholds_ : array of shape (n_labels,)
+        The threshold of each label; +inf is never predicted, -inf always.
+    threshold_ : float or None
+        The one threshold for all labels, where there is one.
+    value_ : float
+        The measure, as a utility, that the thresholds attain on the data they were fitted to.
+    cross_fitted_value_ : float or None
+        With ``cv``, the measure that the out-of-fold decisions attain.
+
+    Notes
+    -----
+    **Conventions.** A label without a positive example (or with no expected one) has no threshold
+    of its own to find: it is never predicted, its threshold is +inf. It counts in a macro average
+    like any other, with ``empty`` at 0/0, which is 1 unless the target says otherwise. One
+    threshold for all labels holds for such a label too. Entries of equal score are decided alike.
+    Of values that differ by at most 1e-12 the one with fewer predictions is taken. A threshold
+    found by `fit` stands halfway between the lowest score it predicts and the next lower one.
+    Balanced accuracy ignores a class that does not occur. Precision is 1 where nothing is
+    predicted, so its optimum is to predict nothing; ``LinearFractional(..., empty=0.0)`` changes
+    that.
+
+    **Cross-fitting.** The best threshold for a few positive examples fits their noise. With ``cv``
+    the rows are shuffled into folds. For each fold, a threshold for all labels and one a label are
+    found on the other folds, and their decisions on this fold are counted. The counts are summed
+    over the folds. A label keeps a threshold of its own if that gives the larger quotient of its
+    counts (macro), or belongs to the combination with the largest quotient (micro): then it is the
+    median of those of the folds, the upper of two in the middle. Otherwise it takes the threshold
+    for all labels, found on all rows. ``cross_fitted_value_`` judges every row by thresholds found
+    without it, and lets a label choose by the counts of the other folds only. (Those were decided
+    by thresholds that have seen the row, so it is still a little optimistic; letting all folds
+    choose would be much more so.) With one threshold for all there is nothing to choose, and
+    ``cv`` only adds this value.
+
+    **Sparse scores** (CSR, nonnegative) count as 0 where nothing is stored. Fitting takes memory
+    for what is stored, and `decode` answers in CSR.
+
+    **Cost.** A sort, O(n l log n) for thresholds a label and O(n l log(n l)) for one, then O(n l);
+    for micro O(number of positives) more for each of Dinkelbach's few steps.
+
+    References
+    ----------
+    Dinkelbach (1967), On nonlinear fractional programming: the iteration, and that it ends at the
+    optimum. Lipton, Elkan and Naryanaswamy (2014): the threshold for F1 is half the optimal F1.
+    Koyejo, Natarajan, Ravikumar and Dhillon (2015): micro, macro and instance averages have
+    thresholds as optimal decisions, which may be found on data. Dembczyński, Kotłowski, Koyejo and
+    Natarajan (2017): how the two kinds, data first and probabilities first, relate.
+
+    Examples
+    --------
+    >>> scores = [[0.9, 0.2], [0.6, 0.4], [0.3, 0.1], [0.2, 0.3]]
+    >>> y_true = [[1, 0], [0, 1], [1, 0], [0, 0]]
+    >>> decoder = Thresholds("f1", "macro").fit(scores, y_true)
+    >>> decoder.thresholds_
+    array([0.25, 0.35])
+    >>> decoder.value_
+    0.9
+    >>> decoder.decode([[0.3, 0.3], [0.1, 0.8]])
+    array([[1, 0],
+           [0, 1]], dtype=uint8)
+
+    From probabilities alone; the best expected F1 is 2 (.9 + .6) / (1.7 + 2), and half of it:
+
+    >>> Thresholds("f1", "micro").fit_probability([[0.9, 0.2], [0.6, 0.0]]).threshold_.round(4)
+    0.4054
+    """
+
+    metric: Any = "f1"
+    average: Average = "macro"
+    per_label: bool | None = None
+    cv: int | None = None
+    random_state: int = 0
+
+    def __post_init__(self):
+        get_metric(self.metric)
+        if self.average not in POPULATIONS:
+            raise ValueError(
+                f"average must be 'micro', 'macro' or 'instance', but it is {self.average!r}"
+            )
+        if self.per_label not in (None, True, False):
+            raise ValueError(f"per_label must be True, False or None, but it is {self.per_label!r}")
+        if self.average == "instance" and self.per_label:
+            raise ValueError(
+                "per_label=True is not offered for average='instance': every row joins the "
+                "thresholds of all labels, so their exact optimum is out of reach; use "
+                "per_label=False, or average='macro' or 'micro'"
+            )
+        if self.cv is not None:
+            whole_number(self.cv, "cv", 2)
+        whole_number(self.random_state, "random_state", 0)
+
+    def fit(self, scores, y_true) -> Thresholds:
+        """Find the best thresholds on scores with known label sets.
+
+        Parameters
+        ----------
+        scores : array or CSR matrix of shape (n, n_labels)
+            Finite scores; a sparse matrix must not hold negative ones.
+        y_true : array or CSR matrix of shape (n, n_labels)
+            The true label sets, as 0/1.
+
+        Returns
+        -------
+        Thresholds
+            This object, fitted.
+        """
+        metric, sample = get_metric(self.metric), labelled(scores, y_true)
+        if self.cv is None:
+            thresholds = solve(sample, metric, self.average, self._own)
+            return self._keep(sample, thresholds, not self._own)
+        n_rows = sample.shape[0]
+        if self.cv > n_rows:
+            raise ValueError(
+                f"cv must be at most the number of rows, which is {n_rows}, but it is {self.cv}"
+            )
+        folds = np.random.default_rng(self.random_state).permutation(n_rows) % self.cv
+        cross_fit = cross_fit_own if self._own else cross_fit_shared
+        thresholds, value = cross_fit(sample, metric, self.average, folds)
+        return self._keep(sample, thresholds, not self._own, value)
+
+    def fit_probability(self, probability) -> Thresholds:
+        """Find the thresholds that maximise the measure of the expected counts.
+
+        With marginal probabilities p the expected counts are tp = sum of p over what is predicted,
+        fp = sum of 1 - p over it, and so on. Their quotient is maximised over all 0/1 matrices, for
+        macro label by label. At the optimal value v an entry is predicted if N - v D grows by it:
+
+            p (a1 - v b1) + (1 - p) (a2 - v b2) > p (a3 - v b3) + (1 - p) (a4 - v b4),
+
+        where a and b are the coefficients of (1, tp, fp, fn, tn) in N and D; solved for p, this is
+        the threshold. (With ``per_label=False`` the macro average has one threshold for all labels,
+        the best one.)
+
+        Parameters
+        ----------
+        probability : array or CSR matrix of shape (n, n_labels)
+            Marginal probabilities of the labels, in [0, 1].
+
+        Returns
+        -------
+        Thresholds
+            This object, fitted; `decode` then takes probabilities.
+        """
+        if self.average == "instance":
+            raise ValueError(
+                "fit_probability is not offered for average='instance': an expected mean over rows "
+                "is not a quotient of expected counts; MinimumRisk(target) decodes each row for it"
+            )
+        if self.cv is not None:
+            raise ValueError(
+                f"fit_probability has no label sets to cross-fit with, but cv is {self.cv}; "
+                f"use cv=None, or fit(scores, y_true)"
+            )
+        metric, sample = get_metric(self.metric), expected(probability)
+        if self.average == "macro" and not self._own:
+            thresholds = solve(sample, metric, self.average, own=False)
+        else:
+            thresholds = solve_expected(sample, metric, POPULATIONS[self.average])
+        return self._keep(sample, thresholds, not self._own or self.average == "micro")
+
+    def decode(self, scores):
+        """Predict every label whose score reaches its threshold.
+
+        Parameters
+        ----------
+        scores : array or CSR matrix of shape (n, n_labels)
+            Scores, or probabilities, of the kind the thresholds were fitted to.
+
+        Returns
+        -------
+        array or CSR matrix of shape (n, n_labels)
+            The label sets as 0/1 of type uint8, CSR for CSR scores. There a label with a threshold
+            that is not above 0 is predicted in every row, which takes a full column.
+        """
+        thresholds = getattr(self, "thresholds_", None)
+        if thresholds is None:
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(
+                "these Thresholds are not fitted: call fit(scores, y_true) or "
+                "fit_probability(probability) before decode"
+            )
+        if hasattr(scores, "tocsr"):
+            return _decode_sparse(scores, thresholds)
+        return (score_matrix(scores, len(thresholds)) >= thresholds).view(np.uint8)
+
+    @property
+    def _own(self) -> bool:
+        """Whether each label has its own threshold."""
+        return self.average != "instance" if self.per_label is None else bool(self.per_label)
+
+    def _keep(self, sample: Sample, thresholds: Array, one: bool, cross_fitted=None) -> Thresholds:
+        """Store what was found; ``one`` says whether it is one threshold for all labels."""
+        counts = sample.counts(thresholds, POPULATIONS[self.average])
+        self.thresholds_ = thresholds
+        self.threshold_ = float(thresholds[0]) if one else None
+        self.value_ = mean_utility(get_metric(self.metric), counts)
+        self.cross_fitted_value_ = cross_fitted
+        return self
+
+
+def mean_utility(metric: Metric, counts: Array) -> float:
+    """The mean over populations of their utility, from tp, fp, fn, tn of each, (4, m)."""
+    return float(utility_of(metric, counts).mean())
+
+
+def utility_of(metric: Metric, counts: Array) -> Array:
+    """The utility of each population, (m,)."""
+    total = int(np.rint(counts[:, 0].sum()))
+    return metric.quotient(counts[0] + counts[2], total).of_counts(counts)
+
+
+# ------------------------------------------------------------------------------ from probabilities
+
+
+def solve_expected(sample: Sample, metric: Metric, by: By) -> Array:
+    """The thresholds on probabilities that maximise the quotient of expected counts, (l,).
+
+    The sweep gives the best of the cuts, and so the optimal value v of each population. The best
+    0/1 matrix of all maximises N - v D entry by entry; where its gain grows with the probability it
+    is a cut too, so nothing is better. The threshold that v gives lies in the gap of that cut.
+    """
+    gaps = label_gaps(sample, metric) if by == "label" else shared_gap(sample, metric, by)
+    n_labels, thresholds = sample.shape[1], halfway(gaps)
+    counts = sample.counts(np.broadcast_to(thresholds, n_labels), by)
+    positives = counts[0] + counts[2]
+    total = int(np.rint(counts[:, 0].sum()))
+    quotient = metric.quotient(positives, total)
+    if_false, if_true = quotient.gains(quotient.of_counts(counts))
+    slope = np.where(positives > 0, if_true - if_false, 0.0)
+    _refuse_falling(metric, slope, np.abs(quotient.above) + np.abs(quotient.below), by)
+    # Where the optimum is 0/0 there is no v to go by.
+    usable = (slope > 0) & ~np.isnan(quotient.ratios(counts))
+    exact = np.where(usable, -if_false / np.where(usable, slope, 1.0), np.nan)
+    thresholds = np.where((gaps[0] < exact) & (exact <= gaps[1]), exact, thresholds)
+    return np.broadcast_to(np.where(positives > 0, thresholds, np.inf), n_labels).copy()
+
+
+def _refuse_falling(metric: Metric, slope: Array, scale: Array, by: By) -> None:
+    falling = slope < -TIE * scale.sum(axis=1)
+    if falling.any():
+        where = f" of label {int(np.argmax(falling))}" if by == "label" else ""
+        raise ValueError(
+            f"{metric} rewards errors: at its best value{where} it gains more by predicting "
+            f"improbable labels than probable ones, so that no threshold on the probability is "
+            f"optimal"
+        )
+
+
+# ----------------------------------------------------------------------------------- cross-fitting
+
+
+def cross_fit_shared(
+    sample: Sample, metric: Metric, average: Average, folds: Array
+) -> tuple[Array, float]:
+    """The threshold for all labels, and the value of the decisions out of fold."""
+    by = POPULATIONS[average]
+    parts = []
+    for train, held_out in _splits(sample, folds):
+        thresholds = solve(train, metric, average, own=False)
+        parts.append(held_out.counts(thresholds, by))
+    counts = np.concatenate(parts, axis=1) if by == "row" else np.sum(parts, axis=0)
+    return solve(sample, metric, average, own=False), mean_utility(metric, counts)
+
+
+def cross_fit_own(
+    sample: Sample, metric: Metric, average: Average, folds: Array
+) -> tuple[Array, float]:
+    """The threshold of each label, and the value of the decisions out of fold."""
+    own, counts_own, counts_shared = [], [], []
+    for train, held_out in _splits(sample, folds):
+        own.append(solve(train, metric, average, own=True))
+        counts_own.append(held_out.counts(own[-1], "label"))
+        shared = solve(train, metric, average, own=False)
+        counts_shared.append(held_out.counts(shared, "label"))
+    total_own, total_shared = np.sum(counts_own, axis=0), np.sum(counts_shared, axis=0)
+    median = np.sort(own, axis=0)[len(own) // 2]
+    shared = solve(sample, metric, average, own=False)
+    thresholds = np.where(prefers_own(metric, average, total_own, total_shared), median, shared)
+    thresholds[total_own[0] + total_own[2] == 0] = np.inf
+    counts = np.zeros_like(total_own)
+    for part_own, part_shared in zip(counts_own, counts_shared, strict=True):
+        chosen = prefers_own(metric, average, total_own - part_own, total_shared - part_shared)
+        counts += np.where(chosen, part_own, part_shared)
+    if average == "micro":
+        counts = counts.sum(axis=1, keepdims=True)
+    return thresholds, mean_utility(metric, counts)
+
+
+def prefers_own(metric: Metric, average: Average, own: Array, shared: Array) -> Array:
+    """Which labels do better by their own thresholds, from the counts of both, (4, l) each."""
+    positives = own[0] + own[2]
+    if average == "macro":
+        better = utility_of(metric, own) > utility_of(metric, shared) + TIE
+    else:
+        tp, fp = (np.stack([shared[i], own[i]], axis=1).ravel() for i in (0, 1))
+        options = Options(np.arange(0, len(tp) + 1, 2), tp, fp)
+        total = np.rint(own.sum())
+        quotient = metric.quotient(positives.sum(keepdims=True), int(total))
+        better = best_choice(options, quotient, positives.sum(), total) % 2 == 1
+    return better | (positives == 0)
+
+
+def _splits(sample: Sample, folds: Array) -> Iterator[tuple[Sample, Sample]]:
+    for fold in range(int(folds.max()) + 1):
+        yield sample.take(np.flatnonzero(folds != fold)), sample.take(np.flatnonzero(folds == fold))
+
+
+# -------------------------------------------------------------------------------------- sparse sets
+
+
+def _decode_sparse(scores: Any, thresholds: Array):
+    """CSR of the stored scores that reach their thresholds, and full columns where 0 does."""
+    from scipy.sparse import csr_array, csr_matrix, isspmatrix
+
+    table = sparse_scores(scores, len(thresholds))
+    always = np.flatnonzero(thresholds <= 0)
+    row = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    kept = (table.data >= thresholds[table.indices]) & (thresholds[table.indices] > 0)
+    rows = np.concatenate([row[kept], np.repeat(np.arange(table.shape[0]), len(always))])
+    labels = np.concatenate([table.indices[kept], np.tile(always, table.shape[0])])
+    kind = csr_matrix if isspmatrix(scores) else csr_array
+    return kind((np.ones(len(rows), np.uint8), (rows, labels)), shape=table.shape)

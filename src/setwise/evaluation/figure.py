@@ -1,0 +1,107 @@
+"""A figure is one number about predictions, with its interval; an evaluation holds them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any, Literal
+
+from setwise.evaluation.table import aligned, interval, number
+
+Group = Literal["instance", "micro", "macro", "ranking", "calibration", "target"]
+Better = Literal["higher", "lower"]
+GROUPS: tuple[Group, ...] = ("instance", "micro", "macro", "ranking", "calibration", "target")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number about predictions.
+
+    Attributes
+    ----------
+    name : str
+        For example ``"instance f1"`` or ``"precision@3"``.
+    group : str
+        ``"instance"``, ``"micro"``, ``"macro"``, ``"ranking"``, ``"calibration"`` or ``"target"``.
+    value : float
+        On the rows as they are.
+    low, high : float or None
+        Ends of the bootstrap interval; None without a bootstrap.
+    better : {"higher", "lower"} or None
+        Which values are good; None for a figure that only describes, such as a mean size.
+    """
+
+    name: str
+    group: Group
+    value: float
+    low: float | None = None
+    high: float | None = None
+    better: Better | None = None
+
+
+@dataclass(frozen=True)
+class Evaluation(Mapping[str, Figure]):
+    """All figures of one prediction, by name; printed, a table.
+
+    Attributes
+    ----------
+    figures : dict of str to Figure
+        In the order of the groups.
+    n_rows, n_labels : int
+        Size of the data.
+    n_bootstrap : int
+        Number of resamples behind the intervals; 0 if there are none.
+    confidence : float
+        Level of the intervals.
+    """
+
+    figures: dict[str, Figure]
+    n_rows: int
+    n_labels: int
+    n_bootstrap: int
+    confidence: float
+
+    def __getitem__(self, name: str) -> Figure:
+        return found(self.figures, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.figures)
+
+    def __len__(self) -> int:
+        return len(self.figures)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, ready for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines: list[list[str]] = []
+        for group, figures in groupby(self.figures.values(), lambda figure: figure.group):
+            lines.append([group])
+            lines += [
+                [
+                    f"  {figure.name}",
+                    number(figure.value),
+                    interval(figure.low, figure.high),
+                    f"{figure.better} is better" if figure.better else "",
+                ]
+                for figure in figures
+            ]
+        head = described(self.n_rows, self.n_labels, self.n_bootstrap, self.confidence)
+        return f"{head}\n{aligned(lines)}"
+
+
+def described(n_rows: int, n_labels: int, n_bootstrap: int, confidence: float) -> str:
+    """The first line of a table: on what data, and what the intervals are."""
+    size = f"{n_rows} row{'s' * (n_rows != 1)}, {n_labels} label{'s' * (n_labels != 1)}"
+    if not n_bootstrap:
+        return f"{size}; no intervals"
+    return f"{size}; {100 * confidence:g} % intervals from {n_bootstrap} resamples"
+
+
+def found(entries: Mapping[str, Any], name: str) -> Any:
+    """The entry of that name, or a KeyError that lists the names there are."""
+    if name not in entries:
+        raise KeyError(f"there is no figure named {name!r}; there are {', '.join(entries)}")
+    return entries[name]

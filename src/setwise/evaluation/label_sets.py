@@ -1,0 +1,126 @@
+"""Figures of predicted label sets: by row (instance), over all (micro), by label (macro)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from setwise.evaluation.sample import Array, Sample, row_ranges
+from setwise.evaluation.statistics import RowMeans, Title, quotient
+from setwise.targets import Target
+
+FOUR = ("precision", "recall", "f1", "jaccard")
+INSTANCE = (
+    Title("hamming loss", "instance", "lower"),
+    Title("subset accuracy", "instance", "higher"),
+    *(Title(f"instance {name}", "instance", "higher") for name in FOUR),
+    Title("predicted size", "instance", None),
+    Title("true size", "instance", None),
+)
+LABELS = (
+    *(Title(f"micro {name}", "micro", "higher") for name in FOUR),
+    *(Title(f"macro {name}", "macro", "higher") for name in FOUR),
+    Title("macro balanced accuracy", "macro", "higher"),
+    Title("weighted f1", "macro", "higher"),
+)
+
+
+def instance_means(sample: Sample, zero_division: float) -> RowMeans:
+    """Figures of each row's two label sets, averaged over rows."""
+    both = sample.predicted.multiply(sample.true).sum(axis=1)
+    predicted, true = sample.predicted.sum(axis=1), sample.true.sum(axis=1)
+    differ = predicted + true - 2 * both
+    columns = (
+        differ / sample.n_labels,
+        differ == 0,
+        *precision_recall_f1_jaccard(both, predicted, true, zero_division),
+        predicted,
+        true,
+    )
+    return RowMeans(INSTANCE, np.column_stack(columns).astype(np.float64))
+
+
+def precision_recall_f1_jaccard(both: Any, predicted: Any, true: Any, nothing: float):
+    """The quotients of `FOUR`, from the sizes of intersection, prediction and truth."""
+    return (
+        quotient(both, predicted, nothing),
+        quotient(both, true, nothing),
+        quotient(2.0 * both, predicted + true, nothing),
+        quotient(both, predicted + true - both, nothing),
+    )
+
+
+def target_means(sample: Sample, targets: tuple[Target, ...]) -> RowMeans:
+    """Mean losses of setwise targets."""
+    losses = np.empty((sample.n_rows, len(targets)))
+    for rows in row_ranges(sample.n_rows, sample.n_labels):
+        y_pred, y_true = sample.predicted[rows], sample.true[rows]
+        for column, target in enumerate(targets):
+            losses[rows, column] = _losses(target, y_pred, y_true, rows.start)
+    titles = tuple(Title(f"loss: {target}", "target", "lower") for target in targets)
+    return RowMeans(titles, losses)
+
+
+def _losses(target: Target, y_pred: Any, y_true: Any, start: int) -> Array:
+    """The losses of a range of rows; an error that names a row says where the range begins."""
+    try:
+        return target.loss(y_pred, y_true)
+    except ValueError as error:
+        if start == 0:
+            raise
+        raise ValueError(f"{error} (counting rows from row {start} of the whole)") from error
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """Micro and macro figures, from how often each label is predicted, true, and both.
+
+    The three matrices have a row for each label and a column for each row of the sample, so that
+    a product with the weights gives the counts of each label.
+    """
+
+    both: Any
+    predicted: Any
+    true: Any
+    zero_division: float
+    titles: tuple[Title, ...] = LABELS
+
+    def at(self, weights: Array) -> Array:
+        nothing = self.zero_division
+        both, predicted, true = self.both @ weights, self.predicted @ weights, self.true @ weights
+        micro = precision_recall_f1_jaccard(
+            both.sum(axis=0), predicted.sum(axis=0), true.sum(axis=0), nothing
+        )
+        by_label = precision_recall_f1_jaccard(both, predicted, true, nothing)
+        macro = [figure.mean(axis=0) for figure in by_label]
+        balanced = _balanced_accuracy(both, predicted, true, weights.sum(axis=0)).mean(axis=0)
+        return np.stack([*micro, *macro, balanced, _mean_by_support(by_label[2], true)])
+
+
+def label_counts(sample: Sample, zero_division: float) -> LabelCounts:
+    """What micro and macro figures need of a sample."""
+    both = sample.predicted.multiply(sample.true)
+    return LabelCounts(
+        csr_array(both.T).astype(np.float64),
+        csr_array(sample.predicted.T).astype(np.float64),
+        csr_array(sample.true.T).astype(np.float64),
+        zero_division,
+    )
+
+
+def _balanced_accuracy(both: Array, predicted: Array, true: Array, total: Array) -> Array:
+    """Mean recall of a label's two classes; of one class where the other never occurs."""
+    false = total - true
+    recall = quotient(both, true, 0.0)
+    specificity = quotient(false - predicted + both, false, 0.0)
+    return (recall + specificity) / (1.0 * (true > 0) + (false > 0))
+
+
+def _mean_by_support(by_label: Array, true: Array) -> Array:
+    """Mean over labels weighted by how often each is true; unweighted where none ever is."""
+    support = true.sum(axis=0)
+    plain = by_label.mean(axis=0)
+    return np.where(support == 0, plain, quotient((by_label * true).sum(axis=0), support, 0.0))

@@ -1,0 +1,171 @@
+"""A sample: label sets and what was predicted for them, checked, read a range of rows at a time.
+
+Label sets are kept sparse. Probabilities and scores stay as they came, dense or sparse; an absent
+entry is 0. Nothing here makes a dense array of all rows out of a sparse one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from setwise.inputs import label_matrix, score_matrix
+
+Array = NDArray[Any]
+
+# Rows are worked on in ranges of about this many entries, which bounds the memory.
+CHUNK_ENTRIES = 2**22
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Predicted and true label sets, with probabilities and scores where they are known."""
+
+    predicted: Any
+    true: Any
+    probability: Any = None
+    scores: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.true.shape[0]
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return self.true.shape[1]
+
+    @property
+    def ranked_by(self) -> Any:
+        """What labels are ranked by: the scores, else the probabilities, else None."""
+        return self.probability if self.scores is None else self.scores
+
+
+def checked_sample(
+    y_pred: Any, y_true: Any, probability: Any = None, scores: Any = None, suffix: str = ""
+) -> Sample:
+    """A sample from arrays of one shape; ``suffix`` completes their names in errors."""
+    true = label_sets(y_true, "y_true")
+    predicted = label_sets(y_pred, f"y_pred{suffix}")
+    require_shape(predicted, true, f"y_pred{suffix}")
+    if probability is not None:
+        probability = finite_matrix(probability, f"probability{suffix}")
+        require_shape(probability, true, f"probability{suffix}")
+        refuse_outside_unit(probability, f"probability{suffix}")
+    if scores is not None:
+        scores = finite_matrix(scores, f"scores{suffix}")
+        require_shape(scores, true, f"scores{suffix}")
+    return Sample(predicted, true, probability, scores)
+
+
+def label_sets(sets: Any, name: str) -> Any:
+    """Label sets as a CSR array of ones, from dense or sparse."""
+    matrix: Any
+    if issparse(sets):
+        matrix = canonical(sets, name)
+        wrong = np.flatnonzero(matrix.data != 1)
+        if len(wrong):
+            row, label = place_of(matrix, wrong[0])
+            raise ValueError(
+                f"{name} must hold only 0 and 1, but {name}[{row}, {label}] is "
+                f"{matrix.data[wrong[0]]}"
+            )
+    else:
+        matrix = csr_array(label_matrix(sets, None, name))
+    if 0 in matrix.shape:
+        raise ValueError(
+            f"{name} must have at least one row and one label, but its shape is {matrix.shape}"
+        )
+    return matrix.astype(np.int64)
+
+
+def finite_matrix(values: Any, name: str) -> Any:
+    """Real numbers as float64: a dense array, or a CSR array without stored zeros."""
+    if not issparse(values):
+        return score_matrix(values, None, name).astype(np.float64, copy=False)
+    matrix = canonical(values, name).astype(np.float64)
+    wrong = np.flatnonzero(~np.isfinite(matrix.data))
+    if len(wrong):
+        row, label = place_of(matrix, wrong[0])
+        raise ValueError(
+            f"{name} must be finite, but {name}[{row}, {label}] is {matrix.data[wrong[0]]} "
+            f"({len(wrong)} such entries)"
+        )
+    return matrix
+
+
+def canonical(matrix: Any, name: str) -> Any:
+    """Sparse to CSR: labels in order, none twice, no stored zeros. The caller's is not changed."""
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, but its dtype is {matrix.dtype}")
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} must have shape (n, n_labels), but its shape is {matrix.shape}")
+    rows = csr_array(matrix)
+    if not rows.has_canonical_format or not rows.data.all():
+        rows = rows.copy()
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+    return rows
+
+
+def require_shape(matrix: Any, true: Any, name: str) -> None:
+    """Raise unless ``matrix`` has the shape of the true label sets."""
+    if matrix.shape != true.shape:
+        raise ValueError(
+            f"{name} and y_true must have the same shape, "
+            f"but {name} has {matrix.shape} and y_true has {true.shape}"
+        )
+
+
+def refuse_outside_unit(matrix: Any, name: str) -> None:
+    """Raise for the first entry outside [0, 1]."""
+    entries = matrix.data if issparse(matrix) else matrix.ravel()
+    if len(entries) == 0 or (entries.min() >= 0.0 and entries.max() <= 1.0):
+        return
+    wrong = np.flatnonzero((entries < 0.0) | (entries > 1.0))
+    first = int(wrong[0])
+    row, label = place_of(matrix, first) if issparse(matrix) else divmod(first, matrix.shape[1])
+    raise ValueError(
+        f"{name} must lie in [0, 1], but {name}[{row}, {label}] is {entries[first]} "
+        f"({len(wrong)} such entries)"
+    )
+
+
+def place_of(matrix: Any, entry: int) -> tuple[int, int]:
+    """Row and label of a stored entry."""
+    return int(np.searchsorted(matrix.indptr, entry, "right")) - 1, int(matrix.indices[entry])
+
+
+def row_ranges(n_rows: int, n_labels: int) -> Iterator[slice]:
+    """Ranges that cover the rows, each of a bounded number of entries."""
+    step = max(1, CHUNK_ENTRIES // n_labels)
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def sparse_rows(matrix: Any, rows: slice) -> Any:
+    """A range of rows as CSR without stored zeros."""
+    return matrix[rows] if issparse(matrix) else csr_array(matrix[rows])
+
+
+def row_of_entries(matrix: Any) -> Array:
+    """The row of each stored entry."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def places_of_true(matrix: Any, true: Any) -> tuple[Array, Array]:
+    """Where each true label stands, or would stand, among the stored entries; and if it does.
+
+    Both matrices have their labels in order, so that row * n_labels + label increases.
+    """
+    n_labels = matrix.shape[1]
+    stored = row_of_entries(matrix) * n_labels + matrix.indices
+    wanted = row_of_entries(true) * n_labels + true.indices
+    places = np.searchsorted(stored, wanted)
+    return places, np.append(stored, -1)[places] == wanted
