@@ -21,7 +21,7 @@ from setwise.evaluation.bootstrap import Bootstrap
 from setwise.evaluation.comparison import holm, p_values
 from setwise.evaluation.evaluation import checked_options, statistics_of, titles_of
 from setwise.evaluation.sample import checked_sample
-from setwise.evaluation.statistics import RowMeans, Title
+from setwise.evaluation.statistics import RowMeans, Sums, Title
 from setwise.targets import FBeta, Hamming, PrecisionAtK
 
 N_BINS = 7
@@ -350,7 +350,7 @@ def test_an_interval_covers_a_known_mean_as_often_as_it_says():
     rng, covered = np.random.default_rng(6), 0
     title = (Title("right", "instance", "higher"),)
     for seed in range(400):
-        right = RowMeans(title, (rng.random((80, 1)) < 0.7) * 1.0)
+        right = RowMeans(title, Sums.of(rng.random((80, 1)) < 0.7))
         bootstrap = Bootstrap(400, 0.8, seed)
         [(low, high)] = bootstrap.intervals(bootstrap.replicates([right], 80, 1))
         assert low is not None
@@ -489,6 +489,38 @@ def test_both_predictions_are_judged_on_the_same_rows():
     assert evaluation.high - evaluation.low > 0.05
 
 
+def test_the_interval_of_a_difference_is_of_that_figure_on_the_same_resamples():
+    """Every figure, against scikit-learn on the very rows that were drawn, p included."""
+    arguments, chosen = two_predictions(26, 15, 4), {"ks": [1, 2], "propensity": np.full(4, 0.5)}
+    comparison = compare(**arguments, **chosen, n_bins=N_BINS, n_bootstrap=9, random_state=5)
+    y_true, changes = arguments["y_true"], []
+    weights = np.concatenate(list(Bootstrap(9, 0.95, 5).weights(15, 4)), axis=1)
+    for column in [np.ones(15, dtype=int), *weights.T.astype(int)]:
+        a, b = (
+            reference(
+                *(
+                    np.repeat(array, column, axis=0)
+                    for array in (
+                        arguments[f"y_pred_{side}"],
+                        y_true,
+                        arguments[f"probability_{side}"],
+                        arguments[f"scores_{side}"],
+                    )
+                ),
+                **chosen,
+                zero_division=1.0,
+            )
+            for side in "ab"
+        )
+        changes.append({name: b[name] - a[name] for name in comparison})
+    for name, entry in comparison.items():
+        value, *drawn_again = [change[name] for change in changes]
+        ends = np.quantile(drawn_again, [0.025, 0.975])
+        np.testing.assert_allclose([entry.low, entry.high], ends, atol=1e-12, err_msg=name)
+        as_large = sum(abs(d - value) >= abs(value) - 1e-12 for d in drawn_again)
+        assert entry.p == (1 + as_large) / 10, name
+
+
 def test_p_is_the_share_of_deviations_as_large_as_the_difference():
     """By hand: deviations 0.0, 0.1, 0.2, 0.3 of a difference 0.2, two as large: (1 + 2) / 5."""
     replicates = np.array([[0.2, 0.3, 0.0, 0.5]])
@@ -513,7 +545,7 @@ def test_without_a_difference_p_is_below_a_level_as_often_as_the_level():
     for seed in range(400):
         change = rng.normal(size=(60, 1)) * rng.exponential(size=(60, 1))
         bootstrap = Bootstrap(300, 0.95, seed)
-        replicates = bootstrap.replicates([RowMeans(title, change)], 60, 1)
+        replicates = bootstrap.replicates([RowMeans(title, Sums.of(change))], 60, 1)
         below += p_values(change.mean(axis=0), replicates)[0] <= 0.2
     assert 0.14 <= below / 400 <= 0.27
 
@@ -635,14 +667,14 @@ def test_a_sparse_sample_of_many_labels_has_the_figures_of_the_dense_one():
 
 
 def test_the_callers_arrays_are_never_changed():
-    """Also a CSR with labels out of order, stored zeros and an entry in two parts."""
+    """Also a CSR with labels out of order and stored zeros."""
     shape = (2, 3)
     sets = scipy.sparse.csr_array(([1, 1, 0], [2, 0, 1], [0, 2, 3]), shape=shape)
-    halves = scipy.sparse.csr_array(([0.5, 0.2, 0.25, 0.0], [2, 0, 2, 1], [0, 3, 4]), shape=shape)
+    likely = scipy.sparse.csr_array(([0.75, 0.2, 0.0], [2, 0, 1], [0, 2, 3]), shape=shape)
     dense = np.array([[1, 0, 1], [0, 0, 0]])
-    kept = [(array.data.copy(), array.indices.copy()) for array in (sets, halves)]
-    evaluation = evaluate(sets, dense, probability=halves, n_bootstrap=10)
-    for array, (data, indices) in zip((sets, halves), kept, strict=True):
+    kept = [(array.data.copy(), array.indices.copy()) for array in (sets, likely)]
+    evaluation = evaluate(sets, dense, probability=likely, scores=likely, n_bootstrap=10)
+    for array, (data, indices) in zip((sets, likely), kept, strict=True):
         np.testing.assert_array_equal(array.data, data)
         np.testing.assert_array_equal(array.indices, indices)
     np.testing.assert_array_equal(dense, [[1, 0, 1], [0, 0, 0]])
@@ -731,7 +763,11 @@ def test_probabilities_outside_the_unit_interval_are_refused(form, value):
 def test_numbers_that_are_not_finite_are_refused(form, name, value):
     wrong = form(changed(HALF, (0, 3), value))
     assert_refused(
-        lambda: evaluate(SETS, SETS, **{name: wrong}), name, r"\[0, 3\]", str(value), "finite"
+        lambda: evaluate(SETS, SETS, **{name: wrong}),
+        name,
+        r"\[0, 3\]",
+        str(value),
+        "finite|lie in",
     )
 
 
@@ -742,6 +778,16 @@ def test_samples_without_rows_or_labels_are_refused(form, shape):
     assert_refused(
         lambda: evaluate(empty, empty), "at least one row and one label", rf"\({shape[0]}, "
     )
+
+
+@pytest.mark.parametrize("kind", ["csr_array", "csc_array"])
+def test_sparse_entries_that_are_repeated_are_refused(kind):
+    repeated = getattr(scipy.sparse, kind)(([1, 1, 1], [0, 0, 2], [0, 2, 3, 3]), shape=(3, 3))
+    true = np.eye(3, dtype=int)
+    words = ["each entry once", "1 entries are repeated"]
+    assert_refused(lambda: evaluate(repeated, true), "y_pred", *words)
+    assert_refused(lambda: evaluate(true, true, scores=repeated), "scores", *words)
+    assert_refused(lambda: evaluate(true, true, probability=repeated * 0.5), "probability", *words)
 
 
 def test_other_kinds_of_entries_are_refused():

@@ -6,6 +6,9 @@ such keys is several times as fast as sorting indices. Where the index takes bit
 last pass by insertion puts the few numbers right that differ in those bits only.
 """
 
+# pyright: reportCallIssue=false
+# (An intrinsic is called without the context its definition names first.)
+
 from __future__ import annotations
 
 import numpy as np

@@ -54,8 +54,12 @@ class BySize:
 
     def decide(self, values: Array, second: bool) -> Decisions:
         """The best set of each row."""
-        orders = [(True, self.top), (False, self.bottom & ~self.top)]
-        found = [self._in_order(values, *order, second) for order in orders if order[1].any()]
+        orders = ((True, self.top), (False, self.bottom & ~self.top))
+        found = [
+            self._in_order(values, descending, allowed, second)
+            for descending, allowed in orders
+            if allowed.any()
+        ]
         sets, best, other = found[0]
         for sets_too, best_too, other_too in found[1:]:
             smaller = sets_too.sum(axis=1) < sets.sum(axis=1)

@@ -25,18 +25,18 @@ CANDIDATES = 1024
 TIE = 1e-12
 
 
-def best_listed(measure: Measure, posterior: Array, listed: Catalog) -> Decisions:
-    """The listed set of least expected loss; ties: the earlier of the list."""
-    return _best_of(measure, posterior, listed.sets, _parts(listed.sets))
+def best_among(measure: Measure, posterior: Array, sets: Array, candidates: Array) -> Decisions:
+    """The candidate of least expected loss under a posterior over ``sets``; ties: the earlier."""
+    return _best_of(measure, posterior, sets, _parts(candidates))
 
 
-def best_edited(measure: Measure, posterior: Array, listed: Catalog) -> Decisions:
+def best_edited(measure: Measure, posterior: Array, sets: Array) -> Decisions:
     """The best of the listed sets and of those that differ from one of them in one label.
 
     Ties: the earlier of the list, then the others in the order of the list and of the labels. All
     of them are compared: K^2 l multiplications a row for K listed sets.
     """
-    return _best_of(measure, posterior, listed.sets, _with_edits(listed.sets))
+    return _best_of(measure, posterior, sets, _with_edits(sets))
 
 
 def best_f_beta(beta: float, empty: float, posterior: Array, sets: Array) -> Decisions:

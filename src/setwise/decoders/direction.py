@@ -34,10 +34,10 @@ def directions(measure, n_labels: int, name: str) -> tuple[Array, Array]:
     if len(both):
         size = int(both[0])
         raise ValueError(
-            f"{name} is not monotone in tp: with {size} labels predicted its loss falls as tp "
-            f"grows if {falls[size]} labels are true, but rises if {rises[size]} are; the {size} "
-            f"most (or least) probable labels are then not the best {size}, and there is no exact "
-            f"minimum-risk decoding from marginals. Use decode_catalog with listed label sets"
+            f"{name} is not monotone in tp: with {size} predicted labels its loss falls as tp "
+            f"grows if {falls[size]} are true, but rises if {rises[size]} are. The top (or bottom) "
+            f"{size} labels by probability are then not the best {size}, and there is no exact "
+            f"minimum-risk decoding from marginals; use decode_catalog with listed label sets"
         )
     return rises < 0, falls < 0
 
@@ -47,8 +47,8 @@ def _steps(measure, n_labels: int) -> Iterator[tuple[Array, Array, Array]]:
     sizes = np.arange(n_labels + 1)
     if not isinstance(measure, Fraction):
         for size in sizes:
-            grid = np.meshgrid(size, sizes, np.arange(size), indexing="ij")
-            yield _possible(*(axis.ravel() for axis in grid), n_labels)
+            n_true, tp = np.meshgrid(sizes, np.arange(size), indexing="ij")
+            yield _possible(np.full(tp.size, size), n_true.ravel(), tp.ravel(), n_labels)
         return
     # The sign of the slope in tp is linear in n_true, so its ends decide; a value set by convention
     # where the denominator is 0 stands at an end of the range of tp, for n_true in an interval

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from setwise.decoders.catalog import best_listed
+from setwise.decoders.catalog import best_among
 from setwise.decoders.decisions import Decisions
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.space import all_sets
@@ -21,7 +21,7 @@ class EverySet:
     """All 2^l label sets, smaller sets first, then those of lower labels."""
 
     measure: Measure
-    listed: Catalog
+    sets: Array
 
     leaves_out_impossible = False
 
@@ -33,8 +33,7 @@ class EverySet:
                 f"{target} can be decoded from marginals for at most {MOST_LABELS} labels, as all "
                 f"label sets are compared; use decode_catalog with listed label sets"
             )
-        sets = all_sets(n_labels)
-        sets = sets[np.lexsort((np.arange(len(sets))[::-1], sets.sum(axis=1)))]
+        sets = small_first(all_sets(n_labels))
         measure = target.measure(n_labels, "loss")
         try:
             measure.matrix(Catalog(sets[:1]), sets)
@@ -43,25 +42,26 @@ class EverySet:
                 f"{target} does not list all {2**n_labels} label sets, which independent marginals "
                 f"make possible ({error}); use decode_catalog with its label sets"
             ) from None
-        return cls(measure, Catalog(sets))
+        return cls(measure, sets)
 
     def decide(self, values: Array, second: bool) -> Decisions:
         """The best of all label sets."""
-        return best_listed(self.measure, self._law(values), self.listed)
+        return best_among(self.measure, self._law(values), self.sets, self.sets)
 
     def of_sets(self, values: Array, sets: Array) -> Array:
         """The expected loss of given sets, (n,)."""
-        sets_of_row = (
-            self.measure.rows(np.tile(s, (len(self.listed.sets), 1)), self.listed.sets)
-            for s in sets
-        )
-        return np.array(
-            [law @ loss for law, loss in zip(self._law(values), sets_of_row, strict=True)]
-        )
+        every, law = self.sets, self._law(values)
+        losses = [self.measure.rows(np.broadcast_to(row, every.shape), every) for row in sets]
+        return np.einsum("ij,ij->i", law, np.array(losses))
 
     def _law(self, values: Array) -> Array:
         """The probability of every label set, (n, 2^l)."""
-        law = np.ones((len(values), len(self.listed.sets)))
+        law = np.ones((len(values), len(self.sets)))
         for label, p in enumerate(values.T.astype(np.float64)):
-            law *= np.where(self.listed.sets[:, label] == 1, p[:, None], 1.0 - p[:, None])
+            law *= np.where(self.sets[:, label] == 1, p[:, None], 1.0 - p[:, None])
         return law
+
+
+def small_first(sets: Array) -> Array:
+    """Label sets ordered by size, and then those of lower labels first."""
+    return sets[np.lexsort((*(1 - sets.T[::-1]), sets.sum(axis=1)))]

@@ -9,11 +9,11 @@ import numpy as np
 
 from setwise.decoders.by_label import ClosedSets, Labels, Mode
 from setwise.decoders.by_size import BySize
-from setwise.decoders.catalog import best_edited, best_f_beta, best_listed, best_of_size
+from setwise.decoders.catalog import best_among, best_edited, best_f_beta, best_of_size
 from setwise.decoders.count_sizes import CountSizes
 from setwise.decoders.decisions import Decisions
 from setwise.decoders.direction import directions
-from setwise.decoders.every_set import EverySet
+from setwise.decoders.every_set import EverySet, small_first
 from setwise.decoders.sizes import Sizes
 from setwise.decoders.sparse import decide_dense, decide_entries
 from setwise.inputs import label_matrix, probability_matrix, real_array, score_matrix
@@ -24,7 +24,7 @@ from setwise.spaces.sized import Sized
 from setwise.spaces.space import Space
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.linear_fractional import FBeta
-from setwise.targets.measure import Additive, Array, Fraction
+from setwise.targets.measure import Additive, Array, Fraction, Table
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target
 from setwise.targets.tree_distance import TreeDistance
@@ -169,19 +169,20 @@ class MinimumRisk:
         self._require_size(listed.sets)
         measure = self.target.measure(listed.n_labels, "loss")
         if over == "edits":
-            if isinstance(self.target, PrecisionAtK | RecallAtK) or self.target.form == "table":
+            if isinstance(self.target, PrecisionAtK | RecallAtK):
                 raise ValueError(
                     f"{self.target} is not defined on label sets one label away from the listed "
                     f"ones; use over='list'"
                 )
-            return _answer(best_edited(measure, chance, listed), return_risk)
-        return _answer(best_listed(measure, chance, listed), return_risk)
+            return _answer(best_edited(measure, chance, listed.sets), return_risk)
+        return _answer(best_among(measure, chance, listed.sets, listed.sets), return_risk)
 
     def decode_scores(self, scores, space: Space, return_risk: bool = False) -> Any:
         """The best label set of each row for the law of a space, p(y) = exp(z(y) - A).
 
-        Exact over all label sets where `decode_catalog` over all sets or `decode` is; for other
-        targets on a Catalog, Paths or a small Forest, over the sets of the space.
+        Exact over all label sets where `decode` or `decode_catalog` over all sets is; for other
+        targets on a Catalog, Paths or a small Forest, over the sets of the space (for a table, over
+        its own sets).
 
         Parameters
         ----------
@@ -201,25 +202,31 @@ class MinimumRisk:
         return _answer(self._on(space, checked, return_risk), return_risk)
 
     def _on(self, space: Space, scores: Array, second: bool) -> Decisions:
-        way = None if self.target.form == "table" else self._way(space.n_labels)
-        if isinstance(way, Labels | ClosedSets) or isinstance(self.target, PrecisionAtK):
+        target, at_k = self.target, isinstance(self.target, PrecisionAtK | RecallAtK)
+        if target.form == "additive" and not isinstance(target, RecallAtK):
             # The expectation of a sum over labels needs only the marginals, whatever the law.
-            assert way is not None
+            way = self._way(space.n_labels)
             return way.decide(np.clip(space.marginals(scores), 0.0, 1.0), second)
-        if isinstance(space, Sized) and isinstance(way, BySize):
-            measure = _size_measure(self.target, space.n_labels)
+        if isinstance(space, Sized) and (target.form in ("linear_fractional", "counts") or at_k):
+            way = self._way(space.n_labels)
+            assert isinstance(way, BySize)
+            measure = _size_measure(target, space.n_labels)
             bias = space.bias[: int(space.sizes[-1]) + 1]
             search = CountSizes(measure, space.n_labels, bias, scores=True)
             return BySize(search, way.top, way.bottom).decide(scores, second)
-        if isinstance(way, Mode) and not isinstance(space, Listing):
+        if target.form == "subset" and not isinstance(space, Listing):
             return _most_likely(space, scores, second)
         if isinstance(space, Listing) or space.log_size <= np.log(LISTABLE) + 1e-9:
             listing = listing_of(space)
-            posterior = posterior_of(listing, scores)[1]
-            listed = Catalog(listing.sets)
+            allowed = space.contains(listing.sets)
+            posterior = posterior_of(listing, scores)[1][:, allowed]
+            listed = Catalog(listing.sets[allowed])
             if self._covers_all:
                 return self._over_all(posterior, listed)
-            return best_listed(self.target.measure(space.n_labels, "loss"), posterior, listed)
+            measure = target.measure(space.n_labels, "loss")
+            if isinstance(measure, Table) and not isinstance(space, Listing):
+                return best_among(measure, posterior, listed.sets, measure.sets)
+            return best_among(measure, posterior, listed.sets, listed.sets)
         raise ValueError(
             f"{self.target} has no exact minimum-risk decoding on {space}: it would need all "
             f"e^{space.log_size:.0f} label sets. Use MostLikely, or decode from a Cube, Sized or "
@@ -262,12 +269,17 @@ class MinimumRisk:
 
 
 def _answer(decisions: Decisions, return_risk: bool) -> Any:
-    return decisions if return_risk else decisions.sets
+    """The sets, or all; a risk that rounding took out of [0, 1] is put back to the end."""
+    if not return_risk:
+        return decisions.sets
+    second = decisions.second_risk
+    second = np.where(np.isfinite(second), np.clip(second, 0.0, 1.0), second)
+    return Decisions(decisions.sets, np.clip(decisions.risk, 0.0, 1.0), second)
 
 
 def _way_of(target: Target, n_labels: int) -> Way:
     """The exact search for a target over that many labels."""
-    measure = target.measure(n_labels, "loss")
+    measure: Any = target.measure(n_labels, "loss")
     if isinstance(target, PrecisionAtK | RecallAtK):
         only = np.arange(n_labels + 1) == target.k
         return BySize(Sizes(_size_measure(target, n_labels), n_labels), only, only)
@@ -281,7 +293,7 @@ def _way_of(target: Target, n_labels: int) -> Way:
     if target.form == "table":
         return EverySet.of(target, n_labels)
     top, bottom = directions(measure, n_labels, str(target))
-    utility = target.measure(n_labels, "utility")
+    utility: Any = target.measure(n_labels, "utility")
     if isinstance(utility, Fraction):
         return BySize(Sizes(utility, n_labels), top, bottom)
     return BySize(CountSizes(utility, n_labels, np.zeros(n_labels + 1)), top, bottom)
@@ -329,7 +341,8 @@ def _posterior(posterior: Any, n_sets: int) -> Array:
 
 def _mode_of_list(target: Target, posterior: Array, listed: Catalog) -> Decisions:
     """The most likely listed set; a set that is not listed has loss 1 for certain."""
-    decisions = best_listed(target.measure(listed.n_labels, "loss"), posterior, listed)
+    measure, candidates = target.measure(listed.n_labels, "loss"), small_first(listed.sets)
+    decisions = best_among(measure, posterior, listed.sets, candidates)
     unlisted = len(listed.sets) < 2.0**listed.n_labels
     second = np.minimum(decisions.second_risk, 1.0) if unlisted else decisions.second_risk
     return Decisions(decisions.sets, decisions.risk, second)

@@ -54,7 +54,7 @@ class Quotient:
         utilities(self.above, self.below, np.nan, counts, values)
         return values
 
-    def gains(self, value: Array) -> tuple[Array, Array]:
+    def gains(self, value: Array | float) -> tuple[Array, Array]:
         """What predicting an entry adds to numerator - value · denominator: if false, if true."""
         net = self.above - np.reshape(value, (-1, 1)) * self.below
         return net[:, 2] - net[:, 4], net[:, 1] - net[:, 3]

@@ -22,14 +22,13 @@ from setwise.targets.measure import Array
 TIE = 1e-12
 
 
-def best_gaps(ranking: Ranking, quotient: Quotient, total: float) -> Array:
-    """The gap of the best cut of each segment, (2, segments).
+def best_cuts(ranking: Ranking, quotient: Quotient, total: float) -> Array:
+    """How many entries of each segment the best cut takes, (segments,).
 
     ``quotient`` is the utility of one population, ``total`` the number of entries of each. Of equal
     values the cut with the fewest predictions is taken.
     """
-    n_segments = len(ranking.start) - 1
-    taken = np.zeros(n_segments, dtype=np.int64)
+    taken = np.zeros(len(ranking.start) - 1, dtype=np.int64)
     share = int(np.diff(ranking.owned).max())
     # Utilities in fixed point: their sum then depends on no order and gathers no rounding.
     unit = 2.0 ** (61 - share.bit_length())
@@ -38,7 +37,7 @@ def best_gaps(ranking: Ranking, quotient: Quotient, total: float) -> Array:
         *(ranking.ends, quotient.above, quotient.below, quotient.empty, float(total)),
         *(unit, int(np.ceil(TIE * share * unit)), taken),
     )
-    return ranking.gaps(np.arange(n_segments), taken)
+    return taken
 
 
 def halfway(gaps: Array) -> Array:
@@ -69,20 +68,23 @@ class Options:
             np.concatenate([part.fp for part in parts]),
         )
 
-    def first_best(self, if_false: Array, if_true: Array, slack: float = 0.0) -> Array:
-        """The first option of each label with the largest gain, up to ``slack``."""
+    def best(self, if_false: Array, if_true: Array, slack: float = 0.0) -> Array:
+        """All options whose gain is the largest of their label, up to ``slack``."""
         gain = if_false * self.fp + if_true * self.tp
-        best = np.maximum.reduceat(gain, self.start[:-1])
-        reached = np.flatnonzero(gain >= np.repeat(best - slack, np.diff(self.start)))
-        return reached[np.searchsorted(reached, self.start[:-1])]
+        largest = np.maximum.reduceat(gain, self.start[:-1])
+        return np.flatnonzero(gain >= np.repeat(largest - slack, np.diff(self.start)))
+
+    def first(self, among: Array) -> Array:
+        """The first option of each label among these."""
+        return among[np.searchsorted(among, self.start[:-1])]
 
 
 def corner_options(ranking: Ranking) -> tuple[Options, Array]:
     """The cuts of each segment that a linear function of (tp, fp) can prefer, and their gaps.
 
     These are nothing, everything, and the corners of the path the counts take: along a straight
-    piece a linear function is largest at an end. A label without a positive example has only the
-    first, and is never predicted.
+    piece a linear function is largest at an end. The cut after each is kept too, for where the
+    denominator is 0 at a corner. A label without a positive example is never predicted.
     """
     ends, segments = np.flatnonzero(ranking.ends), np.arange(len(ranking.start) - 1)
     first = np.searchsorted(ends, ranking.start)
@@ -94,6 +96,7 @@ def corner_options(ranking: Ranking) -> tuple[Options, Array]:
     kept = (position == begin) | (position == stop)
     step_tp, step_fp = np.diff(tp), np.diff(fp)
     kept[1:-1] |= step_tp[:-1] * step_fp[1:] != step_fp[:-1] * step_tp[1:]
+    kept[1:] |= kept[:-1]
     kept &= (position == begin) | (ranking.positives[owner] > 0)
     start = np.searchsorted(owner[kept], np.arange(len(ranking.start)))
     gaps = ranking.gaps(owner[kept], (position - begin)[kept])
@@ -118,26 +121,40 @@ def best_choice(options: Options, quotient: Quotient, positives: float, total: f
         tp, fp = options.tp[choice].sum(), options.fp[choice].sum()
         return np.array([[tp], [fp], [positives - tp], [total - positives - fp]])
 
+    def ratio(choice: Array) -> float:
+        return quotient.ratios(counts(choice))[0]
+
     below = quotient.below[0]
     growth = below[2] - below[4], below[1] - below[3]
-    choice = options.first_best(*growth)
-    value = quotient.ratios(counts(choice))[0]
+    choice = options.first(options.best(*growth))
+    value = ratio(choice)
     if np.isnan(value):  # the denominator is 0 whatever is chosen
         return options.start[:-1]
-    while True:
-        better = options.first_best(*quotient.gains(value))
-        reached = quotient.ratios(counts(better))[0]
-        if not reached > value:
-            break
-        choice, value = better, reached
+    while ratio(better := options.first(options.best(*quotient.gains(value)))) > value:
+        choice, value = better, ratio(better)
     # Among equals the fewest predictions; and where the denominator can be 0, that too.
-    denominator = below @ np.append(1.0, counts(choice))
-    slack = TIE * denominator / (len(options.start) - 1)
-    fewest = options.first_best(*quotient.gains(value), slack=slack)
-    candidates = [fewest, choice, options.first_best(-growth[0], -growth[1])]
+    slack = TIE * (below @ np.append(1.0, counts(choice))) / (len(options.start) - 1)
+    equal = options.best(*quotient.gains(value), slack=slack)
+    fewest, least = options.first(equal), options.first(options.best(-growth[0], -growth[1]))
+    candidates = [fewest, choice, least]
+    if np.isnan(ratio(fewest)):
+        candidates.append(_with_denominator(options, fewest, equal, growth))
     values = [quotient.of_counts(counts(candidate))[0] for candidate in candidates]
-    equal = [c for c, v in zip(candidates, values, strict=True) if v >= max(values) - TIE]
-    return min(equal, key=lambda choice: (options.tp[choice] + options.fp[choice]).sum())
+    reached = [c for c, v in zip(candidates, values, strict=True) if v >= max(values) - TIE]
+    return min(reached, key=lambda choice: (options.tp[choice] + options.fp[choice]).sum())
+
+
+def _with_denominator(options: Options, choice: Array, among: Array, growth) -> Array:
+    """The choice with one label changed, by the fewest predictions that make the quotient exist."""
+    owner = np.searchsorted(options.start, among, side="right") - 1
+    more_tp = options.tp[among] - options.tp[choice[owner]]
+    more_fp = options.fp[among] - options.fp[choice[owner]]
+    grows = growth[0] * more_fp + growth[1] * more_tp > 0
+    changed = choice.copy()
+    if grows.any():
+        one = np.argmin(np.where(grows, more_tp + more_fp, np.inf))
+        changed[owner[one]] = among[one]
+    return changed
 
 
 def solve(sample: Sample, metric: Metric, average: Average, own: bool) -> Array:
@@ -150,9 +167,9 @@ def solve(sample: Sample, metric: Metric, average: Average, own: bool) -> Array:
 
 def shared_gap(sample: Sample, metric: Metric, by: By) -> Array:
     """The gap of the best threshold for all labels, (2, 1)."""
-    ranking = sample.whole(by)
-    total = population_size(sample, by)
-    return best_gaps(ranking, metric.quotient(ranking.positives, total), total)
+    ranking, total = sample.whole(by), population_size(sample, by)
+    taken = best_cuts(ranking, metric.quotient(ranking.positives, total), total)
+    return ranking.gaps(np.zeros(1, dtype=np.int64), taken)
 
 
 def label_gaps(sample: Sample, metric: Metric) -> Array:
@@ -163,9 +180,10 @@ def label_gaps(sample: Sample, metric: Metric) -> Array:
     def work(first: int, last: int) -> None:
         for part in _blocks(first, last, step):
             ranking = sample.columns(part.start, part.stop)
-            quotient = metric.quotient(ranking.positives, n_rows)
-            gaps[:, part] = best_gaps(ranking, quotient, n_rows)
-            gaps[1, part][ranking.positives == 0] = np.inf
+            positives = ranking.positives
+            taken = best_cuts(ranking, metric.quotient(positives, n_rows), n_rows)
+            # A label without a positive example is never predicted.
+            gaps[:, part] = ranking.gaps(np.arange(len(taken)), np.where(positives > 0, taken, 0))
 
     for_rows(work, n_labels, least=1)
     return gaps

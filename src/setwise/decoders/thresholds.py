@@ -124,7 +124,8 @@ class Thresholds:
 
     From probabilities alone; the best expected F1 is 2 (.9 + .6) / (1.7 + 2), and half of it:
 
-    >>> Thresholds("f1", "micro").fit_probability([[0.9, 0.2], [0.6, 0.0]]).threshold_.round(4)
+    >>> decoder = Thresholds("f1", "micro").fit_probability([[0.9, 0.2], [0.6, 0.0]])
+    >>> round(decoder.threshold_, 4)
     0.4054
     """
 
@@ -305,8 +306,7 @@ def _refuse_falling(metric: Metric, slope: Array, scale: Array, by: By) -> None:
         where = f" of label {int(np.argmax(falling))}" if by == "label" else ""
         raise ValueError(
             f"{metric} rewards errors: at its best value{where} it gains more by predicting "
-            f"improbable labels than probable ones, so that no threshold on the probability is "
-            f"optimal"
+            f"improbable labels than probable ones, which a threshold on the probability cannot do"
         )
 
 

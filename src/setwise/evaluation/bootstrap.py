@@ -11,9 +11,10 @@ import numpy as np
 from setwise.evaluation.statistics import Array, Statistic
 from setwise.inputs import real_number, whole_number
 
-# Weights and counts of labels hold at most this many numbers at a time, and so many resamples.
+# Resamples are taken several at a time: so many that their weights, or their counts of labels, have
+# about this many entries, within bounds.
 WEIGHT_ENTRIES = 2**20
-MOST_AT_ONCE = 100
+LEAST_AT_ONCE, MOST_AT_ONCE = 4, 100
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Bootstrap:
     def weights(self, n_rows: int, n_labels: int) -> Iterator[Array]:
         """How often each row is drawn in each resample, (n, some resamples at a time)."""
         generator = self._generator()
-        step = max(1, min(MOST_AT_ONCE, WEIGHT_ENTRIES // max(n_rows, n_labels)))
+        fitting = WEIGHT_ENTRIES // max(n_rows, n_labels)
+        step = min(max(fitting, LEAST_AT_ONCE), MOST_AT_ONCE)
         for start in range(0, self.n_resamples, step):
             size = min(step, self.n_resamples - start)
             weights = np.empty((size, n_rows))

@@ -14,7 +14,7 @@ from setwise.evaluation.sample import (
     row_ranges,
     sparse_rows,
 )
-from setwise.evaluation.statistics import RowMeans, Statistic, Title, quotient
+from setwise.evaluation.statistics import RowMeans, Statistic, Sums, Title, quotient
 
 BRIER = (Title("brier score", "calibration", "lower"),)
 ERRORS = (
@@ -33,12 +33,12 @@ class CalibrationBins:
     gap between probability and frequency weighted by n_b; the maximum is max_b |D_b| / n_b.
     """
 
-    excess: Array
-    entries: Array
+    excess: Sums
+    entries: Sums
     titles: tuple[Title, ...] = ERRORS
 
     def at(self, weights: Array) -> Array:
-        gaps, entries = np.abs(self.excess.T @ weights), self.entries.T @ weights
+        gaps, entries = np.abs(self.excess.at(weights)), self.entries.at(weights)
         expected = gaps.sum(axis=0) / entries.sum(axis=0)
         return np.stack([expected, quotient(gaps, entries, 0.0).max(axis=0)])
 
@@ -50,7 +50,8 @@ def calibration_statistics(probability: Any, true: Any, n_bins: int) -> tuple[St
         for rows in row_ranges(*true.shape)
     ]
     squares, excess, entries = map(np.concatenate, zip(*parts, strict=True))
-    return RowMeans(BRIER, squares[:, None] / true.shape[1]), CalibrationBins(excess, entries)
+    brier = RowMeans(BRIER, Sums.of(squares[:, None] / true.shape[1]))
+    return brier, CalibrationBins(Sums.of(excess), Sums.of(entries))
 
 
 def _sums_of_rows(probability: Any, true: Any, n_bins: int) -> tuple[Array, Array, Array]:

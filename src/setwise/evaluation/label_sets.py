@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from setwise.evaluation.sample import Array, Sample, row_ranges
-from setwise.evaluation.statistics import RowMeans, Title, quotient
+from setwise.evaluation.statistics import RowMeans, Sums, Title, quotient
 from setwise.targets import Target
 
 FOUR = ("precision", "recall", "f1", "jaccard")
@@ -40,7 +39,7 @@ def instance_means(sample: Sample, zero_division: float) -> RowMeans:
         predicted,
         true,
     )
-    return RowMeans(INSTANCE, np.column_stack(columns).astype(np.float64))
+    return RowMeans(INSTANCE, Sums.of(np.column_stack(columns)))
 
 
 def precision_recall_f1_jaccard(both: Any, predicted: Any, true: Any, nothing: float):
@@ -61,7 +60,7 @@ def target_means(sample: Sample, targets: tuple[Target, ...]) -> RowMeans:
         for column, target in enumerate(targets):
             losses[rows, column] = _losses(target, y_pred, y_true, rows.start)
     titles = tuple(Title(f"loss: {target}", "target", "lower") for target in targets)
-    return RowMeans(titles, losses)
+    return RowMeans(titles, Sums.of(losses))
 
 
 def _losses(target: Target, y_pred: Any, y_true: Any, start: int) -> Array:
@@ -76,21 +75,19 @@ def _losses(target: Target, y_pred: Any, y_true: Any, start: int) -> Array:
 
 @dataclass(frozen=True)
 class LabelCounts:
-    """Micro and macro figures, from how often each label is predicted, true, and both.
+    """Micro and macro figures, from how often each label is predicted, true, and both."""
 
-    The three matrices have a row for each label and a column for each row of the sample, so that
-    a product with the weights gives the counts of each label.
-    """
-
-    both: Any
-    predicted: Any
-    true: Any
+    both: Sums
+    predicted: Sums
+    true: Sums
     zero_division: float
     titles: tuple[Title, ...] = LABELS
 
     def at(self, weights: Array) -> Array:
         nothing = self.zero_division
-        both, predicted, true = self.both @ weights, self.predicted @ weights, self.true @ weights
+        both, predicted, true = (
+            sums.at(weights) for sums in (self.both, self.predicted, self.true)
+        )
         micro = precision_recall_f1_jaccard(
             both.sum(axis=0), predicted.sum(axis=0), true.sum(axis=0), nothing
         )
@@ -104,9 +101,9 @@ def label_counts(sample: Sample, zero_division: float) -> LabelCounts:
     """What micro and macro figures need of a sample."""
     both = sample.predicted.multiply(sample.true)
     return LabelCounts(
-        csr_array(both.T).astype(np.float64),
-        csr_array(sample.predicted.T).astype(np.float64),
-        csr_array(sample.true.T).astype(np.float64),
+        Sums.of(both),
+        Sums.of(sample.predicted),
+        Sums.of(sample.true),
         zero_division,
     )
 

@@ -14,7 +14,7 @@ from setwise.evaluation.sample import (
     row_ranges,
     sparse_rows,
 )
-from setwise.evaluation.statistics import RatiosOfSums, RowMeans, Title, quotient
+from setwise.evaluation.statistics import RatiosOfSums, RowMeans, Sums, Title, quotient
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def ranking_means(ranks: TrueRanks, ks: tuple[int, ...], zero_division: float) -
         *(Title(name, "ranking", "higher") for name in columns),
         *(Title(name, "ranking", "lower") for name in lower),
     )
-    return RowMeans(titles, np.column_stack([*columns.values(), *lower.values()]))
+    return RowMeans(titles, Sums.of(np.column_stack([*columns.values(), *lower.values()])))
 
 
 def _ndcg(ranks: TrueRanks, k: int) -> Array:
@@ -159,7 +159,7 @@ def propensity_scored(
     place[order] = np.arange(len(order)) - np.repeat(first, ranks.n_true)
     return RatiosOfSums(
         tuple(Title(f"psp@{k}", "ranking", "higher") for k in ks),
-        np.column_stack([ranks.sums(worth * (ranks.position < k)) for k in ks]),
-        np.column_stack([ranks.sums(worth * (place < k)) for k in ks]),
+        Sums.of(np.column_stack([ranks.sums(worth * (ranks.position < k)) for k in ks])),
+        Sums.of(np.column_stack([ranks.sums(worth * (place < k)) for k in ks])),
         zero_division,
     )

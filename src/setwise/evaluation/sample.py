@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.inputs import label_matrix, score_matrix
+from setwise.inputs import label_matrix, probability_matrix, score_matrix
 
 Array = NDArray[Any]
 
@@ -55,9 +55,9 @@ def checked_sample(
     predicted = label_sets(y_pred, f"y_pred{suffix}")
     require_shape(predicted, true, f"y_pred{suffix}")
     if probability is not None:
-        probability = finite_matrix(probability, f"probability{suffix}")
+        probability = probability_matrix(probability, f"probability{suffix}")
+        probability = probability.astype(np.float64, copy=False)
         require_shape(probability, true, f"probability{suffix}")
-        refuse_outside_unit(probability, f"probability{suffix}")
     if scores is not None:
         scores = finite_matrix(scores, f"scores{suffix}")
         require_shape(scores, true, f"scores{suffix}")
@@ -107,9 +107,16 @@ def canonical(matrix: Any, name: str) -> Any:
     if matrix.ndim != 2:
         raise ValueError(f"{name} must have shape (n, n_labels), but its shape is {matrix.shape}")
     rows = csr_array(matrix)
-    if not rows.has_canonical_format or not rows.data.all():
+    tidy = rows.has_canonical_format and rows.data.all()
+    if not tidy:
         rows = rows.copy()
         rows.sum_duplicates()
+    # Other formats cannot repeat an entry, and may count zeros that the conversion drops.
+    if matrix.format in ("csr", "csc", "coo") and rows.nnz < matrix.nnz:
+        raise ValueError(
+            f"{name} must have each entry once, but {matrix.nnz - rows.nnz} entries are repeated"
+        )
+    if not tidy:
         rows.eliminate_zeros()
     return rows
 
@@ -121,20 +128,6 @@ def require_shape(matrix: Any, true: Any, name: str) -> None:
             f"{name} and y_true must have the same shape, "
             f"but {name} has {matrix.shape} and y_true has {true.shape}"
         )
-
-
-def refuse_outside_unit(matrix: Any, name: str) -> None:
-    """Raise for the first entry outside [0, 1]."""
-    entries = matrix.data if issparse(matrix) else matrix.ravel()
-    if len(entries) == 0 or (entries.min() >= 0.0 and entries.max() <= 1.0):
-        return
-    wrong = np.flatnonzero((entries < 0.0) | (entries > 1.0))
-    first = int(wrong[0])
-    row, label = place_of(matrix, first) if issparse(matrix) else divmod(first, matrix.shape[1])
-    raise ValueError(
-        f"{name} must lie in [0, 1], but {name}[{row}, {label}] is {entries[first]} "
-        f"({len(wrong)} such entries)"
-    )
 
 
 def place_of(matrix: Any, entry: int) -> tuple[int, int]:

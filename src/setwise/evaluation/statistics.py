@@ -13,10 +13,32 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from setwise.evaluation.figure import Better, Group
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Weighted sums over rows of each column of a dense or sparse matrix.
+
+    The product is a sparse one even where the matrix is full: it needs one thread and adds in a
+    fixed order. Dense products this small gain nothing from more threads, and lose all where
+    other work keeps the cores busy.
+    """
+
+    by_column: Any
+
+    @classmethod
+    def of(cls, columns: Any) -> Sums:
+        """For a matrix with a row for each row of the sample."""
+        return cls(csr_array(columns.T).astype(np.float64))
+
+    def at(self, weights: Array) -> Array:
+        """sum_r w_r x_r for each column x, (n_columns, n_weightings)."""
+        return self.by_column @ weights
 
 
 class Title(NamedTuple):
@@ -42,13 +64,13 @@ class Statistic(Protocol):
 
 @dataclass(frozen=True)
 class RowMeans:
-    """Means over rows: sum_r w_r x_r / sum_r w_r for each column x of ``rows``, (n, n_figures)."""
+    """Means over rows: sum_r w_r x_r / sum_r w_r for each column x."""
 
     titles: tuple[Title, ...]
-    rows: Array
+    columns: Sums
 
     def at(self, weights: Array) -> Array:
-        return self.rows.T @ weights / weights.sum(axis=0)
+        return self.columns.at(weights) / weights.sum(axis=0)
 
 
 @dataclass(frozen=True)
@@ -59,12 +81,12 @@ class RatiosOfSums:
     """
 
     titles: tuple[Title, ...]
-    above: Array
-    below: Array
+    above: Sums
+    below: Sums
     nothing: float
 
     def at(self, weights: Array) -> Array:
-        return quotient(self.above.T @ weights, self.below.T @ weights, self.nothing)
+        return quotient(self.above.at(weights), self.below.at(weights), self.nothing)
 
 
 def quotient(above: Any, below: Any, nothing: float) -> Array:
