@@ -5,18 +5,39 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from benchmarks.decoding import decoding, wide
 from benchmarks.imports import imports
+from benchmarks.peers import peers
 from benchmarks.quadrature import quadrature
 from benchmarks.rows import load, store, table
 from benchmarks.speed import growth, speed
 
-MEASUREMENTS = {"speed": speed, "growth": growth, "imports": imports, "quadrature": quadrature}
+MEASUREMENTS = {
+    "speed": speed,
+    "growth": growth,
+    "decoding": decoding,
+    "wide": wide,
+    "peers": peers,
+    "imports": imports,
+    "quadrature": quadrature,
+}
 SHOWN = {
     "speed": [
         *("rows", "labels", "target", "q", "ratio"),
         *("mean_value", "gradient_norm", "value_error", "gradient_error"),
     ],
     "growth": ["rows", "labels", "target", "q", "doubling"],
+    "decoding": [
+        *("rows", "labels", "law", "target", "ratio", "mean_size", "mean_risk", "risk_error"),
+    ],
+    "wide": [
+        *("rows", "labels", "entries", "target", "seconds", "peak_over_own", "peak_over_dense"),
+        "mean_size",
+    ],
+    "peers": [
+        *("peer", "value", "problems", "ours", "theirs", "least_lead", "largest_lead"),
+        "time_over_theirs",
+    ],
     "imports": ["ratio", "setwise_milliseconds", "numpy_milliseconds", "modules_loaded"],
 }
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
@@ -25,6 +46,13 @@ INTRODUCTION = {
     "that of PyTorch's binary cross-entropy with logits, forward and backward, same threads, "
     "minima of interleaved rounds. Errors are relative to the largest exact value and gradient.",
     "growth": "Time with twice the labels over time with that many: F1 at q = 1.",
+    "decoding": "Minimum-risk label sets from float32 probabilities. `ratio`: time over that of "
+    "`numpy.argsort` along the rows, minima of interleaved rounds. `risk_error`: of the expected "
+    "loss, against the law of the counts (not computed for more than 200 labels).",
+    "wide": "A sparse matrix of probabilities. `peak`: memory allocated while decoding, over the "
+    "size of the matrix and over that of a dense copy with a byte an entry.",
+    "peers": "The value of our label sets and of a peer's on the same probabilities. `lead`: ours "
+    "less theirs, in the worst and in the best problem.",
     "imports": "`import setwise` in units of `import numpy`, fresh processes.",
 }
 

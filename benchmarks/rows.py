@@ -61,4 +61,6 @@ def table(rows: list[dict[str, Any]], columns: list[str]) -> str:
 
 
 def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
     return f"{value:.3g}" if isinstance(value, float) else str(value)

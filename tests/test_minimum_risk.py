@@ -1447,8 +1447,10 @@ def test_a_fraction_on_a_large_forest_is_refused():
 
 
 def test_a_forest_is_listed_up_to_two_to_the_fourteen():
-    decoder = MinimumRisk("jaccard")
-    decoder.decode_scores(np.zeros((1, 14)), Forest.chain(14))
+    """A chain without potentials is a cube, where the labels are independent."""
+    decoder = MinimumRisk("f1")
+    listed = decoder.decode_scores(np.zeros((1, 14)), Forest.chain(14), return_risk=True)
+    assert_same(listed, decoder.decode(np.full((1, 14), 0.5), return_risk=True), EXACT)
     assert_refused(lambda: decoder.decode_scores(np.zeros((1, 15)), Forest.chain(15)), "forest")
 
 

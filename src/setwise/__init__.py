@@ -9,13 +9,21 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from setwise import expectation, spaces, surrogates, targets
+    from setwise import decoders, evaluation, expectation, spaces, surrogates, targets
     from setwise.targets import get_target
 
 __version__ = "0.1.0"
-__all__ = ["expectation", "get_target", "spaces", "surrogates", "targets"]
+__all__ = [
+    "decoders",
+    "evaluation",
+    "expectation",
+    "get_target",
+    "spaces",
+    "surrogates",
+    "targets",
+]
 
-_SUBMODULES = {"expectation", "spaces", "surrogates", "targets"}
+_SUBMODULES = {"decoders", "evaluation", "expectation", "spaces", "surrogates", "targets"}
 _NAMES = {"get_target": "setwise.targets"}
 
 

@@ -69,8 +69,8 @@ def _sparse_probability(probability: Any, name: str) -> Any:
             f"{name} must be an array of real numbers, but its dtype is {probability.dtype}"
         )
     kept = np.float32 if probability.dtype == np.float32 else np.float64
+    entries = probability.nnz
     matrix = csr_array(probability, dtype=kept, copy=True)
-    entries = matrix.nnz
     matrix.sum_duplicates()
     if matrix.nnz < entries:
         raise ValueError(

@@ -180,9 +180,9 @@ class MinimumRisk:
     def decode_scores(self, scores, space: Space, return_risk: bool = False) -> Any:
         """The best label set of each row for the law of a space, p(y) = exp(z(y) - A).
 
-        Exact over all label sets where `decode` or `decode_catalog` over all sets is; for other
-        targets on a Catalog, Paths or a small Forest, over the sets of the space (for a table, over
-        its own sets).
+        Exact over all label sets where `decode` or `decode_catalog` over all sets is, on Cube and
+        Sized for every target of `decode`; for other targets on a Catalog, Paths or a small Forest,
+        over the sets of the space.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class MinimumRisk:
             if self._covers_all:
                 return self._over_all(posterior, listed)
             measure = target.measure(space.n_labels, "loss")
-            if isinstance(measure, Table) and not isinstance(space, Listing):
+            if isinstance(measure, Table) and isinstance(space, Sized):
                 return best_among(measure, posterior, listed.sets, measure.sets)
             return best_among(measure, posterior, listed.sets, listed.sets)
         raise ValueError(

@@ -265,7 +265,8 @@ def tabulated(made: list[list[tuple[int, Array]]]) -> tuple[Array, Array, Array,
     for row, rules in enumerate(made):
         for level, (_, nodes) in enumerate(rules):
             tables[:, row, level, : nodes.shape[1]] = nodes
-    return np.array([[count for count, _ in rules] for rules in made]), *tables
+    counts = np.array([[count for count, _ in rules] for rules in made])
+    return counts, tables[0], tables[1], tables[2]
 
 
 def laguerre_table() -> tuple[Array, Array]:
