@@ -306,6 +306,14 @@ def test_explicit_ties():
     )
 
 
+def test_ties_hold_where_sums_are_rounded():
+    """Two children gain 1/6 each and their parent loses 1/3: no reason to predict any."""
+    target = TreeDistance([1, -1, 1])
+    answer = MinimumRisk(target).decode(np.array([[0.75, 0.0, 0.75]]), return_risk=True)
+    np.testing.assert_allclose(answer.risk, answer.second_risk, rtol=0, atol=decisions.TIE)
+    np.testing.assert_array_equal(answer.sets, [[0, 0, 0]])
+
+
 @every_target
 @settings(max_examples=FEWER)
 @given(data=st.data())

@@ -57,25 +57,7 @@ def probability_matrix(probability: Any, name: str = "probability") -> Any:
 
 
 def _sparse_probability(probability: Any, name: str) -> Any:
-    from scipy.sparse import csr_array
-
-    if probability.ndim != 2 or 0 in probability.shape:
-        raise ValueError(
-            f"{name} must have shape (n, n_labels) with at least one row and one label, "
-            f"but its shape is {probability.shape}"
-        )
-    if probability.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} must be an array of real numbers, but its dtype is {probability.dtype}"
-        )
-    kept = np.float32 if probability.dtype == np.float32 else np.float64
-    entries = probability.nnz
-    matrix = csr_array(probability, dtype=kept, copy=True)
-    matrix.sum_duplicates()
-    if matrix.nnz < entries:
-        raise ValueError(
-            f"{name} must have each entry once, but {entries - matrix.nnz} entries are repeated"
-        )
+    matrix = sparse_matrix(probability, name)
     inside = (matrix.data >= 0.0) & (matrix.data <= 1.0)
     if not inside.all():
         place = int(np.argmax(~inside))
@@ -83,6 +65,30 @@ def _sparse_probability(probability: Any, name: str) -> Any:
         raise ValueError(
             f"{name} must lie in [0, 1], but {name}[{row}, {matrix.indices[place]}] "
             f"is {matrix.data[place]}"
+        )
+    return matrix
+
+
+def sparse_matrix(values: Any, name: str) -> Any:
+    """Real numbers as a CSR array of its own, in order and without stored zeros."""
+    from scipy.sparse import csr_array
+
+    if values.ndim != 2 or 0 in values.shape:
+        raise ValueError(
+            f"{name} must have shape (n, n_labels) with at least one row and one label, "
+            f"but its shape is {values.shape}"
+        )
+    if values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be an array of real numbers, but its dtype is {values.dtype}"
+        )
+    entries = values.nnz
+    kept = np.float32 if values.dtype == np.float32 else np.float64
+    matrix = csr_array(values, dtype=kept, copy=True)
+    matrix.sum_duplicates()
+    if matrix.nnz < entries:
+        raise ValueError(
+            f"{name} must have each entry once, but {entries - matrix.nnz} entries are repeated"
         )
     matrix.eliminate_zeros()
     return matrix

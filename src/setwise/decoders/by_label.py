@@ -15,6 +15,9 @@ from setwise.decoders.decisions import Decisions
 from setwise.spaces.forest import parents_first
 from setwise.targets.measure import Additive, Array
 
+# A sum of gains below this share of its terms is rounding: a tie.
+ROUNDING = 1e-14
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -109,15 +112,17 @@ class ClosedSets:
         """The closed set of least expected distance; on a tie a label is left out."""
         labels = Labels(self.measure)
         gains = np.ascontiguousarray(labels.gains(values).T)
+        rounding = ROUNDING * np.abs(gains)
         for label in self._order[::-1]:
             if self.parents[label] >= 0:
                 gains[self.parents[label]] += np.maximum(gains[label], 0.0)
+                rounding[self.parents[label]] += rounding[label]
         chosen = np.zeros(gains.shape, dtype=bool)
         gap = np.full(len(values), np.inf)
         for label in self._order:
             above = self.parents[label]
             free = chosen[above] if above >= 0 else np.ones(len(values), dtype=bool)
-            chosen[label] = free & (gains[label] > 0.0)
+            chosen[label] = free & (gains[label] > rounding[label])
             # Any other closed set differs first in a label whose parent both have.
             gap = np.where(free, np.minimum(gap, np.abs(gains[label])), gap)
         sets = np.ascontiguousarray(chosen.T).astype(np.uint8)

@@ -77,8 +77,9 @@ class MinimumRisk:
     The top (or bottom) k labels are the best k if the loss is monotone in tp at fixed predicted and
     true size; a target for which it is not is refused at the first decode.
 
-    Ties: expected losses that differ by no more than 1e-12 are equal. Of equal sets the smaller is
-    taken; among labels of equal probability the lower; from a list the earlier set.
+    Ties: where sets are compared by size or from a list, expected losses that differ by no more
+    than 1e-12 are equal. Of equal sets the smaller is taken; among labels of equal probability the
+    lower; from a list the earlier set. A label decided by itself is left out at exactly 1/2.
 
     Parameters
     ----------
@@ -126,8 +127,8 @@ class MinimumRisk:
             return way.decide(values, return_risk)
 
         if way.leaves_out_impossible:
-            least = self.target.k if isinstance(self.target, PrecisionAtK | RecallAtK) else 0
-            return _answer(decide_entries(checked, decide, least), return_risk)
+            spare = self.target.k + 1 if isinstance(self.target, PrecisionAtK | RecallAtK) else 1
+            return _answer(decide_entries(checked, decide, spare), return_risk)
         return _answer(decide_dense(checked, decide), return_risk)
 
     def risk(self, probability, sets) -> Array:
@@ -199,7 +200,10 @@ class MinimumRisk:
         checked = checked.astype(np.float64)
         if isinstance(space, Cube):
             return self.decode(space.marginals(checked), return_risk)
-        return _answer(self._on(space, checked, return_risk), return_risk)
+        paired = self
+        if isinstance(self.target, TreeDistance):
+            paired = MinimumRisk(self.target.on(space))
+        return _answer(paired._on(space, checked, return_risk), return_risk)
 
     def _on(self, space: Space, scores: Array, second: bool) -> Decisions:
         target, at_k = self.target, isinstance(self.target, PrecisionAtK | RecallAtK)

@@ -1,8 +1,7 @@
 """Decoding of sparse probabilities without a dense copy.
 
-Rows are taken in groups of similar length. A label of probability 0 cannot be part of the best set,
-so only a row's entries are laid side by side; where a target fixes the number of labels, or a
-second-best set is asked for, some of the labels without an entry stand behind them.
+Rows are taken in groups of similar length, and their entries laid side by side. Behind them stand
+the first few labels without an entry: as many as must be predicted, one more for the second best.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from setwise.targets.measure import Array
 MOST_ENTRIES = 2**22
 
 
-def decide_entries(matrix, decide: Callable[[Array], Decisions], least_width: int) -> Decisions:
-    """Decisions from the entries of each row and at least one label without an entry."""
+def decide_entries(matrix, decide: Callable[[Array], Decisions], spare: int) -> Decisions:
+    """Decisions from the entries of each row and ``spare`` labels without one, if there are."""
     n, n_labels = matrix.shape
     lengths = np.diff(matrix.indptr)
     rows_out, labels_out = [], []
     risk, second = np.empty(n), np.empty(n)
-    for rows in _groups(lengths, least_width):
-        width = min(max(int(lengths[rows].max()) + 1, least_width + 1), n_labels)
+    for rows in _groups(lengths, spare):
+        width = min(int(lengths[rows].max()) + spare, n_labels)
         inside = np.arange(width) < lengths[rows][:, None]
         labels = np.zeros((len(rows), width), np.int64)
         values = np.zeros((len(rows), width), matrix.dtype)
@@ -57,14 +56,14 @@ def decide_dense(matrix, decide: Callable[[Array], Decisions]) -> Decisions:
     )
 
 
-def _groups(lengths: Array, least_width: int) -> Iterator[Array]:
+def _groups(lengths: Array, spare: int) -> Iterator[Array]:
     """Rows by length, in groups whose rows are at most twice as long as the shortest."""
     order = np.argsort(lengths, kind="stable")
     first = 0
     while first < len(order):
-        widest = max(2 * int(lengths[order[first]]), 16, least_width)
+        widest = max(2 * int(lengths[order[first]]), 16)
         stop = int(np.searchsorted(lengths[order], widest, side="right"))
-        stop = min(stop, first + max(1, MOST_ENTRIES // (widest + 1)))
+        stop = min(stop, first + max(1, MOST_ENTRIES // (widest + spare)))
         yield order[first:stop]
         first = stop
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from setwise.decoders.decisions import Decisions
 from setwise.decoders.sparse import decide_entries
-from setwise.inputs import probability_matrix, score_matrix, whole_number
+from setwise.inputs import refuse_not_finite, score_matrix, sparse_matrix, whole_number
 from setwise.targets.measure import Array
 
 
@@ -31,9 +31,10 @@ class TopK:
         object.__setattr__(self, "k", whole_number(self.k, "k", 1))
 
     def decode(self, scores) -> Any:
-        """The label sets, (n, l): dense from dense scores, CSR from sparse probabilities."""
+        """The label sets, (n, l): dense from dense scores, CSR from sparse ones (absent is 0)."""
         if hasattr(scores, "tocsr"):
-            matrix = probability_matrix(scores, "scores")
+            matrix = sparse_matrix(scores, "scores")
+            refuse_not_finite(matrix.data, "the entries of scores")
             self._refuse_few(matrix.shape[1])
             return decide_entries(matrix, self._decisions, self.k).sets
         checked = score_matrix(scores, None)
