@@ -20,12 +20,16 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload, register_jitable
 
-kernel = numba.njit(
-    nogil=True,
-    cache=True,
-    error_model="numpy",
-    fastmath={"reassoc", "contract", "nsz", "arcp"},
-)
+_OPTIONS = {
+    "nogil": True,
+    "cache": True,
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+}
+kernel = numba.njit(**_OPTIONS)
+# Without counting references: for kernels that allocate nothing and make many short views, which
+# would cost more to count than to use.
+view_kernel = numba.njit(**_OPTIONS, _nrt=False)
 
 # The range reduction of exp is exact only in the order it is written in, so its sums may not be
 # reassociated.

@@ -12,6 +12,7 @@ last pass by insertion puts the few numbers right that differ in those bits only
 from __future__ import annotations
 
 import numpy as np
+from numba.extending import register_jitable
 
 from setwise.elementary import bits, kernel
 
@@ -31,7 +32,7 @@ def fill_keys(probability, descending, mask, keys):
             out[j] = ((place << 2) & ~mask) | j
 
 
-@kernel
+@register_jitable
 def take_sorted(line, keys, descending, mask, labels, sorted_line):
     """Labels and numbers of a row in the order of its sorted keys."""
     for j in range(len(keys)):
@@ -49,7 +50,7 @@ def take_sorted(line, keys, descending, mask, labels, sorted_line):
             sorted_line[place], labels[place] = p, label
 
 
-@kernel
+@register_jitable
 def before(p, label, other_p, other_label, descending):
     """Whether a label comes before another: by probability, then by index."""
     if p == other_p:

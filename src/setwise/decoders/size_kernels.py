@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from setwise.decoders.arrangement import take_sorted
-from setwise.elementary import kernel
+from setwise.elementary import view_kernel
 from setwise.expectation.cube_kernels import choose_nodes
 
 # Laguerre nodes are scaled by the mean of D: good for sizes whose means differ by this factor, at
@@ -30,6 +30,8 @@ ALMOST_ONE = 1.0 - 2.0**-52
 TIE = 1e-12
 # Bounds that differ by no more prove nothing: they are rounded.
 SLACK = 1e-9
+# Nor do utilities by rules of error 1e-7 that differ by no more.
+DOUBT = 4e-6
 
 
 class SizeTable(NamedTuple):
@@ -90,7 +92,7 @@ def factors(p, chance, lack, factor, share):
         share[j] = p[j] / f
 
 
-@kernel
+@register_jitable
 def evaluate(
     p, head, tail, low, high, n_nodes, t_head, t_tail, flips, ratio, weight, above, work, utility,
 ):  # fmt: skip
@@ -153,19 +155,21 @@ def candidates(p, start, step, n1, nothing, sums, squares, bounds, low, high):
     1/x = 1/y - (x - y)/y² + (x - y)²/(x y²). The loose bound n1 sums / (Y - 1 - step_head p_0) is a
     concave over a convex function of k, so it falls to both sides of its peak.
     """
-    for k in range(len(p)):
-        sums[k + 1] = sums[k] + p[k]
-        squares[k + 1] = squares[k] + p[k] * p[k]
-    everything, most = sums[len(p)], 1.0 + step[0] * p[0] - step[0]
+    everything = sums[-1]
+    most = 1.0 + step[0] * p[0] - step[0]
     fewer = step[0] - step[1]
     fixed = step[1] * everything - most
     for k in range(len(bounds)):
         room = start[k] + fewer * sums[k] + fixed
         bounds[k] = n1 * sums[k] / room if room > 0.0 else np.inf
-    peak = low
-    for k in range(low, high + 1):
-        if bounds[k] > bounds[peak]:
-            peak = k
+    # The peak by halving: the bounds rise up to it and fall from there on.
+    peak, above = low, high
+    while peak < above:
+        middle = (peak + above) // 2
+        if bounds[middle + 1] > bounds[middle]:
+            peak = middle + 1
+        else:
+            above = middle
     mean = conditional_mean(peak, start, step, sums)
     best = max(nothing, n1 * (sums[peak] + step[0] * squares[peak] / mean) / mean) - SLACK
     first, last = peak, peak
@@ -253,11 +257,15 @@ def constant_denominator(low, high, table, sums, utility):
 
 
 @register_jitable
-def prefix_sums(values, sums):
-    """sums[k]: the first k values."""
-    sums[0] = 0.0
+def prefix_sums(values, sums, squares):
+    """The sums of the first k values, and of their squares."""
+    total, square = 0.0, 0.0
+    sums[0] = squares[0] = 0.0
     for k in range(len(values)):
-        sums[k + 1] = sums[k] + values[k]
+        total += values[k]
+        square += values[k] * values[k]
+        sums[k + 1] = total
+        squares[k + 1] = square
 
 
 @register_jitable
@@ -274,13 +282,13 @@ def powers(t, exponent, out):
             out[m] = t[m] ** exponent
 
 
-@kernel
+@register_jitable
 def utilities(p, low, high, summed, table, work, nodes, utility):
     """utility[k] for k from low to high; ``summed`` says that work[0] holds the sums of p."""
     head, tail, head_sums, tail_sums = p, p, work[0], work[0]
     flips, step, start, base = table.flips, table.step, table.start, table.base
     if not summed:
-        prefix_sums(p, head_sums)
+        prefix_sums(p, head_sums, work[1])
     if step[0] == 0.0 and step[1] == 0.0:
         constant_denominator(low, high, table, head_sums, utility)
         return
@@ -288,7 +296,7 @@ def utilities(p, low, high, summed, table, work, nodes, utility):
         rest, rest_sums = work[1][: len(p)], work[2]
         for j in range(len(p)):
             rest[j] = 1.0 - p[j]
-        prefix_sums(rest, rest_sums)
+        prefix_sums(rest, rest_sums, work[3])
         if flips[0]:
             head, head_sums = rest, rest_sums
         if flips[1]:
@@ -321,21 +329,33 @@ def utilities(p, low, high, summed, table, work, nodes, utility):
         k = end + 1
 
 
-@kernel
-def decide(p, low, high, prune, allowed, table, work, nodes, utility):
+@register_jitable
+def decide(p, low, high, prune, allowed, table, quick, work, nodes, utility):
     """The best size from low to high, its utility and that of the next best size.
 
     Sizes whose utilities differ by rounding are equal; the smallest of them is taken. With
-    ``prune``, sizes that a bound rules out are not evaluated, and the next best is not known.
+    ``prune`` most sizes are ruled out, by a bound and by the rules of ``quick``, which have fewer
+    nodes; those that remain are compared exactly. The next best is then not known.
     """
     first, final, nothing = low, high, -np.inf
-    summed = prune and low == 0
-    if summed:
+    pruned = prune and low == 0
+    if pruned:
+        prefix_sums(p, work[0], work[1])
         nothing = table.empty * product_of_factors(p, 1.0) if table.zero[0] else 0.0
         first, final = candidates(
             p, table.start, table.step, table.above[2], nothing, work[0], work[1], work[2], 1, high
         )
-    utilities(p, first, final, summed, table, work, nodes, utility)
+        utilities(p, first, final, True, quick, work, nodes, utility)
+        best = utility[first]
+        for k in range(first + 1, final + 1):
+            best = max(best, utility[k])
+        while utility[first] < best - DOUBT:
+            first += 1
+        while utility[final] < best - DOUBT:
+            final -= 1
+        if first == final and abs(best - nothing) > DOUBT:
+            return (first, best, -np.inf) if best > nothing else (0, nothing, -np.inf)
+    utilities(p, first, final, pruned, table, work, nodes, utility)
     best, second, size = nothing, -np.inf, 0
     for k in range(first, final + 1):
         if allowed[k] and utility[k] > best:
@@ -351,35 +371,33 @@ def decide(p, low, high, prune, allowed, table, work, nodes, utility):
     return size, best, second
 
 
-@register_jitable
-def working_space(n_labels, table):
-    """Arrays for a row: seven of its length, five of the nodes, and the utility of each size."""
-    n_nodes = max(table.weight.shape[2], table.far_x.shape[1]) + 1
-    return np.zeros((7, n_labels + 1)), np.empty((5, n_nodes)), np.empty(n_labels + 1)
-
-
-@kernel
+@view_kernel
 def sorted_rows(
-    values, keys, descending, mask, low, high, prune, allowed, table, sets, best, second
-):
+    values, keys, descending, mask, low, high, prune, allowed, table, quick, labels, work, nodes,
+    sets, best, second,
+):  # fmt: skip
     """Decide every row of a block from its sorted keys; marks the labels in ``sets``."""
-    n_labels = values.shape[1]
-    labels, p = np.empty(n_labels, np.int64), np.empty(n_labels)
-    work, nodes, utility = working_space(n_labels, table)
+    p, utility = work[7][: values.shape[1]], work[8]
     for row in range(len(keys)):
         take_sorted(values[row], keys[row], descending, mask, labels, p)
         size, best[row], second[row] = decide(
-            p, low, high, prune, allowed, table, work, nodes, utility
+            p, low, high, prune, allowed, table, quick, work, nodes, utility
         )
         for j in range(size):
             sets[row, labels[j]] = 1
 
 
-@kernel
-def arranged_rows(start, stop, arranged, sizes, table, value):
+@view_kernel
+def arranged_rows(arranged, sizes, table, work, nodes, value):
     """The utility of predicting the first ``sizes[row]`` labels of each row as they stand."""
-    work, nodes, utility = working_space(arranged.shape[1], table)
-    for row in range(start, stop):
+    utility = work[8]
+    for row in range(len(arranged)):
         size = sizes[row]
         utilities(arranged[row], size, size, False, table, work, nodes, utility)
         value[row] = utility[size]
+
+
+def working_space(n_labels: int, table: SizeTable) -> tuple[Any, Any]:
+    """Arrays for a row: nine of its length and one more, and five of the nodes."""
+    n_nodes = max(table.weight.shape[2], table.far_x.shape[1]) + 1
+    return np.zeros((9, n_labels + 1)), np.empty((5, n_nodes))

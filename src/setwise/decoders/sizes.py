@@ -12,9 +12,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from setwise.decoders.arrangement import fill_keys, index_mask
-from setwise.decoders.size_kernels import SizeTable, arranged_rows, sorted_rows
+from setwise.decoders.size_kernels import SizeTable, arranged_rows, sorted_rows, working_space
 from setwise.expectation.fraction import whole_steps
-from setwise.expectation.rules import DOUBLE_ERROR, MEANS, Reciprocal, laguerre_table, tabulated
+from setwise.expectation.rules import (
+    DOUBLE_ERROR,
+    MEANS,
+    SINGLE_ERROR,
+    Reciprocal,
+    laguerre_table,
+    tabulated,
+)
 from setwise.rows import for_rows
 from setwise.targets.measure import ZERO_DENOMINATOR, Array, Fraction
 
@@ -39,8 +46,14 @@ class Sizes:
     measure: Fraction
     n_labels: int
     table: SizeTable = field(init=False, repr=False)
+    _quick: SizeTable = field(init=False, repr=False)
 
     def __post_init__(self):
+        object.__setattr__(self, "table", self._tabulated(DOUBLE_ERROR))
+        quick = self._tabulated(SINGLE_ERROR) if self.can_prune else self.table
+        object.__setattr__(self, "_quick", quick)
+
+    def _tabulated(self, error: float) -> SizeTable:
         # With the roles exchanged the predicted set is the one that is known.
         unit, steps = whole_steps(transposed(self.measure))
         largest = np.abs(steps).max() or 1.0
@@ -63,12 +76,11 @@ class Sizes:
                 above[3] - above[4],
             ]
         )
-        table = SizeTable(
+        return SizeTable(
             steps < 0, shape.step, numerator, shape.start, zero, self.measure.empty,
             rule, last, base, shape.slope, np.array(MEANS), *_FAR, np.zeros(len(last)),
-            *shape.rules(rule, last, base),
+            *shape.rules(rule, last, base, error),
         )  # fmt: skip
-        object.__setattr__(self, "table", table)
 
     @property
     def can_prune(self) -> bool:
@@ -98,6 +110,7 @@ class Sizes:
 
         def run(start: int, stop: int) -> None:
             keys = np.empty((min(BATCH, stop - start), width), np.int64)
+            labels, space = np.empty(width, np.int64), working_space(width, self.table)
             for first in range(start, stop, BATCH):
                 rows = slice(first, min(first + BATCH, stop))
                 part = keys[: rows.stop - rows.start]
@@ -105,7 +118,7 @@ class Sizes:
                 part.sort(axis=1)
                 sorted_rows(
                     values[rows], part, descending, mask, low, min(high, width), prune, allowed,
-                    self.table, sets[rows], best[rows], other[rows],
+                    self.table, self._quick, labels, *space, sets[rows], best[rows], other[rows],
                 )  # fmt: skip
 
         for_rows(run, n)
@@ -120,7 +133,12 @@ class Sizes:
     def of_first(self, arranged: Array, sizes: Array) -> Array:
         """The expected utility of predicting the first ``sizes`` labels of each row, (n,)."""
         value = np.empty(len(arranged))
-        for_rows(arranged_rows, len(arranged), arranged, sizes, self.table, value)
+
+        def run(start: int, stop: int) -> None:
+            rows, space = slice(start, stop), working_space(arranged.shape[1], self.table)
+            arranged_rows(arranged[rows], sizes[rows], self.table, *space, value[rows])
+
+        for_rows(run, len(arranged))
         return value
 
 
@@ -153,7 +171,7 @@ class Denominator:
             size = near + 1
         return rule, np.array(last), np.array(base)
 
-    def rules(self, rule: Array, last: Array, base: Array) -> tuple[Array, ...]:
+    def rules(self, rule: Array, last: Array, base: Array, error: float) -> tuple[Array, ...]:
         """Counts, powers and weights of the rules, by bin of the mean."""
         sizes = np.arange(len(self.start))
         largest = self.start + self.step[0] * sizes + self.step[1] * sizes[::-1]
@@ -162,7 +180,7 @@ class Denominator:
             np.unique(rule, return_index=True)[1], last, base, strict=True
         ):
             whole = self.slope == round(self.slope) or first == final
-            reciprocal = Reciprocal(self.step, DOUBLE_ERROR, whole)
+            reciprocal = Reciprocal(self.step, error, whole)
             high = float(largest[first : final + 1].max())
             made.append(reciprocal.rules(float(start), high, bool(self.zero[first])))
         return tabulated(made)
