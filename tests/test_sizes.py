@@ -7,8 +7,10 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
 
-from setwise.decoders import MinimumRisk
+from setwise.decoders import MinimumRisk, Thresholds
 from setwise.decoders.direction import directions
 from setwise.decoders.sizes import Sizes
 from setwise.targets import CountTarget, FBeta, Jaccard, LinearFractional
@@ -39,6 +41,9 @@ FRACTIONS = {
     "precision": LinearFractional([0, 0, 1, 0, 0], [0, 1, 1, 0, 0], empty=0.5),
     "hamming": LinearFractional([0, 0, 1, 1, 0], [0, 1, 1, 1, 1]),
     "f1 of the negatives": LinearFractional([0, 0, 1, 1, 0], [0, 0, 1, 1, 2]),
+    "not 0 where D is": LinearFractional([-0.5, 0, 1, 1, 0], [0, 0, 1, 1, 0]),
+    "f0.00001": FBeta(1e-5),
+    "f100000": FBeta(1e5),
     "jaccard and a constant": LinearFractional([0, 0, 1, 1, 0], [2.5, 1, 1, 1, 0]),
 }
 
@@ -138,3 +143,78 @@ def test_a_negative_zero_is_a_zero():
     probability = np.array([[-0.0, 0.9, 0.0]])
     np.testing.assert_array_equal(MinimumRisk("f1").decode(probability), [[0, 1, 0]])
     np.testing.assert_array_equal(MinimumRisk("precision@2").decode(probability), [[1, 1, 0]])
+
+
+def expected_losses(target, probability):
+    """Every label set and its expected loss, by enumeration."""
+    every = oracle.all_sets(len(probability))
+    law = np.prod(np.where(every == 1, probability, 1.0 - probability), axis=1)
+    losses = [target.loss(np.tile(row, (len(every), 1)), every) for row in every]
+    return every, np.array(losses) @ law
+
+
+@settings(max_examples=150)
+@given(seed=st.integers(0, 2**32), n_labels=st.integers(1, 5))
+def test_any_quotient_is_decoded_exactly_or_refused(seed, n_labels):
+    """Also where the numerator is not 0 where the denominator is, and with steps of any sign."""
+    rng = np.random.default_rng(seed)
+    below = rng.choice([0, 0, 0.5, 1, 2, 2**0.5, 1 / 3, 3, -1], 5)
+    above = rng.choice([0, 0, 0.5, 1, -0.5, 0.3, -1, 2], 5)
+    if rng.random() < 0.7:
+        above = below * rng.choice([0, 1, 0.5, 0.25], 5)
+    probability = [rng.random(n_labels), rng.integers(0, 5, n_labels) / 4.0][rng.integers(2)]
+    if not below.any():
+        return
+    target = LinearFractional(above, below, rng.choice([0.0, 0.5, 1.0]))
+    try:
+        found = MinimumRisk(target).decode(probability[None], return_risk=True)
+    except ValueError:
+        return
+    every, risks = expected_losses(target, probability)
+    here = risks[(every == found.sets[0]).all(axis=1)][0]
+    assert here == pytest.approx(found.risk[0], abs=1e-10)
+    assert here <= risks.min() + 1e-10
+    assert found.second_risk[0] == pytest.approx(np.sort(risks)[1], abs=1e-10)
+
+
+def test_sets_given_sparse_have_the_risk_of_dense_ones():
+    rng = np.random.default_rng(0)
+    probability = rng.random((30, 12)) * (rng.random((30, 12)) < 0.4)
+    sets = (rng.random((30, 12)) < 0.3).astype(np.uint8)
+    for target in ("f1", "jaccard", "hamming", "subset"):
+        decoder = MinimumRisk(target)
+        dense = decoder.risk(probability, sets)
+        wide = decoder.risk(sparse.csr_array(probability), sparse.csr_array(sets))
+        np.testing.assert_array_equal(wide, dense)
+
+
+@pytest.mark.parametrize("kind", ["coo", "csr", "csc"])
+def test_repeated_entries_are_refused_by_every_decoder(kind):
+    twice = sparse.coo_array(([0.4, 0.4], ([0, 0], [1, 1])), shape=(1, 2))
+    if kind != "coo":
+        # Made without merging.
+        pointers = [0, 2] if kind == "csr" else [0, 0, 2]
+        indices = [1, 1] if kind == "csr" else [0, 0]
+        make = sparse.csr_array if kind == "csr" else sparse.csc_array
+        twice = make(([0.4, 0.4], indices, pointers), shape=(1, 2))
+    for refused in (
+        lambda: MinimumRisk("f1").decode(twice),
+        lambda: Thresholds("f1", "micro").fit_probability(twice),
+    ):
+        with pytest.raises(ValueError, match="each entry once, but 1 entries are repeated"):
+            refused()
+
+
+def test_diagonals_are_a_sparse_matrix_like_any_other():
+    probability = sparse.dia_array(np.diag([0.9, 0.8, 0.7]))
+    np.testing.assert_array_equal(MinimumRisk("f1").decode(probability).toarray(), np.eye(3))
+
+
+def test_thresholds_are_cloned_with_their_parameters():
+    assert clone(Thresholds("jaccard", "micro", cv=3)).get_params()["cv"] == 3
+
+
+def test_a_function_of_the_counts_of_too_many_labels_is_refused():
+    target = CountTarget(lambda tp, fp, fn, tn: (fp + fn > 1) * 1.0)
+    with pytest.raises(ValueError, match="at most 1000 labels, but there are 1001"):
+        MinimumRisk(target).decode(np.full((1, 1001), 0.1))

@@ -706,9 +706,7 @@ def test_sparse_scores_are_their_dense_values(average, per_label, cv, name, rng,
         answer = sparse.decode(stored)
         assert answer.format == "csr"
         assert answer.dtype == np.uint8
-        assert isinstance(answer, scipy.sparse.csr_matrix) == isinstance(
-            stored, scipy.sparse.csr_matrix
-        )
+        assert isinstance(answer, scipy.sparse.csr_array)
         np.testing.assert_array_equal(answer.toarray(), y_pred)
 
 

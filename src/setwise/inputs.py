@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from setwise.entries import refuse_entries, tidied
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -22,7 +24,7 @@ def score_matrix(scores: Any, n_scores: int | None, name: str = "scores") -> NDA
     array = real_array(scores, name)
     if array.ndim != 2 or (n_scores is not None and array.shape[1] != n_scores):
         raise ValueError(
-            f"{name} must have shape (n, {n_scores or 'n_labels'}), one column for each score, "
+            f"{name} must have shape (n, {n_scores or 'n_labels'}), one score a column, "
             f"but its shape is {array.shape}"
         )
     array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float32 else np.float64)
@@ -40,13 +42,12 @@ def probability_matrix(probability: Any, name: str = "probability") -> Any:
     of their columns, and stored zeros are dropped, in a copy.
     """
     if hasattr(probability, "tocsr"):
-        return _sparse_probability(probability, name)
+        matrix = tidied(probability, name)
+        require_entries(matrix.shape, name)
+        refuse_entries(matrix, ~((matrix.data >= 0) & (matrix.data <= 1)), name, "lie in [0, 1]")
+        return matrix.astype(np.float32 if matrix.dtype == np.float32 else np.float64)
     array = real_array(probability, name)
-    if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(
-            f"{name} must have shape (n, n_labels) with at least one row and one label, "
-            f"but its shape is {array.shape}"
-        )
+    require_entries(array.shape, name)
     array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float32 else np.float64)
     if not (array.min() >= 0.0 and array.max() <= 1.0):
         row, column = (int(i) for i in np.argwhere(~((array >= 0.0) & (array <= 1.0)))[0])
@@ -56,42 +57,13 @@ def probability_matrix(probability: Any, name: str = "probability") -> Any:
     return array if array.flags.writeable else array.copy()
 
 
-def _sparse_probability(probability: Any, name: str) -> Any:
-    matrix = sparse_matrix(probability, name)
-    inside = (matrix.data >= 0.0) & (matrix.data <= 1.0)
-    if not inside.all():
-        place = int(np.argmax(~inside))
-        row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
-        raise ValueError(
-            f"{name} must lie in [0, 1], but {name}[{row}, {matrix.indices[place]}] "
-            f"is {matrix.data[place]}"
-        )
-    return matrix
-
-
-def sparse_matrix(values: Any, name: str) -> Any:
-    """Real numbers as a CSR array of its own, in order and without stored zeros."""
-    from scipy.sparse import csr_array
-
-    if values.ndim != 2 or 0 in values.shape:
+def require_entries(shape: tuple[int, ...], name: str) -> None:
+    """Raise unless it is the shape of a matrix that has rows and labels."""
+    if len(shape) != 2 or 0 in shape:
         raise ValueError(
             f"{name} must have shape (n, n_labels) with at least one row and one label, "
-            f"but its shape is {values.shape}"
+            f"but its shape is {shape}"
         )
-    if values.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} must be an array of real numbers, but its dtype is {values.dtype}"
-        )
-    entries = values.nnz
-    kept = np.float32 if values.dtype == np.float32 else np.float64
-    matrix = csr_array(values, dtype=kept, copy=True)
-    matrix.sum_duplicates()
-    if matrix.nnz < entries:
-        raise ValueError(
-            f"{name} must have each entry once, but {entries - matrix.nnz} entries are repeated"
-        )
-    matrix.eliminate_zeros()
-    return matrix
 
 
 def refuse_not_finite(array: NDArray[Any], name: str) -> None:

@@ -7,11 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from setwise.decoders.decisions import Decisions
+from setwise.decoders.decisions import TIE, Decisions
 from setwise.targets.measure import Array
-
-# Expected losses that differ by no more count as equal.
-TIE = 1e-12
 
 
 class SizeSearch(Protocol):

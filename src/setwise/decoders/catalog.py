@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from setwise.decoders.decisions import Decisions
+from setwise.decoders.decisions import TIE, Decisions
 from setwise.elementary import kernel
 from setwise.rows import for_rows
 from setwise.spaces.catalog import Catalog
@@ -21,8 +21,6 @@ from setwise.targets.measure import Array, Measure
 
 # Listed sets whose losses are computed at a time.
 CANDIDATES = 1024
-# Expected losses that differ by no more count as equal.
-TIE = 1e-12
 
 
 def best_among(measure: Measure, posterior: Array, sets: Array, candidates: Array) -> Decisions:

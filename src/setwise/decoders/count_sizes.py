@@ -19,7 +19,7 @@ from setwise.semirings import log_plus
 from setwise.targets.measure import Array
 
 # Values of the function that are tabulated at a time.
-MOST_VALUES = 2**22
+MOST_VALUES = 2**24
 
 
 class Counted(Protocol):
@@ -86,8 +86,8 @@ class CountSizes:
             last = min(first + block - 1, self.n_labels)
             values = self._values(np.arange(first, last + 1))
             for_rows(
-                law_rows, len(log_on), log_on, log_off, self.bias, np.maximum(low, first),
-                np.minimum(high, last), first, values, out, least=1,
+                law_rows, len(log_on), log_on, log_off, self.bias, not self.scores,
+                np.maximum(low, first), np.minimum(high, last), first, values, out, least=1,
             )  # fmt: skip
         return out
 
@@ -103,11 +103,14 @@ class CountSizes:
 
 
 @kernel
-def law_rows(start, stop, log_on, log_off, bias, low, high, first, values, out):
-    """out[row, k] = sum over tp and missed of their probability times values[k - first]."""
+def law_rows(start, stop, log_on, log_off, bias, unbiased, low, high, first, values, out):
+    """out[row, k] = sum over tp and missed of their probability times values[k - first].
+
+    ``unbiased``: the weights are probabilities of independent labels, and add up to 1.
+    """
     n_labels, width = log_on.shape[1], len(bias)
     tails = np.empty((n_labels + 1, width))
-    head = np.empty(width)
+    head, chance = np.empty(width), np.empty(width)
     for row in range(start, stop):
         on, off = log_on[row], log_off[row]
         tails[n_labels] = -np.inf
@@ -125,9 +128,17 @@ def law_rows(start, stop, log_on, log_off, bias, low, high, first, values, out):
         for k in range(high[row] + 1):
             if k >= low[row]:
                 tail, value = tails[k], 0.0
+                if unbiased:
+                    # Probabilities: what is too small for a float adds nothing.
+                    for s in range(n_labels - k + 1):
+                        chance[s] = np.exp(tail[s])
                 for tp in range(min(k, width - 1) + 1):
                     most = min(n_labels - k, width - 1 - tp) + 1
-                    value += inner(head[tp] - total, tail[:most], bias[tp:], values[k - first, tp])
+                    here = values[k - first, tp]
+                    if unbiased:
+                        value += np.exp(head[tp]) * dot(chance[:most], here)
+                    else:
+                        value += inner(head[tp] - total, tail[:most], bias[tp:], here)
                 out[row, k] = value
             if k < n_labels:
                 for s in range(width - 1, 0, -1):
@@ -141,4 +152,13 @@ def inner(level, tail, bias, values):
     total = 0.0
     for s in range(len(tail)):
         total += exp(level + tail[s] + bias[s]) * values[s]
+    return total
+
+
+@kernel
+def dot(chance, values):
+    """Sum of chance * values."""
+    total = 0.0
+    for s in range(len(chance)):
+        total += chance[s] * values[s]
     return total

@@ -7,6 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+# Expected losses that differ by no more count as equal. (Those by quadrature have an error of up to
+# 1e-10; on few labels, and between sizes that share nodes, it is far smaller.)
+TIE = 1e-11
+
 
 class Decisions(NamedTuple):
     """Label sets with their expected loss, and the least expected loss of any other set.

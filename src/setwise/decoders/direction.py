@@ -17,6 +17,7 @@ from setwise.targets.measure import Array, Fraction
 
 # Steps of the loss that are only rounding.
 ROUNDING = 1e-12
+SIZES_AT_ONCE = 2**14
 
 
 def directions(measure, n_labels: int, name: str) -> tuple[Array, Array]:
@@ -24,6 +25,8 @@ def directions(measure, n_labels: int, name: str) -> tuple[Array, Array]:
 
     Both hold where tp does not matter. Raises where neither does.
     """
+    if isinstance(measure, Fraction) and _plainly_rises(measure):
+        return np.ones(n_labels + 1, dtype=bool), np.zeros(n_labels + 1, dtype=bool)
     falls, rises = np.full((2, n_labels + 1), -1)
     for size, n_true, tp in _steps(measure, n_labels):
         loss = measure.of_counts(*_counts(size, n_true, tp, n_labels))
@@ -42,6 +45,18 @@ def directions(measure, n_labels: int, name: str) -> tuple[Array, Array]:
     return rises < 0, falls < 0
 
 
+def _plainly_rises(measure: Fraction) -> bool:
+    """Whether 1 - loss is c tp / D with c > 0 and a D that never rises with tp, as in F-beta.
+
+    tp up and the sizes as they are means fp and fn down and tn up. D is 0 only where tp, fp and fn
+    are, so that no convention stands in the way.
+    """
+    hits = measure.denominator - measure.numerator
+    constant, tp, fp, fn, tn = measure.denominator
+    only_hits = hits[1] > 0.0 and not hits[[0, 2, 3, 4]].any()
+    return bool(only_hits and min(tp, fp, fn) > 0.0 <= min(constant, tn) and tp + tn <= fp + fn)
+
+
 def _steps(measure, n_labels: int) -> Iterator[tuple[Array, Array, Array]]:
     """(size, n_true, tp) where the step from tp to tp + 1 has to be looked at."""
     sizes = np.arange(n_labels + 1)
@@ -53,12 +68,13 @@ def _steps(measure, n_labels: int) -> Iterator[tuple[Array, Array, Array]]:
     # The sign of the slope in tp is linear in n_true, so its ends decide; a value set by convention
     # where the denominator is 0 stands at an end of the range of tp, for n_true in an interval
     # over which its neighbours are linear: so again the ends decide.
-    corners = np.stack([0 * sizes, sizes, n_labels - sizes, 0 * sizes + n_labels], axis=1)
-    n_true = np.clip(corners[:, :, None] + np.arange(-2, 3), 0, n_labels).reshape(len(sizes), -1)
-    size = np.broadcast_to(sizes[:, None], n_true.shape)
-    low, high = _range(size, n_true, n_labels)
-    for tp in (low, low + 1, high - 2, high - 1):
-        yield _possible(size.ravel(), n_true.ravel(), tp.ravel(), n_labels)
+    for part in np.array_split(sizes, 1 + len(sizes) // SIZES_AT_ONCE):
+        ends = np.stack([0 * part, part, n_labels - part, 0 * part + n_labels], axis=1)
+        n_true = np.clip(ends[:, :, None] + np.arange(-2, 3), 0, n_labels).reshape(len(part), -1)
+        size = np.broadcast_to(part[:, None], n_true.shape)
+        low, high = _range(size, n_true, n_labels)
+        for tp in (low, low + 1, high - 2, high - 1):
+            yield _possible(size.ravel(), n_true.ravel(), tp.ravel(), n_labels)
 
 
 def _possible(size: Array, n_true: Array, tp: Array, n_labels: int) -> tuple[Array, Array, Array]:

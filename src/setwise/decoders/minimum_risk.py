@@ -15,7 +15,7 @@ from setwise.decoders.decisions import Decisions
 from setwise.decoders.direction import directions
 from setwise.decoders.every_set import EverySet, small_first
 from setwise.decoders.sizes import Sizes
-from setwise.decoders.sparse import decide_dense, decide_entries
+from setwise.decoders.sparse import decide_dense, decide_entries, row_ranges
 from setwise.inputs import label_matrix, probability_matrix, real_array, score_matrix
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.cube import Cube
@@ -31,6 +31,8 @@ from setwise.targets.tree_distance import TreeDistance
 
 # Spaces with more sets than this are not listed.
 LISTABLE = 2**14
+# Functions of the counts take the cube of the number of labels.
+MOST_COUNTED = 1000
 # How far the probabilities of a row may be from a sum of 1.
 SUM_ERROR = 1e-5
 OVER = ("list", "edits", "all")
@@ -78,7 +80,7 @@ class MinimumRisk:
     true size; a target for which it is not is refused at the first decode.
 
     Ties: where sets are compared by size or from a list, expected losses that differ by no more
-    than 1e-12 are equal. Of equal sets the smaller is taken; among labels of equal probability the
+    than 1e-11 are equal. Of equal sets the smaller is taken; among labels of equal probability the
     lower; from a list the earlier set. A label decided by itself is left out at exactly 1/2.
 
     Parameters
@@ -132,18 +134,26 @@ class MinimumRisk:
         return _answer(decide_dense(checked, decide), return_risk)
 
     def risk(self, probability, sets) -> Array:
-        """The expected loss of given label sets for independent labels, (n,)."""
+        """The expected loss of given label sets for independent labels, (n,).
+
+        For precision@k and recall@k sets of k labels; for tree distance closed or not.
+        """
         checked = probability_matrix(probability)
-        if not isinstance(checked, np.ndarray):
-            checked = checked.toarray()
-        given = label_matrix(sets, checked.shape[1], "sets")
-        if len(given) != len(checked):
+        n, n_labels = checked.shape
+        if np.shape(sets)[:1] != (n,):
             raise ValueError(
                 f"probability and sets must have the same number of rows, "
-                f"but probability has {len(checked)} and sets has {len(given)}"
+                f"but probability has shape {checked.shape} and sets {np.shape(sets)}"
             )
-        self._require_size(given)
-        return self._way(checked.shape[1]).of_sets(checked, given)
+        way, found = self._way(n_labels), np.empty(n)
+        given = sets.tocsr() if hasattr(sets, "tocsr") else np.asarray(sets)
+        # Dense, some rows at a time.
+        for rows in row_ranges(checked.shape):
+            part = checked[rows] if isinstance(checked, np.ndarray) else checked[rows].toarray()
+            label_sets = label_matrix(given[rows], n_labels, "sets")
+            self._require_size(label_sets)
+            found[rows] = way.of_sets(part, label_sets)
+        return np.clip(found, 0.0, 1.0)
 
     def decode_catalog(self, posterior, sets, over: str = "list", return_risk: bool = False) -> Any:
         """The best label set of each row for a posterior over listed label sets.
@@ -261,6 +271,10 @@ class MinimumRisk:
             f"use over='list' or over='edits'"
         )
 
+    def __getstate__(self) -> dict:
+        # What was made for a number of labels is made again when needed.
+        return {"target": self.target, "_ways": {}}
+
     def _way(self, n_labels: int) -> Way:
         if n_labels not in self._ways:
             self._ways[n_labels] = _way_of(self.target, n_labels)
@@ -296,11 +310,22 @@ def _way_of(target: Target, n_labels: int) -> Way:
         return Mode()
     if target.form == "table":
         return EverySet.of(target, n_labels)
+    if target.form == "counts":
+        _refuse_many(target, n_labels)
     top, bottom = directions(measure, n_labels, str(target))
     utility: Any = target.measure(n_labels, "utility")
     if isinstance(utility, Fraction):
         return BySize(Sizes(utility, n_labels), top, bottom)
     return BySize(CountSizes(utility, n_labels, np.zeros(n_labels + 1)), top, bottom)
+
+
+def _refuse_many(target: Target, n_labels: int) -> None:
+    if n_labels > MOST_COUNTED:
+        raise ValueError(
+            f"{target} is decoded by the law of the counts, O(n_labels^3) a row, for at most "
+            f"{MOST_COUNTED} labels, but there are {n_labels}; a linear-fractional target, or "
+            f"decode_catalog with listed label sets, has no such limit"
+        )
 
 
 def _size_measure(target: Target, n_labels: int) -> Any:

@@ -15,7 +15,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from setwise.decoders.population import By
-from setwise.inputs import label_matrix, refuse_not_finite, same_rows, score_matrix
+from setwise.entries import places_among, refuse_entries, rows_of, tidied
+from setwise.inputs import (
+    label_matrix,
+    probability_matrix,
+    require_entries,
+    same_rows,
+    score_matrix,
+)
 from setwise.targets.measure import Array
 
 # Entries looked at together.
@@ -98,12 +105,12 @@ def labelled(scores: Any, y_true: Any) -> Sample:
     if hasattr(scores, "tocsr"):
         table = sparse_scores(scores, None)
         true = _sparse_labels(y_true, table.shape[1])
-        _refuse_nothing(table)
+        require_entries(table.shape, "scores")
         if table.shape[0] != true.shape[0]:
             same_rows(np.empty(table.shape[0]), np.empty(true.shape[0]))
         return SparseSample(table, true)
     table = score_matrix(scores, None)
-    _refuse_nothing(table)
+    require_entries(table.shape, "scores")
     true = label_matrix(y_true, table.shape[1])
     same_rows(table, true)
     return DenseSample(table, true)
@@ -111,21 +118,10 @@ def labelled(scores: Any, y_true: Any) -> Sample:
 
 def expected(probability: Any) -> Sample:
     """Probabilities, as scores and as the expectation of what is true."""
-    is_sparse = hasattr(probability, "tocsr")
-    table: Any = (
-        sparse_scores(probability, None, "probability")
-        if is_sparse
-        else score_matrix(probability, None, "probability")
-    )
-    _refuse_nothing(table, "probability")
-    values = table.data if is_sparse else table
-    bad = np.argwhere((values < 0) | (values > 1))
-    if len(bad):
-        place = _place(table, int(bad[0, 0])) if is_sparse else [int(i) for i in bad[0]]
-        raise ValueError(
-            f"probability must be in [0, 1], but probability{place} is {values[tuple(bad[0])]}"
-        )
-    return SparseSample(table, table) if is_sparse else DenseSample(table, table)
+    table = probability_matrix(probability)
+    if hasattr(table, "tocsr"):
+        return SparseSample(table, table)
+    return DenseSample(table, table)
 
 
 @dataclass(frozen=True)
@@ -303,83 +299,42 @@ class SparseSample:
     @cached_property
     def _places(self) -> tuple[Array, Array]:
         """Where each true entry is among the stored scores, and whether it is."""
-        scored, true = (
-            row * self.shape[1] + label
-            for row, label in map(_coordinates, (self.scores, self.true))
-        )
-        place = np.searchsorted(scored, true)
-        found = place < len(scored)
-        found[found] = scored[place[found]] == true[found]
-        return place, found
+        return places_among(self.scores, self.true)
 
 
 def sparse_scores(scores: Any, n_labels: int | None, name: str = "scores") -> Any:
-    """Scores as CSR with sorted, distinct entries, finite and not below 0."""
-    table = _canonical(scores)
-    if len(table.shape) != 2 or (n_labels is not None and table.shape[1] != n_labels):
+    """Scores as tidy CSR, finite and not below 0."""
+    table = tidied(scores, name)
+    if n_labels is not None and table.shape[1] != n_labels:
         raise ValueError(
-            f"{name} must have shape (n, {n_labels or 'n_labels'}), one column for each label, "
+            f"{name} must have shape (n, {n_labels}), one column for each label, "
             f"but its shape is {table.shape}"
         )
-    if table.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers, but its dtype is {table.dtype}")
-    if table.dtype not in (np.float32, np.float64):
-        table = table.astype(np.float64)
-    if not np.isfinite(table.data).all():
-        refuse_not_finite(table.data, f"the data of the sparse {name}")
-    if table.nnz and table.data.min() < 0:
-        entry = int(np.argmax(table.data < 0))
-        raise ValueError(
-            f"sparse {name} must not be below 0, since entries that are not stored count as 0, but "
-            f"{name}{_place(table, entry)} is {table.data[entry]}; pass probabilities, or a dense "
-            f"array"
-        )
-    return table
+    refuse_entries(table, ~np.isfinite(table.data), name, "be finite")
+    expected = "not be below 0 unless dense (what is not stored counts as 0)"
+    refuse_entries(table, table.data < 0, name, expected)
+    return table if table.dtype in (np.float32, np.float64) else table.astype(np.float64)
 
 
 def _sparse_labels(y_true: Any, n_labels: int) -> Any:
-    """Label sets as CSR with sorted, distinct entries, all 1."""
+    """Label sets as tidy CSR, all entries 1."""
     from scipy.sparse import csr_array
 
     if not hasattr(y_true, "tocsr"):
         return csr_array(label_matrix(y_true, n_labels))
-    table = _canonical(y_true)
-    if len(table.shape) != 2 or table.shape[1] != n_labels:
+    table = tidied(y_true, "y_true")
+    if table.shape[1] != n_labels:
         raise ValueError(
             f"y_true must have shape (n, {n_labels}), one 0/1 column for each label, "
             f"but its shape is {table.shape}"
         )
-    bad = np.flatnonzero((table.data != 0) & (table.data != 1))
-    if len(bad):
-        raise ValueError(
-            f"y_true must hold only 0 and 1, but y_true{_place(table, int(bad[0]))} is "
-            f"{table.data[bad[0]]}"
-        )
-    if table.nnz and not table.data.all():
-        table = table.copy()
-        table.eliminate_zeros()
+    refuse_entries(table, table.data != 1, "y_true", "hold only 0 and 1")
     return table.astype(np.uint8)
-
-
-def _canonical(matrix: Any) -> Any:
-    """CSR with sorted, distinct entries; a copy where the caller's is not."""
-    table = matrix.tocsr()
-    if not table.has_canonical_format:
-        table = table.copy()
-        table.sum_duplicates()
-    return table
 
 
 def _coordinates(table: Any) -> tuple[Array, Array]:
     """Row and label of each stored entry."""
-    row = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
-    return row, table.indices.astype(np.int64)
-
-
-def _place(table: Any, entry: int) -> list[int]:
-    """Row and column of a stored entry."""
-    row = int(np.searchsorted(table.indptr, entry, side="right")) - 1
-    return [row, int(table.indices[entry])]
+    return rows_of(table), table.indices.astype(np.int64)
 
 
 def _population(row: Array, label: Array, by: By) -> Array:
@@ -390,10 +345,3 @@ def _population(row: Array, label: Array, by: By) -> Array:
 
 def _population_count(shape: tuple[int, int], by: By) -> int:
     return {"all": 1, "label": shape[1], "row": shape[0]}[by]
-
-
-def _refuse_nothing(table: Any, name: str = "scores") -> None:
-    if 0 in table.shape:
-        raise ValueError(
-            f"{name} must have at least one row and one label, but its shape is {table.shape}"
-        )

@@ -17,6 +17,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from setwise.decoders.arrangement import take_sorted
+from setwise.decoders.decisions import TIE
 from setwise.elementary import view_kernel
 from setwise.expectation.cube_kernels import choose_nodes
 
@@ -26,8 +27,6 @@ NARROWEST, WIDER, WIDEST = 1.12, 0.08, 1.4
 FEWEST_NODES = 4
 # The factor of a sure label must not vanish, even where t is too small to matter.
 ALMOST_ONE = 1.0 - 2.0**-52
-# Expected utilities that differ by no more count as equal.
-TIE = 1e-12
 # Bounds that differ by no more prove nothing: they are rounded.
 SLACK = 1e-9
 # Nor do utilities by rules of error 1e-7 that differ by no more.
@@ -40,7 +39,9 @@ class SizeTable(NamedTuple):
     By predicted size: ``start`` of D, whether it can be ``zero`` (then the utility is ``empty``),
     its ``rule``. By rule: the ``last`` size it serves, the ``base`` where its D begins, and by bin
     of the mean the ``count`` of nodes, the powers of t and the weights. ``slope`` is the growth of
-    start with the size; ``above`` = (n0 at size 0, its growth, n1, n2).
+    start with the size; ``above`` = (n0 at size 0, its growth, n1, n2). Where N is a multiple of
+    tp, no less than ``lift`` = the step of a predicted label is added to start wherever N is not 0:
+    the rules are for that, and the power of t that belongs to it is left out of the tilted share.
     """
 
     flips: Any
@@ -49,6 +50,7 @@ class SizeTable(NamedTuple):
     start: Any
     zero: Any
     empty: float
+    lift: float
     rule: Any
     last: Any
     base: Any
@@ -94,7 +96,8 @@ def factors(p, chance, lack, factor, share):
 
 @register_jitable
 def evaluate(
-    p, head, tail, low, high, n_nodes, t_head, t_tail, flips, ratio, weight, above, work, utility,
+    p, head, tail, low, high, n_nodes, t_head, t_tail, flips, lifted, ratio, weight, above, work,
+    utility,
 ):  # fmt: skip
     """utility[k] for k from low to high: ``head`` and ``tail`` are the chances that labels count.
 
@@ -128,7 +131,7 @@ def evaluate(
             products[k] = product
         # Then they move to the head, one by one.
         lack = min(1.0 - t_head[m], ALMOST_ONE)
-        gain = 1.0 if flips[0] else t_head[m]
+        gain = 1.0 if flips[0] or lifted else t_head[m]
         product, total = product_and_total(before, head_before, lack)
         product *= weight[m]
         factors(moving, head_moving, lack, factor, share)
@@ -212,12 +215,12 @@ def mean_of_steps(k, step, head_sums, tail_sums):
 
 
 @register_jitable
-def stretch(k, high, step, start, base, means, count, head_sums, tail_sums):
+def stretch(k, high, step, start, lift, base, means, count, head_sums, tail_sums):
     """The last size up to ``high`` that shares nodes with size k, and the mean to choose them by.
 
     ``count`` are the numbers of nodes by bin of the mean; negative: scaled by the mean of D.
     """
-    mean = max(start[k], start[high]) - base + step[0] * head_sums[high]
+    mean = max(start[k], start[high]) + lift - base + step[0] * head_sums[high]
     mean += step[1] * (tail_sums[-1] - tail_sums[k])
     level = 0
     while level < len(means) and mean > means[level]:
@@ -225,10 +228,10 @@ def stretch(k, high, step, start, base, means, count, head_sums, tail_sums):
     if count[level] >= 0:
         return high, mean
     widest = min(WIDEST, NARROWEST + WIDER * (-count[level] - FEWEST_NODES))
-    smallest = largest = start[k] + mean_of_steps(k, step, head_sums, tail_sums)
+    smallest = largest = start[k] + lift + mean_of_steps(k, step, head_sums, tail_sums)
     last = k
     while last < high:
-        here = start[last + 1] + mean_of_steps(last + 1, step, head_sums, tail_sums)
+        here = start[last + 1] + lift + mean_of_steps(last + 1, step, head_sums, tail_sums)
         if max(largest, here) > widest * min(smallest, here):
             break
         smallest, largest = min(smallest, here), max(largest, here)
@@ -237,14 +240,30 @@ def stretch(k, high, step, start, base, means, count, head_sums, tail_sums):
 
 
 @register_jitable
-def chance_of_zero(k, step, head, tail):
-    """P(D = 0) where D starts at 0: no label with a step counts."""
-    chance = 1.0
-    if step[0] > 0.0:
-        chance *= product_of_factors(head[:k], 1.0)
-    if step[1] > 0.0:
-        chance *= product_of_factors(tail[k:], 1.0)
-    return chance
+def add_convention(k, end, sums, head, tail, rule_at_zero, table, work, utility):
+    """Where D can be 0: take out what the rule made of that, and put the convention in.
+
+    D = 0 if no label with a step counts. Then tp and missed are known (a flipped label counts when
+    false, so it is true) or, for labels without a step, independent of it. ``rule_at_zero`` is the
+    sum of the weights of the rule.
+    """
+    n_labels, step, flips, above = len(head), table.step, table.flips, table.above
+    before, after = work[9], work[10]
+    before[0] = after[n_labels] = 1.0
+    for j in range(n_labels):
+        before[j + 1] = before[j] * (1.0 - head[j] if step[0] > 0.0 else 1.0)
+    for j in range(n_labels - 1, -1, -1):
+        after[j] = after[j + 1] * (1.0 - tail[j] if step[1] > 0.0 else 1.0)
+    for size in range(k, end + 1):
+        hits = sums[size] if step[0] == 0.0 else (float(size) if flips[0] else 0.0)
+        rest = sums[n_labels] - sums[size]
+        missed = rest if step[1] == 0.0 else (float(n_labels - size) if flips[1] else 0.0)
+        taken = above[0] + above[1] * size + above[2] * hits + above[3] * missed
+        if table.lift > 0.0:
+            # N is 0 there, and its tilted share was taken without the power that makes it so.
+            taken = 0.0
+        if table.zero[size]:
+            utility[size] += (table.empty - rule_at_zero * taken) * before[size] * after[size]
 
 
 @register_jitable
@@ -269,28 +288,50 @@ def prefix_sums(values, sums, squares):
 
 
 @register_jitable
-def powers(t, exponent, out):
-    """t^exponent, by multiplication where the exponent is a small whole number."""
-    if exponent == np.floor(exponent) and 0.0 <= exponent < 64.0:
-        for m in range(len(t)):
+def is_short(exponent):
+    """Whether a power is soon multiplied out."""
+    return exponent == np.floor(exponent) and 0.0 <= exponent < 64.0
+
+
+@register_jitable
+def powers(t, log_t, n_nodes, exponent, out):
+    """t^exponent."""
+    if is_short(exponent):
+        for m in range(n_nodes):
             out[m] = 1.0
         for _ in range(int(exponent)):
-            for m in range(len(t)):
+            for m in range(n_nodes):
                 out[m] *= t[m]
     else:
-        for m in range(len(t)):
-            out[m] = t[m] ** exponent
+        for m in range(n_nodes):
+            out[m] = np.exp(exponent * log_t[m])
+
+
+@register_jitable
+def logarithms(rule, mean, t, n_nodes, table, log_t):
+    """log t of the chosen nodes: from x where they are scaled, as t may be too close to 1."""
+    level = 0
+    while level < len(table.means) and mean > table.means[level]:
+        level += 1
+    scaled = table.count[rule, level] < 0
+    for m in range(n_nodes):
+        if scaled:
+            log_t[m] = -table.far_x[n_nodes, m] / (table.base[rule] + mean)
+        else:
+            log_t[m] = np.log(t[m])
 
 
 @register_jitable
 def utilities(p, low, high, summed, table, work, nodes, utility):
     """utility[k] for k from low to high; ``summed`` says that work[0] holds the sums of p."""
     head, tail, head_sums, tail_sums = p, p, work[0], work[0]
-    flips, step, start, base = table.flips, table.step, table.start, table.base
+    sums, flips, step, start, base = (
+        work[0], table.flips, table.step, table.start, table.base
+    )  # fmt: skip
     if not summed:
-        prefix_sums(p, head_sums, work[1])
+        prefix_sums(p, sums, work[1])
     if step[0] == 0.0 and step[1] == 0.0:
-        constant_denominator(low, high, table, head_sums, utility)
+        constant_denominator(low, high, table, sums, utility)
         return
     if flips[0] or flips[1]:
         rest, rest_sums = work[1][: len(p)], work[2]
@@ -302,11 +343,12 @@ def utilities(p, low, high, summed, table, work, nodes, utility):
         if flips[1]:
             tail, tail_sums = rest, rest_sums
     t_head, t_tail, w, ratio, shift = nodes[0], nodes[1], nodes[2], nodes[3], nodes[4]
+    log_t = nodes[5]
     k = low
     while k <= high:
         rule = table.rule[k]
         end, mean = stretch(
-            k, min(high, table.last[rule]), step, start, base[rule], table.means,
+            k, min(high, table.last[rule]), step, start, table.lift, base[rule], table.means,
             table.count[rule], head_sums, tail_sums,
         )  # fmt: skip
         n_nodes = choose_nodes(
@@ -315,17 +357,22 @@ def utilities(p, low, high, summed, table, work, nodes, utility):
         )  # fmt: skip
         # One of the two steps is the unit, so one of the powers is t itself.
         t = t_head if step[0] == 1.0 else t_tail
-        powers(t[:n_nodes], table.slope, ratio)
-        powers(t[:n_nodes], start[k] - base[rule], shift)
+        extra = start[k] + table.lift - base[rule]
+        if not (is_short(table.slope) and is_short(extra)):
+            logarithms(rule, mean, t, n_nodes, table, log_t)
+        powers(t, log_t, n_nodes, table.slope, ratio)
+        powers(t, log_t, n_nodes, extra, shift)
         for m in range(n_nodes):
             w[m] *= shift[m]
         evaluate(
-            p, head, tail, k, end, n_nodes, t_head, t_tail, flips, ratio, w, table.above, work,
-            utility,
+            p, head, tail, k, end, n_nodes, t_head, t_tail, flips, table.lift > 0.0, ratio, w,
+            table.above, work, utility,
         )  # fmt: skip
-        for size in range(k, end + 1):
-            if table.zero[size]:
-                utility[size] += table.empty * chance_of_zero(size, step, head, tail)
+        if table.zero[k] or table.zero[end]:
+            total = 0.0
+            for m in range(n_nodes):
+                total += w[m]
+            add_convention(k, end, sums, head, tail, total, table, work, utility)
         k = end + 1
 
 
@@ -398,6 +445,6 @@ def arranged_rows(arranged, sizes, table, work, nodes, value):
 
 
 def working_space(n_labels: int, table: SizeTable) -> tuple[Any, Any]:
-    """Arrays for a row: nine of its length and one more, and five of the nodes."""
+    """Arrays for a row: eleven of its length and one more, and six of the nodes."""
     n_nodes = max(table.weight.shape[2], table.far_x.shape[1]) + 1
-    return np.zeros((9, n_labels + 1)), np.empty((5, n_nodes))
+    return np.zeros((11, n_labels + 1)), np.empty((6, n_nodes))

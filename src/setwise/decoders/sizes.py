@@ -63,11 +63,8 @@ class Sizes:
         # A label that counts when false (its step is below 0) begins with what it adds when true.
         least = np.minimum(below[[1, 3]], below[[2, 4]])
         start = below[0] + least[0] * sizes + least[1] * (self.n_labels - sizes)
-        zero = start <= ZERO_DENOMINATOR * np.abs(below).max() * (self.n_labels + 1)
-        shape = Denominator(
-            np.abs(steps), np.where(zero, 0.0, start), zero, float(least[0] - least[1])
-        )
-        rule, last, base = shape.share()
+        zero = start <= ZERO_DENOMINATOR * np.abs(below).max()
+        start = np.where(zero, 0.0, start)
         numerator = np.array(
             [
                 above[0] + above[4] * self.n_labels,
@@ -76,8 +73,13 @@ class Sizes:
                 above[3] - above[4],
             ]
         )
+        lift = 0.0 if numerator[[0, 1, 3]].any() or steps[0] < 0 else float(steps[0])
+        shape = Denominator(
+            np.abs(steps), start + lift, zero & (lift == 0.0), float(least[0] - least[1])
+        )
+        rule, last, base = shape.share()
         return SizeTable(
-            steps < 0, shape.step, numerator, shape.start, zero, self.measure.empty,
+            steps < 0, shape.step, numerator, start, zero, self.measure.empty, lift,
             rule, last, base, shape.slope, np.array(MEANS), *_FAR, np.zeros(len(last)),
             *shape.rules(rule, last, base, error),
         )  # fmt: skip

@@ -45,15 +45,22 @@ def decide_entries(matrix, decide: Callable[[Array], Decisions], spare: int) -> 
 
 def decide_dense(matrix, decide: Callable[[Array], Decisions]) -> Decisions:
     """Decisions from some dense rows at a time."""
-    step = max(1, MOST_ENTRIES // matrix.shape[1])
-    parts = [decide(matrix[i : i + step].toarray()) for i in range(0, matrix.shape[0], step)]
+    ranges = list(row_ranges(matrix.shape))
+    parts = [decide(matrix[rows].toarray()) for rows in ranges]
     places = [np.nonzero(part.sets) for part in parts]
-    rows = [place[0] + step * i for i, place in enumerate(places)]
+    rows = [part.start + place[0] for part, place in zip(ranges, places, strict=True)]
     return Decisions(
         _matrix(rows, [place[1] for place in places], matrix.shape),
         np.concatenate([part.risk for part in parts]),
         np.concatenate([part.second_risk for part in parts]),
     )
+
+
+def row_ranges(shape: tuple[int, int]) -> Iterator[slice]:
+    """Ranges that cover the rows, each of a bounded number of entries."""
+    step = max(1, MOST_ENTRIES // shape[1])
+    for start in range(0, shape[0], step):
+        yield slice(start, min(start + step, shape[0]))
 
 
 def _groups(lengths: Array, spare: int) -> Iterator[Array]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from setwise.decoders.population import POPULATIONS, Average, By, Metric, get_metric
 from setwise.decoders.sample import Sample, expected, labelled, sparse_scores
@@ -23,8 +24,8 @@ from setwise.inputs import score_matrix, whole_number
 from setwise.targets.measure import Array
 
 
-@dataclass(eq=False)
-class Thresholds:
+@dataclass(eq=False, repr=False)
+class Thresholds(BaseEstimator):
     """Predict the labels whose score reaches a threshold that maximises a population measure.
 
     The measure is a quotient of linear functions of confusion counts, N(k) / D(k) with
@@ -57,8 +58,8 @@ class Thresholds:
         for "instance" one for all is the only choice.
     cv : int, optional
         Cross-fit with so many folds (see Notes); by default thresholds are fitted once.
-    random_state : int, default 0
-        Seed of the shuffle that makes the folds.
+    random_state : int or None, default 0
+        Seed of the shuffle that makes the folds; with None it differs from fit to fit.
 
     Attributes
     ----------
@@ -133,13 +134,14 @@ class Thresholds:
     average: Average = "macro"
     per_label: bool | None = None
     cv: int | None = None
-    random_state: int = 0
+    random_state: int | None = 0
 
     def __post_init__(self):
         get_metric(self.metric)
         if self.average not in POPULATIONS:
             raise ValueError(
-                f"average must be 'micro', 'macro' or 'instance', but it is {self.average!r}"
+                f"average must be 'micro', 'macro' or 'instance' (a mean over rows, 'samples' in "
+                f"scikit-learn), but it is {self.average!r}"
             )
         if self.per_label not in (None, True, False):
             raise ValueError(f"per_label must be True, False or None, but it is {self.per_label!r}")
@@ -151,7 +153,8 @@ class Thresholds:
             )
         if self.cv is not None:
             whole_number(self.cv, "cv", 2)
-        whole_number(self.random_state, "random_state", 0)
+        if self.random_state is not None:
+            whole_number(self.random_state, "random_state", 0)
 
     def fit(self, scores, y_true) -> Thresholds:
         """Find the best thresholds on scores with known label sets.
@@ -232,9 +235,9 @@ class Thresholds:
 
         Returns
         -------
-        array or CSR matrix of shape (n, n_labels)
-            The label sets as 0/1 of type uint8, CSR for CSR scores. There a label with a threshold
-            that is not above 0 is predicted in every row, which takes a full column.
+        array or CSR array of shape (n, n_labels)
+            The label sets as 0/1 of type uint8, CSR for sparse scores. There a label with a
+            threshold that is not above 0 is predicted in every row, which takes a full column.
         """
         thresholds = getattr(self, "thresholds_", None)
         if thresholds is None:
@@ -374,7 +377,7 @@ def _splits(sample: Sample, folds: Array) -> Iterator[tuple[Sample, Sample]]:
 
 def _decode_sparse(scores: Any, thresholds: Array):
     """CSR of the stored scores that reach their thresholds, and full columns where 0 does."""
-    from scipy.sparse import csr_array, csr_matrix, isspmatrix
+    from scipy.sparse import csr_array
 
     table = sparse_scores(scores, len(thresholds))
     always = np.flatnonzero(thresholds <= 0)
@@ -382,5 +385,4 @@ def _decode_sparse(scores: Any, thresholds: Array):
     kept = (table.data >= thresholds[table.indices]) & (thresholds[table.indices] > 0)
     rows = np.concatenate([row[kept], np.repeat(np.arange(table.shape[0]), len(always))])
     labels = np.concatenate([table.indices[kept], np.tile(always, table.shape[0])])
-    kind = csr_matrix if isspmatrix(scores) else csr_array
-    return kind((np.ones(len(rows), np.uint8), (rows, labels)), shape=table.shape)
+    return csr_array((np.ones(len(rows), np.uint8), (rows, labels)), shape=table.shape)

@@ -9,7 +9,8 @@ import numpy as np
 
 from setwise.decoders.decisions import Decisions
 from setwise.decoders.sparse import decide_entries
-from setwise.inputs import refuse_not_finite, score_matrix, sparse_matrix, whole_number
+from setwise.entries import refuse_entries, tidied
+from setwise.inputs import require_entries, score_matrix, whole_number
 from setwise.targets.measure import Array
 
 
@@ -33,11 +34,13 @@ class TopK:
     def decode(self, scores) -> Any:
         """The label sets, (n, l): dense from dense scores, CSR from sparse ones (absent is 0)."""
         if hasattr(scores, "tocsr"):
-            matrix = sparse_matrix(scores, "scores")
-            refuse_not_finite(matrix.data, "the entries of scores")
+            matrix = tidied(scores, "scores")
+            require_entries(matrix.shape, "scores")
+            refuse_entries(matrix, ~np.isfinite(matrix.data), "scores", "be finite")
             self._refuse_few(matrix.shape[1])
             return decide_entries(matrix, self._decisions, self.k).sets
         checked = score_matrix(scores, None)
+        require_entries(checked.shape, "scores")
         self._refuse_few(checked.shape[1])
         return self._top(checked)
 

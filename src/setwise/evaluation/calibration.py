@@ -7,13 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from setwise.evaluation.sample import (
-    Array,
-    places_of_true,
-    row_of_entries,
-    row_ranges,
-    sparse_rows,
-)
+from setwise.entries import places_among, rows_of
+from setwise.evaluation.sample import Array, row_ranges, sparse_rows
 from setwise.evaluation.statistics import RowMeans, Statistic, Sums, Title, quotient
 
 BRIER = (Title("brier score", "calibration", "lower"),)
@@ -61,11 +56,11 @@ def _sums_of_rows(probability: Any, true: Any, n_bins: int) -> tuple[Array, Arra
     adds to the number of entries in the first bin only.
     """
     n_rows, n_labels = probability.shape
-    places, stored = places_of_true(probability, true)
+    places, stored = places_among(probability, true)
     error = probability.data.copy()
     error[places[stored]] -= 1.0
-    missed = np.bincount(row_of_entries(true)[~stored], minlength=n_rows)
-    row = row_of_entries(probability)
+    missed = np.bincount(rows_of(true)[~stored], minlength=n_rows)
+    row = rows_of(probability)
     squares = np.bincount(row, error**2, minlength=n_rows) + missed
 
     inner_edges = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]

@@ -142,7 +142,7 @@ def checked_options(
     n_labels: int, targets: Any, ks: Any, propensity: Any, n_bins: Any, zero_division: Any
 ) -> Options:
     """The options of `evaluate`, or a ValueError."""
-    if zero_division not in (0, 1):
+    if not isinstance(zero_division, int | float) or zero_division not in (0, 1):
         raise ValueError(f"zero_division must be 0.0 or 1.0, but it is {zero_division!r}")
     return Options(
         targets=_checked_targets(targets),

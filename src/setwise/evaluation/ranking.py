@@ -7,13 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from setwise.evaluation.sample import (
-    Array,
-    places_of_true,
-    row_of_entries,
-    row_ranges,
-    sparse_rows,
-)
+from setwise.entries import places_among, rows_of
+from setwise.evaluation.sample import Array, row_ranges, sparse_rows
 from setwise.evaluation.statistics import RatiosOfSums, RowMeans, Sums, Title, quotient
 
 
@@ -50,7 +45,7 @@ def true_ranks(scores: Any, true: Any) -> TrueRanks:
     ]
     above, at_least, true_at_least, position = map(np.concatenate, zip(*parts, strict=True))
     return TrueRanks(
-        row=row_of_entries(true),
+        row=rows_of(true),
         label=true.indices,
         above=above,
         at_least=at_least,
@@ -63,10 +58,10 @@ def true_ranks(scores: Any, true: Any) -> TrueRanks:
 
 def _ranks_of_rows(scores: Any, true: Any) -> tuple[Array, Array, Array, Array]:
     """``above``, ``at_least``, ``true_at_least`` and ``position`` of each true label."""
-    places, stored = places_of_true(scores, true)
+    places, stored = places_among(scores, true)
     own = np.where(stored, np.append(scores.data, 0.0)[places], 0.0)
     above, at_least, true_at_least = _counts_among_stored(scores, true, own)
-    row = row_of_entries(true)
+    row = rows_of(true)
     zeros = (scores.shape[1] - np.diff(scores.indptr))[row]
     above += np.where(own < 0, zeros, 0)
     at_least += np.where(own <= 0, zeros, 0)

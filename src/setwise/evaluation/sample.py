@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from setwise.entries import refuse_entries, tidied
 from setwise.inputs import label_matrix, probability_matrix, score_matrix
 
 Array = NDArray[Any]
@@ -68,14 +69,8 @@ def label_sets(sets: Any, name: str) -> Any:
     """Label sets as a CSR array of ones, from dense or sparse."""
     matrix: Any
     if issparse(sets):
-        matrix = canonical(sets, name)
-        wrong = np.flatnonzero(matrix.data != 1)
-        if len(wrong):
-            row, label = place_of(matrix, wrong[0])
-            raise ValueError(
-                f"{name} must hold only 0 and 1, but {name}[{row}, {label}] is "
-                f"{matrix.data[wrong[0]]}"
-            )
+        matrix = tidied(sets, name)
+        refuse_entries(matrix, matrix.data != 1, name, "hold only 0 and 1")
     else:
         matrix = csr_array(label_matrix(sets, None, name))
     if 0 in matrix.shape:
@@ -89,36 +84,9 @@ def finite_matrix(values: Any, name: str) -> Any:
     """Real numbers as float64: a dense array, or a CSR array without stored zeros."""
     if not issparse(values):
         return score_matrix(values, None, name).astype(np.float64, copy=False)
-    matrix = canonical(values, name).astype(np.float64)
-    wrong = np.flatnonzero(~np.isfinite(matrix.data))
-    if len(wrong):
-        row, label = place_of(matrix, wrong[0])
-        raise ValueError(
-            f"{name} must be finite, but {name}[{row}, {label}] is {matrix.data[wrong[0]]} "
-            f"({len(wrong)} such entries)"
-        )
+    matrix = tidied(values, name).astype(np.float64)
+    refuse_entries(matrix, ~np.isfinite(matrix.data), name, "be finite")
     return matrix
-
-
-def canonical(matrix: Any, name: str) -> Any:
-    """Sparse to CSR: labels in order, none twice, no stored zeros. The caller's is not changed."""
-    if matrix.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers, but its dtype is {matrix.dtype}")
-    if matrix.ndim != 2:
-        raise ValueError(f"{name} must have shape (n, n_labels), but its shape is {matrix.shape}")
-    rows = csr_array(matrix)
-    tidy = rows.has_canonical_format and rows.data.all()
-    if not tidy:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    # Other formats cannot repeat an entry, and may count zeros that the conversion drops.
-    if matrix.format in ("csr", "csc", "coo") and rows.nnz < matrix.nnz:
-        raise ValueError(
-            f"{name} must have each entry once, but {matrix.nnz - rows.nnz} entries are repeated"
-        )
-    if not tidy:
-        rows.eliminate_zeros()
-    return rows
 
 
 def require_shape(matrix: Any, true: Any, name: str) -> None:
@@ -128,11 +96,6 @@ def require_shape(matrix: Any, true: Any, name: str) -> None:
             f"{name} and y_true must have the same shape, "
             f"but {name} has {matrix.shape} and y_true has {true.shape}"
         )
-
-
-def place_of(matrix: Any, entry: int) -> tuple[int, int]:
-    """Row and label of a stored entry."""
-    return int(np.searchsorted(matrix.indptr, entry, "right")) - 1, int(matrix.indices[entry])
 
 
 def row_ranges(n_rows: int, n_labels: int) -> Iterator[slice]:
@@ -145,20 +108,3 @@ def row_ranges(n_rows: int, n_labels: int) -> Iterator[slice]:
 def sparse_rows(matrix: Any, rows: slice) -> Any:
     """A range of rows as CSR without stored zeros."""
     return matrix[rows] if issparse(matrix) else csr_array(matrix[rows])
-
-
-def row_of_entries(matrix: Any) -> Array:
-    """The row of each stored entry."""
-    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-
-
-def places_of_true(matrix: Any, true: Any) -> tuple[Array, Array]:
-    """Where each true label stands, or would stand, among the stored entries; and if it does.
-
-    Both matrices have their labels in order, so that row * n_labels + label increases.
-    """
-    n_labels = matrix.shape[1]
-    stored = row_of_entries(matrix) * n_labels + matrix.indices
-    wanted = row_of_entries(true) * n_labels + true.indices
-    places = np.searchsorted(stored, wanted)
-    return places, np.append(stored, -1)[places] == wanted

@@ -1,0 +1,69 @@
+"""The stored entries of sparse matrices.
+
+An entry that is not stored is 0. Matrices are tidied once, where they come in: CSR, the labels of a
+row in order, none twice, no stored zeros; the caller's own is never changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def tidied(matrix: Any, name: str) -> Any:
+    """A sparse matrix of real numbers as a tidy CSR array; repeated entries are refused."""
+    from scipy.sparse import csr_array
+
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be an array of real numbers, but its dtype is {matrix.dtype}"
+        )
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} must have shape (n, n_labels), but its shape is {matrix.shape}")
+    rows = csr_array(matrix)
+    if not rows.has_canonical_format or not rows.data.all():
+        rows = rows.copy()
+    rows.sum_duplicates()
+    # Other formats cannot repeat an entry, and may count zeros that the conversion drops.
+    if matrix.format in ("csr", "csc", "coo") and rows.nnz < matrix.nnz:
+        raise ValueError(
+            f"{name} must have each entry once, but {matrix.nnz - rows.nnz} entries are repeated"
+        )
+    rows.eliminate_zeros()
+    return rows
+
+
+def refuse_entries(matrix: Any, wrong: NDArray[np.bool_], name: str, expected: str) -> None:
+    """Raise for the first stored entry that is wrong, naming its place and what is expected."""
+    if wrong.any():
+        entry = int(np.argmax(wrong))
+        row, label = place_of(matrix, entry)
+        raise ValueError(
+            f"{name} must {expected}, but {name}[{row}, {label}] is {matrix.data[entry]} "
+            f"({np.count_nonzero(wrong)} such entries)"
+        )
+
+
+def place_of(matrix: Any, entry: int) -> tuple[int, int]:
+    """Row and label of a stored entry."""
+    return int(np.searchsorted(matrix.indptr, entry, "right")) - 1, int(matrix.indices[entry])
+
+
+def rows_of(matrix: Any) -> NDArray[np.int64]:
+    """The row of each stored entry."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def places_among(matrix: Any, wanted: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Where each entry of ``wanted`` stands, or would stand, in ``matrix``; and whether it does.
+
+    Both are tidy, so that row * n_labels + label increases.
+    """
+    n_labels = matrix.shape[1]
+    stored, asked = (rows_of(m) * n_labels + m.indices for m in (matrix, wanted))
+    places = np.searchsorted(stored, asked)
+    return places, np.append(stored, -1)[places] == asked
