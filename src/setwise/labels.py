@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from setwise.inputs import label_matrix, sparse_matrix
+from setwise.entries import refuse_entries, tidied
+from setwise.inputs import label_matrix, require_entries
 
 EXPECTED = (
     "expected is a 0/1 array or sparse matrix of shape (n, n_labels), a data frame of 0/1 columns, "
@@ -404,15 +405,9 @@ def _refuse_ragged(rows: list[Any], places: list[tuple[int, Any]]) -> None:
 def _zeros_and_ones(values: Any, name: str) -> Any:
     """0/1 of type uint8 in C order, or CSR, in a copy."""
     if issparse(values):
-        matrix = sparse_matrix(values, name)
-        wrong = matrix.data != 1
-        if wrong.any():
-            place = int(np.argmax(wrong))
-            row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
-            raise ValueError(
-                f"{name} must hold only 0 and 1, but {name}[{row}, {matrix.indices[place]}] "
-                f"is {matrix.data[place]:g}"
-            )
+        matrix = tidied(values, name)
+        require_entries(matrix.shape, name)
+        refuse_entries(matrix, matrix.data != 1, name, "hold only 0 and 1")
         return matrix.astype(np.uint8)
     array = np.asarray(values)
     if array.dtype == object:

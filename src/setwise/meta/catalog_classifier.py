@@ -76,7 +76,7 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     counts_ : array of shape (K,)
         Rows of each, those merged into it included.
     over_ : str
-        What "auto" became.
+        Which sets may be predicted: what "auto" became; "list" for a one-dimensional y.
     classes_ : array of shape (l,)
         Names of the labels: column numbers, or names of a DataFrame's columns; of a one-dimensional
         y the classes.
@@ -136,9 +136,7 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_consistent_length(X, labels)
         decoder = MinimumRisk(self.target)
         seen = merge_rare(distinct_sets(labels), least, decoder.target)
-        over = self.over
-        if not names.one_dimensional:
-            over = _usable_over(decoder, seen.sets, self.over)
+        over = "list" if names.one_dimensional else _usable_over(decoder, seen.sets, self.over)
         params = fit_parameters(self, sample_weight, fit_params)
         numbers = np.arange(len(seen.sets))
         self._names, self._decoder = names, decoder

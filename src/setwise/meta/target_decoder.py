@@ -97,14 +97,14 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from sklearn.datasets import make_multilabel_classification
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> X, Y = make_multilabel_classification(random_state=0)
-    >>> forest = RandomForestClassifier(20, max_depth=3, random_state=0)
-    >>> int(forest.fit(X, Y).predict(X).sum())
-    137
-    >>> int(TargetDecoder(forest, "f1").fit(X, Y).predict(X).sum())
-    206
+    Three of five neighbours have the first label, two the second, which is worth predicting too:
+
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> X, Y = [[0], [0], [0], [0], [0]], [[1, 1], [1, 1], [1, 0], [0, 0], [0, 0]]
+    >>> KNeighborsClassifier(5).fit(X, Y).predict([[0]])
+    array([[1, 0]])
+    >>> TargetDecoder(KNeighborsClassifier(5), "f1").fit(X, Y).predict([[0]])
+    array([[1, 1]])
     """
 
     # Weights are handed on to the estimator, which says whether it wants them.
@@ -178,6 +178,7 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def predict(self, X) -> Any:
         """The label set of least expected loss, int64 (n, l); of a one-dimensional y the class."""
+        check_is_fitted(self, "estimator_")
         probability = self.predict_proba(X)
         if self._names.one_dimensional:
             return self.classes_[probability.argmax(axis=1)]

@@ -18,8 +18,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import DataConversionWarning
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import _num_samples
 
 from setwise.targets.measure import Array
 
@@ -61,9 +63,7 @@ class LabelModel:
         """The probability of each label, (n, l)."""
         varying = np.isnan(self.constant)
         if not varying.any():
-            output = self.estimator.predict_proba(X)
-            n = len(output[0] if isinstance(output, list) else output)
-            return np.tile(self.constant, (n, 1))
+            return np.tile(self.constant, (_num_samples(X), 1))
         known = label_probability(self.estimator, X, int(varying.sum()))
         if varying.all():
             return known
@@ -281,7 +281,12 @@ def routing(meta: Any) -> MetadataRouter:
 
 
 def takes_label_matrix(estimator: Any) -> bool:
-    """Whether the estimator's tags say that y may have several columns."""
+    """Whether the estimator's tags say that y may have several columns.
+
+    OneVsRestClassifier's do not, though it may.
+    """
+    if isinstance(estimator, OneVsRestClassifier):
+        return True
     tags = get_tags(estimator)
     several = tags.classifier_tags is not None and tags.classifier_tags.multi_label
     return bool(several or tags.target_tags.multi_output)
