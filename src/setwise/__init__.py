@@ -9,22 +9,48 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from setwise import decoders, evaluation, expectation, spaces, surrogates, targets
+    from setwise import decoders, evaluation, expectation, linear, meta, spaces, surrogates, targets
+    from setwise.linear import SetClassifier
+    from setwise.meta import CatalogClassifier, TargetDecoder
+    from setwise.persistence import load, save
     from setwise.targets import get_target
 
 __version__ = "0.1.0"
 __all__ = [
+    "CatalogClassifier",
+    "SetClassifier",
+    "TargetDecoder",
     "decoders",
     "evaluation",
     "expectation",
     "get_target",
+    "linear",
+    "load",
+    "meta",
+    "save",
     "spaces",
     "surrogates",
     "targets",
 ]
 
-_SUBMODULES = {"decoders", "evaluation", "expectation", "spaces", "surrogates", "targets"}
-_NAMES = {"get_target": "setwise.targets"}
+_SUBMODULES = {
+    "decoders",
+    "evaluation",
+    "expectation",
+    "linear",
+    "meta",
+    "spaces",
+    "surrogates",
+    "targets",
+}
+_NAMES = {
+    "CatalogClassifier": "setwise.meta",
+    "SetClassifier": "setwise.linear",
+    "TargetDecoder": "setwise.meta",
+    "get_target": "setwise.targets",
+    "load": "setwise.persistence",
+    "save": "setwise.persistence",
+}
 
 
 def __getattr__(name: str):

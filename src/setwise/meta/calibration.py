@@ -8,10 +8,12 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import check_cv
 
+from setwise.folds import StratifiedLabelSets
 from setwise.inputs import whole_number
 from setwise.meta.wrapped import logits
 from setwise.targets.measure import Array
@@ -116,24 +118,8 @@ def out_of_fold(sets: Array, splits: Iterator, predict: Callable[[Array, Array],
 def splits_of(cv: Any, X: Any, sets: Array, random_state: Any) -> Iterator:
     """Pairs of training and held-out rows: of a number of folds, or of a splitter as it is."""
     if isinstance(cv, int | np.integer):
-        n_folds = whole_number(cv, "cv", 2)
-        if n_folds > len(sets):
-            raise ValueError(f"cv must not exceed the {len(sets)} rows, but it is {cv}")
-        return _dealt_splits(n_folds, sets, random_state)
+        folds = StratifiedLabelSets(whole_number(cv, "cv", 2), random_state=random_state)
+        # Sparse, because a single dense column would be one of classes.
+        return folds.split(None, csr_array(sets))
     splitter: Any = check_cv(cv)
     return splitter.split(X, sets.astype(np.int64))
-
-
-def _dealt_splits(n_folds: int, sets: Array, random_state: Any) -> Iterator:
-    """Shuffled rows, sorted by their rarest label, dealt out in turn: folds with alike labels."""
-    from sklearn.utils import check_random_state
-
-    order = check_random_state(random_state).permutation(len(sets))
-    by_count = np.argsort(sets.sum(axis=0, dtype=np.int64), kind="stable")
-    ranked = sets[order][:, by_count]
-    rarest = np.where(ranked.any(axis=1), ranked.argmax(axis=1), sets.shape[1])
-    order = order[np.argsort(rarest, kind="stable")]
-    fold = np.empty(len(sets), np.int64)
-    fold[order] = np.arange(len(sets)) % n_folds
-    for held_out in range(n_folds):
-        yield np.flatnonzero(fold != held_out), np.flatnonzero(fold == held_out)

@@ -73,8 +73,8 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         of a one-dimensional y are calibrated one by one and their probabilities divided by their
         sum.
     cv : int or splitter, default 5
-        Number of folds for the calibration: shuffled rows with the rare labels spread evenly; or
-        what scikit-learn takes, if it holds out each row once.
+        Number of folds for the calibration, in which every label occurs about equally often
+        (`StratifiedLabelSets`); or what scikit-learn takes, if it holds out each row once.
     sparse_output : bool, default False
         Whether `predict` returns a CSR array (not for a one-dimensional y).
     random_state : int, RandomState or None, default 0

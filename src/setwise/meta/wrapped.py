@@ -57,7 +57,7 @@ class LabelModel:
             return cls(DummyClassifier().fit(X, sets.astype(np.int64)), constant)
         # Not uint8: beyond 256 labels scikit-learn's label_binarize puts its columns out of order.
         labels = sets[:, varying].astype(np.int64)
-        return cls(_fit_matrix(clone(estimator), X, labels, params), constant)
+        return cls(_fit_matrix(estimator, X, labels, params), constant)
 
     def probability(self, X: Any) -> Array:
         """The probability of each label, (n, l)."""
@@ -74,13 +74,14 @@ class LabelModel:
 
 
 def _fit_matrix(estimator: Any, X: Any, labels: Array, params: dict) -> Any:
-    """The estimator fitted to a label matrix; says what to do if it takes one label only."""
+    """A clone fitted to a label matrix; says what to do if it takes one label only."""
+    copy: Any = clone(estimator)
     try:
         with warnings.catch_warnings():
             if labels.shape[1] == 1:
                 # A column is what all classifiers take, though most say that they flatten it.
                 warnings.simplefilter("ignore", DataConversionWarning)
-            return estimator.fit(X, labels, **params)
+            return copy.fit(X, labels, **params)
     except ValueError as error:
         if labels.shape[1] > 1 and not takes_label_matrix(estimator):
             error.add_note(
@@ -224,11 +225,16 @@ def require_classifier(estimator: Any) -> None:
         raise ValueError(
             f"estimator must be a classifier such as RandomForestClassifier(), not {estimator!r}"
         )
-    if not hasattr(estimator, "predict_proba"):
+    # Stacking without a final estimator makes its own in fit; only then it has probabilities.
+    if not hasattr(estimator, "predict_proba") and not _to_be_stacked(estimator):
         raise ValueError(
             f"estimator must have predict_proba, but {estimator!r} has none; wrap it in "
             f"CalibratedClassifierCV, or choose parameters with which it gives probabilities"
         )
+
+
+def _to_be_stacked(estimator: Any) -> bool:
+    return hasattr(estimator, "final_estimator") and estimator.final_estimator is None
 
 
 def seeded(estimator: Any, random_state: Any) -> Any:

@@ -1,0 +1,252 @@
+"""The linear classifier: optimality, equality with known solutions, conventions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from setwise.decoders import MinimumRisk
+from setwise.linear import SetClassifier
+from setwise.linear.choice import choose_space, unseen_mass
+from setwise.linear.objective import CatalogLikelihood
+from setwise.spaces import Catalog, Cube, Sized
+from setwise.surrogates import CompSum, Logistic
+
+SEEDS = (0, 1, 2)
+
+
+def drawn(seed, n_rows=80, n_features=4, n_labels=3):
+    """Label sets that depend on the inputs and on one another."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_features))
+    first = X @ rng.normal(size=(n_features, n_labels)) + rng.normal(size=(n_rows, n_labels))
+    return X, (first + 0.5 * first[:, ::-1] > 0.3).astype(np.int64)
+
+
+def by_scipy(X, Y, space, surrogate_of, alpha):
+    """The least value of the objective, by a general solver without any of our scaling."""
+    d, n_scores = X.shape[1], space.n_scores
+    free = np.isfinite(space.parameters)
+
+    def objective(flat):
+        weights = flat[: d * n_scores].reshape(d, n_scores)
+        intercept = flat[d * n_scores : (d + 1) * n_scores]
+        parameters = space.parameters
+        parameters[free] = flat[(d + 1) * n_scores :]
+        loss = surrogate_of(space.with_parameters(parameters))
+        value, gradient, by_parameter = loss.value_and_gradients(X @ weights + intercept, Y)
+        return value.mean() + alpha / 2 * (weights**2).sum(), np.concatenate(
+            [
+                (X.T @ gradient / len(X) + alpha * weights).ravel(),
+                gradient.mean(axis=0),
+                by_parameter.mean(axis=0)[free],
+            ]
+        )
+
+    start = np.concatenate([np.zeros((d + 1) * n_scores), space.parameters[free]])
+    return minimize(objective, start, jac=True, method="BFGS", options={"gtol": 1e-7}).fun
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", ["catalog", "sized", "cube"])
+def test_the_likelihood_reaches_the_least_objective(name, seed):
+    X, Y = drawn(seed)
+    model = SetClassifier(space=name, alpha=0.05, tol=1e-7).fit(X, Y)
+    space = choose_space(name, Y.astype(np.uint8))
+    least = by_scipy(X, Y, space, lambda s: Logistic("subset", s, "paper"), 0.05)
+    assert model.objective_ == pytest.approx(least, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_targets_own_logistic_loss_reaches_the_least_objective(seed):
+    X, Y = drawn(seed)
+    model = SetClassifier("f1", "logistic", alpha=0.05, tol=1e-7).fit(X, Y)
+    least = by_scipy(X, Y, Cube(3), lambda s: CompSum("f1", s, 0.0), 0.05)
+    assert model.objective_ == pytest.approx(least, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_binary_relevance_is_logistic_regression_for_each_label(seed):
+    X, Y = drawn(seed)
+    alpha = 0.02
+    model = SetClassifier(surrogate="binary_relevance", alpha=alpha, tol=1e-7).fit(X, Y)
+    for label in range(Y.shape[1]):
+        theirs = LogisticRegression(C=1 / (alpha * len(X)), tol=1e-10, max_iter=10_000)
+        theirs.fit(X, Y[:, label])
+        np.testing.assert_allclose(model.coef_[label], theirs.coef_[0], atol=1e-5)
+        assert model.intercept_[label] == pytest.approx(theirs.intercept_[0], abs=1e-5)
+
+
+def test_one_class_a_row_is_multinomial_logistic_regression():
+    X, Y = drawn(0)
+    y = np.array(["a", "b", "c"])[Y.sum(axis=1) % 3]
+    alpha = 0.02
+    model = SetClassifier(alpha=alpha, tol=1e-7).fit(X, y)
+    # The scores of the sets of one label are twice those of the labels.
+    theirs = LogisticRegression(C=4 / (alpha * len(X)), tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+    np.testing.assert_array_equal(model.predict(X), theirs.predict(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_one_pass_over_a_list_is_the_surrogate(dtype):
+    rng = np.random.default_rng(0)
+    sets = np.unique(rng.integers(0, 2, (9, 5)), axis=0).astype(np.uint8)
+    space = Catalog(sets, rng.normal(size=len(sets)))
+    scores = rng.normal(size=(200, 5)).astype(dtype)
+    place, weights = rng.integers(0, len(sets), 200), rng.random(200)
+    objective = CatalogLikelihood(space, place, weights)
+    value, gradient, by_set = objective.sums(slice(0, 200), scores, space.parameters)
+    expected = Logistic("subset", space, "paper").value_and_gradients(
+        scores.astype(np.float64), sets[place]
+    )
+    tolerance = 1e-10 if dtype == np.float64 else 1e-5
+    assert value == pytest.approx(weights @ expected[0], rel=tolerance)
+    np.testing.assert_allclose(gradient, weights[:, None] * expected[1], atol=tolerance)
+    np.testing.assert_allclose(by_set, weights @ expected[2], atol=tolerance)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_loss_that_is_not_convex_ends_no_worse_than_it_began(seed):
+    X, Y = drawn(seed)
+    alpha = 0.01
+    convex = SetClassifier("f1", "logistic", alpha=alpha).fit(X, Y)
+    absolute = SetClassifier("f1", "mean_absolute_error", alpha=alpha).fit(X, Y)
+    loss = CompSum("f1", Cube(3), 1.0)
+    value = loss.value_and_gradient(X @ convex.coef_.T + convex.intercept_, Y)[0].mean()
+    begun = value + alpha / 2 * (convex.coef_**2).sum()
+    assert absolute.objective_ <= begun + 1e-12
+
+
+def test_predictions_have_the_least_expected_loss_of_the_law_learnt():
+    X, Y = drawn(3)
+    for target in ("f1", "jaccard", "hamming", "subset"):
+        model = SetClassifier(target).fit(X, Y)
+        scores = X @ model.coef_.T + model.intercept_
+        expected = MinimumRisk(target).decode_scores(scores, model.space_)
+        np.testing.assert_array_equal(model.predict(X), expected)
+        np.testing.assert_allclose(model.predict_proba(X), model.space_.marginals(scores))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, np.float32, np.float64])
+def test_label_sets_of_any_type_give_the_same_model(dtype):
+    X, Y = drawn(4)
+    plain = SetClassifier().fit(X, Y)
+    for form in (Y.astype(dtype), sparse.csr_array(Y.astype(dtype))):
+        np.testing.assert_array_equal(SetClassifier().fit(X, form).coef_, plain.coef_)
+
+
+def test_lists_of_names_are_label_sets():
+    X, Y = drawn(5)
+    names = np.array(["cat", "dog", "owl"])
+    model = SetClassifier().fit(X, [names[row == 1].tolist() for row in Y])
+    assert model.classes_.tolist() == ["cat", "dog", "owl"]
+    np.testing.assert_array_equal(model.coef_, SetClassifier().fit(X, Y).coef_)
+
+
+def test_a_weight_of_two_is_a_row_twice():
+    X, Y = drawn(6)
+    weights = np.random.default_rng(0).integers(1, 4, len(X))
+    settings = {"space": Catalog(np.unique(Y, axis=0)), "alpha": 0.05, "tol": 1e-8}
+    weighted = SetClassifier(**settings).fit(X, Y, sample_weight=weights)
+    repeated = SetClassifier(**settings).fit(np.repeat(X, weights, 0), np.repeat(Y, weights, 0))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-5)
+
+
+def test_sparse_inputs_are_their_dense_values():
+    X, Y = drawn(7)
+    X = X * (X > 0)
+    dense, wide = SetClassifier(tol=1e-7).fit(X, Y), SetClassifier(tol=1e-7)
+    wide.fit(sparse.csr_array(X), Y)
+    np.testing.assert_allclose(wide.coef_, dense.coef_, atol=1e-4)
+    predicted = clone(wide).set_params(sparse_output=True).fit(X, Y).predict(X)
+    np.testing.assert_array_equal(predicted.toarray(), dense.predict(X))
+
+
+def test_single_precision_is_kept():
+    X, Y = drawn(8)
+    model = SetClassifier().fit(X.astype(np.float32), Y)
+    assert model.coef_.dtype == model.predict_proba(X.astype(np.float32)).dtype == np.float32
+
+
+def test_the_mass_of_unseen_sets_decides_the_space():
+    seldom = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]], np.uint8)
+    often = np.repeat(seldom, 3, axis=0)
+    assert unseen_mass(seldom) == 1.0
+    assert unseen_mass(often) == 0.0
+    assert isinstance(choose_space("auto", seldom), Sized)
+    assert isinstance(choose_space("auto", often), Catalog)
+
+
+def test_a_solver_that_stops_early_says_so_with_the_gradient():
+    X, Y = drawn(9)
+    with pytest.warns(ConvergenceWarning, match="after 1 iterations with a gradient of"):
+        SetClassifier(max_iter=1).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"target": "f"}, "there is no target named 'f'"),
+        ({"surrogate": "hinge"}, "surrogate must be one of"),
+        ({"space": "tree"}, "space must be one of"),
+        ({"space": 3}, "space must be a name or a Space"),
+        ({"decoder": "best"}, "decoder must be"),
+        ({"alpha": 0.0}, "alpha must be a positive number"),
+        ({"tol": -1.0}, "tol must be a positive number"),
+        ({"max_iter": 0}, "max_iter must be a whole number"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    X, Y = drawn(0)
+    with pytest.raises(ValueError, match=message):
+        SetClassifier(**settings).fit(X, Y)
+
+
+def test_odd_data_work_or_are_refused():
+    X, Y = drawn(1)
+    never, always, empty = Y.copy(), Y.copy(), np.zeros_like(Y)
+    never[:, 0], always[:, 0] = 0, 1
+    assert not SetClassifier().fit(X, never).predict(X)[:, 0].any()
+    assert SetClassifier().fit(X, always).predict(X)[:, 0].all()
+    assert not SetClassifier().fit(X, empty).predict(X).any()
+    assert SetClassifier().fit(X[:1], Y[:1]).predict(X[:1]).tolist() == Y[:1].tolist()
+    SetClassifier().fit(np.ones_like(X), Y).predict(X)
+    with pytest.raises(ValueError, match="same number of rows, but X has 80 and y 79"):
+        SetClassifier().fit(X, Y[:-1])
+    with pytest.raises(ValueError, match="not in the given Catalog"):
+        SetClassifier(space=Catalog([[0, 0, 0]])).fit(X, Y)
+
+
+def test_what_is_guaranteed_is_said():
+    X, Y = drawn(2)
+    assert "sqrt(2 r)" in SetClassifier().fit(X, Y).guarantee_
+    assert "Hamming" in SetClassifier("hamming", "binary_relevance").fit(X, Y).guarantee_
+    assert "No theorem" in SetClassifier("f1", "logistic").fit(X, Y).guarantee_
+    assert "not convex" in SetClassifier("f1", "mean_absolute_error").fit(X, Y).guarantee_
+
+
+def test_binary_relevance_takes_any_label_count():
+    X, Y = drawn(0, n_labels=1)
+    model = SetClassifier(surrogate="binary_relevance").fit(X, sparse.csr_array(Y))
+    assert model.predict_proba(X).shape == (80, 1)
+
+
+EXACT = "compares two fits to 1e-7, closer than a solver that stops on its gradient comes"
+
+
+@parametrize_with_checks(
+    [SetClassifier(alpha=0.1, tol=1e-5)],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": EXACT,
+        "check_sample_weight_equivalence_on_sparse_data": EXACT,
+    },
+)
+def test_scikit_learn_finds_a_classifier_of_its_own_kind(estimator, check):
+    check(estimator)
