@@ -36,6 +36,9 @@ class Labels:
 
     def decide(self, values: Array, second: bool) -> Decisions:
         """The labels whose loss is less when predicted; on a tie left out."""
+        if not second:
+            nothing = np.zeros(len(values))
+            return Decisions(self._chosen(values), nothing, nothing)
         absent, present = self._losses(values)
         chosen = present < absent
         gap = np.abs(present - absent).min(axis=1)
@@ -51,6 +54,18 @@ class Labels:
         """How much predicting each label lowers the loss, (n, l)."""
         absent, present = self._losses(probability)
         return absent - present
+
+    def _chosen(self, values: Array) -> Array:
+        """The labels on the right side of the probability at which both states cost the same."""
+        if_false, if_true = self.measure.agreement[:, 1] - self.measure.agreement[:, 0]
+        if if_true >= if_false:
+            # Not a loss of errors: compared as it stands.
+            absent, present = self._losses(values)
+            return (present < absent).astype(np.uint8)
+        chosen = (values > if_false / (if_false - if_true)).view(np.uint8)
+        if self.measure.weights.all():
+            return chosen
+        return chosen * (self.measure.weights > 0.0).astype(np.uint8)
 
     @property
     def _constant(self) -> float:

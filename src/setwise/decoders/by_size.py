@@ -51,7 +51,7 @@ class BySize:
 
     def decide(self, values: Array, second: bool) -> Decisions:
         """The best set of each row."""
-        orders = ((True, self.top), (False, self.bottom & ~self.top))
+        orders = ((True, self.top), (False, self.bottom))
         found = [
             self._in_order(values, descending, allowed, second)
             for descending, allowed in orders

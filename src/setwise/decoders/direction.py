@@ -21,9 +21,9 @@ SIZES_AT_ONCE = 2**14
 
 
 def directions(measure, n_labels: int, name: str) -> tuple[Array, Array]:
-    """For each predicted size whether the most, and whether the least probable labels are best.
+    """For each predicted size whether the most probable labels are best, else the least probable.
 
-    Both hold where tp does not matter. Raises where neither does.
+    Where tp does not matter, the most probable ones are taken. Raises where neither are best.
     """
     if isinstance(measure, Fraction) and _plainly_rises(measure):
         return np.ones(n_labels + 1, dtype=bool), np.zeros(n_labels + 1, dtype=bool)
@@ -42,7 +42,7 @@ def directions(measure, n_labels: int, name: str) -> tuple[Array, Array]:
             f"{size} labels by probability are then not the best {size}, and there is no exact "
             f"minimum-risk decoding from marginals; use decode_catalog with listed label sets"
         )
-    return rises < 0, falls < 0
+    return rises < 0, rises >= 0
 
 
 def _plainly_rises(measure: Fraction) -> bool:

@@ -300,7 +300,7 @@ def _way_of(target: Target, n_labels: int) -> Way:
     measure: Any = target.measure(n_labels, "loss")
     if isinstance(target, PrecisionAtK | RecallAtK):
         only = np.arange(n_labels + 1) == target.k
-        return BySize(Sizes(_size_measure(target, n_labels), n_labels), only, only)
+        return BySize(Sizes(_size_measure(target, n_labels), n_labels), only, only & False)
     if isinstance(target, TreeDistance):
         return ClosedSets(measure, target.parents)
     if isinstance(measure, Additive):
