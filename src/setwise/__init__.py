@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from setwise import decoders, evaluation, expectation, linear, meta, spaces, surrogates, targets
-    from setwise.linear import SetClassifier
+    from setwise.linear import SetClassifier, SetClassifierCV
     from setwise.meta import CatalogClassifier, TargetDecoder
     from setwise.persistence import load, save
     from setwise.targets import get_target
@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CatalogClassifier",
     "SetClassifier",
+    "SetClassifierCV",
     "TargetDecoder",
     "decoders",
     "evaluation",
@@ -46,6 +47,7 @@ _SUBMODULES = {
 _NAMES = {
     "CatalogClassifier": "setwise.meta",
     "SetClassifier": "setwise.linear",
+    "SetClassifierCV": "setwise.linear",
     "TargetDecoder": "setwise.meta",
     "get_target": "setwise.targets",
     "load": "setwise.persistence",

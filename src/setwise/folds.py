@@ -118,7 +118,7 @@ class StratifiedLabelSets:
         n_rows = sets.shape[0]
         if n_rows < self.n_splits:
             raise ValueError(
-                f"{self.n_splits} folds need at least as many rows, but y has {n_rows}"
+                f"{self.n_splits} folds need at least as many rows, but y has n_samples = {n_rows}"
             )
         random = check_random_state(self.random_state if self.shuffle else 0)
         order = _by_label_set(sets, random, self.shuffle)

@@ -1,0 +1,100 @@
+"""Choosing penalty and space by the target itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.model_selection import KFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from setwise.linear import SetClassifier, SetClassifierCV
+from setwise.targets import get_target
+
+
+def drawn(seed, n_rows=90, n_features=6, n_labels=4):
+    """Label sets of which one label excludes another."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_features))
+    Y = X @ rng.normal(size=(n_features, n_labels)) + rng.normal(size=(n_rows, n_labels)) > 0.5
+    Y[:, 1] &= ~Y[:, 0]
+    return X, Y.astype(np.int64)
+
+
+def test_the_losses_are_those_of_the_folds():
+    """Each entry is what training on the other folds and judging on this one gives."""
+    X, Y = drawn(0)
+    folds = KFold(3)
+    model = SetClassifierCV("jaccard", alphas=[0.1], spaces=["cube"], cv=folds, tol=1e-6).fit(X, Y)
+    (row,) = model.cv_results_
+    for (train, test), loss in zip(folds.split(X), row["fold_losses"], strict=True):
+        alone = SetClassifier("jaccard", space="cube", alpha=0.1, tol=1e-6).fit(X[train], Y[train])
+        expected = get_target("jaccard").loss(alone.predict(X[test]), Y[test]).mean()
+        assert loss == pytest.approx(expected, abs=1e-12)
+    assert row["loss"] == pytest.approx(np.mean(row["fold_losses"]))
+
+
+def test_the_combination_of_least_loss_is_trained_on_all_rows():
+    X, Y = drawn(1)
+    model = SetClassifierCV("f1", alphas=[1e-3, 1e-1, 10.0], cv=3).fit(X, Y)
+    losses = [row["loss"] for row in model.cv_results_]
+    assert model.best_loss_ == min(losses)
+    assert len(losses) == 6
+    best = SetClassifier("f1", **model.best_params_, tol=1e-3, max_iter=300).fit(X, Y)
+    np.testing.assert_array_equal(model.best_estimator_.coef_, best.coef_)
+    np.testing.assert_array_equal(model.predict(X), best.predict(X))
+
+
+def test_ties_go_to_the_larger_penalty_and_the_earlier_space():
+    X, Y = drawn(2)
+    model = SetClassifierCV("f1", alphas=[1e5, 1e6], spaces=["sized", "cube"], cv=2).fit(X, Y)
+    assert {row["loss"] for row in model.cv_results_[:2]} == {model.cv_results_[0]["loss"]}
+    if model.best_params_["space"] == "sized":
+        assert model.best_params_["alpha"] == 1e6
+
+
+def test_a_penalty_that_ruins_the_model_is_not_chosen():
+    X, Y = drawn(3, n_rows=200)
+    model = SetClassifierCV("f1", alphas=[1e-2, 1e4], cv=3).fit(X, Y)
+    assert model.best_params_["alpha"] == 1e-2
+
+
+def test_sparse_and_named_labels_are_chosen_alike():
+    X, Y = drawn(4)
+    settings = {"alphas": [0.01, 0.1], "cv": 2}
+    plain = SetClassifierCV(**settings).fit(X, Y)
+    names = np.array(["a", "b", "c", "d"])
+    lists = [names[row == 1].tolist() for row in Y]
+    for form in (sparse.csr_array(Y), Y.astype(bool), lists):
+        other = SetClassifierCV(**settings).fit(X, form)
+        assert other.best_params_ == plain.best_params_
+        assert other.best_loss_ == plain.best_loss_
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alphas": [0.1, -1.0]}, "each of alphas must be a positive number"),
+        ({"cv": 1}, "cv must be a whole number of at least 2"),
+        ({"surrogates": ["svm"]}, "surrogate must be one of"),
+        ({"spaces": ["tree"]}, "space must be one of"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    X, Y = drawn(0)
+    with pytest.raises(ValueError, match=message):
+        SetClassifierCV(**settings).fit(X, Y)
+
+
+EXACT = "compares two fits to 1e-7, closer than a solver that stops on its gradient comes"
+
+
+@parametrize_with_checks(
+    [SetClassifierCV(alphas=[0.1], cv=2, tol=1e-4)],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": EXACT,
+        "check_sample_weight_equivalence_on_sparse_data": EXACT,
+    },
+)
+def test_scikit_learn_finds_a_classifier_of_its_own_kind(estimator, check):
+    check(estimator)
