@@ -202,7 +202,7 @@ def test_a_number_of_folds_that_is_none_is_refused(n_splits):
 
 def test_bad_data_is_refused():
     splitter = StratifiedLabelSets(5)
-    with pytest.raises(ValueError, match=r"5 folds .* y has 4"):
+    with pytest.raises(ValueError, match=r"5 folds .* y has n_samples = 4"):
         next(splitter.split(np.zeros((4, 1)), skewed(0, 4, 2)))
     with pytest.raises(ValueError, match=r"X has 3 and y has 6"):
         next(splitter.split(np.zeros((3, 1)), skewed(0, 6, 2)))
