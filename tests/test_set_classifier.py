@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from setwise import load
 from setwise.decoders import MinimumRisk
 from setwise.linear import SetClassifier
 from setwise.linear.choice import choose_space, unseen_mass
@@ -250,3 +251,35 @@ EXACT = "compares two fits to 1e-7, closer than a solver that stops on its gradi
 )
 def test_scikit_learn_finds_a_classifier_of_its_own_kind(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("space", ["catalog", "sized", "cube"])
+def test_a_saved_classifier_predicts_the_same(space, tmp_path):
+    X, Y = drawn(11)
+    model = SetClassifier("f2", space=space).fit(X, Y)
+    model.save(tmp_path / "model.skops")
+    again = load(tmp_path / "model.skops")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.guarantee_ == model.guarantee_
+
+
+def test_labels_by_their_features():
+    """With the identity nothing changes; with fewer features scores have their rank."""
+    X, Y = drawn(12)
+    settings = {"space": "sized", "alpha": 0.05, "tol": 1e-7}
+    plain = SetClassifier(**settings).fit(X, Y)
+    same = SetClassifier(**settings, label_features=np.eye(3)).fit(X, Y)
+    np.testing.assert_allclose(same.coef_, plain.coef_, atol=1e-5)
+    features = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    model = SetClassifier(**settings, label_features=features).fit(X, Y)
+    assert model.coef_.shape == (2, 4)
+    scores = model.decision_function(X)
+    np.testing.assert_allclose(scores[:, 2], scores[:, 0] + scores[:, 1], atol=1e-9)
+    np.testing.assert_allclose(model.score_labels(X, features), scores)
+    unseen = model.score_labels(X, [[0.5, -2.0]])
+    np.testing.assert_allclose(unseen[:, 0], 0.5 * scores[:, 0] - 2.0 * scores[:, 1], atol=1e-9)
+    with pytest.raises(ValueError, match=r"label_features must have shape \(3, m\)"):
+        SetClassifier(label_features=np.eye(2)).fit(X, Y)
+    with pytest.raises(ValueError, match="only if fit had label_features"):
+        plain.score_labels(X, features)

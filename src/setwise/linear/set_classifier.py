@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.decoders.most_likely import MostLikely
-from setwise.inputs import positive_number, whole_number
+from setwise.inputs import positive_number, score_matrix, whole_number
 from setwise.labels import read_labels
 from setwise.linear.choice import choose_space, one_of
 from setwise.linear.guarantee import guarantee
@@ -70,12 +70,17 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         Whether `predict` returns a CSR array.
     warm_start : bool, default False
         Whether `fit` begins from the last solution, if its shapes are the same.
+    label_features : array of shape (n_labels, m), optional
+        Features V of the labels: scores are (X W + b) V^T, with W of shape (n_features, m), so that
+        labels not seen in training can be scored by `score_labels`. The paper's feature map of an
+        input and a label.
 
     Attributes
     ----------
     classes_ : array of shape (n_labels,)
         Names of the labels, or the classes of a one-dimensional y.
     coef_ : array of shape (n_scores, n_features); intercept_ : array of shape (n_scores,)
+        With label_features (m, n_features) and (m,).
     space_ : Space
         With the parameters learnt.
     target_ : Target
@@ -107,6 +112,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         max_iter=1000,
         sparse_output=False,
         warm_start=False,
+        label_features=None,
     ):
         self.target = target
         self.surrogate = surrogate
@@ -118,6 +124,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.sparse_output = sparse_output
         self.warm_start = warm_start
+        self.label_features = label_features
 
     def fit(self, X, y, sample_weight=None):
         """Learn weights and the parameters of the space.
@@ -183,6 +190,12 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             return csr_array(sets.astype(np.int64))
         return self._names.decode(sets)
 
+    def save(self, path) -> None:
+        """Write the classifier to a file that holds data only; `setwise.load` reads it."""
+        from setwise.persistence import save
+
+        save(self, path)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -233,7 +246,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 
         def problem(q: float | None) -> Problem:
             objective = self._objective(kind, q, space, sets, weights)
-            return Problem(X, objective, float(self.alpha), self.fit_intercept, mass)
+            basis = self._label_features(objective.n_scores)
+            return Problem(X, objective, float(self.alpha), self.fit_intercept, mass, basis)
 
         q = SURROGATES[kind]
         first = problem(q)
@@ -283,7 +297,35 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
                 return Solution(weights, intercept, parameters, np.inf, np.inf, 0)
         return start
 
+    def score_labels(self, X, label_features):
+        """The scores of labels given by their features, seen in training or not, (n, rows of V)."""
+        if self.label_features is None:
+            raise ValueError(
+                "labels can be scored by their features only if fit had label_features"
+            )
+        features = score_matrix(label_features, len(self.intercept_), "label_features")
+        return self._projections(X) @ features.T.astype(self.coef_.dtype)
+
+    def _label_features(self, n_scores: int):
+        """The features of the labels, a row for each, or None."""
+        if self.label_features is None:
+            return None
+        features = score_matrix(self.label_features, None, "label_features")
+        if len(features) != n_scores or features.shape[1] == 0:
+            raise ValueError(
+                f"label_features must have shape ({n_scores}, m), a row for each label, "
+                f"but its shape is {features.shape}"
+            )
+        return features
+
     def _scores(self, X):
+        projections = self._projections(X)
+        if self.label_features is None:
+            return projections
+        features = score_matrix(self.label_features, projections.shape[1], "label_features")
+        return projections @ features.T.astype(projections.dtype)
+
+    def _projections(self, X):
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)

@@ -35,18 +35,24 @@ class Solution:
 
 @dataclass(frozen=True)
 class Problem:
-    """Inputs and an objective; ``mass`` is the sum of the weights of the rows."""
+    """Inputs and an objective; ``mass`` is the sum of the weights of the rows.
+
+    With ``label_features`` V, a row for each score, the scores are (X W + b) V^T.
+    """
 
     inputs: Any
     objective: Objective
     alpha: float
     fit_intercept: bool
     mass: float
+    label_features: Array | None = None
 
     def start(self) -> Solution:
         """All weights 0, the parameters as the space has them."""
         space = self.objective.space
-        shape = (self.inputs.shape[1], self.objective.n_scores)
+        features = self.label_features
+        columns = self.objective.n_scores if features is None else features.shape[1]
+        shape = (self.inputs.shape[1], columns)
         parameters = np.empty(0) if space is None else space.parameters
         return Solution(np.zeros(shape), np.zeros(shape[1]), parameters, np.inf, np.inf, 0)
 
@@ -58,10 +64,15 @@ class Problem:
         value, by_intercept, by_parameter = 0.0, np.zeros_like(intercept), np.zeros_like(parameters)
         by_weight = np.zeros_like(weights)
         cast, shift = weights.astype(dtype), intercept.astype(dtype)
+        basis = None if self.label_features is None else self.label_features.astype(dtype)
         for rows in self._ranges():
             part = self.inputs[rows]
             scores = np.ascontiguousarray(part @ cast) + shift
+            if basis is not None:
+                scores = scores @ basis.T
             loss, gradient, by_part = self.objective.sums(rows, scores, parameters)
+            if basis is not None:
+                gradient = gradient @ basis
             value += loss
             by_weight += part.T @ gradient
             by_intercept += gradient.sum(axis=0, dtype=np.float64)
