@@ -9,7 +9,7 @@ from benchmarks.decoding import decoding, wide
 from benchmarks.imports import imports
 from benchmarks.peers import peers
 from benchmarks.quadrature import quadrature
-from benchmarks.quality import quality
+from benchmarks.quality import SETS, quality
 from benchmarks.rows import load, store, table
 from benchmarks.speed import growth, speed
 
@@ -83,13 +83,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(MEASUREMENTS)}; all by default")
     parser.add_argument("--data", type=Path, help="folder with the data sets of `quality`")
+    parser.add_argument("--sets", nargs="*", default=SETS, help="which of them; all by default")
     options = parser.parse_args()
     names = options.names or [name for name in MEASUREMENTS if name != "quality"]
     unknown = set(names) - set(MEASUREMENTS)
     if unknown:
         parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
     for name in names:
-        made = quality(options.data) if name == "quality" else MEASUREMENTS[name]()
+        made = quality(options.data, options.sets) if name == "quality" else MEASUREMENTS[name]()
         rows = store(name, made)
         if name in SHOWN:
             print(f"{name}\n{table(rows, SHOWN[name])}\n")
