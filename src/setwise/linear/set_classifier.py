@@ -15,6 +15,7 @@ from setwise.inputs import positive_number, score_matrix, whole_number
 from setwise.labels import read_labels
 from setwise.linear.choice import choose_space, one_of
 from setwise.linear.guarantee import guarantee
+from setwise.linear.newton import solve_binary_relevance
 from setwise.linear.objective import CatalogLikelihood, Objective, SurrogateSum
 from setwise.linear.solver import Problem, Solution, solve
 from setwise.spaces.catalog import Catalog
@@ -252,6 +253,12 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         q = SURROGATES[kind]
         first = problem(q)
         start = self._start(first)
+        separate = kind == "binary_relevance" and not self._names.one_dimensional
+        if separate and self.label_features is None:
+            return solve_binary_relevance(
+                X, sets, weights, float(self.alpha), self.fit_intercept, self.tol, self.max_iter,
+                start if self.warm_start and hasattr(self, "coef_") else None,
+            )  # fmt: skip
         if q is None or q <= 0.0:
             return solve(first, start, self.tol, self.max_iter, warn=True)
         for step in PATH[:-1]:
