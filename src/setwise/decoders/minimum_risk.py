@@ -14,6 +14,7 @@ from setwise.decoders.count_sizes import CountSizes
 from setwise.decoders.decisions import Decisions
 from setwise.decoders.direction import directions
 from setwise.decoders.every_set import EverySet, small_first
+from setwise.decoders.most_likely import most_likely_decisions
 from setwise.decoders.sizes import Sizes
 from setwise.decoders.sparse import decide_dense, decide_entries, row_ranges
 from setwise.inputs import label_matrix, probability_matrix, real_array, score_matrix
@@ -229,7 +230,7 @@ class MinimumRisk:
             search = CountSizes(measure, space.n_labels, bias, scores=True)
             return BySize(search, way.top, way.bottom).decide(scores, second)
         if target.form == "subset" and not isinstance(space, Listing):
-            return _most_likely(space, scores, second)
+            return most_likely_decisions(space, scores, second)
         if isinstance(space, Listing) or space.log_size <= np.log(LISTABLE) + 1e-9:
             listing = listing_of(space)
             allowed = space.contains(listing.sets)
@@ -375,28 +376,3 @@ def _mode_of_list(target: Target, posterior: Array, listed: Catalog) -> Decision
     unlisted = len(listed.sets) < 2.0**listed.n_labels
     second = np.minimum(decisions.second_risk, 1.0) if unlisted else decisions.second_risk
     return Decisions(decisions.sets, decisions.risk, second)
-
-
-def _most_likely(space: Any, scores: Array, second: bool) -> Decisions:
-    """Subset 0/1 on a space: its most likely set, and the best with some label the other way."""
-    sets = space.most_likely(scores)
-    risk = -np.expm1(space.log_probability(scores, sets))
-    other = np.full(len(scores), -np.inf)
-    beyond = 4.0 * (1.0 + np.abs(scores).sum(axis=1) + _span(space))
-    for label in range(space.n_labels if second else 0):
-        forced = scores.copy()
-        forced[:, label] = np.where(sets[:, label] == 1, -beyond, beyond)
-        changed = space.most_likely(forced)
-        found = np.where(
-            changed[:, label] != sets[:, label], space.log_probability(scores, changed), -np.inf
-        )
-        other = np.maximum(other, found)
-    outside = space.log_size < space.n_labels * np.log(2.0) - 1e-9
-    other = np.maximum(np.exp(other), 0.0 if outside else -np.inf)
-    return Decisions(sets, risk, 1.0 - other)
-
-
-def _span(space: Any) -> float:
-    """How much the parameters of a space can weigh."""
-    parameters = space.parameters
-    return float(np.abs(parameters[np.isfinite(parameters)]).sum())

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from setwise.decoders.decisions import Decisions
 from setwise.spaces.space import Array, Space
 
 
@@ -31,3 +35,28 @@ class MostLikely:
     def decode(self, scores) -> Array:
         """The most likely set of each row of scores, (n, l)."""
         return self.space.most_likely(scores)
+
+
+def most_likely_decisions(space: Any, scores: Array, second: bool) -> Decisions:
+    """Subset 0/1 on a space: its most likely set, and the best with some label the other way."""
+    sets = space.most_likely(scores)
+    risk = -np.expm1(space.log_probability(scores, sets))
+    other = np.full(len(scores), -np.inf)
+    beyond = 4.0 * (1.0 + np.abs(scores).sum(axis=1) + _span(space))
+    for label in range(space.n_labels if second else 0):
+        forced = scores.copy()
+        forced[:, label] = np.where(sets[:, label] == 1, -beyond, beyond)
+        changed = space.most_likely(forced)
+        found = np.where(
+            changed[:, label] != sets[:, label], space.log_probability(scores, changed), -np.inf
+        )
+        other = np.maximum(other, found)
+    outside = space.log_size < space.n_labels * np.log(2.0) - 1e-9
+    other = np.maximum(np.exp(other), 0.0 if outside else -np.inf)
+    return Decisions(sets, risk, 1.0 - other)
+
+
+def _span(space: Any) -> float:
+    """How much the parameters of a space can weigh."""
+    parameters = space.parameters
+    return float(np.abs(parameters[np.isfinite(parameters)]).sum())
