@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse
 from hypothesis import example, given
@@ -161,7 +162,6 @@ def test_a_frame_with_other_columns_is_refused():
 
 
 def test_pandas_frames_and_series():
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [0, 1], "b": [True, True]})
     assert_sets(read_labels(frame)[0], [[0, 1], [1, 1]])
     assert read_labels(frame.astype("Int64"))[1] == LabelNames(["a", "b"])
@@ -312,6 +312,7 @@ def test_bad_names_are_refused(names):
 REFUSED = {
     "not given": (None, "requires y to be passed, but the target y is None"),
     "another number": ([[0, 1], [2, 0]], r"y\[1, 0\] is 2", "only 0 and 1"),
+    "numbers as labels": ([(1, 2), (3, 4)], r"y\[0, 1\] is 2", r"make each row a Python set"),
     "another number in int8": (np.array([[0, -1]], np.int8), r"y\[0, 1\] is -1"),
     "another number, sparse": (scipy.sparse.csr_array([[0, 1], [3, 0]]), r"y\[1, 0\] is 3"),
     "257 is not 1": (np.array([[0, 257]]), r"y\[0, 1\] is 257"),

@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse
 from hypothesis import given
@@ -13,13 +14,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, StackingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -30,8 +33,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from setwise.decoders import MinimumRisk
 from setwise.meta import CatalogClassifier, TargetDecoder
 from setwise.meta.calibration import Sigmoid, splits_of
-from setwise.meta.catalog_classifier import distinct_sets
-from setwise.meta.wrapped import label_probability
+from setwise.meta.catalog_classifier import distinct_sets, merge_rare
+from setwise.meta.label_model import label_probability
 from setwise.targets import FBeta, TableTarget, get_target
 
 FOREST = RandomForestClassifier(12, max_depth=4, random_state=3)
@@ -164,6 +167,96 @@ def test_single_columns_of_a_list_are_the_class_that_was_seen():
     np.testing.assert_array_equal(found, [[0.0, 1.0, 0.25], [0.0, 1.0, 1.0]])
 
 
+def stack(final):
+    trees = [("tree", DecisionTreeClassifier(max_depth=3, random_state=0))]
+    return StackingClassifier(trees, final_estimator=final, cv=2)
+
+
+@pytest.mark.parametrize(
+    "final",
+    [
+        RandomForestClassifier(30, max_depth=3, random_state=0),
+        MultiOutputClassifier(LogisticRegression()),
+        MLPClassifier((3,), solver="lbfgs", alpha=1.0, max_iter=500, random_state=0),
+    ],
+    ids=lambda final: type(final).__name__,
+)
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda model: model,
+        lambda model: make_pipeline(StandardScaler(), model),
+        lambda model: make_pipeline(model),
+        lambda model: GridSearchCV(model, {"passthrough": [False]}, cv=2),
+    ],
+    ids=["alone", "in a pipeline", "a pipeline of one", "in a search"],
+)
+def test_a_stack_says_which_labels_are_there(final, around):
+    """Its own predict_proba gives the probability of absence, or fails; its predict is right."""
+    X, Y, _ = independent_labels(1, 300)
+    decoder = TargetDecoder(around(stack(final)), "hamming").fit(X, Y)
+    probability = decoder.predict_proba(X)
+    own = decoder.estimator_.predict(X)
+    sure = np.abs(probability - 0.5) > 1e-9
+    np.testing.assert_array_equal((probability > 0.5)[sure], own[sure])
+    assert (decoder.predict(X) == Y).mean() > 0.7
+
+
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "search"])
+def test_a_frozen_estimator_is_decoded_as_it_is(name):
+    X, Y, _ = independent_labels(1)
+    fitted = clone(ESTIMATORS[name]).fit(X[:80], Y[:80])
+    others = Y[80:].copy()
+    others[:, 1] = 0
+    expected = own_probability(fitted, X)
+    for labels in (Y[80:], others):
+        decoder = TargetDecoder(FrozenEstimator(fitted)).fit(X[80:], labels)
+        np.testing.assert_array_equal(decoder.predict_proba(X), expected)
+        np.testing.assert_array_equal(decoder.predict(X), MinimumRisk("f1").decode(expected))
+
+
+def test_neighbours_within_a_radius_are_a_list_too():
+    X, Y, _ = independent_labels(1)
+    decoder = TargetDecoder(RadiusNeighborsClassifier(1.5, outlier_label=0)).fit(X, Y)
+    expected = RadiusNeighborsClassifier(1.5, outlier_label=0).fit(X, Y).predict_proba(X)
+    found = decoder.predict_proba(X)
+    np.testing.assert_array_equal(found, np.stack([part[:, 1] for part in expected], axis=1))
+
+
+def test_an_estimator_that_fails_without_constant_labels_is_told_of_them():
+    X, Y, _ = independent_labels(2)
+    Y[:, 1] = 0
+    with pytest.raises(ValueError, match="order") as caught:
+        TargetDecoder(ESTIMATORS["chain"]).fit(X, Y)
+    assert "given 3 of the 4 labels" in caught.value.__notes__[0]
+
+
+class Backwards(ClassifierMixin, BaseEstimator):
+    """Its classes come in decreasing order, or under other names."""
+
+    def __init__(self, renamed=False):
+        self.renamed = renamed
+
+    def fit(self, X, y):
+        self.model_ = LogisticRegression().fit(X, y)
+        names = self.model_.classes_[::-1]
+        self.classes_ = np.array([f"class {name}" for name in names]) if self.renamed else names
+        return self
+
+    def predict_proba(self, X):
+        return self.model_.predict_proba(X)[:, ::-1]
+
+
+@pytest.mark.parametrize("wrap", [TargetDecoder, CatalogClassifier])
+def test_columns_belong_to_the_classes_the_estimator_names(wrap):
+    X, Y, _ = independent_labels(3)
+    for y in (Y[:, 0], np.array(["a", "b", "c"])[Y[:, 0] + Y[:, 1]]):
+        expected = LogisticRegression().fit(X, y).predict_proba(X)
+        np.testing.assert_allclose(wrap(Backwards()).fit(X, y).predict_proba(X), expected)
+        with pytest.raises(ValueError, match=r"classes_ of Backwards .* but 'class .' is not"):
+            wrap(Backwards(renamed=True)).fit(X, y).predict_proba(X)
+
+
 def test_rounding_is_no_error_and_more_is():
     beyond = np.array([[1.0 + 1e-9, -1e-9]])
     np.testing.assert_array_equal(label_probability(Fixed(beyond), None, 2), [[1.0, 0.0]])
@@ -288,6 +381,23 @@ def test_calibrators_see_only_what_was_said_of_rows_held_out():
             np.testing.assert_allclose(found[Y[:, label] == said, label], share)
 
 
+@every_estimator
+def test_calibrators_of_every_estimator_are_fitted_out_of_fold(name):
+    X, Y, _ = independent_labels(26)
+    folds, inner = KFold(3), ESTIMATORS[name]
+    held_out = np.empty(Y.shape)
+    for train, test in folds.split(X):
+        held_out[test] = own_probability(clone(inner).fit(X[train], Y[train]), X[test])
+    whole = own_probability(clone(inner).fit(X, Y), X)
+    model = TargetDecoder(inner, calibration="isotonic", cv=folds).fit(X, Y)
+    found = model.predict_proba(X)
+    for label, probability in enumerate(held_out.T):
+        isotonic = IsotonicRegression(out_of_bounds="clip").fit(probability, Y[:, label])
+        expected = isotonic.predict(whole[:, label])
+        np.testing.assert_allclose(found[:, label], expected, atol=1e-9)
+    np.testing.assert_array_equal(model.predict(X), MinimumRisk("f1").decode(found))
+
+
 def test_a_sigmoid_keeps_what_is_right_and_never_turns_a_label_round():
     rng = np.random.default_rng(0)
     probability = rng.random(40_000)
@@ -309,16 +419,51 @@ def test_calibrators_are_weighted():
     assert np.average(weighted, weights=weight) == pytest.approx(share, abs=0.02)
 
 
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_weights_say_how_much_a_row_counts_beside_others(method):
+    X, Y, _ = independent_labels(8, 240)
+    weight = np.random.default_rng(0).random(len(X)) + 0.1
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    model = TargetDecoder(tree, calibration=method)
+    expected = model.fit(X, Y, sample_weight=weight).predict_proba(X)
+    for other in (1e-6 * weight, (1e6 * weight).tolist()):
+        found = model.fit(X, Y, sample_weight=other).predict_proba(X)
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+    plain = model.fit(X, Y).predict_proba(X)
+    np.testing.assert_allclose(model.fit(X, Y, sample_weight=2.0).predict_proba(X), plain)
+
+
+def test_rows_that_weigh_nothing_do_not_make_a_label_frequent():
+    X, Y, _ = independent_labels(6, 300)
+    weight = np.ones(len(X))
+    weight[np.flatnonzero(Y[:, 1])[9:]] = 0.0
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    model = TargetDecoder(tree, calibration="sigmoid").fit(X, Y, sample_weight=weight)
+    assert [calibrator is None for calibrator in model.calibrators_] == [False, True, False, False]
+
+
+def test_a_splitter_is_handed_the_groups_it_requests():
+    X, Y, _ = independent_labels(7, 200)
+    groups = np.random.default_rng(0).integers(0, 8, len(X))
+    memory, folds = KNeighborsClassifier(1), GroupKFold(4)
+    listed = list(folds.split(X, Y, groups))
+    expected = TargetDecoder(memory, calibration="isotonic", cv=listed).fit(X, Y)
+    with config_context(enable_metadata_routing=True):
+        model = TargetDecoder(memory, calibration="isotonic", cv=folds)
+        found = model.fit(X, Y, groups=groups).predict_proba(X)
+    np.testing.assert_array_equal(found, expected.predict_proba(X))
+
+
 @pytest.mark.parametrize("n_labels", [1, 4])
 def test_each_row_is_held_out_once_and_rare_labels_are_in_every_fold(n_labels):
     Y = np.zeros((60, n_labels), np.uint8)
     Y[:10, 0], Y[5:40, -1] = 1, 1
-    splits = list(splits_of(5, None, Y, 0))
+    splits = list(splits_of(5, None, Y, 0, {}))
     assert sorted(np.concatenate([test for _, test in splits])) == list(range(60))
     for train, test in splits:
         assert sorted([*train, *test]) == list(range(60))
         assert Y[test].any(axis=0)[[0, -1]].all()
-    others = list(splits_of(5, None, Y, 1))
+    others = list(splits_of(5, None, Y, 1, {}))
     assert any((one[1] != other[1]).any() for one, other in zip(splits, others, strict=True))
 
 
@@ -410,12 +555,40 @@ def test_rare_sets_are_merged_into_the_most_similar():
     np.testing.assert_array_equal(catalog.predict(X), expected)
 
 
+@pytest.mark.parametrize("target", ["f1", "f2", FBeta(0.5), "jaccard", "hamming", "subset"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rare_sets_go_to_the_least_loss_as_its_prediction(target, seed):
+    rng = np.random.default_rng(seed)
+    Y = rng.integers(0, 2, size=(60, 4), dtype=np.uint8)
+    seen = distinct_sets(Y)
+    merged = merge_rare(seen, 5, get_target(target))
+    frequent = seen.counts >= 5
+    assert 1 < frequent.sum() < len(seen.sets)
+    np.testing.assert_array_equal(merged.sets, seen.sets[frequent])
+    for true, number in zip(Y, merged.number, strict=True):
+        loss = get_target(target).loss(merged.sets, np.tile(true, (len(merged.sets), 1)))
+        preferred = sorted(
+            zip(loss.round(9), -seen.counts[frequent], range(len(loss)), strict=True)
+        )
+        assert number == preferred[0][2]
+    np.testing.assert_array_equal(np.bincount(merged.number), merged.counts)
+
+
 def test_of_equally_frequent_sets_the_earlier_takes_the_rare_one():
     Y = rows(([0, 1, 0], 2), ([1, 0, 0], 2), ([0, 0, 1], 1))
     X = np.arange(5.0)[:, None]
     catalog = CatalogClassifier(DecisionTreeClassifier(), "jaccard", min_count=2).fit(X, Y)
     np.testing.assert_array_equal(catalog.sets_, [[1, 0, 0], [0, 1, 0]])
     np.testing.assert_array_equal(catalog.counts_, [3, 2])
+
+
+def test_a_posterior_that_does_not_add_up_is_refused_by_the_name_of_its_estimator():
+    Y = np.array([[1, 0], [0, 1]])
+    output = np.array([[0.5, 0.5], [0.0, 0.0], [0.3, 0.3]])
+    catalog = CatalogClassifier(Fixed(output)).fit(np.eye(2), Y)
+    for method in (catalog.posterior, catalog.predict_proba, catalog.predict):
+        with pytest.raises(ValueError, match=r"Fixed.*row 1 adds up to 0.0 \(2 such rows\)"):
+            method(np.zeros((3, 2)))
 
 
 def test_if_no_set_is_frequent_enough_the_most_frequent_stay():
@@ -540,7 +713,6 @@ def test_kernels_are_cut_on_both_sides():
 
 
 def test_names_of_features_are_passed_through():
-    pandas = pytest.importorskip("pandas")
     X, Y, _ = independent_labels(16)
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     for model in (TargetDecoder(FOREST, calibration="sigmoid"), CatalogClassifier(FOREST)):
@@ -580,16 +752,14 @@ def test_rare_classes_are_merged_and_keep_their_column():
 
 # -------------------------------------------------------------------- citizens of scikit-learn
 
-TREES_SAY_0_AND_1 = "trees give probabilities of exactly 0 and 1, which the check refuses in arrays"
-BOOTSTRAP = "a bootstrap draws rows, not weights: true of RandomForestClassifier itself"
+PLATT = "calibration counts rows: ten of a label at least, and those of Platt's targets"
 
 
 def expected_failures(estimator):
-    if isinstance(estimator.estimator, RandomForestClassifier):
+    if getattr(estimator, "calibration", None) == "sigmoid":
         return {
-            "check_classifiers_multilabel_output_format_predict_proba": TREES_SAY_0_AND_1,
-            "check_sample_weight_equivalence_on_dense_data": BOOTSTRAP,
-            "check_sample_weight_equivalence_on_sparse_data": BOOTSTRAP,
+            "check_sample_weight_equivalence_on_dense_data": PLATT,
+            "check_sample_weight_equivalence_on_sparse_data": PLATT,
         }
     return {}
 
@@ -597,7 +767,10 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         TargetDecoder(LogisticRegression()),
-        TargetDecoder(RandomForestClassifier(n_estimators=10)),
+        # Without a bootstrap, which draws rows and not weights; and of few leaves, because the
+        # check takes no probabilities of exactly 0 or 1.
+        TargetDecoder(RandomForestClassifier(10, max_depth=2, bootstrap=False)),
+        TargetDecoder(LogisticRegression(), calibration="sigmoid", cv=2),
         CatalogClassifier(LogisticRegression()),
     ],
     expected_failed_checks=expected_failures,
@@ -644,15 +817,17 @@ def test_copies_are_the_same_model(model):
 
 def test_seeds_are_given_where_there_are_none_and_kept_where_there_are():
     X, Y, _ = independent_labels(20)
-    unseeded = TargetDecoder(make_pipeline(StandardScaler(), RandomForestClassifier(5)))
-    found = unseeded.fit(X, Y).predict_proba(X)
-    np.testing.assert_array_equal(unseeded.fit(X, Y).predict_proba(X), found)
-    assert unseeded.estimator[-1].random_state is None
-    other = clone(unseeded).set_params(random_state=1).fit(X, Y).predict_proba(X)
-    assert (other != found).any()
-    assert TargetDecoder(FOREST, random_state=8).fit(X, Y).estimator_.random_state == 3
-    free = TargetDecoder(RandomForestClassifier(5), random_state=None).fit(X, Y)
-    assert free.estimator_.random_state is None
+    for wrap in (TargetDecoder, CatalogClassifier):
+        unseeded = wrap(make_pipeline(StandardScaler(), RandomForestClassifier(5)))
+        found = unseeded.fit(X, Y).predict_proba(X)
+        np.testing.assert_array_equal(unseeded.fit(X, Y).predict_proba(X), found)
+        assert unseeded.estimator[-1].random_state is None
+        other = clone(unseeded).set_params(random_state=1).fit(X, Y).predict_proba(X)
+        assert (other != found).any()
+    for wrap in (TargetDecoder, CatalogClassifier):
+        assert wrap(FOREST, random_state=8).fit(X, Y).estimator_.random_state == 3
+        free = wrap(RandomForestClassifier(5), random_state=None).fit(X, Y)
+        assert free.estimator_.random_state is None
 
 
 def test_tags_say_what_the_estimator_takes():
@@ -663,7 +838,9 @@ def test_tags_say_what_the_estimator_takes():
             assert not tags.target_tags.multi_output
         assert CatalogClassifier(inner).__sklearn_tags__().classifier_tags.multi_label
     assert not TargetDecoder(LogisticRegression()).__sklearn_tags__().classifier_tags.multi_label
-    for inner in (FOREST, ESTIMATORS["one vs rest"], ESTIMATORS["pipeline"]):
+    rest = ESTIMATORS["one vs rest"]
+    ends = (make_pipeline(StandardScaler(), rest), GridSearchCV(rest, {}))
+    for inner in (FOREST, rest, ESTIMATORS["pipeline"], *ends):
         assert TargetDecoder(inner).__sklearn_tags__().classifier_tags.multi_label
 
 

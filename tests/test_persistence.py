@@ -17,17 +17,21 @@ import skops.io
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from setwise import persistence
 from setwise.decoders import MinimumRisk, MostLikely, Thresholds, TopK
 from setwise.folds import StratifiedLabelSets
 from setwise.labels import LabelNames
+from setwise.meta import CatalogClassifier
 from setwise.persistence import load, save
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
@@ -171,6 +175,8 @@ def test_what_was_fitted_comes_back(tmp_path):
         make_pipeline(StandardScaler(), RidgeClassifier()),
         GridSearchCV(RidgeClassifier(), {"alpha": [0.1, 1.0]}, cv=StratifiedLabelSets(3)),
         OneVsRestClassifier(CalibratedClassifierCV(LogisticRegression(), cv=2)),
+        MLPClassifier((2,), tol=1.0, random_state=0),
+        MLPClassifier((2,), solver="sgd", tol=1.0, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -229,6 +235,24 @@ def test_forests_come_back_if_their_trees_are_trusted(tmp_path):
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     with pytest.raises(ValueError, match=rf"nothing in it was run.*{TREE}"):
         load(tmp_path / "saved.skops")
+
+
+@pytest.mark.parametrize(
+    ("model", "compiled"),
+    [
+        (KNeighborsClassifier(), "sklearn.neighbors._kd_tree.KDTree"),
+        (HistGradientBoostingClassifier(max_iter=2), "TreePredictor"),
+        (DecisionTreeClassifier(), TREE),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_compiled_parts_that_check_nothing_are_refused_inside_of_our_own(model, compiled, tmp_path):
+    """Their arrays are read without looking, so a file made to do harm could crash the process."""
+    decoder = CatalogClassifier(model).fit(X, Y)
+    with pytest.raises(ValueError, match=rf"CatalogClassifier cannot be saved.*{compiled}"):
+        save(decoder, tmp_path / "file")
+    (tmp_path / "file").write_bytes(skops.io.dumps(decoder))
+    assert_refused(tmp_path / "file", "nothing in it was run", compiled)
 
 
 # ----------------------------------------------------------------------------------------- the file

@@ -15,7 +15,7 @@ from sklearn.model_selection import check_cv
 
 from setwise.folds import StratifiedLabelSets
 from setwise.inputs import whole_number
-from setwise.meta.wrapped import logits
+from setwise.meta.probability import logits
 from setwise.targets.measure import Array
 
 Method = Literal["sigmoid", "isotonic"]
@@ -49,8 +49,10 @@ class Sigmoid:
         """The least log-loss against Platt's targets, (N+ + 1) / (N+ + 2) and 1 / (N- + 2).
 
         Among increasing functions only: out of fold, a label that cannot be predicted correlates
-        with its own probability negatively.
+        with its own probability negatively. N+ and N- are sums of the weights, in units of their
+        mean: weights say how much a row counts beside others.
         """
+        weight = weight * (np.count_nonzero(weight) / weight.sum())
         limit = float(np.log(2.0 * len(y_true) + 1.0))
         given = _cut_logits(probability, limit)
         positive, negative = weight @ y_true, weight @ (1.0 - y_true)
@@ -83,10 +85,14 @@ def fit_calibrator(method: Method, probability: Array, y_true: Array, weight: Ar
     return isotonic.fit(probability.astype(np.float64), y_true, sample_weight=weight)
 
 
-def enough_rows(sets: Array) -> Array:
-    """Which labels have at least `LEAST_ROWS` positive and as many negative rows, (l,)."""
-    positive = sets.sum(axis=0, dtype=np.int64)
-    return np.minimum(positive, len(sets) - positive) >= LEAST_ROWS
+def enough_rows(sets: Array, weight: Array) -> Array:
+    """Which labels have at least `LEAST_ROWS` positive and as many negative rows, (l,).
+
+    Rows that weigh nothing do not count.
+    """
+    counted = sets[weight > 0]
+    positive = counted.sum(axis=0, dtype=np.int64)
+    return np.minimum(positive, len(counted) - positive) >= LEAST_ROWS
 
 
 def calibrate(probability: Array, calibrators: list[Calibrator | None]) -> Array:
@@ -115,11 +121,14 @@ def out_of_fold(sets: Array, splits: Iterator, predict: Callable[[Array, Array],
     return probability
 
 
-def splits_of(cv: Any, X: Any, sets: Array, random_state: Any) -> Iterator:
-    """Pairs of training and held-out rows: of a number of folds, or of a splitter as it is."""
+def splits_of(cv: Any, X: Any, sets: Array, random_state: Any, params: dict) -> Iterator:
+    """Pairs of training and held-out rows: of a number of folds, or of a splitter as it is.
+
+    ``params`` are handed to the splitter beside X and y, such as groups.
+    """
     if isinstance(cv, int | np.integer):
         folds = StratifiedLabelSets(whole_number(cv, "cv", 2), random_state=random_state)
         # Sparse, because a single dense column would be one of classes.
         return folds.split(None, csr_array(sets))
     splitter: Any = check_cv(cv)
-    return splitter.split(X, sets.astype(np.int64))
+    return splitter.split(X, sets.astype(np.int64), **params)

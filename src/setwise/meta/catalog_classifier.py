@@ -15,15 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from setwise.decoders import MinimumRisk
 from setwise.inputs import whole_number
 from setwise.labels import read_labels
+from setwise.meta.class_model import ClassModel
+from setwise.meta.probability import logits, require_law
 from setwise.meta.wrapped import (
-    ClassModel,
-    fit_parameters,
     gives_probability,
-    logits,
     pass_features,
     pass_tags,
     require_classifier,
+    routed,
     routing,
+    seeded,
 )
 from setwise.spaces.catalog import Catalog
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
@@ -66,6 +67,9 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         all.
     sparse_output : bool, default False
         Whether `predict` returns a CSR array (not for a one-dimensional y).
+    random_state : int, RandomState or None, default 0
+        Seeds the parts of the estimator whose own random_state is None, so that equal fits are
+        equal; with None those stay random.
 
     Attributes
     ----------
@@ -103,12 +107,21 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     # Weights are handed on to the estimator, which says whether it wants them.
     __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
 
-    def __init__(self, estimator, target="f1", over="auto", min_count=1, sparse_output=False):
+    def __init__(
+        self,
+        estimator,
+        target="f1",
+        over="auto",
+        min_count=1,
+        sparse_output=False,
+        random_state=0,
+    ):
         self.estimator = estimator
         self.target = target
         self.over = over
         self.min_count = min_count
         self.sparse_output = sparse_output
+        self.random_state = random_state
 
     def fit(self, X, y, sample_weight=None, **fit_params):
         """Fit the estimator to the numbers of the label sets.
@@ -120,7 +133,7 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         y : array, CSR matrix or DataFrame of 0 and 1, of shape (n, l); list of label lists; or
             classes of shape (n,)
         sample_weight : array of shape (n,), optional
-            Handed on to the estimator, which must take it.
+            None negative, not all 0. Handed on to the estimator, which must take it.
         **fit_params
             Handed on to the estimator; with metadata routing enabled, as it requests.
 
@@ -137,10 +150,11 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         decoder = MinimumRisk(self.target)
         seen = merge_rare(distinct_sets(labels), least, decoder.target)
         over = "list" if names.one_dimensional else _usable_over(decoder, seen.sets, self.over)
-        params = fit_parameters(self, sample_weight, fit_params)
+        params, _ = routed(self, labels, sample_weight, fit_params)
         numbers = np.arange(len(seen.sets))
         self._names, self._decoder = names, decoder
-        self._model = ClassModel.fit(self.estimator, X, seen.number, numbers, params)
+        estimator = seeded(self.estimator, self.random_state)
+        self._model = ClassModel.fit(estimator, X, seen.number, numbers, params)
         self.estimator_ = self._model.estimator
         self.sets_, self.counts_, self.over_ = seen.sets, seen.counts, over
         self.classes_ = names.names
@@ -151,7 +165,9 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def posterior(self, X) -> Array:
         """The probability of each label set in ``sets_``, (n, K)."""
         check_is_fitted(self, "estimator_")
-        return self._model.probability(X)
+        posterior = self._model.probability(X)
+        require_law(posterior, self.estimator_)
+        return posterior
 
     @available_if(gives_probability)
     def predict_proba(self, X) -> Array:
@@ -171,6 +187,11 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """The logit of each probability, (n, l), finite; (n,) for a one-dimensional y of two."""
         scores = logits(self.predict_proba(X))
         return scores[:, 1] if self._one_dimensional and scores.shape[1] == 2 else scores
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """The share of rows predicted exactly; y in any form that `fit` takes."""
+        known = y if self._one_dimensional else self._names.encode(y)
+        return super().score(X, known, sample_weight)
 
     def get_metadata_routing(self):
         """What `fit` hands on, for scikit-learn's metadata routing."""

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_consistent_length, indexable
-from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.metadata_routing import UNUSED, MethodMapping
 from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
@@ -23,18 +23,19 @@ from setwise.meta.calibration import (
     out_of_fold,
     splits_of,
 )
+from setwise.meta.class_model import ClassModel
+from setwise.meta.label_model import LabelModel
+from setwise.meta.probability import logits
 from setwise.meta.wrapped import (
-    ClassModel,
-    LabelModel,
-    fit_parameters,
     gives_probability,
-    logits,
     pass_features,
     pass_tags,
     require_classifier,
+    routed,
     routing,
     seeded,
     takes_label_matrix,
+    weights_of,
 )
 from setwise.targets.measure import Array
 
@@ -74,7 +75,8 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         sum.
     cv : int or splitter, default 5
         Number of folds for the calibration, in which every label occurs about equally often
-        (`StratifiedLabelSets`); or what scikit-learn takes, if it holds out each row once.
+        (`StratifiedLabelSets`); or what scikit-learn takes, if it holds out each row once. With
+        metadata routing enabled a splitter is handed what it requests, such as groups.
     sparse_output : bool, default False
         Whether `predict` returns a CSR array (not for a one-dimensional y).
     random_state : int, RandomState or None, default 0
@@ -136,7 +138,8 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         y : array, CSR matrix or DataFrame of 0 and 1, of shape (n, l); list of label lists; or
             classes of shape (n,)
         sample_weight : array of shape (n,), optional
-            Handed on to the estimator, which must take it; weighs the calibration too.
+            None negative, not all 0. Handed on to the estimator, which must take it; weighs the
+            calibration too.
         **fit_params
             Handed on to the estimator; with metadata routing enabled, as it requests.
 
@@ -156,13 +159,14 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if not names.one_dimensional:
             # A target that cannot be decoded is refused here rather than in predict.
             decoder.decode(np.full((1, names.n_labels), 0.5))
-        params = fit_parameters(self, sample_weight, fit_params)
+        params, split_params = routed(self, sets, sample_weight, fit_params)
         self._names, self._decoder = names, decoder
         estimator = seeded(self.estimator, self.random_state)
         self._model = self._fit_model(estimator, X, sets, params)
         self.estimator_ = self._model.estimator
         self.classes_ = names.names
-        self.calibrators_ = self._calibrators(estimator, X, sets, params)
+        weight = weights_of(params.get("sample_weight", sample_weight), sets)
+        self.calibrators_ = self._calibrators(estimator, X, sets, weight, params, split_params)
         pass_features(self)
         return self
 
@@ -191,9 +195,16 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         scores = logits(self.predict_proba(X))
         return scores[:, 1] if self._binary else scores
 
+    def score(self, X, y, sample_weight=None) -> float:
+        """The share of rows predicted exactly; y in any form that `fit` takes."""
+        check_is_fitted(self, "estimator_")
+        known = y if self._names.one_dimensional else self._names.encode(y)
+        return super().score(X, known, sample_weight)
+
     def get_metadata_routing(self):
         """What `fit` hands on, for scikit-learn's metadata routing."""
-        return routing(self)
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        return routing(self).add(splitter=self.cv, method_mapping=to_split)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -214,11 +225,11 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return ClassModel.fit(estimator, X, y, self._names.names, params)
 
     def _calibrators(
-        self, estimator: Any, X: Any, sets: Array, params: dict
+        self, estimator: Any, X: Any, sets: Array, weight: Array, params: dict, split_params: dict
     ) -> list[Calibrator | None] | None:
         if self.calibration is None:
             return None
-        enough = enough_rows(sets)
+        enough = enough_rows(sets, weight)
         if self._binary:
             enough[0] = False  # 1 minus the other
         if not enough.any():
@@ -231,9 +242,8 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             part = _check_method_params(X, params, train)
             return self._fit_model(estimator, seen, sets[train], part).probability(unseen)
 
-        splits = splits_of(self.cv, X, sets, self.random_state)
+        splits = splits_of(self.cv, X, sets, self.random_state, split_params)
         probability = out_of_fold(sets, splits, predict)
-        weight = np.asarray(params.get("sample_weight", np.ones(len(sets))), np.float64)
         return [
             fit_calibrator(self.calibration, probability[:, label], sets[:, label], weight)
             if enough[label]
