@@ -25,7 +25,9 @@ def test_the_losses_are_those_of_the_folds():
     """Each entry is what training on the other folds and judging on this one gives."""
     X, Y = drawn(0)
     folds = KFold(3)
-    model = SetClassifierCV("jaccard", alphas=[0.1], spaces=["cube"], cv=folds, tol=1e-6).fit(X, Y)
+    model = SetClassifierCV(
+        "jaccard", alphas=[0.1], spaces=["cube"], scalings=[None], cv=folds, tol=1e-6
+    ).fit(X, Y)
     (row,) = model.cv_results_
     for (train, test), loss in zip(folds.split(X), row["fold_losses"], strict=True):
         alone = SetClassifier("jaccard", space="cube", alpha=0.1, tol=1e-6).fit(X[train], Y[train])

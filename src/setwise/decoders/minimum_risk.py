@@ -216,6 +216,14 @@ class MinimumRisk:
             paired = MinimumRisk(self.target.on(space))
         return _answer(paired._on(space, checked, return_risk), return_risk)
 
+    def decodes(self, space: Space) -> bool:
+        """Whether `decode_scores` has an exact way on a space of this kind and size."""
+        target = self.target
+        if isinstance(space, Cube) or target.form in ("additive", "subset"):
+            return True
+        by_size = isinstance(space, Sized) and target.form in ("linear_fractional", "counts")
+        return by_size or _is_listable(space)
+
     def _on(self, space: Space, scores: Array, second: bool) -> Decisions:
         target, at_k = self.target, isinstance(self.target, PrecisionAtK | RecallAtK)
         if target.form == "additive" and not isinstance(target, RecallAtK):
@@ -231,7 +239,7 @@ class MinimumRisk:
             return BySize(search, way.top, way.bottom).decide(scores, second)
         if target.form == "subset" and not isinstance(space, Listing):
             return most_likely_decisions(space, scores, second)
-        if isinstance(space, Listing) or space.log_size <= np.log(LISTABLE) + 1e-9:
+        if _is_listable(space):
             listing = listing_of(space)
             allowed = space.contains(listing.sets)
             posterior = posterior_of(listing, scores)[1][:, allowed]
@@ -285,6 +293,10 @@ class MinimumRisk:
         if isinstance(self.target, PrecisionAtK | RecallAtK):
             # The target's own check of its predictions.
             self.target.loss(sets, sets)
+
+
+def _is_listable(space: Space) -> bool:
+    return isinstance(space, Listing) or space.log_size <= np.log(LISTABLE) + 1e-9
 
 
 def _answer(decisions: Decisions, return_risk: bool) -> Any:

@@ -1,9 +1,10 @@
-"""Which space and surrogate suit the training labels: a stated, deterministic rule.
+"""Which space suits the training labels: a stated, deterministic rule.
 
 The mass of label sets never seen is estimated by Good and Turing's rule: the share of rows whose
 label set occurs once. Where it is small the label sets seen are a good list, and the joint
 likelihood on that list is trained; where it is large, most new rows have a new set, and the
-likelihood on the sized space, where every label set is possible, is.
+likelihood on the sized space, where every label set is possible, is. docs/estimators.md has the
+evidence.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.spaces.catalog import Catalog
+from setwise.spaces.chow_liu import chow_liu
 from setwise.spaces.cube import Cube
+from setwise.spaces.forest import Forest
+from setwise.spaces.paths import Paths
 from setwise.spaces.sized import Sized, Slice
 from setwise.spaces.space import Space
+from setwise.targets.at_k import PrecisionAtK, RecallAtK
+from setwise.targets.table import TableTarget
+from setwise.targets.target import Target
 
 # Beyond this estimated mass of unseen label sets the list of seen ones is left.
 MOST_UNSEEN = 0.5
-SPACES = ("auto", "cube", "sized", "catalog")
+SPACES = ("auto", "cube", "sized", "catalog", "joint", "forest")
 
 
 def unseen_mass(sets: NDArray[np.uint8]) -> float:
@@ -44,12 +51,54 @@ def choose_space(name: str, sets: NDArray[np.uint8]) -> Space:
         name = "catalog" if unseen_mass(sets) <= MOST_UNSEEN else "sized"
     if name == "cube":
         return Cube(n_labels)
-    if name == "catalog":
+    if name == "forest":
+        return chow_liu(sets)
+    if name in ("catalog", "joint"):
         seen, counts = np.unique(sets, axis=0, return_counts=True)
-        return Catalog(seen, np.log(counts / len(sets)))
+        return Catalog(seen, np.log(counts / len(sets)), joint=name == "joint")
     counts = np.bincount(sets.sum(axis=1, dtype=np.int64))
     with np.errstate(divide="ignore"):
-        return Sized(n_labels, np.log(counts / len(sets)))
+        bias = np.log(counts / len(sets)) - np.log(_size_law(frequency(sets), len(counts)))
+    return Sized(n_labels, bias)
+
+
+def frequency(sets: NDArray[np.uint8], weights: NDArray[np.float64] | None = None):
+    """How often each label is in a set, with half a set added with and half without it, (l,)."""
+    mass = np.ones(len(sets)) if weights is None else weights
+    return (mass @ sets + 0.5) / (mass.sum() + 1.0)
+
+
+def start_scores(space: Space, sets: NDArray[np.uint8], weights: NDArray[np.float64]):
+    """Scores, the same for every row, at which the space's law is near that of the sets.
+
+    Half the log-odds of each label, where the space's parameters do not hold them already.
+    """
+    if isinstance(space, Catalog | Paths):
+        return np.zeros(space.n_scores)
+    share = frequency(sets, weights)
+    scores = (np.log(share) - np.log1p(-share)) / 2.0
+    if isinstance(space, Forest) and np.nan_to_num(space.potentials, neginf=0.0).any():
+        scores[space.parents >= 0] = 0.0
+    return scores
+
+
+def _size_law(share: NDArray[np.float64], n_sizes: int) -> NDArray[np.float64]:
+    """P(size) of independent labels for the first sizes, (n_sizes,)."""
+    law = np.zeros(n_sizes)
+    law[0] = 1.0
+    for p in share:
+        law[1:] = law[1:] * (1.0 - p) + law[:-1] * p
+        law[0] *= 1.0 - p
+    return np.maximum(law, 1e-300)
+
+
+def own_space(target: Target, n_labels: int) -> Space:
+    """Where a target's own losses are trained: all sets of k labels, the listed ones, or all."""
+    if isinstance(target, PrecisionAtK | RecallAtK):
+        return Slice(n_labels, target.k)
+    if isinstance(target, TableTarget):
+        return Catalog(target.sets)
+    return Cube(n_labels)
 
 
 def one_of(n_labels: int) -> Space:

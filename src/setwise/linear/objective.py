@@ -13,12 +13,15 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from setwise.elementary import exp, kernel
+from setwise.linear.choice import frequency, start_scores
 from setwise.rows import for_rows, thread_count
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.space import Space
 from setwise.surrogates.surrogate import Surrogate
+from setwise.targets.measure import find_rows
 
 Array = NDArray[Any]
 
@@ -36,20 +39,65 @@ class Objective(Protocol):
         """How many scores a row has."""
         ...
 
+    def start(self) -> Array:
+        """Scores, alike for every row, to begin at, (n_scores,)."""
+        ...
+
+    def spread(self) -> tuple[Array, Array]:
+        """Variance there of what each score (n_scores,), each parameter (p,), multiplies."""
+        ...
+
     def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
         """Weighted loss of the rows, gradient by their scores, gradient by the parameters."""
         ...
+
+
+def likelihood(space: Space, y_true: Array, weights: Array) -> Objective:
+    """The likelihood on a space, by its fastest way."""
+    if isinstance(space, Catalog):
+        return (JointLikelihood if space.joint else CatalogLikelihood)(space, y_true, weights)
+    return Likelihood(space, y_true, weights)
+
+
+def _refuse_outside(inside: Array, space: Space) -> None:
+    if not inside.all():
+        raise ValueError(
+            f"the label set of row {int(np.argmin(inside))} is not in {space}, so its likelihood "
+            f"is 0; use space='catalog', which lists the sets seen, or another space that has it"
+        )
+
+
+def _places(space: Catalog, y_true: Array) -> Array:
+    """Where in the list the set of each row stands, (n,)."""
+    place = find_rows(space.sets, y_true)
+    _refuse_outside(place >= 0, space)
+    return place
+
+
+def _variance(place: Array, weights: Array, n_sets: int) -> Array:
+    """p (1 - p) for the share p of rows at each place of the list, (n_sets,)."""
+    share = np.bincount(place, weights, n_sets) / weights.sum()
+    return share * (1.0 - share)
 
 
 @dataclass(frozen=True)
 class SurrogateSum:
     """Any surrogate; ``make`` gives it for a space with other parameters."""
 
-    make: Callable[[Space | None], Surrogate]
+    make: Callable[[Any], Surrogate]
     space: Space | None
     n_scores: int
     y_true: Array
     weights: Array
+
+    def start(self) -> Array:
+        """All 0."""
+        return np.zeros(self.n_scores)
+
+    def spread(self) -> tuple[Array, Array]:
+        """As if all were alike: what a loss weighs depends on more than how often labels occur."""
+        n_parameters = 0 if self.space is None else len(self.space.parameters)
+        return np.ones(self.n_scores), np.ones(n_parameters)
 
     def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
         """By the surrogate's own gradients."""
@@ -58,8 +106,88 @@ class SurrogateSum:
             scores, self.y_true[rows]
         )
         weight = self.weights[rows]
-        by_score *= weight[:, None].astype(by_score.dtype)
-        return float(weight @ value), by_score, weight @ by_parameter
+        return float(weight @ value), by_score * weight[:, None], weight @ by_parameter
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """-log s(y) = A(scores) - z(y) on a space with one score a label; all true sets are in it.
+
+    Its gradient is the mean less what is true: E[y'] - y by the scores, likewise by the parameters.
+    """
+
+    space: Space
+    y_true: Array
+    weights: Array
+
+    def __post_init__(self):
+        _refuse_outside(self.space.contains(self.y_true), self.space)
+
+    @property
+    def n_scores(self) -> int:
+        """As many as the space has."""
+        return self.space.n_scores
+
+    def start(self) -> Array:
+        """Near the law of the true sets."""
+        return start_scores(self.space, self.y_true, self.weights)
+
+    def spread(self) -> tuple[Array, Array]:
+        """Of labels, in the true sets; of features, in the space's law."""
+        features = self.space.mean_scores(self.start()[None])[2][0]
+        share = frequency(self.y_true, self.weights)
+        return 4.0 * share * (1.0 - share), features * (1.0 - features)
+
+    def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
+        """By one pass for the log-partition and its gradients."""
+        y_true, weights = self.y_true[rows], self.weights[rows]
+        log_partition, by_score, means = self.space.with_parameters(parameters).mean_scores(scores)
+        features = weights @ self.space.features(y_true)
+        true = y_true * 2.0 - 1.0
+        value = weights @ (log_partition - np.einsum("ij,ij->i", true, scores))
+        free = np.isfinite(parameters)
+        value -= features[free] @ parameters[free]
+        gradient = (by_score - true) * weights[:, None]
+        return float(value), gradient, weights @ means - features
+
+
+@dataclass(frozen=True)
+class JointLikelihood:
+    """-log s(y) over a list of label sets with a score for each: a softmax; all are listed."""
+
+    space: Catalog
+    y_true: Array
+    weights: Array
+    _place: Array = field(init=False, repr=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "_place", _places(self.space, self.y_true))
+
+    @property
+    def n_scores(self) -> int:
+        """One score for each listed set."""
+        return len(self.space.sets)
+
+    def start(self) -> Array:
+        """All 0: the biases hold the law of the sets."""
+        return np.zeros(self.n_scores)
+
+    def spread(self) -> tuple[Array, Array]:
+        """Of listed sets in the true sets, as scores and as biases."""
+        listed = _variance(self._place, self.weights, self.n_scores)
+        return listed, listed
+
+    def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
+        """Value and gradients of a softmax."""
+        place, weights = self._place[rows], self.weights[rows]
+        true = (np.arange(len(place)), place)
+        weight = scores + parameters
+        log_partition = np.asarray(logsumexp(weight, axis=1))
+        value = weights @ (log_partition - weight[true])
+        gradient = np.exp(weight - log_partition[:, None])
+        gradient[true] -= 1.0
+        gradient *= weights[:, None]
+        return float(value), gradient, gradient.sum(axis=0)
 
 
 @dataclass(frozen=True)
@@ -72,12 +200,14 @@ class CatalogLikelihood:
     """
 
     space: Catalog
-    place: Array
+    y_true: Array
     weights: Array
+    _place: Array = field(init=False, repr=False)
     _begins: Array = field(init=False, repr=False)
     _labels: Array = field(init=False, repr=False)
 
     def __post_init__(self):
+        object.__setattr__(self, "_place", _places(self.space, self.y_true))
         rows, labels = np.nonzero(self.space.sets)
         begins = np.searchsorted(rows, np.arange(len(self.space.sets) + 1))
         object.__setattr__(self, "_begins", begins)
@@ -88,13 +218,23 @@ class CatalogLikelihood:
         """One score for each label."""
         return self.space.n_labels
 
+    def start(self) -> Array:
+        """All 0: the biases hold the law of the sets."""
+        return np.zeros(self.n_scores)
+
+    def spread(self) -> tuple[Array, Array]:
+        """Of labels and listed sets in the true sets."""
+        share = frequency(self.y_true, self.weights)
+        listed = _variance(self._place, self.weights, len(self.space.sets))
+        return 4.0 * share * (1.0 - share), listed
+
     def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
         """Value and gradients; what a thread adds up by set is kept apart until the end."""
         n = len(scores)
         gradient, value = np.empty_like(scores), np.empty(n)
         parts = max(1, min(thread_count(), n // 64))
         by_set = np.zeros((parts, len(parameters)))
-        place, weights = self.place[rows], self.weights[rows]
+        place, weights = self._place[rows], self.weights[rows]
 
         def run(first: int, last: int) -> None:
             for part in range(first, last):

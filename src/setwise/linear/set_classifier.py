@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from scipy.special import expit
+from scipy.sparse import csr_array
+from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.decoders.most_likely import MostLikely
 from setwise.inputs import positive_number, score_matrix, whole_number
-from setwise.labels import read_labels
-from setwise.linear.choice import choose_space, one_of
+from setwise.labels import LabelNames
+from setwise.linear.choice import choose_space, one_of, unseen_mass
+from setwise.linear.design import Design, scaled_rows
 from setwise.linear.guarantee import guarantee
 from setwise.linear.newton import solve_binary_relevance
-from setwise.linear.objective import CatalogLikelihood, Objective, SurrogateSum
+from setwise.linear.progress import steps_shown
+from setwise.linear.reading import read_training
 from setwise.linear.solver import Problem, Solution, solve
+from setwise.linear.training import Training
 from setwise.spaces.catalog import Catalog
-from setwise.spaces.cube import Cube
 from setwise.spaces.space import Space
-from setwise.surrogates.binary_relevance import BinaryRelevance
-from setwise.surrogates.comp_sum import CompSum, Logistic
-from setwise.targets.measure import find_rows
 from setwise.targets.registry import get_target
+from setwise.targets.target import mean_utility
 
-SURROGATES = {
-    "likelihood": None,
-    "binary_relevance": None,
-    "sum_exponential": -1.0,
-    "logistic": 0.0,
-    "mean_absolute_error": 1.0,
-}
-# A loss that is not convex is approached from the convex end in these steps of q.
-PATH = (0.0, 0.5, 0.8, 1.0)
+# Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
+LEAST = 1e-7
+DECODERS = ("auto", "minimum_risk", "most_likely", "marginals")
 
 
 class SetClassifier(ClassifierMixin, BaseEstimator):
@@ -52,17 +46,32 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     ----------
     target : str or Target, default "f1"
         What a prediction is judged by.
-    surrogate : str, default "auto"
-        What is trained on: "likelihood" (the default choice of "auto"), "binary_relevance",
-        or the target's own "logistic", "sum_exponential" or "mean_absolute_error" loss.
+    surrogate : str or Surrogate, default "auto"
+        What is trained on: "likelihood" (the choice of "auto"), "binary_relevance", or one of the
+        target's own losses: "logistic", "sum_exponential", "generalized_cross_entropy" (with `q`),
+        "mean_absolute_error", "constrained_exponential", "constrained_squared_hinge",
+        "constrained_hinge", "constrained_rho"; or a surrogate object, whose target, space (unless
+        one is given) and settings are kept. One that is not convex begins at the solution of a
+        convex one and ends no higher.
     space : str or Space, default "auto"
-        The label sets: "catalog" (those seen), "sized" (all, with a bias for each size), "cube"
-        (all). "auto": the catalog unless more than half of the rows have a label set that occurs
-        once, then "sized"; the cube for the target's own losses and binary relevance.
-    decoder : {"auto", "minimum_risk", "most_likely"}, default "auto"
-        Least expected loss where the scores are a likelihood, else the most likely set.
+        The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
+        "sized" (all, a bias for each size), "forest" (all, with potentials on the edges of the
+        Chow-Liu tree of the training labels), "cube" (all). What the space has of biases and
+        potentials is learnt with the weights. "auto": for a likelihood the catalog, unless more
+        than half of the rows have a label set that occurs once, then "sized"; for other losses
+        the sets of k labels (precision@k, recall@k), those of a table, else the cube.
+    decoder : {"auto", "minimum_risk", "most_likely", "marginals"}, default "auto"
+        The set of least expected loss where the scores are a likelihood, else the most likely set.
+        "marginals": least expected loss as though the labels were independent with their
+        marginals; an approximation, which "auto" takes where there is no exact way.
     alpha : float, default 1e-3
         Penalty of the weights.
+    q : float, default 0.7
+        Member of the generalized cross-entropy, between 0 and 1.
+    scaling : {None, "standard", "rows"}, default None
+        In which units features are penalised: as they are; "standard", as if each were divided by
+        its standard deviation (of ``coef_`` they are the plain ones again); "rows", with every row
+        of X divided by its Euclidean length, in training and in prediction.
     fit_intercept : bool, default True
     tol : float, default 1e-4
         Training ends where no entry of the gradient is larger.
@@ -75,6 +84,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         Features V of the labels: scores are (X W + b) V^T, with W of shape (n_features, m), so that
         labels not seen in training can be scored by `score_labels`. The paper's feature map of an
         input and a label.
+    verbose : bool, default False
+        Whether to show progress.
+    random_state : int, RandomState or None, default None
+        Seed of the label sets drawn for margins other than the exponential on spaces of more than
+        2^16 sets; None is 0. Nothing else is random.
 
     Attributes
     ----------
@@ -85,6 +99,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     space_ : Space
         With the parameters learnt.
     target_ : Target
+    decoder_ : str
+        The decoder in use.
     objective_ : float
         The objective reached.
     guarantee_ : str
@@ -108,24 +124,32 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         decoder="auto",
         *,
         alpha=1e-3,
+        q=0.7,
+        scaling=None,
         fit_intercept=True,
         tol=1e-4,
         max_iter=1000,
         sparse_output=False,
         warm_start=False,
         label_features=None,
+        verbose=False,
+        random_state=None,
     ):
         self.target = target
         self.surrogate = surrogate
         self.space = space
         self.decoder = decoder
         self.alpha = alpha
+        self.q = q
+        self.scaling = scaling
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
         self.sparse_output = sparse_output
         self.warm_start = warm_start
         self.label_features = label_features
+        self.verbose = verbose
+        self.random_state = random_state
 
     def fit(self, X, y, sample_weight=None):
         """Learn weights and the parameters of the space.
@@ -136,60 +160,87 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         y : label sets in any form of `setwise.labels.read_labels`, or one class a row
         sample_weight : array of shape (n,), optional
         """
-        if y is None:
-            read_labels(y)
-        inputs: Any = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        sets, names = read_labels(y)
-        sets = sets.toarray() if hasattr(sets, "toarray") else sets
-        if len(sets) != inputs.shape[0]:
-            raise ValueError(
-                f"X and y must have the same number of rows, but X has {inputs.shape[0]} and y "
-                f"{len(sets)}"
-            )
-        weights = np.asarray(_check_sample_weight(sample_weight, inputs), np.float64)
+        inputs, sets, names, weights = read_training(self, X, y, sample_weight)
+        design = Design.of(inputs, self.scaling, self.fit_intercept, weights)
+        return self._fit(design, sets, names, weights)
+
+    def _fit(self, design: Design, sets, names: LabelNames, weights):
+        """Learn from what has been read and checked."""
         self._check_parameters()
         self.target_, self._names, self.classes_ = get_target(self.target), names, names.names
-        kind = self._kind()
-        space = self._space_for(kind, sets)
-        solution = self._train(kind, space, inputs, sets, weights)
+        training = self._training()
+        space = self._space_for(training, sets)
+        solution = self._solve(training, space, design, sets, weights)
+        dtype = design.inputs.dtype
         self.space_ = space.with_parameters(solution.parameters)
-        self.coef_ = np.ascontiguousarray(solution.weights.T).astype(inputs.dtype)
-        self.intercept_ = solution.intercept.astype(inputs.dtype)
+        coef = (solution.weights / design.unit[:, None]).T
+        self.coef_ = np.ascontiguousarray(coef).astype(dtype)
+        intercept = solution.intercept
+        if names.one_dimensional and not training.is_by_label and self.label_features is None:
+            # The scores of all classes may be raised together; these have the mean 0.
+            intercept = intercept - intercept.mean()
+        self.intercept_ = intercept.astype(dtype)
         self.objective_, self.n_iter_ = solution.value, solution.n_iter
-        penalty = positive_number(self.alpha, "alpha") / 2.0 * float((solution.weights**2).sum())
-        likely = kind in ("likelihood", "binary_relevance")
+        self.decoder_ = self._decoder_name(training)
+        penalty = float(self.alpha) / 2.0 * float((solution.weights**2).sum())
         self.guarantee_ = guarantee(
-            kind, self.target_, self.space_, self._decoder_name(kind),
-            solution.value - penalty if likely else None,
+            training, self.target_, self.space_, self.decoder_, solution.value - penalty,
+            unseen_mass(sets),
         )  # fmt: skip
         return self
 
     def decision_function(self, X):
-        """The scores of the labels, (n, n_labels); (n,) for a y of two classes."""
-        scores = self._scores(X)
+        """The scores of the labels, (n, n_labels); (n,) for a y of two classes.
+
+        With the space "joint", which scores label sets, half the log-odds of each label.
+        """
+        scores = self._scores(self._checked(X))
+        if isinstance(self.space_, Catalog) and self.space_.joint:
+            return logit(np.clip(self._marginals(scores), LEAST, 1.0 - LEAST)) / 2.0
         return scores[:, 1] - scores[:, 0] if self._is_binary else scores
 
     def predict_proba(self, X):
         """The probability of each label, (n, n_labels)."""
-        return self._marginals(self._scores(X))
+        scores = self._scores(self._checked(X))
+        probability = self._marginals(scores)
+        if self._names.one_dimensional and self._training().is_by_label:
+            probability = probability / probability.sum(axis=1, keepdims=True)
+        return probability
 
     def predict(self, X):
         """The label sets, or classes, to predict."""
+        return self._predict(self._checked(X))
+
+    def _predict(self, X):
+        """From checked inputs."""
         scores = self._scores(X)
         if self._names.one_dimensional:
             return self.classes_[np.argmax(scores, axis=1)]
-        kind = self._kind()
-        if self._decoder_name(kind) == "most_likely":
+        if self.decoder_ == "most_likely":
             sets = MostLikely(self.space_).decode(scores)
-        elif kind == "binary_relevance":
-            sets = MinimumRisk(self.target_).decode(expit(scores))
+        elif self.decoder_ == "marginals" or self._training().is_by_label:
+            sets = MinimumRisk(self.target_).decode(np.clip(self._marginals(scores), 0.0, 1.0))
         else:
             sets = MinimumRisk(self.target_).decode_scores(scores, self.space_)
         if self.sparse_output:
-            from scipy.sparse import csr_array
-
             return csr_array(sets.astype(np.int64))
         return self._names.decode(sets)
+
+    def score_labels(self, X, label_features):
+        """The scores of labels given by their features, seen in training or not, (n, rows of V)."""
+        if self.label_features is None:
+            raise ValueError(
+                "labels can be scored by their features only if fit had label_features"
+            )
+        features = score_matrix(label_features, len(self.intercept_), "label_features")
+        return self._projections(self._checked(X)) @ features.T.astype(self.coef_.dtype)
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
+        check_is_fitted(self)
+        if self._names.one_dimensional:
+            return super().score(X, y, sample_weight)
+        return mean_utility(self.target_, self.predict(X), self._names.encode(y), sample_weight)
 
     def save(self, path) -> None:
         """Write the classifier to a file that holds data only; `setwise.load` reads it."""
@@ -207,111 +258,83 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     def _is_binary(self) -> bool:
         return self._names.one_dimensional and len(self.classes_) == 2
 
-    def _kind(self) -> str:
-        return "likelihood" if self.surrogate == "auto" else self.surrogate
+    def _training(self) -> Training:
+        surrogate = "likelihood" if _is_auto(self.surrogate) else self.surrogate
+        seed = self.random_state
+        if seed is None:
+            seed = 0
+        elif not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        return Training(surrogate, self.target_, self.q, int(seed))
 
-    def _decoder_name(self, kind: str) -> str:
+    def _decoder_name(self, training: Training) -> str:
         if self.decoder != "auto":
             return self.decoder
-        return "minimum_risk" if kind in ("likelihood", "binary_relevance") else "most_likely"
+        if not (training.is_likelihood or training.is_separate):
+            return "most_likely"
+        exact = training.is_by_label or MinimumRisk(self.target_).decodes(self.space_)
+        return "minimum_risk" if exact else "marginals"
 
     def _check_parameters(self) -> None:
         positive_number(self.alpha, "alpha")
         positive_number(self.tol, "tol")
         whole_number(self.max_iter, "max_iter", 1)
-        if self._kind() not in SURROGATES:
-            known = ", ".join(map(repr, ("auto", *SURROGATES)))
-            raise ValueError(f"surrogate must be one of {known}, not {self.surrogate!r}")
-        if self.decoder not in ("auto", "minimum_risk", "most_likely"):
-            raise ValueError(
-                f"decoder must be 'auto', 'minimum_risk' or 'most_likely', not {self.decoder!r}"
-            )
+        if self.decoder not in DECODERS:
+            known = ", ".join(map(repr, DECODERS))
+            raise ValueError(f"decoder must be one of {known}, not {self.decoder!r}")
 
-    def _space_for(self, kind: str, sets) -> Space:
-        if self._names.one_dimensional:
+    def _space_for(self, training: Training, sets) -> Space:
+        if self._names.one_dimensional and not training.is_by_label:
             return one_of(sets.shape[1])
-        if kind == "binary_relevance":
-            return Cube(sets.shape[1])
-        if not isinstance(self.space, str):
-            if not isinstance(self.space, Space):
-                raise ValueError(f"space must be a name or a Space, not {self.space!r}")
+        if isinstance(self.space, Space):
+            if self.space.n_labels != sets.shape[1]:
+                raise ValueError(
+                    f"the space must have as many labels as y, {sets.shape[1]}, but {self.space} "
+                    f"has {self.space.n_labels}"
+                )
             return self.space
-        own = self.space == "auto" and kind != "likelihood"
-        return choose_space("cube" if own else self.space, sets)
+        if not isinstance(self.space, str):
+            raise ValueError(f"space must be a name or a Space, not {self.space!r}")
+        if training.is_by_label or (self.space == "auto" and not training.is_likelihood):
+            return training.space(sets.shape[1])
+        return choose_space(self.space, sets)
 
-    def _train(self, kind: str, space: Space, X, sets, weights) -> Solution:
-        """The solution, along a path of q for a loss that is not convex."""
-        mass = float(weights.sum())
-        if not mass > 0:
-            raise ValueError("sample_weight must not be all zero")
+    def _solve(self, training: Training, space: Space, design: Design, sets, weights) -> Solution:
+        """The solution, by way of convex losses for one that is not."""
+        mass, n_labels, tol = float(weights.sum()), sets.shape[1], float(self.tol)
+        with steps_shown(self.verbose, tol) as shown:
+            if training.is_separate and self.label_features is None:
+                return solve_binary_relevance(
+                    design.inputs, sets, weights, float(self.alpha), self.fit_intercept, tol,
+                    self.max_iter, self._last(design, n_labels, 0),
+                    # progress=shown and (lambda i, n, g: shown(i, f"{n} labels left", g)),
+                )  # fmt: skip
+            problems = []
+            for stage in training.stages():
+                objective = training.objective(stage, space, n_labels, sets, weights)
+                features = self._label_features(objective.n_scores)
+                problems.append(Problem(design, objective, float(self.alpha), mass, features))
+            blank = problems[-1].start()
+            found = self._last(design, len(blank.intercept), len(blank.parameters)) or blank
+            told = shown and (lambda i, value, g: shown(i, f"objective {value:.6g}", g))
+            begun = [found]
+            for problem in problems[:-1]:
+                found = solve(problem, found, tol, self.max_iter, warn=False, progress=told)
+                begun.append(found)
+            if len(begun) > 1:
+                found = min(begun, key=problems[-1].value)
+            return solve(problems[-1], found, tol, self.max_iter, warn=True, progress=told)
 
-        def problem(q: float | None) -> Problem:
-            objective = self._objective(kind, q, space, sets, weights)
-            basis = self._label_features(objective.n_scores)
-            return Problem(X, objective, float(self.alpha), self.fit_intercept, mass, basis)
-
-        q = SURROGATES[kind]
-        first = problem(q)
-        start = self._start(first)
-        separate = kind == "binary_relevance" and not self._names.one_dimensional
-        if separate and self.label_features is None:
-            return solve_binary_relevance(
-                X, sets, weights, float(self.alpha), self.fit_intercept, self.tol, self.max_iter,
-                start if self.warm_start and hasattr(self, "coef_") else None,
-            )  # fmt: skip
-        if q is None or q <= 0.0:
-            return solve(first, start, self.tol, self.max_iter, warn=True)
-        for step in PATH[:-1]:
-            start = solve(problem(step), start, self.tol, self.max_iter, warn=False)
-        begun = first.value_and_gradient(start.weights, start.intercept, start.parameters)[0]
-        found = solve(first, start, self.tol, self.max_iter, warn=True)
-        return found if found.value <= begun else start
-
-    def _objective(self, kind: str, q, space: Space, sets, weights) -> Objective:
-        if kind == "binary_relevance" and not self._names.one_dimensional:
-            return SurrogateSum(lambda _: BinaryRelevance(), None, sets.shape[1], sets, weights)
-        if kind == "likelihood" or self._names.one_dimensional:
-            if isinstance(space, Catalog) and not space.joint:
-                return CatalogLikelihood(space, self._places(space, sets), weights)
-
-            def make(s):
-                return Logistic("subset", s, "paper")
-
-        else:
-
-            def make(s):
-                return CompSum(self.target_, s, q)
-
-        return SurrogateSum(make, space, space.n_scores, sets, weights)
-
-    @staticmethod
-    def _places(space: Catalog, sets):
-        place = find_rows(space.sets, sets)
-        if (place < 0).any():
-            row = int(np.argmax(place < 0))
-            raise ValueError(
-                f"the label set of row {row} is not in the given Catalog, so its likelihood is 0; "
-                f"use space='catalog', or add it"
-            )
-        return place
-
-    def _start(self, problem: Problem) -> Solution:
-        start = problem.start()
-        if self.warm_start and hasattr(self, "coef_"):
-            weights, intercept = self.coef_.T.astype(np.float64), self.intercept_.astype(np.float64)
-            parameters = self.space_.parameters
-            if weights.shape == start.weights.shape and len(parameters) == len(start.parameters):
-                return Solution(weights, intercept, parameters, np.inf, np.inf, 0)
-        return start
-
-    def score_labels(self, X, label_features):
-        """The scores of labels given by their features, seen in training or not, (n, rows of V)."""
-        if self.label_features is None:
-            raise ValueError(
-                "labels can be scored by their features only if fit had label_features"
-            )
-        features = score_matrix(label_features, len(self.intercept_), "label_features")
-        return self._projections(X) @ features.T.astype(self.coef_.dtype)
+    def _last(self, design: Design, n_scores: int, n_parameters: int) -> Solution | None:
+        """The last solution if a fit is to begin there and it has these shapes, else None."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        parameters = self.space_.parameters if n_parameters else np.empty(0)
+        if self.coef_.shape != (n_scores, len(design.unit)) or len(parameters) != n_parameters:
+            return None
+        weights = self.coef_.T.astype(np.float64) * design.unit[:, None]
+        intercept = self.intercept_.astype(np.float64)
+        return Solution(weights, intercept, parameters, np.inf, np.inf, 0)
 
     def _label_features(self, n_scores: int):
         """The features of the labels, a row for each, or None."""
@@ -323,7 +346,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
                 f"label_features must have shape ({n_scores}, m), a row for each label, "
                 f"but its shape is {features.shape}"
             )
-        return features
+        return features.astype(np.float64)
 
     def _scores(self, X):
         projections = self._projections(X)
@@ -332,12 +355,21 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         features = score_matrix(self.label_features, projections.shape[1], "label_features")
         return projections @ features.T.astype(projections.dtype)
 
-    def _projections(self, X):
+    def _checked(self, X):
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+
+    def _projections(self, X):
+        X = scaled_rows(X, self.scaling)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
     def _marginals(self, scores):
-        if self._kind() == "binary_relevance" and not self._names.one_dimensional:
-            return expit(scores)
+        if self._training().is_by_label:
+            return self._training().stages()[0](self.space_).probability(scores)
         return self.space_.marginals(scores)
+
+
+def _is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == "auto"

@@ -1,59 +1,105 @@
-"""The linear classifier with its penalty and space chosen by cross-validation of the target."""
+"""The linear classifier with penalty, space and surrogate chosen by cross-validated target loss."""
 
 from __future__ import annotations
 
 import warnings
-from itertools import product
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
 
 from setwise.folds import StratifiedLabelSets
 from setwise.inputs import positive_number, whole_number
-from setwise.labels import read_labels
+from setwise.labels import LabelNames
+from setwise.linear.design import SCALINGS, Design
+from setwise.linear.progress import Advance, trials_shown
+from setwise.linear.reading import read_training
 from setwise.linear.set_classifier import SetClassifier
-from setwise.targets.registry import get_target
 
-ALPHAS = tuple(float(alpha) for alpha in np.logspace(-4.5, -0.5, 9))
+# Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
+# features of a scaling, the smaller their weights.
+DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}
 SPACES = ("catalog", "sized")
+# A path of penalties ends after this many in a row that are worse than its best.
+PATIENCE = 3
+SETTINGS = ("surrogate", "space", "scaling")
+# Folds, and the most rows they are for.
+FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What is learnt from, and the rows held out."""
+
+    design: Design
+    sets: Any
+    names: LabelNames
+    weights: Any
+    held_inputs: Any
+    held_truth: Any
+    held_weights: Any
+
+    def loss(self, model: SetClassifier) -> float:
+        """The mean loss of the model's target on the rows held out; of classes, the error."""
+        predicted: Any = model._predict(self.held_inputs)
+        if self.names.one_dimensional:
+            losses = predicted != self.held_truth
+        else:
+            losses = model.target_.loss(predicted, self.held_truth.toarray())
+        return float(np.average(losses, weights=self.held_weights))
 
 
 class SetClassifierCV(ClassifierMixin, BaseEstimator):
-    """`SetClassifier` that chooses alpha and the space by the target itself.
+    """`SetClassifier` that chooses alpha, the space and the surrogate by the target itself.
 
     Every combination is trained on all folds but one and judged by the mean loss of the target on
-    that one; alphas go from large to small, each starting from the solution before. The combination
-    of least loss is trained on all rows; ties: the larger alpha, the earlier space.
+    that one. Alphas go from large to small, each starting from the solution before, until three in
+    a row are worse than the best. The combination of least loss is trained on all rows, its alpha
+    moved to the vertex of the parabola through the losses of the best one and its two neighbours,
+    which smooths the noise of the folds; ties: the larger alpha, the earlier space.
 
     Parameters
     ----------
     target : str or Target, default "f1"
         What a prediction is judged by, here and in the end.
     alphas : sequence of float, optional
-        Penalties to try; by default nine from 3e-5 to .3.
+        Penalties to try; by default nine from .3 to 3e-5 for features as they are, from 10 to 1e-3
+        for standardised ones, from .03 to 3e-6 for rows of length 1.
     spaces : sequence of str or Space, default ("catalog", "sized")
         Spaces to try.
-    surrogates : sequence of str, default ("likelihood",)
+    surrogates : sequence of str or Surrogate, default ("likelihood",)
         Surrogates to try.
-    cv : int or splitter, default 3
-        Folds; a number makes `StratifiedLabelSets`.
-    decoder, fit_intercept, tol, max_iter, sparse_output
+    scalings : sequence of {None, "standard", "rows"} or "auto", default "auto"
+        Scalings to try, see `SetClassifier`; they are compared with the first space and surrogate,
+        and the others are tried with the best. "auto": ("standard",) for dense features,
+        (None, "rows") for sparse ones.
+    cv : int or splitter, optional
+        Folds; a number makes `StratifiedLabelSets`. By default ten folds up to 1,000 rows, five up
+        to 10,000, three beyond: few rows need more folds and can pay for them.
+    decoder, q, fit_intercept, tol, max_iter, sparse_output
         As in `SetClassifier`.
+    verbose : bool, default False
+        Whether to show progress and the time left.
+    random_state : int, RandomState or None, default None
+        With one, folds are made of shuffled rows; without, of the rows in their order.
 
     Attributes
     ----------
     best_estimator_ : SetClassifier
         Trained on all rows; what predicts.
     best_params_ : dict
-        The surrogate, space and alpha that were chosen.
+        The surrogate, space, scaling and alpha that were chosen; alpha lies within half a step of
+        one tried.
     cv_results_ : list of dict
-        One a combination: its settings, mean loss and the loss of each fold.
+        One a combination tried: its settings, mean loss and the loss of each fold.
     best_loss_ : float
-        The least mean loss. (Chosen by it, so a little optimistic.)
+        The least mean loss of those tried. (Chosen by it, so a little optimistic.)
 
     Examples
     --------
@@ -67,26 +113,34 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         self,
         target="f1",
         *,
-        alphas=ALPHAS,
+        alphas=None,
         spaces=SPACES,
         surrogates=("likelihood",),
-        cv=3,
+        scalings="auto",
+        cv=None,
         decoder="auto",
+        q=0.7,
         fit_intercept=True,
         tol=1e-3,
         max_iter=300,
         sparse_output=False,
+        verbose=False,
+        random_state=None,
     ):
         self.target = target
         self.alphas = alphas
         self.spaces = spaces
         self.surrogates = surrogates
+        self.scalings = scalings
         self.cv = cv
         self.decoder = decoder
+        self.q = q
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
         self.sparse_output = sparse_output
+        self.verbose = verbose
+        self.random_state = random_state
 
     def fit(self, X, y, sample_weight=None):
         """Choose by cross-validation, then learn from all rows.
@@ -98,30 +152,40 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
             For training; the losses of held-out rows are weighted by it too.
         """
-        if y is None:
-            read_labels(y)
-        inputs: Any = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        sets, names = read_labels(y)
-        # In a form that `read_labels` reads as the same again.
+        inputs, sets, names, weights = read_training(self, X, y, sample_weight)
         truth: Any = names.decode(sets) if names.one_dimensional else csr_array(sets)
-        weights = _check_sample_weight(sample_weight, inputs)
-        folds = list(self._splitter().split(inputs, truth))
+        splits = list(self._splitter(len(sets)).split(inputs, truth))
+        scalings = self._scalings(inputs)
         spaces = ["auto"] if names.one_dimensional else self.spaces
+        first, *others = ((one, other) for one in self.surrogates for other in spaces)
         self.cv_results_ = []
-        for surrogate, space in product(self.surrogates, spaces):
-            losses = [
-                self._losses(surrogate, space, inputs, truth, weights, train, test)
-                for train, test in folds
-            ]
-            for alpha, by_fold in zip(self._alphas(), np.transpose(losses), strict=True):
-                row = {"surrogate": surrogate, "space": space, "alpha": alpha}
-                row |= {"loss": float(by_fold.mean()), "fold_losses": by_fold.tolist()}
-                self.cv_results_.append(row)
+        n_paths = len(scalings) + len(others)
+        with trials_shown(self.verbose, n_paths * len(self._alphas(None))) as advance:
+
+            def walk(pairs: list[tuple[Any, Any]], scaling: Any) -> None:
+                folds = []
+                for train, test in splits:
+                    design = Design.of(inputs[train], scaling, self.fit_intercept, weights[train])
+                    learnt = (design, sets[train], names, weights[train])
+                    folds.append(Fold(*learnt, inputs[test], truth[test], weights[test]))
+                for surrogate, space in pairs:
+                    settings = {"surrogate": surrogate, "space": space, "scaling": scaling}
+                    self.cv_results_ += self._path(settings, folds, advance)
+
+            for scaling in scalings:
+                walk([first], scaling)
+            walk(others, min(self.cv_results_, key=lambda row: row["loss"])["scaling"])
         best = min(self.cv_results_, key=lambda row: row["loss"])
         self.best_loss_ = best["loss"]
-        self.best_params_ = {name: best[name] for name in ("surrogate", "space", "alpha")}
-        model = self._model(**self.best_params_).set_params(sparse_output=self.sparse_output)
-        self.best_estimator_ = model.fit(inputs, y, sample_weight)
+        self.best_params_ = {name: best[name] for name in SETTINGS}
+        self.best_params_["alpha"] = _between(best, self.cv_results_)
+        model = self._model(**self.best_params_)
+        model.set_params(sparse_output=self.sparse_output)
+        design = Design.of(inputs, model.scaling, self.fit_intercept, weights)
+        self.best_estimator_ = model._fit(design, sets, names, weights)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
         self.classes_ = self.best_estimator_.classes_
         self.guarantee_ = self.best_estimator_.guarantee_
         self.n_iter_ = self.best_estimator_.n_iter_
@@ -139,6 +203,16 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         """The scores of the labels, (n, n_labels); (n,) for a y of two classes."""
         return self._fitted().decision_function(X)
 
+    def score(self, X, y, sample_weight=None) -> float:
+        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
+        return self._fitted().score(X, y, sample_weight)
+
+    def save(self, path) -> None:
+        """Write the classifier to a file that holds data only; `setwise.load` reads it."""
+        from setwise.persistence import save
+
+        save(self, path)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -149,36 +223,69 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.best_estimator_
 
-    def _splitter(self) -> Any:
-        if hasattr(self.cv, "split"):
-            return self.cv
-        return StratifiedLabelSets(whole_number(self.cv, "cv", 2))
+    def _splitter(self, n_rows: int) -> Any:
+        if self.cv is not None and not isinstance(self.cv, int | np.integer):
+            return check_cv(self.cv)
+        folds = next(folds for folds, most in FOLDS if n_rows <= most)
+        n_splits = min(folds, n_rows) if self.cv is None else whole_number(self.cv, "cv", 2)
+        if self.random_state is None:
+            return StratifiedLabelSets(n_splits)
+        return StratifiedLabelSets(n_splits, shuffle=True, random_state=self.random_state)
 
-    def _alphas(self) -> list[float]:
-        return sorted((positive_number(a, "each of alphas") for a in self.alphas), reverse=True)
+    def _scalings(self, inputs) -> list[Any]:
+        if isinstance(self.scalings, str) and self.scalings == "auto":
+            return [None, "rows"] if issparse(inputs) else ["standard"]
+        scalings = [self.scalings] if isinstance(self.scalings, str) else list(self.scalings)
+        if not scalings or any(scaling not in SCALINGS for scaling in scalings):
+            known = ", ".join(map(repr, SCALINGS))
+            raise ValueError(f"scalings must be 'auto' or some of {known}, not {self.scalings!r}")
+        return scalings
 
-    def _model(self, surrogate, space, alpha) -> SetClassifier:
+    def _alphas(self, scaling: str | None) -> list[float]:
+        if self.alphas is None:
+            return [float(alpha) for alpha in np.logspace(*DECADES[scaling], 9)]
+        alphas = sorted((positive_number(a, "each of alphas") for a in self.alphas), reverse=True)
+        if not alphas:
+            raise ValueError("alphas must have at least one penalty, but it is empty")
+        return alphas
+
+    def _model(self, surrogate, space, scaling, alpha) -> SetClassifier:
         return SetClassifier(
-            self.target, surrogate, space, self.decoder, alpha=alpha, tol=self.tol,
-            fit_intercept=self.fit_intercept, max_iter=self.max_iter,
+            self.target, surrogate, space, self.decoder, alpha=alpha, tol=self.tol, q=self.q,
+            scaling=scaling, fit_intercept=self.fit_intercept, max_iter=self.max_iter,
         )  # fmt: skip
 
-    def _losses(self, surrogate, space, inputs, truth, weights, train, test) -> list[float]:
-        """The held-out loss of each alpha, each fit beginning where the one before ended."""
-        model = self._model(surrogate, space, self._alphas()[0]).set_params(warm_start=True)
-        losses = []
-        for alpha in self._alphas():
-            with warnings.catch_warnings():
-                # A path of penalties need not converge at each; the last fit says so itself.
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                model.set_params(alpha=alpha).fit(inputs[train], truth[train], weights[train])
-            losses.append(self._loss(model, inputs[test], truth[test], weights[test]))
-        return losses
+    def _path(
+        self, settings: dict[str, Any], folds: list[Fold], advance: Advance
+    ) -> Iterator[dict[str, Any]]:
+        """A row for each alpha, beginning where the last one ended; ends when it gets worse."""
+        alphas = self._alphas(settings["scaling"])
+        models = [self._model(**settings, alpha=alphas[0]) for _ in folds]
+        least, worse = np.inf, 0
+        for alpha in alphas:
+            advance(f"{settings['space']} {alpha:.2g}")
+            if worse == PATIENCE:
+                continue
+            losses = []
+            for model, fold in zip(models, folds, strict=True):
+                with warnings.catch_warnings():
+                    # A path of penalties need not converge at each; the last fit says so itself.
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    model.set_params(alpha=alpha, warm_start=True)
+                    model._fit(fold.design, fold.sets, fold.names, fold.weights)
+                losses.append(fold.loss(model))
+            loss = float(np.mean(losses))
+            yield {**settings, "alpha": alpha, "loss": loss, "fold_losses": losses}
+            least, worse = (loss, 0) if loss < least else (least, worse + 1)
 
-    def _loss(self, model: SetClassifier, inputs, truth: Any, weights) -> float:
-        predicted: Any = model.predict(inputs)
-        if truth.ndim == 1:
-            return float(np.average(predicted != truth, weights=weights))
-        return float(
-            np.average(get_target(self.target).loss(predicted, truth.toarray()), weights=weights)
-        )
+
+def _between(best: dict[str, Any], rows: list[dict[str, Any]]) -> float:
+    """The vertex, in log alpha, of the parabola through the best loss and its two neighbours."""
+    same = [row for row in rows if all(row[name] is best[name] for name in SETTINGS)]
+    place = same.index(best)
+    if place in (0, len(same) - 1):
+        return best["alpha"]
+    near = same[place - 1 : place + 2]
+    x, y = np.log([row["alpha"] for row in near]), np.array([row["loss"] for row in near])
+    curve, slope, _ = np.polyfit(x - x[1], y, 2)
+    return best["alpha"] if curve <= 1e-12 else float(np.exp(x[1] - slope / (2.0 * curve)))

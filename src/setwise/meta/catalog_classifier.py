@@ -30,7 +30,8 @@ from setwise.spaces.catalog import Catalog
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.hamming import Hamming
 from setwise.targets.measure import Array
-from setwise.targets.target import Target
+from setwise.targets.registry import get_target
+from setwise.targets.target import Target, mean_utility
 
 OVER = ("auto", "list", "edits", "all")
 # Rows of labels, and rare sets, that are looked at in one go.
@@ -189,9 +190,12 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return scores[:, 1] if self._one_dimensional and scores.shape[1] == 2 else scores
 
     def score(self, X, y, sample_weight=None) -> float:
-        """The share of rows predicted exactly; y in any form that `fit` takes."""
-        known = y if self._one_dimensional else self._names.encode(y)
-        return super().score(X, known, sample_weight)
+        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
+        check_is_fitted(self, "estimator_")
+        if self._one_dimensional:
+            return super().score(X, y, sample_weight)
+        known = self._names.encode(y)
+        return mean_utility(get_target(self.target), self.predict(X), known, sample_weight)
 
     def get_metadata_routing(self):
         """What `fit` hands on, for scikit-learn's metadata routing."""

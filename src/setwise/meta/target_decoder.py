@@ -38,6 +38,8 @@ from setwise.meta.wrapped import (
     weights_of,
 )
 from setwise.targets.measure import Array
+from setwise.targets.registry import get_target
+from setwise.targets.target import mean_utility
 
 
 class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -196,10 +198,12 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return scores[:, 1] if self._binary else scores
 
     def score(self, X, y, sample_weight=None) -> float:
-        """The share of rows predicted exactly; y in any form that `fit` takes."""
+        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
         check_is_fitted(self, "estimator_")
-        known = y if self._names.one_dimensional else self._names.encode(y)
-        return super().score(X, known, sample_weight)
+        if self._names.one_dimensional:
+            return super().score(X, y, sample_weight)
+        known = self._names.encode(y)
+        return mean_utility(get_target(self.target), self.predict(X), known, sample_weight)
 
     def get_metadata_routing(self):
         """What `fit` hands on, for scikit-learn's metadata routing."""

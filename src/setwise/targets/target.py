@@ -51,6 +51,11 @@ def loss_of_rows(target: Target, y_pred: Any, y_true: Any) -> NDArray[np.float64
     return np.where((losses > 1.0) & (losses < 1.0 + ROUNDING), 1.0, losses)
 
 
+def mean_utility(target: Target, y_pred: Any, y_true: Any, weights: Any = None) -> float:
+    """1 - the mean loss of the rows, weighted if there are weights; what estimators score by."""
+    return 1.0 - float(np.average(target.loss(y_pred, y_true), weights=weights))
+
+
 def require_labels(target: Target, expected: int, n_labels: int) -> None:
     """Raise unless a target made for ``expected`` labels meets that many."""
     if expected != n_labels:

@@ -1,0 +1,33 @@
+"""What `fit` is given, as arrays that a solver can trust."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from setwise.labels import LabelNames, read_labels
+
+
+def read_training(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, NDArray[np.uint8], LabelNames, NDArray[np.float64]]:
+    """Inputs, dense label sets, their names and the rows' weights, checked against one another."""
+    if y is None:
+        read_labels(y)
+    inputs: Any = validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    sets, names = read_labels(y)
+    sets = sets.toarray() if hasattr(sets, "toarray") else sets
+    if len(sets) != inputs.shape[0]:
+        raise ValueError(
+            f"X and y must have the same number of rows, but X has {inputs.shape[0]} and y "
+            f"{len(sets)}"
+        )
+    weights = np.asarray(
+        _check_sample_weight(sample_weight, inputs, ensure_non_negative=True), np.float64
+    )
+    if not weights.sum() > 0:
+        raise ValueError("sample_weight must not be all zero")
+    return inputs, sets, names, weights
