@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from setwise.folds import StratifiedLabelSets
 from setwise.linear import SetClassifier, SetClassifierCV
 from setwise.targets import get_target
 
@@ -73,21 +74,6 @@ def test_sparse_and_named_labels_are_chosen_alike():
         assert other.best_loss_ == plain.best_loss_
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"alphas": [0.1, -1.0]}, "each of alphas must be a positive number"),
-        ({"cv": 1}, "cv must be a whole number of at least 2"),
-        ({"surrogates": ["svm"]}, "surrogate must be one of"),
-        ({"spaces": ["tree"]}, "space must be one of"),
-    ],
-)
-def test_bad_settings_are_named(settings, message):
-    X, Y = drawn(0)
-    with pytest.raises(ValueError, match=message):
-        SetClassifierCV(**settings).fit(X, Y)
-
-
 EXACT = "compares two fits to 1e-7, closer than a solver that stops on its gradient comes"
 
 
@@ -100,3 +86,99 @@ EXACT = "compares two fits to 1e-7, closer than a solver that stops on its gradi
 )
 def test_scikit_learn_finds_a_classifier_of_its_own_kind(estimator, check):
     check(estimator)
+
+
+def test_scalings_are_compared_and_the_best_is_kept():
+    """One feature a thousand times as large as the others drowns them if it is not scaled."""
+    X, Y = drawn(4, n_rows=150)
+    X = np.column_stack([X, 1000.0 * np.random.default_rng(0).normal(size=150)])
+    model = SetClassifierCV(
+        "f1",
+        alphas=[1.0, 0.1],
+        spaces=["catalog", "cube"],
+        scalings=[None, "standard", "rows"],
+        cv=3,
+    ).fit(X, Y)
+    tried = {(row["space"], row["scaling"]) for row in model.cv_results_}
+    best = min((row for row in model.cv_results_ if row["space"] == "catalog"), key=loss_of)
+    assert tried == {("catalog", s) for s in (None, "standard", "rows")} | {
+        ("cube", best["scaling"])
+    }
+    assert best["scaling"] != "rows"
+    assert model.best_estimator_.scaling == best["scaling"]
+    for form, scalings in ((X, {"standard"}), (sparse.csr_array(X), {None, "rows"})):
+        chosen = SetClassifierCV("f1", alphas=[0.1], spaces=["cube"], cv=2).fit(form, Y)
+        assert {row["scaling"] for row in chosen.cv_results_} == scalings
+
+
+def loss_of(row):
+    return row["loss"]
+
+
+def test_a_path_ends_when_three_penalties_have_not_been_better():
+    X, Y = drawn(5, n_rows=60)
+    alphas = np.logspace(3, -9, 25)
+    model = SetClassifierCV("f1", alphas=alphas, spaces=["cube"], cv=3, max_iter=50)
+    losses = [row["loss"] for row in model.fit(X, Y).cv_results_]
+    assert len(losses) < 25
+    assert min(losses) not in losses[-3:]
+    for end in range(1, len(losses) - 3):
+        assert min(losses[end : end + 3]) < min(losses[:end])
+
+
+def test_the_penalty_is_at_the_vertex_through_the_best_and_its_neighbours():
+    X, Y = drawn(6, n_rows=120)
+    model = SetClassifierCV("f1", alphas=np.logspace(1, -4, 11), spaces=["catalog"], cv=3).fit(X, Y)
+    rows = model.cv_results_
+    place = int(np.argmin([row["loss"] for row in rows]))
+    assert 0 < place < len(rows) - 1
+    x = np.log([row["alpha"] for row in rows[place - 1 : place + 2]])
+    y = [row["loss"] for row in rows[place - 1 : place + 2]]
+    vertex = np.roots(np.polyder(np.polyfit(x, y, 2)))[0]
+    assert model.best_params_["alpha"] == pytest.approx(np.exp(vertex), rel=1e-6)
+    assert x[2] < vertex < x[0]
+
+
+def test_few_rows_have_more_folds():
+    X, Y = drawn(7, n_rows=30)
+    model = SetClassifierCV("f1", alphas=[0.1], spaces=["cube"]).fit(X, Y)
+    assert len(model.cv_results_[0]["fold_losses"]) == 10
+    few = SetClassifierCV("f1", alphas=[0.1], spaces=["cube"]).fit(X[:4], Y[:4])
+    assert len(few.cv_results_[0]["fold_losses"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alphas": []}, "alphas must have at least one penalty"),
+        ({"alphas": [0.1, -1.0]}, "each of alphas must be a positive number"),
+        ({"scalings": ["max"]}, "scalings must be 'auto' or some of"),
+        ({"scalings": []}, "scalings must be 'auto' or some of"),
+        ({"spaces": []}, "spaces must have at least one"),
+        ({"surrogates": []}, "surrogates must have at least one"),
+        ({"cv": 1}, "cv must be a whole number of at least 2"),
+        ({"surrogates": ["svm"]}, "surrogate must be one of"),
+        ({"spaces": ["tree"]}, "space must be one of"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    X, Y = drawn(0)
+    with pytest.raises(ValueError, match=message):
+        SetClassifierCV(**settings).fit(X, Y)
+
+
+def test_surrogates_are_compared_too():
+    X, Y = drawn(8)
+    model = SetClassifierCV(
+        "f1", alphas=[0.01], spaces=["cube"], surrogates=["likelihood", "mean_absolute_error"], cv=2
+    ).fit(X, Y)
+    assert [row["surrogate"] for row in model.cv_results_] == ["likelihood", "mean_absolute_error"]
+    assert model.best_estimator_.surrogate == model.best_params_["surrogate"]
+
+
+def test_shuffled_folds_are_those_of_the_seed():
+    X, Y = drawn(9)
+    model = SetClassifierCV("f1", alphas=[0.1], spaces=["cube"], cv=3, random_state=5).fit(X, Y)
+    folds = StratifiedLabelSets(3, shuffle=True, random_state=5)
+    given = SetClassifierCV("f1", alphas=[0.1], spaces=["cube"], cv=folds).fit(X, Y)
+    assert model.cv_results_ == given.cv_results_

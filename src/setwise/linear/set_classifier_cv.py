@@ -157,6 +157,9 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         splits = list(self._splitter(len(sets)).split(inputs, truth))
         scalings = self._scalings(inputs)
         spaces = ["auto"] if names.one_dimensional else self.spaces
+        for given, name in ((spaces, "spaces"), (self.surrogates, "surrogates")):
+            if len(given) == 0:
+                raise ValueError(f"{name} must have at least one to try, but it is empty")
         first, *others = ((one, other) for one in self.surrogates for other in spaces)
         self.cv_results_ = []
         n_paths = len(scalings) + len(others)
