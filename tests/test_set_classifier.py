@@ -269,6 +269,20 @@ def test_a_weight_of_two_is_a_row_twice():
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-5)
 
 
+@pytest.mark.parametrize("space", ["catalog", "joint", "sized", "forest", "auto"])
+@pytest.mark.parametrize("surrogate", ["likelihood", "mean_absolute_error", "binary_relevance"])
+def test_a_row_of_weight_zero_is_not_there(surrogate, space):
+    """Its label set is not listed, nor does it count among those seen once."""
+    X, Y = drawn(6)
+    weights = np.where(Y.sum(axis=1) == 3, 0.0, 1.0)
+    kept = weights > 0
+    settings = {"surrogate": surrogate, "space": space, "alpha": 0.05}
+    weighted = SetClassifier(**settings).fit(X, Y, sample_weight=weights)
+    removed = SetClassifier(**settings).fit(X[kept], Y[kept])
+    np.testing.assert_allclose(weighted.coef_, removed.coef_, atol=1e-9)
+    np.testing.assert_array_equal(weighted.predict(X), removed.predict(X))
+
+
 def test_sparse_inputs_are_their_dense_values():
     X, Y = drawn(7)
     X = X * (X > 0)

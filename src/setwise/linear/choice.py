@@ -40,8 +40,10 @@ def unseen_mass(sets: NDArray[np.uint8]) -> float:
     return float(np.count_nonzero(counts == 1) / len(sets))
 
 
-def choose_space(name: str, sets: NDArray[np.uint8]) -> Space:
-    """The space of that name for training labels, its biases at their frequencies."""
+def choose_space(
+    name: str, sets: NDArray[np.uint8], weights: NDArray[np.float64] | None = None
+) -> Space:
+    """The space of that name for training labels, its biases at their frequencies by weight."""
     n_labels = sets.shape[1]
     if name not in SPACES:
         raise ValueError(
@@ -51,14 +53,16 @@ def choose_space(name: str, sets: NDArray[np.uint8]) -> Space:
         name = "catalog" if unseen_mass(sets) <= MOST_UNSEEN else "sized"
     if name == "cube":
         return Cube(n_labels)
+    mass = np.ones(len(sets)) if weights is None else weights
     if name == "forest":
-        return chow_liu(sets)
+        return chow_liu(sets, mass)
     if name in ("catalog", "joint"):
-        seen, counts = np.unique(sets, axis=0, return_counts=True)
-        return Catalog(seen, np.log(counts / len(sets)), joint=name == "joint")
-    counts = np.bincount(sets.sum(axis=1, dtype=np.int64))
+        seen, place = np.unique(sets, axis=0, return_inverse=True)
+        share = np.bincount(place.ravel(), mass) / mass.sum()
+        return Catalog(seen, np.log(share), joint=name == "joint")
+    share = np.bincount(sets.sum(axis=1, dtype=np.int64), mass) / mass.sum()
     with np.errstate(divide="ignore"):
-        bias = np.log(counts / len(sets)) - np.log(_size_law(frequency(sets), len(counts)))
+        bias = np.log(share) - np.log(_size_law(frequency(sets, mass), len(share)))
     return Sized(n_labels, bias)
 
 

@@ -31,3 +31,11 @@ def read_training(
     if not weights.sum() > 0:
         raise ValueError("sample_weight must not be all zero")
     return inputs, sets, names, weights
+
+
+def counted(
+    inputs: Any, sets: NDArray[np.uint8], weights: NDArray[np.float64]
+) -> tuple[Any, NDArray[np.uint8], NDArray[np.float64]]:
+    """The rows of positive weight: one of weight 0 is as if it were not there."""
+    kept = weights > 0
+    return (inputs, sets, weights) if kept.all() else (inputs[kept], sets[kept], weights[kept])

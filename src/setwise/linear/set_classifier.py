@@ -18,7 +18,7 @@ from setwise.linear.design import Design, scaled_rows
 from setwise.linear.guarantee import guarantee
 from setwise.linear.newton import solve_binary_relevance
 from setwise.linear.progress import steps_shown
-from setwise.linear.reading import read_training
+from setwise.linear.reading import counted, read_training
 from setwise.linear.solver import Problem, Solution, solve
 from setwise.linear.training import Training
 from setwise.spaces.catalog import Catalog
@@ -161,6 +161,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
         """
         inputs, sets, names, weights = read_training(self, X, y, sample_weight)
+        inputs, sets, weights = counted(inputs, sets, weights)
         design = Design.of(inputs, self.scaling, self.fit_intercept, weights)
         return self._fit(design, sets, names, weights)
 
@@ -169,7 +170,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         self.target_, self._names, self.classes_ = get_target(self.target), names, names.names
         training = self._training()
-        space = self._space_for(training, sets)
+        space = self._space_for(training, sets, weights)
         solution = self._solve(training, space, design, sets, weights)
         dtype = design.inputs.dtype
         self.space_ = space.with_parameters(solution.parameters)
@@ -283,7 +284,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             known = ", ".join(map(repr, DECODERS))
             raise ValueError(f"decoder must be one of {known}, not {self.decoder!r}")
 
-    def _space_for(self, training: Training, sets) -> Space:
+    def _space_for(self, training: Training, sets, weights) -> Space:
         if self._names.one_dimensional and not training.is_by_label:
             return one_of(sets.shape[1])
         if isinstance(self.space, Space):
@@ -297,7 +298,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"space must be a name or a Space, not {self.space!r}")
         if training.is_by_label or (self.space == "auto" and not training.is_likelihood):
             return training.space(sets.shape[1])
-        return choose_space(self.space, sets)
+        return choose_space(self.space, sets, weights)
 
     def _solve(self, training: Training, space: Space, design: Design, sets, weights) -> Solution:
         """The solution, by way of convex losses for one that is not."""

@@ -19,7 +19,7 @@ from setwise.inputs import positive_number, whole_number
 from setwise.labels import LabelNames
 from setwise.linear.design import SCALINGS, Design
 from setwise.linear.progress import Advance, trials_shown
-from setwise.linear.reading import read_training
+from setwise.linear.reading import counted, read_training
 from setwise.linear.set_classifier import SetClassifier
 
 # Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
@@ -168,6 +168,7 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
             def walk(pairs: list[tuple[Any, Any]], scaling: Any) -> None:
                 folds = []
                 for train, test in splits:
+                    train = np.asarray(train)[weights[train] > 0]
                     design = Design.of(inputs[train], scaling, self.fit_intercept, weights[train])
                     learnt = (design, sets[train], names, weights[train])
                     folds.append(Fold(*learnt, inputs[test], truth[test], weights[test]))
@@ -184,6 +185,7 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         self.best_params_["alpha"] = _between(best, self.cv_results_)
         model = self._model(**self.best_params_)
         model.set_params(sparse_output=self.sparse_output)
+        inputs, sets, weights = counted(inputs, sets, weights)
         design = Design.of(inputs, model.scaling, self.fit_intercept, weights)
         self.best_estimator_ = model._fit(design, sets, names, weights)
         for name in ("n_features_in_", "feature_names_in_"):
