@@ -43,7 +43,10 @@ def test_the_combination_of_least_loss_is_trained_on_all_rows():
     losses = [row["loss"] for row in model.cv_results_]
     assert model.best_loss_ == min(losses)
     assert len(losses) == 6
-    best = SetClassifier("f1", **model.best_params_, tol=1e-3, max_iter=300).fit(X, Y)
+    best = SetClassifier("f1", **model.best_params_, tol=1e-3, max_iter=300, warm_start=True)
+    for alpha in (10.0, 1e-1, model.best_params_["alpha"]):
+        if alpha >= model.best_params_["alpha"]:
+            best.set_params(alpha=alpha).fit(X, Y)
     np.testing.assert_array_equal(model.best_estimator_.coef_, best.coef_)
     np.testing.assert_array_equal(model.predict(X), best.predict(X))
 

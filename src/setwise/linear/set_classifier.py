@@ -58,7 +58,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         "sized" (all, a bias for each size), "forest" (all, with potentials on the edges of the
         Chow-Liu tree of the training labels), "cube" (all). What the space has of biases and
         potentials is learnt with the weights. "auto": for a likelihood the catalog, unless more
-        than half of the rows have a label set that occurs once, then "sized"; for other losses
+        than nine in ten rows have a label set that occurs once, then "sized"; for other losses
         the sets of k labels (precision@k, recall@k), those of a table, else the cube.
     decoder : {"auto", "minimum_risk", "most_likely", "marginals"}, default "auto"
         The set of least expected loss where the scores are a likelihood, else the most likely set.
@@ -308,7 +308,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
                 return solve_binary_relevance(
                     design.inputs, sets, weights, float(self.alpha), self.fit_intercept, tol,
                     self.max_iter, self._last(design, n_labels, 0),
-                    # progress=shown and (lambda i, n, g: shown(i, f"{n} labels left", g)),
+                    progress=shown and (lambda i, n, g: shown(i, f"{n} labels left", g)),
                 )  # fmt: skip
             problems = []
             for stage in training.stages():

@@ -183,11 +183,16 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         self.best_loss_ = best["loss"]
         self.best_params_ = {name: best[name] for name in SETTINGS}
         self.best_params_["alpha"] = _between(best, self.cv_results_)
-        model = self._model(**self.best_params_)
-        model.set_params(sparse_output=self.sparse_output)
         inputs, sets, weights = counted(inputs, sets, weights)
-        design = Design.of(inputs, model.scaling, self.fit_intercept, weights)
+        design = Design.of(inputs, best["scaling"], self.fit_intercept, weights)
+        model = self._model(**self.best_params_).set_params(sparse_output=self.sparse_output)
+        # By the same path as in the folds: where the objective is flat, it matters.
+        for alpha in self._alphas(best["scaling"]):
+            if alpha > self.best_params_["alpha"]:
+                _fit_quietly(model, alpha, design, sets, names, weights)
+        model.set_params(alpha=self.best_params_["alpha"])
         self.best_estimator_ = model._fit(design, sets, names, weights)
+        model.set_params(warm_start=False)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
@@ -273,15 +278,18 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
                 continue
             losses = []
             for model, fold in zip(models, folds, strict=True):
-                with warnings.catch_warnings():
-                    # A path of penalties need not converge at each; the last fit says so itself.
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                    model.set_params(alpha=alpha, warm_start=True)
-                    model._fit(fold.design, fold.sets, fold.names, fold.weights)
+                _fit_quietly(model, alpha, fold.design, fold.sets, fold.names, fold.weights)
                 losses.append(fold.loss(model))
             loss = float(np.mean(losses))
             yield {**settings, "alpha": alpha, "loss": loss, "fold_losses": losses}
             least, worse = (loss, 0) if loss < least else (least, worse + 1)
+
+
+def _fit_quietly(model: SetClassifier, alpha: float, *training: Any) -> None:
+    """On a path of penalties: begins where the last one ended, and need not converge."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_params(alpha=alpha, warm_start=True)._fit(*training)
 
 
 def _between(best: dict[str, Any], rows: list[dict[str, Any]]) -> float:

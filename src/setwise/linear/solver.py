@@ -19,7 +19,8 @@ Array = NDArray[Any]
 
 # Entries of rows by scores, or rows by parameters, that are held at a time.
 CHUNK_ENTRIES = 2**23
-MEMORY = 10
+# Pairs of vectors L-BFGS remembers, and numbers they may take (1 GiB); at least three pairs.
+MEMORY, MEMORY_ENTRIES = 10, 2**27
 ROUNDING = 1e-13
 Progress = Callable[[int, float, float], None]
 
@@ -154,6 +155,7 @@ def solve(
         if best.gradient_norm <= tol:
             raise StopIteration
 
+    memory = max(3, min(MEMORY, MEMORY_ENTRIES // (2 * len(flat))))
     norm = np.inf
     # A line search that rounding ended begins anew, as long as that helps.
     while steps < max_iter and tol < best.gradient_norm < norm:
@@ -162,7 +164,7 @@ def solve(
             objective,
             conditioning.flat(best.weights, best.intercept, best.parameters[free]),
             jac=True, method="L-BFGS-B", callback=after_step,
-            options={"maxiter": max_iter - steps, "maxcor": MEMORY, "gtol": 0.0, "ftol": 0.0,
+            options={"maxiter": max_iter - steps, "maxcor": memory, "gtol": 0.0, "ftol": 0.0,
                      "maxfun": 10 * max_iter + 10},
         )  # fmt: skip
     if warn and best.gradient_norm > tol:
