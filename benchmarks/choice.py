@@ -27,7 +27,7 @@ SETS = (
     "enron", "bibtex", "corel5k", "delicious",
 )  # fmt: skip
 ROWS = {"enron": (5000, 250), "bibtex": (5000, 500), "corel5k": (5000, 1000, 300)}
-ROWS |= {"delicious": (5000, 1000), "yeast": (5000, 150)}
+ROWS |= {"delicious": (1000,), "yeast": (5000, 150)}
 MOST_ROWS = 5000
 SPACES = ("catalog", "sized")
 

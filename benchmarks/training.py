@@ -34,7 +34,7 @@ from setwise import SetClassifier
 
 SETS = ("bibtex", "tmc2007_500", "delicious")
 TOLS = (1e-4, 1e-6)
-ROUNDS = 2
+ROUNDS = 1
 MAX_ITER = 10_000
 MEMORY_SETS = ("delicious", "imdb")
 # Memory is at its peak in the first steps; to the end the likelihood would train for minutes.
