@@ -91,6 +91,20 @@ class Problem:
         """The objective at a point."""
         return self.value_and_gradient(at.weights, at.intercept, at.parameters)[0]
 
+    def gradient_norm(self, by_weight: Array, by_intercept: Array, by_parameter: Array) -> float:
+        """The largest entry of the gradient by the weights of centred features and by the rest.
+
+        Not centred, features far from 0 show an intercept's small slope as a large one, or hide
+        it. Where they do not, the plain gradient is as small: it counts up to ten times the other.
+        """
+        shift = np.outer(self.design.center, by_intercept)
+        plain = float(np.abs(by_weight).max(initial=0.0))
+        centred = max(
+            float(np.abs(part).max(initial=0.0))
+            for part in (by_weight - shift, by_intercept, by_parameter)
+        )
+        return max(centred, min(plain, 10.0 * centred))
+
     def conditioning(self, free: Array) -> Conditioning:
         """The change of variables the solver works in; ``free`` are the finite parameters."""
         spread, parameters = self.objective.spread()
@@ -128,7 +142,7 @@ def solve(
         parameters[free] = finite
         value, *gradients = problem.value_and_gradient(weights, intercept, parameters)
         gradients[2] = gradients[2][free]
-        norm = max(float(np.abs(part).max(initial=0.0)) for part in gradients)
+        norm = problem.gradient_norm(*gradients)
         here = Solution(weights, intercept, parameters, value, norm, 0)
         return here, conditioning.gradient(*gradients)
 
@@ -167,7 +181,7 @@ def solve(
             options={"maxiter": max_iter - steps, "maxcor": memory, "gtol": 0.0, "ftol": 0.0,
                      "maxfun": 10 * max_iter + 10},
         )  # fmt: skip
-    if warn and best.gradient_norm > tol:
+    if warn and not best.gradient_norm <= tol:
         warn_of(steps, best.gradient_norm, tol)
     return replace(best, n_iter=steps)
 
