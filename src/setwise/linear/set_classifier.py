@@ -61,9 +61,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         convex one and ends no higher.
     space : str or Space, default "auto"
         The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
-        "sized" (all, a bias for each size), "forest" (all, with potentials on the edges of the
-        Chow-Liu tree of the training labels), "cube" (all). What the space has of biases and
-        potentials is learnt with the weights. "auto": for a likelihood the catalog, unless more
+        "sized" (all of the sizes seen, a bias for each size), "forest" (all, with potentials on
+        the edges of the Chow-Liu tree of the training labels), "cube" (all). What the space has of
+        biases and potentials is learnt with the weights. "auto": for a likelihood the catalog, unless more
         than nine in ten rows have a label set that occurs once, then "sized"; for other losses
         the sets of k labels (precision@k, recall@k), those of a table, else the cube.
     decoder : {"auto", "minimum_risk", "most_likely", "marginals"}, default "auto"
@@ -82,6 +82,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     tol : float, default 1e-4
         Training ends where no entry of the gradient is larger.
     max_iter : int, default 1000
+        Steps of the solver, for each loss on the way to one that is not convex.
     sparse_output : bool, default False
         Whether `predict` returns a CSR array.
     warm_start : bool, default False

@@ -88,8 +88,12 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
     cv : int or splitter, optional
         Folds; a number makes `StratifiedLabelSets`. By default ten folds up to 1,000 rows, five up
         to 10,000, three beyond: few rows need more folds and can pay for them.
-    decoder, q, fit_intercept, tol, max_iter, sparse_output
+    decoder, q, fit_intercept, sparse_output
         As in `SetClassifier`.
+    tol : float, default 1e-3
+        As in `SetClassifier`; a tenth of it for the scaling "rows".
+    max_iter : int, default 300
+        Steps for each penalty of a path.
     verbose : bool, default False
         Whether to show progress and the time left.
     random_state : int, RandomState or None, default None
@@ -290,8 +294,10 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         return alphas
 
     def _model(self, surrogate, space, scaling, alpha) -> SetClassifier:
+        # Entries of rows of length 1 are small, and so are gradients.
+        tol = self.tol / 10.0 if scaling == "rows" else self.tol
         return SetClassifier(
-            self.target, surrogate, space, self.decoder, alpha=alpha, tol=self.tol, q=self.q,
+            self.target, surrogate, space, self.decoder, alpha=alpha, tol=tol, q=self.q,
             scaling=scaling, fit_intercept=self.fit_intercept, max_iter=self.max_iter,
             random_state=self.random_state,
         )  # fmt: skip
