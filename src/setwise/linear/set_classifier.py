@@ -63,9 +63,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
         "sized" (all of the sizes seen, a bias for each size), "forest" (all, with potentials on
         the edges of the Chow-Liu tree of the training labels), "cube" (all). What the space has of
-        biases and potentials is learnt with the weights. "auto": for a likelihood the catalog, unless more
-        than nine in ten rows have a label set that occurs once, then "sized"; for other losses
-        the sets of k labels (precision@k, recall@k), those of a table, else the cube.
+        biases and potentials is learnt with the weights. "auto": for a likelihood the catalog,
+        unless more than nine in ten rows have a label set that occurs once, then "sized"; for
+        other losses the sets of k labels (precision@k, recall@k), those of a table, else the cube.
     decoder : {"auto", "minimum_risk", "most_likely", "marginals"}, default "auto"
         The set of least expected loss where the scores are a likelihood, else the most likely set.
         "marginals": least expected loss as though the labels were independent with their
