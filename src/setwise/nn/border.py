@@ -103,8 +103,9 @@ def reduced(rows: Tensor, reduction: str, counted: Tensor | None) -> Tensor:
         return rows
     if reduction == "sum":
         return rows.sum()
-    number = rows.shape[0] if counted is None else counted.sum()
-    return rows.sum() / (max(number, 1) if counted is None else number.clamp(min=1))
+    if counted is None:
+        return rows.sum() / max(rows.shape[0], 1)
+    return rows.sum() / counted.sum().clamp(min=1)
 
 
 def require_reduction(reduction: str) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Hashable
 from functools import lru_cache
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from setwise.nn.border import (
@@ -41,6 +40,7 @@ def expected_loss(
 
     Examples
     --------
+    >>> import torch
     >>> logits, y_true = torch.tensor([[3.0, -1.0, 0.5]]), torch.tensor([[1, 0, 0]])
     >>> expected_loss(logits, y_true, "f1").round(decimals=4)
     tensor(0.3039)
@@ -75,6 +75,7 @@ def surrogate_loss(
 
     Examples
     --------
+    >>> import torch
     >>> logits, y_true = torch.tensor([[3.0, -1.0, 0.5]]), torch.tensor([[1, 0, 0]])
     >>> surrogate_loss(logits, y_true, "f1", surrogate="logistic").round(decimals=4)
     tensor(-0.1904)

@@ -32,6 +32,8 @@ class LearnableSpace(nn.Module):
     Sized(n_labels=3, bias=array([-inf,  0.5,  0. ]))
     """
 
+    _places: Tensor
+
     def __init__(self, space: Space):
         super().__init__()
         if not isinstance(space, Space):

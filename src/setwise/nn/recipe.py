@@ -84,9 +84,7 @@ def power_of(surrogate: str, q: Any) -> float | None:
     if surrogate == "generalized_cross_entropy" and not 0.0 < q < 1.0:
         raise ValueError(f"generalised cross-entropy has 0 < q < 1, but q is {q}")
     if surrogate in ("mean_absolute_error", "logistic", "sum_exponential") and q != own:
-        raise ValueError(
-            f"{surrogate!r} is q = {own:g}, but q is {q}; any q: surrogate='comp_sum'"
-        )
+        raise ValueError(f"{surrogate!r} is q = {own:g}, but q is {q}; any q: surrogate='comp_sum'")
     return q
 
 

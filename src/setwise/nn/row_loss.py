@@ -90,7 +90,7 @@ class RowLoss:
         return rows if known is None else torch.where(batch.n_known > 0, rows, 0.0)
 
     # Tables are made once, and not by a compiler that traces.
-    @torch.compiler.disable
+    @torch.compiler.disable()
     def _build_law(self, masked: bool) -> None:
         recipe, space = self.recipe, self.space
         target = ZeroOne() if recipe.surrogate == "likelihood" else recipe.target.on(space)
@@ -128,7 +128,8 @@ class RowLoss:
         target = self.recipe.target
         if self.recipe.surrogate in ("binary_relevance", "likelihood"):
             return
-        if target.form == "table" or (target.form == "additive" and not isinstance(target, Hamming)):
+        is_sum = target.form == "additive" and not isinstance(target, Hamming)
+        if target.form == "table" or is_sum:
             raise ValueError(
                 f"{target} is not defined over some of its labels; with a mask use a function of "
                 f"the counts, subset 0/1 or Hamming loss (weighted by length it is tree distance)"
@@ -136,5 +137,6 @@ class RowLoss:
         if is_plain(known):
             # A quotient may leave [0, 1] for fewer labels.
             for size in set(known.sum(1).unique().tolist()) - self._sizes_seen - {0}:
-                target.on(Cube(size)) if not self._has_weights else None
+                if not self._has_weights:
+                    target.on(Cube(size))
                 self._sizes_seen.add(size)

@@ -142,7 +142,7 @@ class SurrogateLoss(nn.Module):
         return loss_of(loss, input, target, learnt, mask, sample_weight, self.reduction, self._q)
 
     def most_likely(self, input: Tensor) -> Tensor:
-        """The most likely label sets of the logits, (n, l) of 0/1: labels with logit >= 0 on the cube.
+        """The most likely label sets of the logits, (n, l): on the cube the labels with logit >= 0.
 
         The prediction that goes with q > 0, the expected loss and constrained losses.
         """
@@ -154,10 +154,10 @@ class SurrogateLoss(nn.Module):
 
     def extra_repr(self) -> str:
         """The settings."""
-        recipe, parts = self._recipe, [str(self._recipe.target)]
+        margin, surrogate = self._recipe.margin, self._recipe.surrogate
+        parts = [str(self.target), surrogate if margin is None else f"{margin} {surrogate}"]
         if self.space is not None and not isinstance(self.space, LearnableSpace):
-            parts.append(str(self.space))
-        parts.append(recipe.surrogate if recipe.margin is None else f"{recipe.margin} {recipe.surrogate}")
+            parts.insert(1, str(self.space))
         if self._q is not None:
             parts.append(f"q={self._q:g}")
         return ", ".join([*parts, f"reduction={self.reduction}"])
@@ -171,7 +171,7 @@ class SurrogateLoss(nn.Module):
             self._make(width)
         return self._losses[width]
 
-    @torch.compiler.disable
+    @torch.compiler.disable()
     def _make(self, n_labels: int) -> None:
         self._losses[n_labels] = RowLoss(self._recipe, Cube(n_labels))
 

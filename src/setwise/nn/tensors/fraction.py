@@ -10,13 +10,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import jvp
 from torch.nn.functional import pad
 
 from setwise.expectation.rules import DOUBLE_ERROR, Rules
 from setwise.nn.tensors.batch import Batch
 from setwise.nn.tensors.nodes import RowNodes, SharedNodes
-from setwise.nn.tensors.partition import Partition
+from setwise.nn.tensors.partition import Partition, States
 from setwise.targets.measure import Fraction
 
 
@@ -37,33 +36,24 @@ class FractionMean:
         by_row = partition.independent and not (masked and sees_negatives)
         self._nodes = RowNodes(rules) if by_row else SharedNodes(rules, masked)
 
-    def __call__(self, batch: Batch, on: Tensor, off: Tensor, parameters: Tensor) -> Tensor:
+    def __call__(self, batch: Batch, weights: States, parameters: Tensor) -> Tensor:
         """E[N / D], with ``empty`` where D is 0, (n,)."""
-        nodes = self._nodes.at(batch, on, off)
+        nodes = self._nodes.at(batch, weights)
         rest = torch.where(nodes.zero, -nodes.weight.sum(-1), 0.0)
         weight = torch.cat([nodes.weight, rest[:, None]], -1)
         log_true, log_false = (
             pad(log, (0, 1), value=-torch.inf if step > 0 else 0.0)
             for log, step in zip((nodes.log_true, nodes.log_false), self._step, strict=True)
         )
-        shift = torch.where(batch.is_true[:, None, :], log_true[..., None], log_false[..., None])
+        log_power = torch.where(batch.is_true[:, None], log_true[..., None], log_false[..., None])
         if batch.known is not None:
-            shift = torch.where(batch.known[:, None, :], shift, 0.0)
+            log_power = torch.where(batch.known[:, None], log_power, 0.0)
         # A label whose step is negative counts when it is not in the set.
-        flips = (batch.by_truth(*map(float, self._flip)) != 0)[:, None, :]
-        log_mass, extra = jvp(
-            lambda a, b: self._partition(a, b, parameters),
-            (
-                on[:, None, :] + torch.where(flips, 0.0, shift),
-                off[:, None, :] + torch.where(flips, shift, 0.0),
-            ),
-            tuple(
-                batch.only_known(batch.by_truth(*pair))[:, None, :].expand_as(shift)
-                for pair in self._adds
-            ),
-        )
-        if not self._partition.independent:
-            log_mass = log_mass - self._partition(on, off, parameters)[:, None]
+        flips = (batch.by_truth(*map(float, self._flip)) != 0)[:, None]
+        shift = torch.where(flips, 0.0, log_power), torch.where(flips, log_power, 0.0)
+        on, off = (batch.only_known(batch.by_truth(*pair)) for pair in self._adds)
+        values = on[:, None].expand_as(log_power), off[:, None].expand_as(log_power)
+        log_mass, extra = self._partition.tilted(weights, shift, values, parameters)
         n_true, n_false = batch.n_true.to(on.dtype), (batch.n_known - batch.n_true).to(on.dtype)
         constant = self._constant[0] + self._constant[1] * n_true + self._constant[2] * n_false
         terms = weight * (constant[:, None] + extra)

@@ -39,8 +39,9 @@ def log_polynomial(off: Tensor, on: Tensor, largest: int) -> Tensor:
     """
     factors = torch.stack([off, on], dim=-1)
     while factors.shape[-2] > 1:
+        width = factors.shape[-1]
         if factors.shape[-2] % 2:
-            one = pad(torch.zeros_like(factors[..., :1, :1]), (0, factors.shape[-1] - 1), value=-torch.inf)
+            one = pad(torch.zeros_like(factors[..., :1, :1]), (0, width - 1), value=-torch.inf)
             factors = torch.cat([factors, one], dim=-2)
         factors = log_multiply(factors[..., 0::2, :], factors[..., 1::2, :], largest)
     return factors[..., 0, : largest + 1]

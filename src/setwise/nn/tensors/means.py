@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.func import jvp
 
 from setwise.nn.tensors.batch import Batch
 from setwise.nn.tensors.fraction import FractionMean
 from setwise.nn.tensors.log_sum import log_polynomial, log_sum
-from setwise.nn.tensors.partition import Partition, padded
+from setwise.nn.tensors.partition import Partition, States, padded
 from setwise.nn.tensors.values import CountValues, LabelValues
 from setwise.spaces import Cube, Forest, Sized
 from setwise.targets.measure import Additive, Counts, Equality, Fraction, Measure
@@ -21,19 +19,20 @@ from setwise.targets.measure import Additive, Counts, Equality, Fraction, Measur
 class MeanOf(Protocol):
     """E[u] under the law of a space."""
 
-    def __call__(self, batch: Batch, on: Tensor, off: Tensor, parameters: Tensor) -> Tensor: ...
+    def __call__(self, batch: Batch, weights: States, parameters: Tensor) -> Tensor: ...
 
 
 class AdditiveMean:
-    """Sums over labels: the derivative of the log-partition along what each label adds."""
+    """Sums over labels."""
 
     def __init__(self, measure: Additive, n_labels: int, partition: Partition):
         self._values, self._partition = LabelValues(measure, n_labels), partition
 
-    def __call__(self, batch: Batch, on: Tensor, off: Tensor, parameters: Tensor) -> Tensor:
-        along = self._values.states(batch)
-        _, total = jvp(lambda a, b: self._partition(a, b, parameters), (on, off), along)
-        return self._values.complete(batch, total)
+    def __call__(self, batch: Batch, weights: States, parameters: Tensor) -> Tensor:
+        on, off = (part[:, None] for part in self._values.states(batch))
+        none = torch.zeros_like(on)
+        _, total = self._partition.tilted(weights, (none, none), (on, off), parameters)
+        return self._values.complete(batch, total[:, 0])
 
 
 class EqualityMean:
@@ -42,18 +41,16 @@ class EqualityMean:
     def __init__(self, measure: Equality, partition: Partition):
         self._is_utility, self._partition = measure.when_equal == 1.0, partition
 
-    def log_probability(
-        self, batch: Batch, on: Tensor, off: Tensor, parameters: Tensor
-    ) -> Tensor:
+    def log_probability(self, batch: Batch, weights: States, parameters: Tensor) -> Tensor:
         """log s(y), -inf outside the space, (n,)."""
-        weight = torch.where(batch.is_true, on, off).sum(-1)
+        weight = torch.where(batch.is_true, *weights).sum(-1)
         if self._partition.independent:
             return weight
-        normaliser = self._partition(on, off, parameters)
+        normaliser = self._partition(weights, parameters)
         return weight + self._partition.offset(batch, parameters) - normaliser
 
-    def __call__(self, batch: Batch, on: Tensor, off: Tensor, parameters: Tensor) -> Tensor:
-        log_probability = self.log_probability(batch, on, off, parameters)
+    def __call__(self, batch: Batch, weights: States, parameters: Tensor) -> Tensor:
+        log_probability = self.log_probability(batch, weights, parameters)
         return log_probability.exp() if self._is_utility else -torch.expm1(log_probability)
 
 
@@ -65,7 +62,8 @@ class CountMean:
         self._values = CountValues(measure, space.n_labels, masked, self._largest)
         self._is_cube = isinstance(space, Cube)
 
-    def __call__(self, batch: Batch, on: Tensor, off: Tensor, parameters: Tensor) -> Tensor:
+    def __call__(self, batch: Batch, weights: States, parameters: Tensor) -> Tensor:
+        on, off = weights
         none, never = torch.zeros_like(on), torch.full_like(on, -torch.inf)
         tp, fp = (
             log_polynomial(

@@ -15,6 +15,7 @@ from torch import Tensor
 from setwise.expectation.quadrature import exponential_sum
 from setwise.expectation.rules import MEANS, Rules, laguerre_table
 from setwise.nn.tensors.batch import Batch
+from setwise.nn.tensors.partition import States
 from setwise.nn.tensors.values import beside
 from setwise.targets.measure import ZERO_DENOMINATOR
 
@@ -52,8 +53,9 @@ class RowNodes:
         self._count, self._means = torch.from_numpy(table.count), torch.tensor(MEANS)
         self._step, self._flip = rules.step.tolist(), rules.flip.tolist()
 
-    def at(self, batch: Batch, on: Tensor, off: Tensor) -> Nodes:
+    def at(self, batch: Batch, weights: States) -> Nodes:
         """The nodes of each row; they do not depend on the weights as far as derivatives go."""
+        on, off = weights
         steps = batch.only_known(batch.by_truth(*self._step))
         flips = batch.by_truth(*map(float, self._flip)) != 0
         mean = (steps * torch.where(flips, off, on).detach().exp()).sum(-1)
@@ -93,8 +95,9 @@ class SharedNodes:
         x, w = exponential_sum(float(low), float(max(high.max(), low)))
         self._x, self._w = torch.from_numpy(x.copy()), torch.from_numpy(w.copy())
 
-    def at(self, batch: Batch, on: Tensor, off: Tensor) -> Nodes:
+    def at(self, batch: Batch, weights: States) -> Nodes:
         """The nodes; only whether D can be 0 and the weights depend on the row."""
+        on, _ = weights
         n_true, n_false = batch.n_true.to(on.dtype), (batch.n_known - batch.n_true).to(on.dtype)
         start = self._start[0] + self._start[1] * n_true + self._start[2] * n_false
         zero = start <= max(self._tiny, 64.0 * torch.finfo(on.dtype).eps)

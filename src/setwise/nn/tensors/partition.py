@@ -2,9 +2,10 @@
 
 ``on`` and ``off`` (..., l) are the logarithms of what a label multiplies a set's weight by when it
 is in the set and when it is not; -inf makes a state impossible. For the scores h they are h and -h,
-but any number may be taken off both, which keeps sums small: see `normalised`. Derivatives along
-(on, off) are expected sums over labels, with every term positive, so they keep small values
-accurate; a power t^D of a sum D over labels is a change of ``on`` and ``off``.
+but any number may be taken off both, which keeps sums small: see `normalised`. The derivative of
+the log-partition along what labels add to a sum N in either state is E[N], with every term of one
+sign, so that small values stay accurate. A power t^D of another such sum changes ``on`` and
+``off``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Protocol
 import numpy as np
 import torch
 from torch import Tensor
+from torch.func import jvp
 from torch.nn.functional import logsigmoid
 
 from setwise.nn.tensors.batch import Batch
@@ -21,14 +23,26 @@ from setwise.nn.tensors.log_sum import log_add, log_polynomial, log_sum
 from setwise.spaces import Cube, Forest, Sized
 from setwise.spaces.forest import parents_first
 
+# One number for each label when it is in the set, and one when it is not.
+States = tuple[Tensor, Tensor]
+
 
 class Partition(Protocol):
-    """A(on, off) of a space; ``parameters`` are the space's own, -inf where excluded."""
+    """Sums over the label sets of a space; ``parameters`` are the space's, -inf where excluded."""
 
     independent: bool
 
-    def __call__(self, on: Tensor, off: Tensor, parameters: Tensor) -> Tensor:
+    def __call__(self, weights: States, parameters: Tensor) -> Tensor:
         """The log-partition, (...,)."""
+        ...
+
+    def tilted(
+        self, weights: States, shift: States, values: States, parameters: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """log E[t^D] and E[N t^D] / E[t^D], for log t^D = ``shift`` and N = ``values`` summed.
+
+        The weights (n, l) are normalised; with shifts and values (n, m, l) the answers are (n, m).
+        """
         ...
 
     def offset(self, batch: Batch, parameters: Tensor) -> Tensor:
@@ -36,7 +50,7 @@ class Partition(Protocol):
         ...
 
 
-def normalised(logits: Tensor, q: float | Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+def normalised(logits: Tensor, q: float | Tensor, batch: Batch) -> States:
     """on and off for the scores q h = q logits / 2, less what makes e^on + e^off = 1.
 
     An unknown label is left out of the set and weighs nothing.
@@ -50,8 +64,26 @@ class CubePartition:
 
     independent = True
 
-    def __call__(self, on: Tensor, off: Tensor, parameters: Tensor) -> Tensor:
-        return log_add(on, off).sum(-1)
+    def __call__(self, weights: States, parameters: Tensor) -> Tensor:
+        return log_add(*weights).sum(-1)
+
+    def tilted(
+        self, weights: States, shift: States, values: States, parameters: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """A factor f = p t^on + (1 - p) t^off for each label; near 1 its logarithm is of f - 1."""
+        mass = [torch.exp(part)[:, None, :] for part in weights]
+        on, off = (m * torch.exp(change) for m, change in zip(mass, shift, strict=True))
+        gap = mass[0] * torch.expm1(shift[0]) + mass[1] * torch.expm1(shift[1])
+        factor, near = on + off, gap > -0.5
+        possible = factor > 0
+        safe = torch.where(possible, factor, 1.0)
+        log_factor = torch.where(
+            near,
+            torch.log1p(torch.where(near, gap, 0.0)),
+            torch.where(possible, torch.log(torch.where(near, 1.0, safe)), -torch.inf),
+        )
+        total = ((values[0] * on + values[1] * off) / safe).sum(-1)
+        return log_factor.sum(-1), total
 
     def offset(self, batch: Batch, parameters: Tensor) -> Tensor:
         return torch.zeros_like(batch.truth[:, 0])
@@ -65,9 +97,15 @@ class SizedPartition:
     def __init__(self, space: Sized):
         self._largest = int(space.sizes[-1])
 
-    def __call__(self, on: Tensor, off: Tensor, parameters: Tensor) -> Tensor:
+    def __call__(self, weights: States, parameters: Tensor) -> Tensor:
+        on, off = weights
         sizes = log_polynomial(off, on, self._largest)
         return log_sum(sizes + parameters[: self._largest + 1], -1)
+
+    def tilted(
+        self, weights: States, shift: States, values: States, parameters: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        return _tilted(self, weights, shift, values, parameters)
 
     def offset(self, batch: Batch, parameters: Tensor) -> Tensor:
         return padded(parameters, batch.truth.shape[1] + 1)[batch.n_true]
@@ -93,7 +131,8 @@ class ForestPartition:
         self._child = torch.from_numpy(np.flatnonzero(space.parents >= 0))
         self._parent = torch.from_numpy(space.parents[space.parents >= 0])
 
-    def __call__(self, on: Tensor, off: Tensor, parameters: Tensor) -> Tensor:
+    def __call__(self, weights: States, parameters: Tensor) -> Tensor:
+        on, off = weights
         own = torch.stack([off, on], dim=-1).flatten(0, -3)
         potentials = parameters.reshape(-1, 2, 2)
         up = own[:, self._labels[-1].to(own.device)]
@@ -105,11 +144,25 @@ class ForestPartition:
             up = above.index_add(1, self._above[depth].to(own.device), message)
         return log_sum(up, -1).sum(-1).reshape(on.shape[:-1])
 
+    def tilted(
+        self, weights: States, shift: States, values: States, parameters: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        return _tilted(self, weights, shift, values, parameters)
+
     def offset(self, batch: Batch, parameters: Tensor) -> Tensor:
         child, parent = self._child.to(parameters.device), self._parent.to(parameters.device)
         state = batch.is_true.long()
         edge = 4 * child + 2 * state[:, child] + state[:, parent]
         return parameters[edge].sum(-1)
+
+
+def _tilted(
+    partition: Partition, weights: States, shift: States, values: States, parameters: Tensor
+) -> tuple[Tensor, Tensor]:
+    """By the log-partition at changed weights, and its derivative along the values."""
+    on, off = (part[:, None, :] + change for part, change in zip(weights, shift, strict=True))
+    answer = jvp(lambda a, b: partition((a, b), parameters), (on, off), values)
+    return answer[0] - partition(weights, parameters)[:, None], answer[1]
 
 
 def padded(bias: Tensor, length: int) -> Tensor:

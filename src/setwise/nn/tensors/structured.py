@@ -1,7 +1,7 @@
 """Losses on spaces with structure, from the log-partition A and the expected measure M.
 
 With F(q) = exp(A_q - q A_1 - (1 - q) log|Y|) M_q, as in `setwise.expectation`, the comp-sum loss on
-the unit scale is (F(0) - F(q)) / q, and -F'(0) at q = 0, where the derivative in q is taken forward.
+the unit scale is (F(0) - F(q)) / q, and -F'(0) at q = 0, a derivative that is taken forward.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.nn.functional import logsigmoid
 
 from setwise.nn.tensors.batch import Batch
 from setwise.nn.tensors.means import EqualityMean, MeanOf
-from setwise.nn.tensors.partition import Partition, normalised
+from setwise.nn.tensors.partition import Partition, States, normalised
 from setwise.nn.tensors.values import beside
 from setwise.spaces import Cube, Forest, Sized
 from setwise.surrogates.comp_sum import MODERATE_SPAN, SMALL_Q, SMALL_Q_NODES
@@ -65,16 +65,15 @@ class Structured:
     def likelihood(self, batch: Batch, logits: Tensor, parameters: Tensor) -> Tensor:
         """-log s(y), 0 outside the space, (n,)."""
         assert isinstance(self._mean, EqualityMean)
-        on, off = normalised(logits, 1.0, batch)
-        log_probability = self._mean.log_probability(batch, on, off, parameters)
+        weights = normalised(logits, 1.0, batch)
+        log_probability = self._mean.log_probability(batch, weights, parameters)
         return torch.where(log_probability > -torch.inf, -log_probability, 0.0)
 
     def exponential(self, batch: Batch, logits: Tensor, parameters: Tensor) -> Tensor:
         """e^(A - log|Y| - E_0[z]) times the expected measure: the constrained loss, (n,)."""
-        on, off = normalised(logits, 1.0, batch)
-        free = self._free(parameters)
+        weights, free = normalised(logits, 1.0, batch), self._free(parameters)
         exponent = batch.only_known(_softplus(_negative(logits)) - _negative(logits) / 2.0).sum(-1)
-        exponent = exponent + self._relative(on, off, self._tempered(parameters, 1.0))
+        exponent = exponent + self._relative(weights, self._tempered(parameters, 1.0))
         exponent = exponent - self._size(batch, logits)
         scores_center, features_center = (beside(part, logits) for part in self._center)
         exponent = exponent - logits @ scores_center / 2.0 - free @ features_center
@@ -84,8 +83,8 @@ class Structured:
         self, mean: EqualityMean, batch: Batch, logits: Tensor, parameters: Tensor, q: float
     ) -> Tensor:
         """(1 - (|Y| s(y))^q) / (q |Y|), 0 outside the space."""
-        on, off = normalised(logits, 1.0, batch)
-        log_probability = mean.log_probability(batch, on, off, parameters)
+        weights = normalised(logits, 1.0, batch)
+        log_probability = mean.log_probability(batch, weights, parameters)
         inside, log_size = log_probability > -torch.inf, self._size(batch, logits)
         lift = torch.where(inside, log_probability + log_size, 0.0)
         return psi(lift, q, log_size)
@@ -94,8 +93,8 @@ class Structured:
         self, batch: Batch, logits: Tensor, parameters: Tensor, q: float | Tensor
     ) -> Tensor:
         """F(q), (n,)."""
-        on, off = normalised(logits, q, batch)
-        mean = self._mean(batch, on, off, self._tempered(parameters, q))
+        weights = normalised(logits, q, batch)
+        mean = self._mean(batch, weights, self._tempered(parameters, q))
         if isinstance(q, float) and q == 1.0:
             return mean
         # log cosh(q h) - q log cosh(h) summed over labels, h = logits / 2: an even function, whose
@@ -104,15 +103,15 @@ class Structured:
         excess = batch.only_known(_softplus(q * low) - q * _softplus(low)).sum(-1)
         if not self._partition.independent:
             ones = normalised(logits, 1.0, batch)
-            excess = excess + self._relative(on, off, self._tempered(parameters, q))
-            excess = excess - q * self._relative(*ones, self._tempered(parameters, 1.0))
+            excess = excess + self._relative(weights, self._tempered(parameters, q))
+            excess = excess - q * self._relative(ones, self._tempered(parameters, 1.0))
         return times_exp(mean, excess - (1.0 - q) * self._size(batch, logits))
 
-    def _relative(self, on: Tensor, off: Tensor, parameters: Tensor) -> Tensor:
+    def _relative(self, weights: States, parameters: Tensor) -> Tensor:
         """A beside that of independent labels with the same weights, (n,)."""
         if self._partition.independent:
-            return torch.zeros_like(on[:, 0])
-        return self._partition(on, off, parameters)
+            return torch.zeros_like(weights[0][:, 0])
+        return self._partition(weights, parameters)
 
     def _size(self, batch: Batch, like: Tensor) -> Tensor:
         """log|Y| of each row: unknown labels leave a smaller cube, (n,)."""
