@@ -45,7 +45,7 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[dev]'
+	$(PIP) --editable '.[dev,torch]'
 	@touch $@ $(VENV)/.runtime
 
 # One release of torch, so that ratios taken at different times are ratios to the same thing.
