@@ -2,8 +2,10 @@
 
 import copy
 import pickle
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -506,3 +508,15 @@ def test_one_line_replaces_bce_in_a_training_loop():
         loss(net(x), y_true).backward()
         optimizer.step()
     assert loss(net(x), y_true) < 0.2
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/pytorch.md"])
+def test_the_pages_show_code_that_runs(page):
+    """Blocks for torch: all of docs/pytorch.md but Lightning's, and the README's, in order."""
+    text = (Path(__file__).parents[1] / page).read_text()
+    mark = "python" if page.startswith("docs") else "py"
+    scope: dict = {"logits": torch.randn(4, 3, requires_grad=True), "y_true": torch.ones(4, 3)}
+    for block in re.findall(rf"```{mark}\n(.*?)```", text, flags=re.DOTALL):
+        exec(block, scope)
+    assert torch.isfinite(scope["logits"].grad).all()
+    assert len(scope["y_pred"]) == len(scope["logits"])

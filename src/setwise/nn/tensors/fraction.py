@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 from setwise.expectation.rules import DOUBLE_ERROR, Rules
 from setwise.nn.tensors.batch import Batch
 from setwise.nn.tensors.nodes import RowNodes, SharedNodes
-from setwise.nn.tensors.partition import Partition, States
+from setwise.nn.tensors.partition import Partition, Power, States
 from setwise.targets.measure import Fraction
 
 
@@ -49,11 +49,9 @@ class FractionMean:
         if batch.known is not None:
             log_power = torch.where(batch.known[:, None], log_power, 0.0)
         # A label whose step is negative counts when it is not in the set.
-        flips = (batch.by_truth(*map(float, self._flip)) != 0)[:, None]
-        shift = torch.where(flips, 0.0, log_power), torch.where(flips, log_power, 0.0)
+        power = Power(log_power, batch.by_truth(*map(float, self._flip)) != 0)
         on, off = (batch.only_known(batch.by_truth(*pair)) for pair in self._adds)
-        values = on[:, None].expand_as(log_power), off[:, None].expand_as(log_power)
-        log_mass, extra = self._partition.tilted(weights, shift, values, parameters)
+        log_mass, extra = self._partition.tilted(weights, power, (on, off), parameters)
         n_true, n_false = batch.n_true.to(on.dtype), (batch.n_known - batch.n_true).to(on.dtype)
         constant = self._constant[0] + self._constant[1] * n_true + self._constant[2] * n_false
         terms = weight * (constant[:, None] + extra)

@@ -10,7 +10,7 @@ from torch import Tensor
 from setwise.nn.tensors.batch import Batch
 from setwise.nn.tensors.fraction import FractionMean
 from setwise.nn.tensors.log_sum import log_polynomial, log_sum
-from setwise.nn.tensors.partition import Partition, States, padded
+from setwise.nn.tensors.partition import Partition, Power, States, padded
 from setwise.nn.tensors.values import CountValues, LabelValues
 from setwise.spaces import Cube, Forest, Sized
 from setwise.targets.measure import Additive, Counts, Equality, Fraction, Measure
@@ -29,9 +29,9 @@ class AdditiveMean:
         self._values, self._partition = LabelValues(measure, n_labels), partition
 
     def __call__(self, batch: Batch, weights: States, parameters: Tensor) -> Tensor:
-        on, off = (part[:, None] for part in self._values.states(batch))
-        none = torch.zeros_like(on)
-        _, total = self._partition.tilted(weights, (none, none), (on, off), parameters)
+        values = self._values.states(batch)
+        one = Power(torch.zeros_like(values[0])[:, None], torch.zeros_like(batch.is_true))
+        _, total = self._partition.tilted(weights, one, values, parameters)
         return self._values.complete(batch, total[:, 0])
 
 

@@ -10,7 +10,7 @@ sign, so that small values stay accurate. A power t^D of another such sum change
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -27,6 +27,21 @@ from setwise.spaces.forest import parents_first
 States = tuple[Tensor, Tensor]
 
 
+class Power(NamedTuple):
+    """t^D for m values of t: log t^step of each label, (n, m, l), and when the label counts.
+
+    A label counts towards D when it is in the set, where ``left_out`` (n, l), when it is not.
+    """
+
+    log: Tensor
+    left_out: Tensor
+
+    def shift(self) -> States:
+        """What is added to on and off, (n, m, l) each."""
+        left_out = self.left_out[:, None]
+        return torch.where(left_out, 0.0, self.log), torch.where(left_out, self.log, 0.0)
+
+
 class Partition(Protocol):
     """Sums over the label sets of a space; ``parameters`` are the space's, -inf where excluded."""
 
@@ -37,11 +52,11 @@ class Partition(Protocol):
         ...
 
     def tilted(
-        self, weights: States, shift: States, values: States, parameters: Tensor
+        self, weights: States, power: Power, values: States, parameters: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """log E[t^D] and E[N t^D] / E[t^D], for log t^D = ``shift`` and N = ``values`` summed.
+        """log E[t^D] and E[N t^D] / E[t^D], (n, m) each, with N the sum of ``values`` (n, l).
 
-        The weights (n, l) are normalised; with shifts and values (n, m, l) the answers are (n, m).
+        The weights (n, l) are normalised.
         """
         ...
 
@@ -68,13 +83,15 @@ class CubePartition:
         return log_add(*weights).sum(-1)
 
     def tilted(
-        self, weights: States, shift: States, values: States, parameters: Tensor
+        self, weights: States, power: Power, values: States, parameters: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """A factor f = p t^on + (1 - p) t^off for each label; near 1 its logarithm is of f - 1."""
-        mass = [torch.exp(part)[:, None, :] for part in weights]
-        on, off = (m * torch.exp(change) for m, change in zip(mass, shift, strict=True))
-        gap = mass[0] * torch.expm1(shift[0]) + mass[1] * torch.expm1(shift[1])
-        factor, near = on + off, gap > -0.5
+        """A factor f = (1 - p) + p t for each label, p = P(it counts); near 1, log f from f - 1."""
+        (likely, rest), (adds, adds_not) = (
+            [torch.where(power.left_out, pair[1 - side], pair[side])[:, None] for side in (0, 1)]
+            for pair in ((weights[0].exp(), weights[1].exp()), values)
+        )
+        counts, gap = likely * torch.exp(power.log), likely * torch.expm1(power.log)
+        factor, near = rest + counts, gap > -0.5
         possible = factor > 0
         safe = torch.where(possible, factor, 1.0)
         log_factor = torch.where(
@@ -82,7 +99,7 @@ class CubePartition:
             torch.log1p(torch.where(near, gap, 0.0)),
             torch.where(possible, torch.log(torch.where(near, 1.0, safe)), -torch.inf),
         )
-        total = ((values[0] * on + values[1] * off) / safe).sum(-1)
+        total = ((adds * counts + adds_not * rest) / safe).sum(-1)
         return log_factor.sum(-1), total
 
     def offset(self, batch: Batch, parameters: Tensor) -> Tensor:
@@ -103,9 +120,9 @@ class SizedPartition:
         return log_sum(sizes + parameters[: self._largest + 1], -1)
 
     def tilted(
-        self, weights: States, shift: States, values: States, parameters: Tensor
+        self, weights: States, power: Power, values: States, parameters: Tensor
     ) -> tuple[Tensor, Tensor]:
-        return _tilted(self, weights, shift, values, parameters)
+        return _tilted(self, weights, power, values, parameters)
 
     def offset(self, batch: Batch, parameters: Tensor) -> Tensor:
         return padded(parameters, batch.truth.shape[1] + 1)[batch.n_true]
@@ -145,9 +162,9 @@ class ForestPartition:
         return log_sum(up, -1).sum(-1).reshape(on.shape[:-1])
 
     def tilted(
-        self, weights: States, shift: States, values: States, parameters: Tensor
+        self, weights: States, power: Power, values: States, parameters: Tensor
     ) -> tuple[Tensor, Tensor]:
-        return _tilted(self, weights, shift, values, parameters)
+        return _tilted(self, weights, power, values, parameters)
 
     def offset(self, batch: Batch, parameters: Tensor) -> Tensor:
         child, parent = self._child.to(parameters.device), self._parent.to(parameters.device)
@@ -157,11 +174,12 @@ class ForestPartition:
 
 
 def _tilted(
-    partition: Partition, weights: States, shift: States, values: States, parameters: Tensor
+    partition: Partition, weights: States, power: Power, values: States, parameters: Tensor
 ) -> tuple[Tensor, Tensor]:
     """By the log-partition at changed weights, and its derivative along the values."""
-    on, off = (part[:, None, :] + change for part, change in zip(weights, shift, strict=True))
-    answer = jvp(lambda a, b: partition((a, b), parameters), (on, off), values)
+    on, off = (w[:, None] + change for w, change in zip(weights, power.shift(), strict=True))
+    along = tuple(part[:, None].expand_as(power.log) for part in values)
+    answer = jvp(lambda a, b: partition((a, b), parameters), (on, off), along)
     return answer[0] - partition(weights, parameters)[:, None], answer[1]
 
 
