@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from setwise.inputs import refuse_not_finite
 from setwise.spaces import Space
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -31,14 +32,9 @@ def refuse_logits(logits: Tensor, n_scores: int) -> None:
             f"input must have shape (n, {n_scores}), one logit a column, "
             f"but its shape is {tuple(logits.shape)}"
         )
-    if is_plain(logits) and not bool(torch.isfinite(logits.detach().sum())):
-        bad = (~torch.isfinite(logits)).nonzero()
-        if len(bad):
-            row, column = bad[0].tolist()
-            raise ValueError(
-                f"input must be finite, but input[{row}, {column}] is "
-                f"{logits[row, column].item()} ({len(bad)} such entries)"
-            )
+    if is_plain(logits):
+        # (NumPy has no bfloat16.)
+        refuse_not_finite(logits.detach().to(working_type(logits)).numpy(), "input")
 
 
 def label_bytes(labels: Tensor, n_rows: int, n_labels: int) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from setwise.expectation import expectation
 from setwise.nn.recipe import Recipe
+from setwise.nn.scaling import scaled
 from setwise.spaces import Cube, Space
 from setwise.spaces.space import Array
 from setwise.surrogates import CompSum, Constrained, Logistic
@@ -105,8 +106,9 @@ class Compiled(torch.autograd.Function):
         q: float | None,
     ) -> Tensor:
         """The loss of each row, (n,)."""
+        array = logits.detach().numpy()
         value, by_score, by_parameter = loss.cores.run(
-            (logits.detach() / 2.0).numpy(),
+            scaled(array, np.full(len(array), 0.5, array.dtype)),
             y_true.numpy(),
             None if known is None else known.numpy(),
             None if parameters is None else parameters.detach().double().numpy(),
@@ -131,7 +133,8 @@ class Compiled(torch.autograd.Function):
                 for t in (logits, parameters)
             ]
         else:
-            gradients = [by_score * (upstream / 2.0)[:, None], None]
+            factors = upstream.detach().numpy() / by_score.numpy().dtype.type(2)
+            gradients = [torch.from_numpy(scaled(by_score.numpy(), factors)), None]
             if parameters is not None:
                 gradients[1] = upstream.to(parameters.dtype) @ by_parameter.to(parameters.dtype)
         return *gradients, None, None, None, None
