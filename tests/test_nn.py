@@ -214,7 +214,7 @@ def test_the_mean_absolute_error_is_the_expected_loss_less_a_constant():
     one, other = ExpectedLoss("f2", reduction="none"), SurrogateLoss("f2", reduction="none")
     gap = [one(x, y_true) - other(x, y_true) for x in logits]
     torch.testing.assert_close(gap[0], gap[1])
-    assert other.q == 1.0
+    assert one.q == other.q == 1.0
 
 
 def test_logits_of_the_cube_are_log_odds():

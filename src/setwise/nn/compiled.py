@@ -24,22 +24,26 @@ from setwise.surrogates.surrogate import as_type
 if TYPE_CHECKING:
     from setwise.nn.row_loss import RowLoss
 
-# Values (n,), gradient by scores (n, n_scores) and by parameters (n, p), of scores and label bytes.
-Core = Callable[[Array, Array], tuple[Array, Array, Array]]
+# Values (n,), gradient by scores (n, n_scores) and by parameters (n, p), of scores, label bytes
+# and q.
+Core = Callable[[Array, Array, float | None], tuple[Array, Array, Array]]
 
 
-def core_of(recipe: Recipe, space: Space, q: float | None) -> Core:
+def core_of(recipe: Recipe, space: Space) -> Core:
     """The loss of NumPy arrays; refused where the target and the space have no exact way."""
     target = recipe.target
-    if recipe.surrogate == "likelihood":
-        return Logistic("subset", space, "paper").value_and_gradients
-    if recipe.surrogate == "constrained":
-        return Constrained(target, space, recipe.margin or "", recipe.rho).value_and_gradients
     if recipe.has_power:
-        return CompSum(target, space, 1.0 if q is None else q).value_and_gradients
+        family = CompSum(target, space, 1.0)
+        return lambda scores, y_true, q: family.with_q(q).value_and_gradients(scores, y_true)  # type: ignore
+    if recipe.surrogate == "likelihood":
+        loss = Logistic("subset", space, "paper")
+        return lambda scores, y_true, q: loss.value_and_gradients(scores, y_true)
+    if recipe.surrogate == "constrained":
+        margins = Constrained(target, space, recipe.margin or "", recipe.rho)
+        return lambda scores, y_true, q: margins.value_and_gradients(scores, y_true)
     pair = expectation(target, space)
 
-    def expected(scores: Array, y_true: Array) -> tuple[Array, Array, Array]:
+    def expected(scores: Array, y_true: Array, q: float | None) -> tuple[Array, Array, Array]:
         with np.errstate(over="ignore", invalid="ignore"):
             mean = pair.moment(scores, y_true, 1.0, "loss")
         return as_type(scores.dtype, mean.value, mean.scores, mean.parameters)  # type: ignore
@@ -48,12 +52,11 @@ def core_of(recipe: Recipe, space: Space, q: float | None) -> Core:
 
 
 class Cores:
-    """The cores of one recipe: those of a fixed space are kept while q stays the same."""
+    """The cores of one recipe, on its space and on the cubes of known labels; made once."""
 
     def __init__(self, recipe: Recipe, space: Space):
         self._recipe, self._space = recipe, space
-        self._power: float | None = None
-        self._kept: dict[int, Core] = {}
+        self._kept = {space.n_labels: core_of(recipe, space)}
 
     def run(
         self, scores: Array, y_true: Array, known: Array | None, parameters: Array | None, q
@@ -61,9 +64,9 @@ class Cores:
         """Values and both gradients, over the known labels only."""
         if parameters is not None:
             space = self._space.with_parameters(parameters)
-            return core_of(self._recipe, space, q)(scores, y_true)
+            return core_of(self._recipe, space)(scores, y_true, q)
         if known is None:
-            return self._at(self._space.n_labels, q)(scores, y_true)
+            return self._kept[self._space.n_labels](scores, y_true, q)
         return self._over_known(scores, y_true, known, q)
 
     def _over_known(self, scores: Array, y_true: Array, known: Array, q):
@@ -71,25 +74,18 @@ class Cores:
         value, gradient = np.zeros(len(scores), scores.dtype), np.zeros_like(scores)
         sizes = known.sum(axis=1)
         for size in np.unique(sizes[sizes > 0]).tolist():
+            if size not in self._kept:
+                self._kept[size] = core_of(self._recipe, Cube(size))
             rows = np.flatnonzero(sizes == size)
             inside = known[rows]
-            part = self._at(size, q)(
-                scores[rows][inside].reshape(-1, size), y_true[rows][inside].reshape(-1, size)
+            shape = (len(rows), size)
+            part = self._kept[size](
+                scores[rows][inside].reshape(shape), y_true[rows][inside].reshape(shape), q
             )
             block = np.zeros(inside.shape, scores.dtype)
             block[inside] = part[1].ravel()
             value[rows], gradient[rows] = part[0], block
         return value, gradient, np.empty((len(scores), 0), scores.dtype)
-
-    def _at(self, n_labels: int, q) -> Core:
-        """The core of the space, or of a cube of that many known labels."""
-        if q != self._power:
-            self._power, self._kept = q, {}
-        if n_labels not in self._kept:
-            own = n_labels == self._space.n_labels
-            space = self._space if own else Cube(n_labels)
-            self._kept[n_labels] = core_of(self._recipe, space, q)
-        return self._kept[n_labels]
 
 
 class Compiled(torch.autograd.Function):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from setwise.nn.binary_relevance import relevance_rows
 from setwise.nn.border import is_plain
-from setwise.nn.compiled import Compiled, Cores, core_of
+from setwise.nn.compiled import Compiled, Cores
 from setwise.nn.recipe import Recipe
 from setwise.nn.tensors import Batch, Law, law_of
 from setwise.nn.tensors.law import listed_law_of
@@ -23,7 +23,6 @@ class RowLoss:
 
     def __init__(self, recipe: Recipe, space: Space):
         self.recipe, self.space = recipe, space
-        self.cores = Cores(recipe, space)
         self._laws: dict[bool, Law] = {}
         self._sizes_seen: set[int] = set()
         self._own = torch.from_numpy(space.parameters)
@@ -34,7 +33,7 @@ class RowLoss:
                     f"label set; use Cube({space.n_labels}), or no space"
                 )
             return
-        core_of(recipe, space, None)
+        self.cores = Cores(recipe, space)
         if recipe.backend == "torch":
             self._build_law(False)
 

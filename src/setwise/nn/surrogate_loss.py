@@ -105,8 +105,8 @@ class SurrogateLoss(nn.Module):
 
     @property
     def q(self) -> float | None:
-        """The member of the comp-sum family, None for other surrogates."""
-        return self._q
+        """The member of the comp-sum family, None for other surrogates; the expected loss is 1."""
+        return 1.0 if self._recipe.surrogate == "expected_loss" else self._q
 
     @q.setter
     def q(self, value: float) -> None:
