@@ -39,7 +39,8 @@ def core_of(recipe: Recipe, space: Space) -> Core:
         loss = Logistic("subset", space, "paper")
         return lambda scores, y_true, q: loss.value_and_gradients(scores, y_true)
     if recipe.surrogate == "constrained":
-        margins = Constrained(target, space, recipe.margin or "", recipe.rho)
+        assert recipe.margin is not None
+        margins = Constrained(target, space, recipe.margin, recipe.rho)
         return lambda scores, y_true, q: margins.value_and_gradients(scores, y_true)
     pair = expectation(target, space)
 

@@ -18,7 +18,7 @@ from setwise.spaces import Cube, Space
 
 
 class SurrogateLoss(nn.Module):
-    r"""A surrogate of the measure you are judged by, in place of ``BCEWithLogitsLoss``.
+    """A surrogate of the measure you are judged by, in place of ``BCEWithLogitsLoss``.
 
     Input are logits (n, l): sigmoid(logit) is the marginal of a label on the cube, so the scores h
     of the paper are logits / 2, on every space (for a Catalog with joint scores there is a logit
