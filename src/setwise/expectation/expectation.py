@@ -23,7 +23,6 @@ from setwise.spaces.space import Array, Space
 from setwise.targets.measure import Of
 from setwise.targets.target import Target
 
-
 # For so many q a tempered space is kept: enough for one loss, and no more as q moves in training.
 KEPT = 16
 
