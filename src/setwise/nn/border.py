@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +22,14 @@ def is_plain(tensor: Tensor) -> bool:
         return False
     # (torch.func offers no public way to ask; autograd.Function itself asks like this.)
     return not torch._C._are_functorch_transforms_active()
+
+
+def untraced(make: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A function that makes tables, kept from a compiler that traces.
+
+    (As a decorator it would load the compiler for everybody.)
+    """
+    return torch.compiler.disable(make) if torch.compiler.is_compiling() else make
 
 
 def refuse_logits(logits: Tensor, n_scores: int) -> None:

@@ -47,7 +47,9 @@ class LearnableSpace(nn.Module):
         self.values = nn.Parameter(
             torch.tensor(space.parameters[finite], dtype=torch.get_default_dtype())
         )
-        self.register_buffer("_places", torch.from_numpy(finite), persistent=False)
+        # A copy that torch owns: letting go of NumPy's memory needs the interpreter, and a thread
+        # of DistributedDataParallel that holds it last would wait for that forever.
+        self.register_buffer("_places", torch.tensor(finite), persistent=False)
 
     @property
     def initial(self) -> Space:

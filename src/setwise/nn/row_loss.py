@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from setwise.nn.binary_relevance import relevance_rows
-from setwise.nn.border import is_plain
+from setwise.nn.border import is_plain, untraced
 from setwise.nn.compiled import Compiled, Cores
 from setwise.nn.recipe import Recipe
 from setwise.nn.tensors import Batch, Law, law_of
@@ -73,7 +73,7 @@ class RowLoss:
         """The loss of each row in torch operations."""
         masked = known is not None
         if masked not in self._laws:
-            self._build_law(masked)
+            untraced(self._build_law)(masked)
         law, batch = self._laws[masked], Batch.of(y_true, known, logits)
         own = beside(self._own, logits) if parameters is None else parameters.to(logits.dtype)
         if q is not None:
@@ -88,8 +88,6 @@ class RowLoss:
             rows = law.exponential(batch, logits, own)
         return rows if known is None else torch.where(batch.n_known > 0, rows, 0.0)
 
-    # Tables are made once, and not by a compiler that traces.
-    @torch.compiler.disable()
     def _build_law(self, masked: bool) -> None:
         recipe, space = self.recipe, self.space
         target = ZeroOne() if recipe.surrogate == "likelihood" else recipe.target.on(space)

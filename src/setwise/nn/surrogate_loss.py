@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from setwise.inputs import real_number
-from setwise.nn.border import require_reduction, require_space
+from setwise.nn.border import require_reduction, require_space, untraced
 from setwise.nn.functional import loss_of, width_of
 from setwise.nn.learnable_space import LearnableSpace
 from setwise.nn.recipe import power_of, recipe_of
@@ -168,10 +168,9 @@ class SurrogateLoss(nn.Module):
             return next(iter(self._losses.values()))
         width = width_of(logits)
         if width not in self._losses:
-            self._make(width)
+            untraced(self._make)(width)
         return self._losses[width]
 
-    @torch.compiler.disable()
     def _make(self, n_labels: int) -> None:
         self._losses[n_labels] = RowLoss(self._recipe, Cube(n_labels))
 
