@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from setwise import decoders, evaluation, expectation, linear, meta, spaces, surrogates, targets
+    from setwise import nn as nn
     from setwise.linear import SetClassifier, SetClassifierCV
     from setwise.meta import CatalogClassifier, TargetDecoder
     from setwise.persistence import load, save
@@ -40,6 +41,7 @@ _SUBMODULES = {
     "expectation",
     "linear",
     "meta",
+    "nn",  # not in __all__: it needs PyTorch, which `from setwise import *` does not
     "spaces",
     "surrogates",
     "targets",
