@@ -10,9 +10,9 @@ from setwise.nn.border import is_plain, untraced
 from setwise.nn.compiled import Compiled, Cores
 from setwise.nn.recipe import Recipe
 from setwise.nn.tensors import Batch, Law, law_of
+from setwise.nn.tensors.constant import Constant, is_traced
 from setwise.nn.tensors.law import listed_law_of
 from setwise.nn.tensors.listed import Listed
-from setwise.nn.tensors.values import beside
 from setwise.spaces import Cube, Space
 from setwise.targets import Hamming, ZeroOne
 from setwise.targets.measure import Table
@@ -25,7 +25,7 @@ class RowLoss:
         self.recipe, self.space = recipe, space
         self._laws: dict[bool, Law] = {}
         self._sizes_seen: set[int] = set()
-        self._own = torch.from_numpy(space.parameters)
+        self._own = Constant(space.parameters)
         if recipe.surrogate == "binary_relevance":
             if not isinstance(space, Cube):
                 raise ValueError(
@@ -50,6 +50,12 @@ class RowLoss:
         q: float | None,
     ) -> Tensor:
         """The loss of each row, (n,); 0 where no label is known."""
+        if not is_traced():
+            # What was made in inference mode cannot be kept for a backward pass.
+            y_true, known = (
+                t.clone() if t is not None and t.is_inference() else t for t in (y_true, known)
+            )
+        assert y_true is not None
         if known is not None:
             self._refuse_known(known)
         if self.recipe.surrogate == "binary_relevance":
@@ -75,7 +81,7 @@ class RowLoss:
         if masked not in self._laws:
             untraced(self._build_law)(masked)
         law, batch = self._laws[masked], Batch.of(y_true, known, logits)
-        own = beside(self._own, logits) if parameters is None else parameters.to(logits.dtype)
+        own = self._own.beside(logits) if parameters is None else parameters.to(logits.dtype)
         if q is not None:
             rows = law.comp_sum(batch, logits, own, q)
         elif self.recipe.surrogate == "likelihood":
