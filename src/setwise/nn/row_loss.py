@@ -10,7 +10,9 @@ from setwise.nn.border import is_plain, untraced
 from setwise.nn.compiled import Compiled, Cores
 from setwise.nn.recipe import Recipe
 from setwise.nn.tensors import Batch, Law, law_of
-from setwise.nn.tensors.constant import Constant, is_traced
+from setwise.nn.tensors.batch import lasting
+from setwise.nn.tensors.constant import Constant
+from setwise.nn.tensors.elementary import within_unit
 from setwise.nn.tensors.law import listed_law_of
 from setwise.nn.tensors.listed import Listed
 from setwise.spaces import Cube, Space
@@ -50,12 +52,8 @@ class RowLoss:
         q: float | None,
     ) -> Tensor:
         """The loss of each row, (n,); 0 where no label is known."""
-        if not is_traced():
-            # What was made in inference mode cannot be kept for a backward pass.
-            y_true, known = (
-                t.clone() if t is not None and t.is_inference() else t for t in (y_true, known)
-            )
-        assert y_true is not None
+        y_true = lasting(y_true)
+        known = None if known is None else lasting(known)
         if known is not None:
             self._refuse_known(known)
         if self.recipe.surrogate == "binary_relevance":
@@ -87,7 +85,7 @@ class RowLoss:
         elif self.recipe.surrogate == "likelihood":
             rows = law.likelihood(batch, logits, own)
         elif self.recipe.surrogate == "expected_loss":
-            rows = law.expected(batch, logits, own)
+            rows = within_unit(law.expected(batch, logits, own))
         elif isinstance(law, Listed) and self.recipe.margin not in (None, "exponential"):
             rows = law.constrained(batch, logits, own, self.recipe.margin, self.recipe.rho)
         else:

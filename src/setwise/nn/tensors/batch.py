@@ -7,6 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from setwise.nn.tensors.constant import is_traced
+
+
+def lasting(labels: Tensor) -> Tensor:
+    """The labels; what was made in inference mode is copied, as no backward pass may keep it."""
+    return labels.clone() if not is_traced() and labels.is_inference() else labels
+
 
 @dataclass(frozen=True)
 class Batch:

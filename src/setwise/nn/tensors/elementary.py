@@ -40,3 +40,8 @@ def psi(lift: Tensor, q: float, log_size: Tensor | float = 0.0) -> Tensor:
     near = -torch.expm1(exponent.clamp(max=1.0)) * shrink
     far = shrink - times_exp(torch.ones_like(lift), exponent - log_size)
     return torch.where(exponent < 1.0, near, far) / q
+
+
+def within_unit(values: Tensor) -> Tensor:
+    """The values, which only rounding takes out of [0, 1], put back; derivatives are as before."""
+    return values + (values.clamp(0.0, 1.0) - values).detach()
