@@ -119,33 +119,31 @@ def test_the_likelihood_is_the_paper_logistic_loss_of_subset(space_name, backend
 
 
 def parts(space, seed):
-    """Logits of two rows and the parameters that are not -inf, and a way back to all of them."""
+    """Logits of three rows and the parameters that are not -inf, and a way back to all of them."""
     rng = np.random.default_rng(seed)
-    logits = torch.tensor(rng.normal(size=(2, space.n_scores)), requires_grad=True)
+    logits = torch.tensor(rng.normal(size=(3, space.n_scores)), requires_grad=True)
     free = np.flatnonzero(np.isfinite(space.parameters))
-    values = torch.tensor(space.parameters[free], requires_grad=True)
+    if len(free) == 0:
+        return logits, (), lambda: None
 
     def parameters(values):
         return torch.tensor(space.parameters).scatter(0, torch.tensor(free), values)
 
-    return logits, values, parameters if len(free) else lambda values: None
+    return logits, (torch.tensor(space.parameters[free], requires_grad=True),), parameters
 
 
 def assert_derivatives(check, pair, powers, backends, **options):
     """By logits and by parameters, of the comp-sum losses of a pair."""
-    target, space, _, y_true = drawn(pair, cases.PAIRS.index(pair), 2)
+    target, space, _, y_true = drawn(pair, cases.PAIRS.index(pair), 3)
     logits, values, parameters = parts(space, 4)
     for q in powers:
         for backend in backends:
             rows = function_of(target, space, backend, "comp_sum", q=q)
 
-            def loss(logits, values, rows=rows):
-                return rows(logits, torch.tensor(y_true), parameters(values))
+            def loss(logits, *values, rows=rows):
+                return rows(logits, torch.tensor(y_true), parameters(*values))
 
-            inputs = (logits, values) if len(values) else (logits,)
-            args = inputs if len(values) else (logits, values)
-            run = loss if len(values) else lambda x, loss=loss: loss(x, values)
-            assert check(run, args[: len(inputs)], **options), (q, backend)
+            assert check(loss, (logits, *values), **options), (q, backend)
 
 
 @pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
