@@ -9,7 +9,17 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from setwise import decoders, evaluation, expectation, linear, meta, spaces, surrogates, targets
+    from setwise import (
+        consistency,
+        decoders,
+        evaluation,
+        expectation,
+        linear,
+        meta,
+        spaces,
+        surrogates,
+        targets,
+    )
     from setwise.linear import SetClassifier, SetClassifierCV
     from setwise.meta import CatalogClassifier, TargetDecoder
     from setwise.persistence import load, save
@@ -21,6 +31,7 @@ __all__ = [
     "SetClassifier",
     "SetClassifierCV",
     "TargetDecoder",
+    "consistency",
     "decoders",
     "evaluation",
     "expectation",
@@ -35,6 +46,7 @@ __all__ = [
 ]
 
 _SUBMODULES = {
+    "consistency",
     "decoders",
     "evaluation",
     "expectation",

@@ -1,0 +1,148 @@
+"""Surrogates and spaces by name, as the command line and `certify` take them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
+from setwise.inputs import parent_vector, real_number, whole_number
+from setwise.spaces.catalog import Catalog
+from setwise.spaces.cube import Cube
+from setwise.spaces.forest import Forest
+from setwise.spaces.paths import Paths
+from setwise.spaces.sized import Sized, Slice
+from setwise.spaces.space import Space, all_sets
+from setwise.surrogates.binary_relevance import BinaryRelevance
+from setwise.surrogates.comp_sum import CompSum
+from setwise.surrogates.constrained import Constrained
+from setwise.targets.at_k import PrecisionAtK, RecallAtK
+from setwise.targets.registry import get_target
+from setwise.targets.table import TableTarget
+from setwise.targets.target import Target
+from setwise.targets.tree_distance import TreeDistance
+
+COMP_SUM = {"sum_exponential": -1.0, "logistic": 0.0, "mean_absolute_error": 1.0}
+CONSTRAINED = ("exponential", "squared_hinge", "hinge", "rho")
+# The names of SetClassifier, in its order.
+SURROGATES = (
+    "likelihood", "binary_relevance", *COMP_SUM, "generalized_cross_entropy",
+    *(f"constrained_{margin}" for margin in CONSTRAINED),
+)  # fmt: skip
+SPACES = ("cube", "slice", "sized", "chain", "closed", "paths", "list")
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A surrogate as its conditional risk.
+
+    ``target`` is the one the surrogate is built for, None for the one judged by (the usual case);
+    ``is_likelihood`` that scores are trained as a log-likelihood and decoded for the target.
+    """
+
+    name: str
+    risk: CompSumRisk | ConstrainedRisk | RelevanceRisk
+    target: Target | None = None
+    space: Space | None = None
+    is_likelihood: bool = False
+
+    def __str__(self) -> str:
+        words = self.name.replace("_", " ")
+        if isinstance(self.risk, CompSumRisk) and 0.0 < self.risk.q < 1.0:
+            words += f" (q = {self.risk.q:g})"
+        if isinstance(self.risk, RelevanceRisk) and self.risk.margin != "logistic":
+            words += f" ({self.risk.margin.replace('_', ' ')})"
+        return words if self.target is None else f"{words} [{self.target}]"
+
+
+def chosen_surrogate(surrogate: Any, q: float = 0.7) -> Choice:
+    """A surrogate by one of `SetClassifier`'s names, or from a surrogate object.
+
+    ``q`` is that of the generalised cross-entropy by name. An object keeps the target it was built
+    for: then a loss made for one target may be judged by another.
+    """
+    if isinstance(surrogate, CompSum):
+        names = {value: name for name, value in COMP_SUM.items()}
+        name = names.get(surrogate.q, "generalized_cross_entropy" if surrogate.q > 0 else "")
+        name = name or f"comp-sum q = {surrogate.q:g}"
+        return Choice(name, CompSumRisk(surrogate.q), surrogate.target, surrogate.space)
+    if isinstance(surrogate, Constrained):
+        risk = ConstrainedRisk(surrogate.margin, surrogate.rho)
+        return Choice(f"constrained_{surrogate.margin}", risk, surrogate.target, surrogate.space)
+    if isinstance(surrogate, BinaryRelevance):
+        return Choice("binary_relevance", RelevanceRisk(surrogate.margin))
+    if surrogate not in SURROGATES:
+        names = ", ".join(map(repr, SURROGATES))
+        raise ValueError(
+            f"surrogate must be one of {names} or a surrogate object, not {surrogate!r}"
+        )
+    if surrogate == "likelihood":
+        return Choice(surrogate, CompSumRisk(0.0, "law"), is_likelihood=True)
+    if surrogate == "binary_relevance":
+        return Choice(surrogate, RelevanceRisk())
+    if surrogate == "generalized_cross_entropy":
+        q = real_number(q, "q", 0.0, 1.0)
+        if not 0.0 < q < 1.0:
+            raise ValueError(f"q must be above 0 and below 1 for {surrogate}, not {q:g}")
+        return Choice(surrogate, CompSumRisk(q))
+    if surrogate in COMP_SUM:
+        return Choice(surrogate, CompSumRisk(COMP_SUM[surrogate]))
+    return Choice(surrogate, ConstrainedRisk(surrogate.removeprefix("constrained_")))
+
+
+def chosen_space(target: Target, choice: Choice, space: Space | None) -> Space:
+    """The space given, that of the surrogate, or a small one the target is at home on."""
+    if space is not None and not isinstance(space, Space):
+        raise ValueError(f"a space is an object such as Cube(3), but this is {space!r}")
+    if space is None:
+        space = choice.space
+    if space is not None:
+        return space
+    if isinstance(target, PrecisionAtK | RecallAtK):
+        return Slice(target.k + 2, target.k)
+    if isinstance(target, TreeDistance):
+        return Forest(target.parents, closed=True)
+    if isinstance(target, TableTarget):
+        return Catalog(target.sets)
+    weights = getattr(target, "weights", None)
+    return Cube(3 if weights is None else len(weights))
+
+
+def named_target(name: str, parents: Any = None) -> Target:
+    """A target by its name, or "tree" for the distance in a taxonomy of the given parents."""
+    if name == "tree":
+        return TreeDistance([-1, 0, 0] if parents is None else parents)
+    return get_target(name)
+
+
+def named_space(
+    name: str, n_labels: int, parents: Any = None, target: Target | None = None
+) -> Space:
+    """A small space by name, for the command line and the table.
+
+    ``slice``: two labels, or the k of a target @k; ``sized``: the empty and the full set raised by
+    1; ``chain``: neighbours raised by 1 where they agree; ``closed`` and ``paths``: label 0 over
+    all others unless ``parents`` are given; ``list``: every second label set, those with the last
+    label.
+    """
+    n_labels = whole_number(n_labels, "n_labels", 1)
+    tree = parent_vector([-1] + [0] * (n_labels - 1) if parents is None else parents)
+    size = target.k if isinstance(target, PrecisionAtK | RecallAtK) else min(2, n_labels)
+    if name == "cube":
+        return Cube(n_labels)
+    if name == "slice":
+        return Slice(n_labels, size)
+    if name == "sized":
+        ends = np.isin(np.arange(n_labels + 1), (0, n_labels))
+        return Sized(n_labels, np.where(ends, 1.0, 0.0))
+    if name == "chain":
+        return Forest.chain(n_labels, np.tile(np.eye(2), (n_labels, 1, 1)))
+    if name == "closed":
+        return Forest(tree, closed=True)
+    if name == "paths":
+        return Paths(tree)
+    if name == "list":
+        return Catalog(all_sets(n_labels)[1::2])
+    raise ValueError(f"there is no space named {name!r}; known are {', '.join(SPACES)}")

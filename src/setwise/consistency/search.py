@@ -1,0 +1,189 @@
+"""The adversary: distributions for which a surrogate's minimiser predicts badly.
+
+Distributions are drawn at random, then the worst are varied and the best of their variations kept,
+for some rounds: first towards the largest regret at surrogate regret 0, then, where there is a
+bound, towards the largest ratio of regret to bound, over distributions and scores. All of it
+follows from a seed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import softmax
+
+from setwise.consistency.bounds import Gamma
+from setwise.consistency.setting import Setting
+from setwise.spaces.space import Array
+
+# Every true label set keeps this share of a uniform law, so that minimisers are finite.
+FLOOR = 1e-3
+CONCENTRATIONS = (0.1, 0.3, 1.0, 3.0)
+STEPS = (1.0, 0.3, 0.1, 0.03)
+# A prediction counts as wrong from this regret on.
+WRONG = 1e-3
+# Sets at least this much worse than the best are what the ascent tries to have predicted.
+AIMED_AT = 2.0 * WRONG
+# What a wrong prediction that ties with a right one is worth beside a clear one.
+TIED = 0.1
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to try: distributions drawn, those kept, variations of each, rounds."""
+
+    draws: int = 2000
+    kept: int = 24
+    variations: int = 8
+    rounds: int = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Worst:
+    """The largest value met, where, and after how many distributions.
+
+    ``candidates`` are the distributions of the last round, worst first, (n, m): where a risk is not
+    convex, the scores found for the first may turn out not to be its minimiser.
+    """
+
+    value: float
+    probability: Array
+    scores: Array
+    prediction: int
+    tried: int
+    candidates: Array
+
+
+def draw(n_rows: int, n_sets: int, rng: np.random.Generator) -> Array:
+    """Probabilities from symmetric Dirichlet laws, sparse to even, all above 0, (n, m)."""
+    parts = [
+        rng.dirichlet(np.full(n_sets, concentration), size=-(-n_rows // len(CONCENTRATIONS)))
+        for concentration in CONCENTRATIONS
+    ]
+    return floored(rng.permutation(np.concatenate(parts))[:n_rows])
+
+
+def floored(p: Array) -> Array:
+    """Mixed with a little of the uniform law."""
+    return (1.0 - FLOOR) * p + FLOOR / p.shape[1]
+
+
+def worst_regret(setting: Setting, effort: Effort, seed: int) -> Worst:
+    """The largest regret of a prediction whose scores have surrogate regret 0.
+
+    Where no prediction is wrong yet, the ascent brings a wrong set nearer to being predicted.
+    """
+    rng = np.random.default_rng(seed)
+    p = draw(effort.draws, len(setting.truths), rng)
+    kept = _judged(setting, p)
+    tried = len(p)
+    for _ in range(effort.rounds):
+        kept = kept.best(effort.kept)
+        parents = np.repeat(kept.p, effort.variations, axis=0)
+        children = _judged(setting, _varied(parents, rng))
+        tried += len(children.p)
+        kept = kept.with_more(children)
+    kept = kept.best(effort.kept)
+    return kept.worst(kept.regret, tried)
+
+
+def worst_ratio(setting: Setting, gamma: Gamma, effort: Effort, seed: int) -> Worst:
+    """The largest ratio of regret to gamma(surrogate regret), over distributions and scores.
+
+    gamma is on the paper's scale. Scores begin where a chosen set just becomes the prediction.
+    """
+    rng = np.random.default_rng(seed)
+    n = effort.draws
+    p = draw(n, len(setting.truths), rng)
+    scores = setting.minimisers(p)[0]
+    scores = np.clip(scores, -8.0, 8.0) + rng.choice((0.0, 0.1, 1.0), (n, 1)) * rng.normal(
+        size=scores.shape
+    )
+    aim = rng.integers(setting.scored.count, size=n)
+    kept = _rated(setting, gamma, p, scores, aim)
+    tried = n
+    for _ in range(effort.rounds):
+        kept = kept.best(effort.kept)
+        rows = np.repeat(np.arange(len(kept.p)), effort.variations)
+        step = rng.choice(STEPS, (len(rows), 1))
+        moved = kept.scores[rows] + step * rng.normal(size=(len(rows), kept.scores.shape[1]))
+        children = _rated(setting, gamma, _varied(kept.p[rows], rng), moved, kept.prediction[rows])
+        tried += len(rows)
+        kept = kept.with_more(children)
+    kept = kept.best(effort.kept)
+    return kept.worst(kept.merit, tried)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Distributions with scores, what is predicted and its regret, and what the ascent raises."""
+
+    p: Array
+    scores: Array
+    prediction: Array
+    regret: Array
+    merit: Array
+
+    def best(self, count: int) -> _Rows:
+        order = np.argsort(-self.merit, kind="stable")[:count]
+        return _Rows(*(part[order] for part in self._parts))
+
+    def with_more(self, other: _Rows) -> _Rows:
+        pairs = zip(self._parts, other._parts, strict=True)
+        return _Rows(*(np.concatenate(pair) for pair in pairs))
+
+    def worst(self, value: Array, tried: int) -> Worst:
+        first = float(value[0]), self.p[0], self.scores[0], int(self.prediction[0])
+        return Worst(*first, tried, self.p)
+
+    @property
+    def _parts(self) -> tuple[Array, ...]:
+        return self.p, self.scores, self.prediction, self.regret, self.merit
+
+
+def _varied(p: Array, rng: np.random.Generator) -> Array:
+    """Log-probabilities moved at random, some of them or all."""
+    step = rng.choice(STEPS, (len(p), 1))
+    some = rng.random(p.shape) < rng.choice((0.3, 1.0), (len(p), 1))
+    return floored(softmax(np.log(p) + step * some * rng.normal(size=p.shape), axis=1))
+
+
+def _judged(setting: Setting, p: Array) -> _Rows:
+    scores, _ = setting.minimisers(p)
+    prediction, regret = setting.worst_predictions(p, scores)
+    aimed = np.where(setting.regrets(p) >= AIMED_AT, setting.shortfalls(scores), np.inf)
+    nearest = np.minimum(aimed.min(axis=1), 1e9)
+    # A wrong prediction by a clear margin is worth more than one that is all but tied.
+    clear = np.minimum(setting.margins(p, scores, regret) / _clear_margin(setting), 1.0)
+    merit = regret * (TIED + (1.0 - TIED) * clear)
+    return _Rows(p, scores, prediction, regret, np.where(regret > WRONG, merit, -nearest))
+
+
+def _clear_margin(setting: Setting) -> float:
+    """In units of weights z, or of expected loss after a likelihood."""
+    return 0.01 if setting.choice.is_likelihood else 0.1
+
+
+def _rated(setting: Setting, gamma: Gamma, p: Array, scores: Array, aim: Array) -> _Rows:
+    if not setting.choice.is_likelihood:
+        scores = _brought_to(setting, scores, aim)
+        prediction, regret = aim, setting.regrets(p)[np.arange(len(p)), aim]
+    else:
+        prediction, regret = setting.worst_predictions(p, scores)
+    paid = setting.value(p, scores) - setting.minimisers(p)[1]
+    # Smaller regrets are met by surrogate regrets that are rounding.
+    merit = np.where(regret > WRONG, regret / np.maximum(gamma(paid), 1e-300), 0.0)
+    return _Rows(p, scores, prediction, regret, merit)
+
+
+def _brought_to(setting: Setting, scores: Array, aim: Array) -> Array:
+    """Scores moved along the features of the set aimed at until it just ties for the heaviest."""
+    features = setting.scored.features
+    z = setting.scored.weights(scores)
+    rows = np.arange(len(scores))
+    behind = z - z[rows, aim][:, None]
+    rate = (features[aim] * features[aim]).sum(axis=1)[:, None] - features[aim] @ features.T
+    rate[rows, aim] = np.inf
+    behind[rows, aim] = 0.0
+    return scores + (behind / rate).max(axis=1)[:, None] * features[aim]
