@@ -1,4 +1,4 @@
-"""`python -m setwise.consistency certify f1 logistic` and `... table`: guarantees in words."""
+"""Guarantees in words: `certify f1 logistic`, `table`, and `pictures` of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from setwise.consistency.certify import certify
 from setwise.consistency.naming import SPACES, SURROGATES, named_space, named_target
+from setwise.consistency.pictures import drawn
 from setwise.consistency.scored_sets import KINDS
 from setwise.consistency.table import grid, page
 from setwise.consistency.verdicts import to_json
@@ -53,6 +54,15 @@ def run_table(options: argparse.Namespace) -> int:
     return 0
 
 
+def run_pictures(options: argparse.Namespace) -> int:
+    """Draw the pictures of docs/guarantees.md, light and dark."""
+    rows = [json.loads(line) for line in options.rows.read_text().splitlines()]
+    options.output.mkdir(parents=True, exist_ok=True)
+    for name, figure in drawn(rows):
+        figure.savefig(options.output / f"{name}.png")
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m setwise.consistency", description=__doc__)
     commands = parser.add_subparsers(required=True)
@@ -73,6 +83,10 @@ def _parser() -> argparse.ArgumentParser:
     every.add_argument("--render", action="store_true", help="from the rows there are")
     every.add_argument("--seed", type=int, default=0)
     every.set_defaults(run=run_table)
+    shown = commands.add_parser("pictures", help="regrets with bounds, excess risks; needs plots")
+    shown.add_argument("--output", type=Path, default=Path("docs/pictures"))
+    shown.add_argument("--rows", type=Path, default=Path("benchmarks/results/excess_risk.jsonl"))
+    shown.set_defaults(run=run_pictures)
     return parser
 
 

@@ -120,25 +120,32 @@ def _closed(risk: Risk, scored: ScoredSets, worth: Array) -> tuple[Array, Array]
 
 def _best_of_pieces(risk: ConstrainedRisk, scored: ScoredSets, worth: Array) -> Optimum:
     features, offset = scored.features, scored.offset
-    listed = has_vertices(risk, features)
-    others: tuple[Array, ...] = ()
-    if listed:
-        points, costs = vertices(risk, features, offset)
-        values = costs @ worth
-        least = values.min()
-        same = np.flatnonzero(values <= least + SAME_VALUE * max(1.0, abs(least)))
-        others = tuple(points[k] for k in same)
+    least = _least_vertices(risk, scored, worth)
     if risk.margin == "hinge":
         scores, slopes = hinge_program(features[None], offset[None], worth[None])
         value = float(risk.value((features @ scores + offset)[None, None], worth[None, None])[0])
         lower = lower_bound(risk, features[None], offset[None], worth[None], scores, slopes)
-        return Optimum(scores, value, lower, "linear program", others)
-    if listed:
-        return Optimum(others[0], float(least), float(least), "vertices", others[1:])
-    raise ValueError(
-        f"the rho margin on {scored.space} meets its planes in too many points to compare; "
-        f"examine a smaller space"
-    )
+        centred = features - features.mean(axis=0)
+        others = [other for other in least if np.abs(centred @ (other - scores)).max() > 1e-9]
+        return Optimum(scores, value, lower, "linear program", tuple(others))
+    if not least:
+        raise ValueError(
+            f"the rho margin on {scored.space} meets its planes in too many points to compare; "
+            f"examine a smaller space"
+        )
+    first = least[0]
+    value = float(risk.value((features @ first + offset)[None, None], worth[None, None])[0])
+    return Optimum(first, value, value, "vertices", tuple(least[1:]))
+
+
+def _least_vertices(risk: ConstrainedRisk, scored: ScoredSets, worth: Array) -> list[Array]:
+    """All points of least risk among those where the planes meet; none if they are too many."""
+    if not has_vertices(risk, scored.features):
+        return []
+    points, costs = vertices(risk, scored.features, scored.offset)
+    values = costs @ worth
+    same = values <= values.min() + SAME_VALUE * max(1.0, abs(values.min()))
+    return [points[k] for k in np.flatnonzero(same)]
 
 
 def _best_of_descents(risk: Risk, scored: ScoredSets, worth: Array, seed: int) -> Optimum:

@@ -112,7 +112,9 @@ class Gamma:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Gamma:
         """The inverse of `to_dict`."""
-        return cls(**(values | {"assumptions": tuple(values["assumptions"])}))
+        given: dict[str, Any] = dict(values)
+        given["assumptions"] = tuple(values["assumptions"])
+        return cls(**given)
 
 
 def bound(

@@ -296,7 +296,7 @@ def _note(setting: Setting, p: Array, shown: _Shown) -> str:
             f"the minimiser ties several sets; the scores shown are {NUDGE:.0e} from it, on the "
             f"side of the wrong one"
         )
-    if len(shown.optimum.others) > 1:
+    if shown.optimum.others:
         notes.append("the minimiser is not unique, and a wrong one is shown")
     if setting.choice.is_likelihood:
         law = p[p > 0.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +89,6 @@ def as_distribution(value: Any, space: Space) -> Distribution:
     return Distribution(space.enumerate(), value)
 
 
-def word(labels: Array) -> str:
+def word(labels: Iterable[Any]) -> str:
     """A label set in short: 0110."""
     return "".join(str(int(label)) for label in labels)

@@ -74,8 +74,9 @@ class Enumeration:
             phi = _PHI[self.parameters["margin"]]
             spread = z - z.mean(axis=1, keepdims=True)
             return phi(-spread / self.parameters.get("width", 1.0)) @ self._own_risks
-        # Psi of sum over y'' of exp(z(y'') - z(y')) for each y'.
-        ratios = np.exp(z[:, None, :] - z[:, :, None]).sum(axis=2)
+        # Psi of sum over y'' of exp(z(y'') - z(y')) for each y'; beyond e^600 it is as good as
+        # infinite.
+        ratios = np.exp(np.minimum(z[:, None, :] - z[:, :, None], 600.0)).sum(axis=2)
         if self.name == "likelihood":
             same = np.array([[np.array_equal(y, t) for y in self.sets] for t in self.truths])
             return np.log(ratios) @ (self.probability @ same)

@@ -41,11 +41,12 @@ class ScoredSets:
                 f"{space} has about e^{space.log_size:.1f} label sets, too many to examine one by "
                 f"one; the limit is {MOST_SETS}. Examine a smaller space of the same kind"
             )
-        if isinstance(space, Catalog) and space.joint:
-            kind = "joint"
         sets = space.enumerate()
         offset = weighted_features(space.features(sets), space.parameters)
         features = np.eye(len(sets)) if kind == "joint" else 2.0 * sets - 1.0
+        if isinstance(space, Catalog) and space.joint:
+            # Excluded sets have a score too, which moves nothing.
+            kind, features = "joint", np.eye(space.n_scores)[space.bias > -np.inf]
         return cls(space, kind, sets, features, offset)
 
     @property

@@ -8,7 +8,7 @@ follows from a seed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import softmax
@@ -88,27 +88,31 @@ def worst_regret(setting: Setting, effort: Effort, seed: int) -> Worst:
     return kept.worst(kept.regret, tried)
 
 
+def sampled_regrets(setting: Setting, n_rows: int, seed: int) -> tuple[Array, Array]:
+    """Surrogate regret (paper's scale) and regret of random distributions and scores, (n,) each.
+
+    Scores are the minimiser's, moved at random and then to where a set chosen at random just
+    becomes the prediction: there the regret is largest for its surrogate regret.
+    """
+    rows = _sampled(setting, n_rows, np.random.default_rng(seed))
+    return rows.paid, rows.regret
+
+
 def worst_ratio(setting: Setting, gamma: Gamma, effort: Effort, seed: int) -> Worst:
     """The largest ratio of regret to gamma(surrogate regret), over distributions and scores.
 
-    gamma is on the paper's scale. Scores begin where a chosen set just becomes the prediction.
+    gamma is on the paper's scale. It begins with the draws of `sampled_regrets`.
     """
     rng = np.random.default_rng(seed)
-    n = effort.draws
-    p = draw(n, len(setting.truths), rng)
-    scores = setting.minimisers(p)[0]
-    scores = np.clip(scores, -8.0, 8.0) + rng.choice((0.0, 0.1, 1.0), (n, 1)) * rng.normal(
-        size=scores.shape
-    )
-    aim = rng.integers(setting.scored.count, size=n)
-    kept = _rated(setting, gamma, p, scores, aim)
-    tried = n
+    kept = _sampled(setting, effort.draws, rng).rated(gamma)
+    tried = effort.draws
     for _ in range(effort.rounds):
         kept = kept.best(effort.kept)
         rows = np.repeat(np.arange(len(kept.p)), effort.variations)
         step = rng.choice(STEPS, (len(rows), 1))
         moved = kept.scores[rows] + step * rng.normal(size=(len(rows), kept.scores.shape[1]))
-        children = _rated(setting, gamma, _varied(kept.p[rows], rng), moved, kept.prediction[rows])
+        p = _varied(kept.p[rows], rng)
+        children = _aimed(setting, p, moved, kept.prediction[rows]).rated(gamma)
         tried += len(rows)
         kept = kept.with_more(children)
     kept = kept.best(effort.kept)
@@ -117,12 +121,16 @@ def worst_ratio(setting: Setting, gamma: Gamma, effort: Effort, seed: int) -> Wo
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Distributions with scores, what is predicted and its regret, and what the ascent raises."""
+    """Distributions with scores, what is predicted, its regret, the surrogate's, and a merit.
+
+    The merit is what the ascent raises.
+    """
 
     p: Array
     scores: Array
     prediction: Array
     regret: Array
+    paid: Array
     merit: Array
 
     def best(self, count: int) -> _Rows:
@@ -139,7 +147,12 @@ class _Rows:
 
     @property
     def _parts(self) -> tuple[Array, ...]:
-        return self.p, self.scores, self.prediction, self.regret, self.merit
+        return self.p, self.scores, self.prediction, self.regret, self.paid, self.merit
+
+    def rated(self, gamma: Gamma) -> _Rows:
+        # Smaller regrets are met by surrogate regrets that are rounding.
+        bounds = np.maximum(gamma(self.paid), 1e-300)
+        return replace(self, merit=np.where(self.regret > WRONG, self.regret / bounds, 0.0))
 
 
 def _varied(p: Array, rng: np.random.Generator) -> Array:
@@ -156,8 +169,8 @@ def _judged(setting: Setting, p: Array) -> _Rows:
     nearest = np.minimum(aimed.min(axis=1), 1e9)
     # A wrong prediction by a clear margin is worth more than one that is all but tied.
     clear = np.minimum(setting.margins(p, scores, regret) / _clear_margin(setting), 1.0)
-    merit = regret * (TIED + (1.0 - TIED) * clear)
-    return _Rows(p, scores, prediction, regret, np.where(regret > WRONG, merit, -nearest))
+    merit = np.where(regret > WRONG, regret * (TIED + (1.0 - TIED) * clear), -nearest)
+    return _Rows(p, scores, prediction, regret, np.zeros(len(p)), merit)
 
 
 def _clear_margin(setting: Setting) -> float:
@@ -165,16 +178,22 @@ def _clear_margin(setting: Setting) -> float:
     return 0.01 if setting.choice.is_likelihood else 0.1
 
 
-def _rated(setting: Setting, gamma: Gamma, p: Array, scores: Array, aim: Array) -> _Rows:
-    if not setting.choice.is_likelihood:
+def _sampled(setting: Setting, n_rows: int, rng: np.random.Generator) -> _Rows:
+    p = draw(n_rows, len(setting.truths), rng)
+    scores = np.clip(setting.minimisers(p)[0], -8.0, 8.0)
+    scores = scores + rng.choice((0.0, 0.1, 1.0), (n_rows, 1)) * rng.normal(size=scores.shape)
+    return _aimed(setting, p, scores, rng.integers(setting.scored.count, size=n_rows))
+
+
+def _aimed(setting: Setting, p: Array, scores: Array, aim: Array) -> _Rows:
+    """Scores brought to where they predict the sets aimed at; after a likelihood as they are."""
+    if setting.choice.is_likelihood:
+        prediction, regret = setting.worst_predictions(p, scores)
+    else:
         scores = _brought_to(setting, scores, aim)
         prediction, regret = aim, setting.regrets(p)[np.arange(len(p)), aim]
-    else:
-        prediction, regret = setting.worst_predictions(p, scores)
-    paid = setting.value(p, scores) - setting.minimisers(p)[1]
-    # Smaller regrets are met by surrogate regrets that are rounding.
-    merit = np.where(regret > WRONG, regret / np.maximum(gamma(paid), 1e-300), 0.0)
-    return _Rows(p, scores, prediction, regret, merit)
+    paid = np.maximum(setting.value(p, scores) - setting.minimisers(p)[1], 0.0)
+    return _Rows(p, scores, prediction, regret, paid, np.zeros(len(p)))
 
 
 def _brought_to(setting: Setting, scores: Array, aim: Array) -> Array:

@@ -95,6 +95,39 @@ inconsistent for it.
 """
 
 
+PICTURES = """## Pictures
+
+Regret against surrogate regret of random distributions and scores, three labels, logistic loss, one
+score a label: for Hamming loss all points lie below both curves; for F1 some lie above the paper's,
+and minimisers of surrogate regret 0 predict wrong sets. With a score for each label set none does.
+
+{hamming}
+{labelwise}
+{joint}
+
+Excess risk against sample size on data whose p(y | x) is known: all labels together, or one alone
+(`setwise.consistency.known_truth.rare_but_joint`). Mean absolute error and likelihoods that hold
+the truth approach the best possible; binary relevance cut at 1/2 and the logistic loss with one
+score a label do not.
+
+{f1}
+{jaccard}
+""".format(
+    **{
+        name: f'<picture><source media="(prefers-color-scheme: dark)" '
+        f'srcset="pictures/{file}-dark.png"><img alt="{alt}" src="pictures/{file}-light.png">'
+        f"</picture>"
+        for name, file, alt in (
+            ("hamming", "regret-hamming", "Hamming loss: regrets below the bound"),
+            ("labelwise", "regret-f1-labelwise", "F1, one score a label: regrets above the bound"),
+            ("joint", "regret-f1-joint", "F1, one score a label set: regrets below the bound"),
+            ("f1", "excess-f1", "Excess F1 risk against sample size"),
+            ("jaccard", "excess-jaccard", "Excess Jaccard risk against sample size"),
+        )
+    }
+)
+
+
 def grid(effort: Effort | None = None, seed: int = 0) -> Iterator[dict[str, Any]]:
     """A row for each cell; what cannot be combined is left out."""
     for name, (space, _) in SPACES.items():
@@ -122,7 +155,7 @@ def page(rows: list[dict[str, Any]]) -> str:
     for name, (space, words) in SPACES.items():
         for kind in KINDS:
             parts.append(_table(found, name, kind, space, words))
-    parts.append("## The theorems\n")
+    parts += [PICTURES, "## The theorems\n"]
     parts += [
         f"**{theorem.key}.** {theorem.statement} *({theorem.source})* {theorem.proof}\n"
         for theorem in THEOREMS

@@ -11,6 +11,7 @@ from math import comb, log, sqrt
 
 import numpy as np
 
+from setwise.consistency.best_scores import Risk
 from setwise.consistency.bounds import BINARY, COMPLETE, LIKELIHOOD, PREDICTED, Gamma, bound
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
 from setwise.consistency.naming import Choice
@@ -74,11 +75,11 @@ def covering(
         gamma = replace(bound("mean_absolute_error", space), assumptions=(COMPLETE, PREDICTED))
         found = Coverage(ABSOLUTE, gamma, why)
     elif reason is not None:
-        found = _reaching(choice, space, reason)
+        found = _reaching(choice.name, choice.risk, space, reason)
     elif _is_share_of_labels(target, space) and _is_whole_cube(space):
-        found = _hamming(choice, space)
+        found = _hamming(choice.risk, space)
     elif isinstance(target, GAINS_ON_SLICES) and _is_slice(space):
-        found = _at_k(choice, space)
+        found = _at_k(choice.risk, space)
     return found
 
 
@@ -94,13 +95,13 @@ def _reached(space: Space, joint: bool) -> str | None:
     return None
 
 
-def _reaching(choice: Choice, space: Space, reason: str) -> Coverage | None:
-    if isinstance(choice.risk, ConstrainedRisk):
-        gamma = bound(choice.name, space)
-        if choice.risk.margin == "squared_hinge":
+def _reaching(name: str, risk: Risk, space: Space, reason: str) -> Coverage | None:
+    if isinstance(risk, ConstrainedRisk):
+        gamma = bound(name, space)
+        if risk.margin == "squared_hinge":
             gamma = replace(gamma, coefficient=sqrt(2.0), formula="sqrt(2 t)")
         return Coverage(REACHED_CONSTRAINED, gamma, reason)
-    q = choice.risk.q
+    q = risk.q
     if -1.0 < q < 0.0:
         return Coverage(REACHED_COMP_SUM, None, reason)
     names = {0.0: "logistic", -1.0: "sum_exponential"}
@@ -108,9 +109,9 @@ def _reaching(choice: Choice, space: Space, reason: str) -> Coverage | None:
     return Coverage(REACHED_COMP_SUM, gamma, reason)
 
 
-def _hamming(choice: Choice, space: Space) -> Coverage | None:
+def _hamming(risk: Risk, space: Space) -> Coverage | None:
     """Regret bounds on the unit scale, put on the paper's: see `proofs.HAMMING`."""
-    labels, risk = space.n_labels, choice.risk
+    labels = space.n_labels
     reason = "the share of wrong labels on all label sets is decided label by label"
     if isinstance(risk, ConstrainedRisk):
         if not risk.is_smooth:
@@ -133,9 +134,9 @@ def _hamming(choice: Choice, space: Space) -> Coverage | None:
     return Coverage(HAMMING, replace(gamma.on("paper"), formula=gamma.formula), reason)
 
 
-def _at_k(choice: Choice, space: Space) -> Coverage | None:
+def _at_k(risk: Risk, space: Space) -> Coverage | None:
     """Pairs of labels in the wrong order, at most kappa = min(k, l - k): see `proofs.AT_K`."""
-    labels, k, risk = space.n_labels, int(space.sizes[0]), choice.risk
+    labels, k = space.n_labels, int(space.sizes[0])
     pairs, others = min(k, labels - k), comb(labels - 2, k - 1)
     count = comb(labels, k)
     reason = "sets of one size are ordered rightly by one score a label"
@@ -189,7 +190,8 @@ def _relevance(target: Target, margin: str, space: Space) -> Coverage | None:
         )  # fmt: skip
         return Coverage(RELEVANCE_AT_K, gamma, "the scores are increasing in the marginals")
     if isinstance(target, Hamming | TreeDistance) and _holds_majorities(space):
-        return Coverage(MAJORITY, None, "the labels more likely than not are a set of the space")
+        reason = "of true label sets in the space, the labels more likely than not are one of them"
+        return Coverage(MAJORITY, None, reason)
     return None
 
 
