@@ -32,7 +32,7 @@ def risks(target: Any, space: Space, distribution: Any) -> Array:
     --------
     >>> from setwise.spaces import Cube
     >>> risks("f1", Cube(2), [0.4, 0.3, 0.0, 0.3]).round(4)
-    array([0.6   , 0.5   , 0.8   , 0.5   ])
+    array([0.6, 0.5, 0.8, 0.5])
     """
     judged, truth = get_target(target).on(space), as_distribution(distribution, space)
     sets = space.enumerate()
@@ -108,7 +108,7 @@ def surrogate_regret(
     >>> from setwise.spaces import Cube
     >>> from setwise.surrogates import Logistic
     >>> round(surrogate_regret(Logistic("subset", Cube(2)), [0.0, 0.0], [0.3, 0.3, 0.0, 0.4]), 4)
-    0.0257
+    0.0256
     """
     truth = _truth(surrogate, distribution)
     setting = _setting(surrogate, truth, "labelwise")
