@@ -93,7 +93,7 @@ def drawn(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
     fails = Setting.of("f1", "logistic", Cube(3))
     joint = Setting.of("f1", "logistic", Cube(3), "joint")
     printed = bound("logistic")
-    own = replace(coverage.gamma, formula="sqrt(4 l t), unit scale", theorem="theorem H")
+    own = replace(coverage.gamma, theorem="theorem H")
     for theme in ("light", "dark"):
         yield f"regret-hamming-{theme}", regret_picture(holds, [printed, own], theme)
         yield f"regret-f1-labelwise-{theme}", regret_picture(fails, [printed], theme)

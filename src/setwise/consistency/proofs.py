@@ -64,8 +64,9 @@ HAMMING = Theorem(
     "(w_i m_i)^2 2^(-(1-q)(l-1)) / 8 (0 < q < 1), (w_i m_i)^2 / 8 (exponential), (w_i m_i)^2 / 2 "
     "(squared hinge) on the unit scale. Mending the wrong labels one after the other and "
     "Cauchy's inequality give sqrt(4 l t), sqrt(8 (1 - q) l t), sqrt(8 l 2^((1-q)(l-1)) t), "
-    "sqrt(8 l t), sqrt(2 l t). For q = 0 and q = -1 this implies the paper's 2 sqrt(t). The hinge "
-    "has a kink where the argument needs a slope.",
+    "sqrt(8 l t), sqrt(2 l t) there, and with t / n^(1-q) (t / n for constrained losses) in place "
+    "of t on the paper's scale, n = 2^l. For q = 0 and q = -1 this implies the paper's 2 sqrt(t). "
+    "The hinge has a kink where the argument needs a slope.",
 )
 AT_K = Theorem(
     "K",

@@ -110,28 +110,25 @@ def _reaching(name: str, risk: Risk, space: Space, reason: str) -> Coverage | No
 
 
 def _hamming(risk: Risk, space: Space) -> Coverage | None:
-    """Regret bounds on the unit scale, put on the paper's: see `proofs.HAMMING`."""
-    labels = space.n_labels
-    reason = "the share of wrong labels on all label sets is decided label by label"
+    """One label after the other: see `proofs.HAMMING`."""
+    labels, count = space.n_labels, 2.0**space.n_labels
     if isinstance(risk, ConstrainedRisk):
         if not risk.is_smooth:
             return None
-        square, words = {"exponential": (8.0, "8 l t"), "squared_hinge": (2.0, "2 l t")}[
-            risk.margin
-        ]
-        square *= labels
+        factor = 8.0 if risk.margin == "exponential" else 2.0
+        square, words = factor * labels / count, f"{factor:g} l t / n"
     elif risk.q == 0.0:
-        square, words = 4.0 * labels, "4 l t"
+        square, words = 4.0 * labels / count, "4 l t / n"
     elif risk.q < 0.0:
-        square, words = 8.0 * (1.0 - risk.q) * labels, "8 (1 - q) l t"
+        rate = 1.0 - risk.q
+        square, words = 8.0 * rate * labels / count**rate, f"{8.0 * rate:g} l t / n^{rate:g}"
     else:
-        square = 8.0 * labels * 2.0 ** ((1.0 - risk.q) * (labels - 1))
-        words = "8 l 2^((1-q)(l-1)) t"
+        square, words = 8.0 * labels / 2.0 ** (1.0 - risk.q), f"8 l t / 2^{1.0 - risk.q:g}"
     gamma = Gamma(
-        sqrt(square), 0.5, f"sqrt({words}) on the unit scale", HAMMING.source,
-        (COMPLETE, PREDICTED), "unit", risk.log_unit(space.log_size),
+        sqrt(square), 0.5, f"sqrt({words})", HAMMING.source, (COMPLETE, PREDICTED),
+        log_unit=risk.log_unit(space.log_size),
     )  # fmt: skip
-    return Coverage(HAMMING, replace(gamma.on("paper"), formula=gamma.formula), reason)
+    return Coverage(HAMMING, gamma, "the share of wrong labels is decided label by label")
 
 
 def _at_k(risk: Risk, space: Space) -> Coverage | None:
