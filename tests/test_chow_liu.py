@@ -30,15 +30,15 @@ def forests(n_labels):
             continue
 
 
-def smoothed_likelihood(sets, parents):
-    """Of the law along a forest, frequencies with half a set added to each state of a pair."""
-    total, value = len(sets), 0.0
+def likelihood(sets, parents, added=0.0):
+    """Of the law along a forest, frequencies with a set of independent labels added, or not."""
+    share = (sets.sum(axis=0) + added / 2) / (len(sets) + added)
+    states, value = np.stack([1 - share, share]), 0.0
     for label, parent in enumerate(parents):
         if parent < 0:
-            share = (sets[:, label].sum() + 1.0) / (total + 2.0)
-            value += np.log(np.where(sets[:, label] == 1, share, 1 - share)).sum()
+            value += np.log(states[sets[:, label], label]).sum()
             continue
-        pair = np.full((2, 2), 0.5)
+        pair = added * np.outer(states[:, label], states[:, parent])
         np.add.at(pair, (sets[:, label], sets[:, parent]), 1.0)
         law = pair / pair.sum(axis=0)
         value += np.log(law[sets[:, label], sets[:, parent]]).sum()
@@ -46,13 +46,10 @@ def smoothed_likelihood(sets, parents):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_forest_has_more_information(seed):
-    """Expected under the smoothed law, which the tree maximises; so nearly the likelihood too."""
+def test_no_forest_has_a_higher_likelihood(seed):
     sets = drawn(seed)
-    found = smoothed_likelihood(sets, chow_liu(sets).parents)
-    best = max(smoothed_likelihood(sets, parents) for parents in forests(4))
-    assert found >= best - 0.05 * abs(best)
-    assert found >= smoothed_likelihood(sets, [-1] * 4)
+    best = max(likelihood(sets, parents) for parents in forests(4))
+    assert likelihood(sets, chow_liu(sets).parents) == pytest.approx(best)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -62,13 +59,13 @@ def test_its_potentials_are_the_conditional_laws(seed):
     forest = chow_liu(sets)
     scores = np.zeros((1, 4))
     for root in np.flatnonzero(forest.parents < 0):
-        share = (sets[:, root].sum() + 1.0) / (len(sets) + 2.0)
+        share = (sets[:, root].sum() + 0.5) / (len(sets) + 1.0)
         scores[0, root] = np.log(share / (1 - share)) / 2
     every = forest.enumerate()
     law = np.exp(forest.log_probability(np.repeat(scores, len(every), axis=0), every))
     assert law.sum() == pytest.approx(1.0)
     value = np.log(law[[int("".join(map(str, row)), 2) for row in sets]]).sum()
-    assert value == pytest.approx(smoothed_likelihood(sets, forest.parents))
+    assert value == pytest.approx(likelihood(sets, forest.parents, added=1.0))
 
 
 def test_a_chain_is_found():
@@ -87,7 +84,24 @@ def test_sparse_sets_and_weights_are_rows():
     for form in (sets, sparse.csr_array(sets)):
         found = chow_liu(form, weights)
         np.testing.assert_array_equal(found.parents, expected.parents)
-        np.testing.assert_allclose(found.potentials, expected.potentials)
+        same = chow_liu(form, weights / 1e6)
+        np.testing.assert_array_equal(same.parents, expected.parents)
+        np.testing.assert_allclose(same.potentials, found.potentials)
+
+
+def test_labels_never_seen_together_do_not_attract():
+    sets = np.zeros((1000, 2), int)
+    sets[0, 0] = sets[1, 1] = 1
+    forest = chow_liu(sets)
+    if forest.parents[1] == 0:
+        alone, beside = np.exp(forest.potentials[1, 1])
+        assert beside <= alone
+
+
+@pytest.mark.parametrize("weights", [[-1.0, 1.0], [0.0, 0.0], [1.0]])
+def test_bad_weights_are_refused(weights):
+    with pytest.raises(ValueError, match="weights must"):
+        chow_liu([[0, 1], [1, 0]], weights)
 
 
 def test_too_many_labels_are_refused_with_another_way():

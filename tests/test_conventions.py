@@ -610,7 +610,7 @@ def test_a_single_class_is_always_predicted(model):
 def test_a_single_row_is_learnt_or_refused_for_want_of_folds(model):
     for labels in (Y[:1], [3]):
         if isinstance(model, SetClassifierCV):
-            with pytest.raises(ValueError, match="2 folds need at least as many rows"):
+            with pytest.raises(ValueError, match="cross-validation needs at least 2 rows"):
                 clone(model).fit(X[:1], labels)
         else:
             predicted = clone(model).fit(X[:1], labels).predict(X[:2])

@@ -2,15 +2,26 @@
 
 import warnings
 
+import numba
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from setwise.linear import newton
+from setwise.linear import conjugate, newton
+from setwise.linear.conjugate import directions
+from setwise.linear.design import Design
+from setwise.linear.lanes import LANES, add, empty_lanes, load, store, times
 from setwise.linear.newton import INTERCEPT_LIMIT, solve_binary_relevance
+from setwise.linear.newton_rows import (
+    DenseRows,
+    SparseRows,
+    from_strips,
+    move_labels,
+    to_strips,
+)
 from setwise.linear.objective import SurrogateSum
 from setwise.linear.solver import Problem, Solution, solve
 from setwise.surrogates.binary_relevance import BinaryRelevance
@@ -76,7 +87,8 @@ def test_value_and_gradient_norm_are_those_of_the_general_solver(form, dtype):
     X, Y = draw(3, dtype=dtype)
     X, weights = form(X), np.random.default_rng(2).random(len(X))
     objective = SurrogateSum(lambda _: BinaryRelevance(), None, Y.shape[1], Y, weights)
-    problem = Problem(X, objective, ALPHA, True, float(weights.sum()))
+    design = Design(X, np.ones(X.shape[1]), True)
+    problem = Problem(design, objective, ALPHA, float(weights.sum()))
     other = solve(problem, problem.start(), 1e-6, 5000, warn=False)
     found = solve_binary_relevance(X, Y, weights, ALPHA, True, 1e-6, 100)
     assert found.value == pytest.approx(other.value, rel=1e-6)
@@ -84,16 +96,17 @@ def test_value_and_gradient_norm_are_those_of_the_general_solver(form, dtype):
     value, by_weight, by_intercept, _ = problem.value_and_gradient(
         found.weights, found.intercept, np.empty(0)
     )
-    assert value == pytest.approx(found.value, rel=1e-5 if dtype == np.float32 else 1e-12)
+    assert value == pytest.approx(found.value, rel=1e-12)
     norm = max(np.abs(by_weight).max(), np.abs(by_intercept).max())
-    assert norm == pytest.approx(found.gradient_norm, abs=1e-6 if dtype == np.float32 else 1e-14)
+    assert norm == pytest.approx(found.gradient_norm, abs=1e-14)
 
 
 @pytest.mark.parametrize("form", [np.asarray, csr_matrix])
 @pytest.mark.parametrize("steps", [1, 2, 3, 50])
 @pytest.mark.parametrize("alpha", [1e-6, 1e-2])
-def test_no_label_ends_higher_than_it_began(form, steps, alpha):
-    X, Y = draw(4)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_no_label_ends_higher_than_it_began(form, steps, alpha, dtype):
+    X, Y = draw(4, dtype=dtype)
     random, weights = np.random.default_rng(5), np.ones(len(X))
     # Far out, where the logistic loss is flat and full Newton steps overshoot.
     W, b = random.standard_normal((X.shape[1], Y.shape[1])) * 20, random.standard_normal(7) * 20
@@ -108,6 +121,64 @@ def test_no_label_ends_higher_than_it_began(form, steps, alpha):
     if steps == 50:
         cold = solve_binary_relevance(form(X), Y, weights, alpha, True, 1e-8, 100)
         assert found.value == pytest.approx(cold.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+def test_first_steps_that_went_astray_are_undone(form, monkeypatch):
+    X, Y = draw(4, dtype=np.float32)
+    descend = newton._Block._descend
+
+    def astray(self, active, path, goal, dtype, max_iter, steps):
+        if dtype == np.float64:
+            return descend(self, active, path, goal, dtype, max_iter, steps)
+        path.point[::2] += 3.0
+        return steps
+
+    monkeypatch.setattr(newton._Block, "_descend", astray)
+    with pytest.warns(ConvergenceWarning):
+        none = solve_binary_relevance(form(X), Y, np.ones(len(X)), ALPHA, True, 1e-9, 0)
+    share = Y.mean(axis=0)
+    odds = np.log(share / (1.0 - share))
+    before = objectives(X, Y, np.ones(len(X)), none.weights * 0.0, odds, ALPHA)
+    after = objectives(X, Y, np.ones(len(X)), none.weights, none.intercept, ALPHA)
+    assert (after <= before * (1 + 1e-15)).all()
+    found = solve_binary_relevance(form(X), Y, np.ones(len(X)), ALPHA, True, 1e-9, 100)
+    W, b = reference(X, Y, np.ones(len(X)), ALPHA)
+    np.testing.assert_allclose(found.weights, W, atol=1e-6)
+    np.testing.assert_allclose(found.intercept, b, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_features_of_very_unlike_scale_do_not_matter(form, dtype):
+    X, Y = draw(14)
+    X = (X * np.geomspace(1e-3, 1e3, X.shape[1])).astype(dtype)
+    found = solve_binary_relevance(form(X), Y, np.ones(len(X)), 1e-4, True, 1e-8, 200)
+    W, b = reference(X, Y, np.ones(len(X)), 1e-4)
+    best = objectives(X, Y, np.ones(len(X)), W, b, 1e-4)
+    after = objectives(X, Y, np.ones(len(X)), found.weights, found.intercept, 1e-4)
+    np.testing.assert_allclose(after, best, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_progress_is_told_before_each_step_of_each_block(dtype):
+    X, Y = draw(15, n_labels=5, dtype=dtype)
+    told = []
+    found = solve_binary_relevance(
+        X, Y, np.ones(len(X)), ALPHA, True, 1e-6, 100, block=3, progress=lambda *a: told.append(a)
+    )
+    steps, left, gradients = zip(*told, strict=True)
+    begins = [k for k, step in enumerate(steps) if step == 1]
+    assert len(begins) == 2
+    assert left[begins[0]] == 3
+    assert left[begins[1]] == 2
+    for first, last in ((begins[0], begins[1]), (begins[1], len(steps))):
+        assert list(steps[first:last]) == list(range(1, last - first + 1))
+    assert max(steps) == found.n_iter
+    share = Y.mean(axis=0)
+    largest = np.abs(X.astype(np.float64).T @ (share - Y) / len(X)).max(axis=0)
+    assert gradients[0] == pytest.approx(largest[:3].max(), rel=1e-9)
+    assert min(gradients) > 1e-6
 
 
 def test_start_at_the_minimum_is_returned():
@@ -189,7 +260,7 @@ def test_blocks_keep_to_the_budget(monkeypatch):
     sizes, solve_block = [], newton._Block.solve
 
     def spy(self, point, max_iter):
-        sizes.append(point.shape[1])
+        sizes.append(len(point))
         return solve_block(self, point, max_iter)
 
     monkeypatch.setattr(newton._Block, "solve", spy)
@@ -219,3 +290,130 @@ def test_small_and_empty_shapes(form):
     constant = solve_binary_relevance(form(X * 0.0), Y, np.ones(3), ALPHA, True, 1e-6, 10)
     np.testing.assert_allclose(expit(constant.intercept), Y.mean(axis=0), atol=1e-5)
     assert not constant.weights.any()
+
+
+def make_rows(X, weights):
+    return (SparseRows if issparse(X) else DenseRows)(X, weights, float(weights.sum()))
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+@pytest.mark.parametrize("inputs_dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_labels", [1, LANES, LANES + 3])
+def test_a_pass_gives_the_formulas(form, inputs_dtype, dtype, n_labels):
+    X, Y = draw(16, n=130, n_labels=n_labels, dtype=inputs_dtype)
+    random = np.random.default_rng(6)
+    weights = random.random(len(X)) * (random.random(len(X)) < 0.9)
+    point = random.standard_normal((n_labels, X.shape[1] + 1))
+    curvature = empty_lanes((-(-n_labels // LANES), len(X)), inputs_dtype)
+    value, gradient, bend = make_rows(form(X), weights).evaluate(
+        point, to_strips(Y.T, np.uint8), curvature, dtype
+    )
+    scores = X.astype(np.float64) @ point[:, :-1].T + point[:, -1]
+    share, slope = weights / weights.sum(), expit(scores) - Y
+    second = expit(scores) * expit(-scores)
+    near = {"rtol": 1e-12, "atol": 1e-14} if dtype == np.float64 else {"rtol": 1e-5, "atol": 1e-6}
+    np.testing.assert_allclose(
+        value, objectives(X, Y, weights, point[:, :-1].T, point[:, -1], 0), **near
+    )
+    np.testing.assert_allclose(gradient[:, :-1], ((slope * share[:, None]).T @ X), **near)
+    np.testing.assert_allclose(gradient[:, -1], share @ slope, **near)
+    # Kept in the inputs' type.
+    rough = dtype == np.float32 or inputs_dtype == np.float32
+    near = {"rtol": 1e-5, "atol": 1e-6} if rough else {"rtol": 1e-12, "atol": 1e-14}
+    np.testing.assert_allclose(bend, share @ second, **near)
+    np.testing.assert_allclose(
+        from_strips(curvature, n_labels), (second * weights[:, None]).T, **near
+    )
+
+
+def systems(X, n_labels, fit_intercept, seed=7):
+    """Curvatures, unit gradients, and the Hessians they belong to."""
+    random, n = np.random.default_rng(seed), X.shape[0]
+    curvature = random.random((n_labels, n)) * np.geomspace(0.01, 1, n_labels)[:, None]
+    gradient = random.standard_normal((n_labels, X.shape[1] + 1))
+    gradient[:, -1] *= fit_intercept
+    gradient /= np.linalg.norm(gradient, axis=1, keepdims=True)
+    wide = np.hstack([X.astype(np.float64), np.ones((n, 1))])
+    hessians = np.einsum("ki,kj,lk->lij", wide, wide, curvature) / n
+    hessians += np.diag(np.append(np.full(X.shape[1], ALPHA), 0.0))
+    return curvature, gradient, hessians
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("n_labels", [1, 2 * LANES + 5])
+def test_directions_solve_the_systems_whatever_the_scale(
+    form, dtype, fit_intercept, n_labels, monkeypatch
+):
+    monkeypatch.setattr(conjugate, "LAST", 0.0)
+    X, _ = draw(17, dtype=dtype)
+    curvature, gradient, hessians = systems(X, n_labels, fit_intercept)
+    free = X.shape[1] + fit_intercept
+    exact = np.zeros_like(gradient)
+    for label, hessian in enumerate(hessians):
+        exact[label, :free] = np.linalg.solve(hessian[:free, :free], gradient[label, :free])
+    # Unlike goals, so that labels leave one after the other.
+    enough = np.random.default_rng(8).permutation(np.geomspace(1e-5, 1e-2, n_labels))
+    scale = np.random.default_rng(9).uniform(0.5, 2.0, gradient.shape)
+    found = directions(
+        make_rows(form(X), np.ones(len(X))), to_strips(curvature, dtype), gradient, scale, enough,
+        ALPHA, free,
+    )  # fmt: skip
+    for label, hessian in enumerate(hessians):
+        rest = (hessian @ found[label] - gradient[label])[:free]
+        assert np.linalg.norm(rest) <= 1.01 * enough[label] + 1e-6 * (dtype == np.float32)
+        error = np.linalg.norm(found[label] - exact[label])
+        assert error <= 1.01 * enough[label] / np.linalg.eigvalsh(hessian[:free, :free])[0] + 1e-4
+    assert not found[:, free:].any()
+
+
+def test_the_last_labels_end_as_they_are_but_downhill():
+    X, _ = draw(18)
+    curvature, gradient, hessians = systems(X, 2 * LANES, True)
+    found = directions(
+        make_rows(X, np.ones(len(X))), to_strips(curvature, np.float64), gradient,
+        np.ones_like(gradient), np.full(len(gradient), 1e-6), ALPHA, X.shape[1] + 1,
+    )  # fmt: skip
+    rest = np.linalg.norm(np.einsum("lij,lj->li", hessians, found) - gradient, axis=1)
+    assert (rest > 1e-6).sum() <= conjugate.LAST * LANES
+    assert (np.einsum("li,li->l", found, gradient) > 0.0).all()
+
+
+@pytest.mark.parametrize("n_labels", [1, LANES, 3 * LANES + 5])
+def test_labels_move_between_strips(n_labels):
+    random = np.random.default_rng(n_labels)
+    array = random.standard_normal((n_labels, 70))
+    strips = to_strips(array, np.float64)
+    np.testing.assert_array_equal(from_strips(strips, n_labels), array)
+    kept = np.flatnonzero(random.random(n_labels) < 0.6)
+    np.testing.assert_array_equal(from_strips(move_labels(strips, kept), len(kept)), array[kept])
+    others, places = to_strips(array * 0.0, np.float64), random.permutation(n_labels)[: len(kept)]
+    move_labels(strips, kept, others, places)
+    expected = array * 0.0
+    expected[places] = array[kept]
+    np.testing.assert_array_equal(from_strips(others, n_labels), expected)
+    front = move_labels(strips, kept, strips)
+    assert len(front) == -(-len(kept) // LANES)
+    np.testing.assert_array_equal(from_strips(front, len(kept)), array[kept])
+
+
+@numba.njit
+def _combine(rows, other, number, out):
+    lanes = add(load(rows, 1), number, load(other, 0))
+    store(out, 0, times(load(rows, 0), lanes))
+    store(out, 1, add(times(number, lanes), load(rows, 0), load(rows, 2)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lanes_are_rows(dtype):
+    random = np.random.default_rng(0)
+    rows, other, out = (empty_lanes((k,), dtype) for k in (3, 1, 2))
+    assert rows.shape == (3, LANES)
+    assert rows.ctypes.data % 64 == 0
+    rows[:], other[:] = random.random((3, LANES)), random.random((1, LANES))
+    _combine(rows, other, 0.75, out)
+    lanes = rows[1] + dtype(0.75) * other[0]
+    expected = [rows[0] * lanes, dtype(0.75) * lanes + rows[0] * rows[2]]
+    np.testing.assert_allclose(out, expected, rtol=1e-6 if dtype == np.float32 else 1e-15)

@@ -16,9 +16,11 @@ from setwise import load
 from setwise.decoders import MinimumRisk
 from setwise.linear import SetClassifier, SetClassifierCV
 from setwise.linear.choice import choose_space, unseen_mass
+from setwise.linear.design import standard_deviations
 from setwise.linear.objective import CatalogLikelihood
 from setwise.spaces import Catalog, Cube, Sized
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
+from setwise.targets import Hamming
 
 SEEDS = (0, 1, 2)
 
@@ -308,6 +310,84 @@ def test_the_mass_of_unseen_sets_decides_the_space():
     assert isinstance(choose_space("auto", often), Catalog)
 
 
+def test_a_warm_start_that_does_not_fit_is_left():
+    """Sizes seen now but not then, or scores that are worse than none."""
+    X, Y = drawn(3)
+    first, second = Y.sum(axis=1) != 1, Y.sum(axis=1) != 2
+    settings = {"space": "sized", "alpha": 0.05, "tol": 1e-6}
+    model = SetClassifier(**settings, warm_start=True).fit(X[first], Y[first])
+    model.fit(X[second], Y[second])
+    plain = SetClassifier(**settings).fit(X[second], Y[second])
+    assert model.objective_ == pytest.approx(plain.objective_, rel=1e-6)
+    model.coef_ = model.coef_ * 1e5
+    assert model.fit(X, Y).objective_ == pytest.approx(
+        SetClassifier(**settings).fit(X, Y).objective_, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("surrogate", ["binary_relevance", "likelihood"])
+@pytest.mark.parametrize("shift", [10.0, 1e3, 1e5])
+def test_features_far_from_zero_change_nothing_but_intercepts(surrogate, shift):
+    X, Y = drawn(4)
+    plain = SetClassifier("f1", surrogate, alpha=0.05).fit(X, Y)
+    far = SetClassifier("f1", surrogate, alpha=0.05).fit(X + shift, Y)
+    assert far.objective_ == pytest.approx(plain.objective_, rel=1e-4)
+    np.testing.assert_allclose(far.coef_, plain.coef_, atol=5e-3)
+    single = SetClassifier("f1", surrogate, alpha=0.05).fit((X + 100).astype(np.float32), Y)
+    assert single.objective_ == pytest.approx(plain.objective_, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"target": "precision@9"}, "9"),
+        ({"target": Hamming([1.0, 2.0])}, "2 labels"),
+        (
+            {"surrogate": "binary_relevance", "space": Sized(3, [0.0, 0.0])},
+            "binary relevance decides",
+        ),
+        ({"surrogate": "binary_relevance", "space": "cub"}, "space must be one of"),
+        ({"surrogate": BinaryRelevance("hinge"), "decoder": "minimum_risk"}, "no probability"),
+    ],
+)
+def test_what_cannot_be_decoded_is_refused_before_it_is_trained(settings, message):
+    X, Y = drawn(0)
+    with pytest.raises(ValueError, match=message):
+        SetClassifier(**settings).fit(X, Y)
+
+
+def test_settings_changed_after_the_fit_do_not_change_predictions():
+    X, Y = drawn(1)
+    model = SetClassifier("f1", scaling="rows").fit(X, Y)
+    before = model.predict_proba(X)
+    model.set_params(surrogate="binary_relevance", scaling=None, label_features=np.eye(3))
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_predictions_of_ranges_are_those_of_rows(monkeypatch):
+    X, Y = drawn(2, n_rows=300)
+    model = SetClassifier("jaccard").fit(X, Y)
+    expected = model.predict(X), model.predict_proba(X)
+    monkeypatch.setattr("setwise.linear.set_classifier.CHUNK_ENTRIES", 1)
+    np.testing.assert_array_equal(model.predict(X), expected[0])
+    np.testing.assert_array_equal(model.predict_proba(X), expected[1])
+
+
+def test_a_constant_sparse_feature_has_the_unit_one():
+    for value in (3.0, 7.0, 0.3, 1.1):
+        for n in (10, 1000):
+            constant = np.full((n, 1), value)
+            for form in (constant, sparse.csr_array(constant)):
+                assert standard_deviations(form, np.ones(n)) == 1.0
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(50, 3)) * (rng.random((50, 3)) < 0.3) + [0.0, 0.0, 1e6]
+    weights = rng.random(50)
+    mean = weights @ values / weights.sum()
+    expected = np.sqrt(weights @ (values - mean) ** 2 / weights.sum())
+    for form in (values, sparse.csr_array(values)):
+        np.testing.assert_allclose(standard_deviations(form, weights), expected, rtol=1e-8)
+
+
 def test_a_solver_that_stops_early_says_so_with_the_gradient():
     X, Y = drawn(9)
     with pytest.warns(ConvergenceWarning, match="after 1 iterations with a gradient of"):
@@ -365,9 +445,22 @@ def test_what_is_guaranteed_is_said():
         "section A"
         in SetClassifier("f1", "constrained_squared_hinge", "joint", tol=1e-3).fit(X, Y).guarantee_
     )
-    assert "2 sqrt(t)" in SetClassifier("hamming", "logistic").fit(X, Y).guarantee_
-    assert "2 sqrt(t)" in SetClassifier("recall@2", "logistic").fit(X, Y).guarantee_
+    assert "Consistent" in SetClassifier("hamming", "logistic").fit(X, Y).guarantee_
+    assert "Consistent" in SetClassifier("recall@2", "logistic").fit(X, Y).guarantee_
     assert "No theorem" in SetClassifier("f1", decoder="most_likely").fit(X, Y).guarantee_
+    assert "among the sets of" in SetClassifier("jaccard").fit(X, Y).guarantee_
+    assert "among the sets of" not in SetClassifier("f1").fit(X, Y).guarantee_
+    assert "sqrt(2 r)" in SetClassifier("subset", "logistic").fit(X, Y).guarantee_
+    assert (
+        "sqrt(2 r)" in SetClassifier("f1", space="cube", decoder="marginals").fit(X, Y).guarantee_
+    )
+    other = SetClassifier("jaccard", CompSum("f1", Cube(3), 1.0)).fit(X, Y)
+    assert "trained for f1 and judged by jaccard" in other.guarantee_
+    between = SetClassifier("f1", CompSum("f1", Catalog(np.unique(Y, axis=0), joint=True), -0.5))
+    assert "no bound" in between.fit(X, Y).guarantee_
+    classes = SetClassifier("f1", "logistic").fit(X, Y[:, 0])
+    assert "sqrt(2 r)" in classes.guarantee_
+    assert "subset" in classes.guarantee_
     assert "Hamming" in SetClassifier("hamming", "binary_relevance").fit(X, Y).guarantee_
     assert "No theorem" in SetClassifier("f1", "logistic").fit(X, Y).guarantee_
     assert "not convex" in SetClassifier("f1", "mean_absolute_error").fit(X, Y).guarantee_

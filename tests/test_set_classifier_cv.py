@@ -43,7 +43,10 @@ def test_the_combination_of_least_loss_is_trained_on_all_rows():
     losses = [row["loss"] for row in model.cv_results_]
     assert model.best_loss_ == min(losses)
     assert len(losses) == 6
-    best = SetClassifier("f1", **model.best_params_, tol=1e-3, max_iter=300).fit(X, Y)
+    best = SetClassifier("f1", **model.best_params_, tol=1e-3, max_iter=300, warm_start=True)
+    for alpha in (10.0, 1e-1, model.best_params_["alpha"]):
+        if alpha >= model.best_params_["alpha"]:
+            best.set_params(alpha=alpha).fit(X, Y)
     np.testing.assert_array_equal(model.best_estimator_.coef_, best.coef_)
     np.testing.assert_array_equal(model.predict(X), best.predict(X))
 
@@ -126,6 +129,35 @@ def test_a_path_ends_when_three_penalties_have_not_been_better():
         assert min(losses[end : end + 3]) < min(losses[:end])
 
 
+def test_a_plateau_is_not_an_end():
+    """Large penalties all give the constant model; the path goes on to where it gets better."""
+    X, Y = drawn(5, n_rows=150)
+    model = SetClassifierCV("f1", alphas=np.logspace(6, -3, 10), spaces="cube", cv=3).fit(X, Y)
+    losses = [row["loss"] for row in model.cv_results_]
+    assert losses[0] == losses[1] == losses[2] == losses[3]
+    assert model.best_loss_ < losses[0] - 0.05
+
+
+def test_a_row_of_weight_zero_is_not_there():
+    X, Y = drawn(6)
+    weights = np.random.default_rng(0).integers(0, 2, len(X)).astype(float)
+    settings = {"alphas": [0.1, 0.01], "cv": 3}
+    weighted = SetClassifierCV("f1", **settings).fit(X, Y, sample_weight=weights)
+    removed = SetClassifierCV("f1", **settings).fit(X[weights > 0], Y[weights > 0])
+    assert weighted.best_loss_ == pytest.approx(removed.best_loss_, abs=1e-12)
+    np.testing.assert_allclose(weighted.best_estimator_.coef_, removed.best_estimator_.coef_)
+
+
+def test_binary_relevance_is_tried_once():
+    X, Y = drawn(7)
+    model = SetClassifierCV(
+        "f1", alphas=[0.1], surrogates=["likelihood", "binary_relevance"], cv=2
+    ).fit(X, Y)
+    pairs = [(row["surrogate"], row["space"]) for row in model.cv_results_]
+    assert pairs.count(("binary_relevance", "auto")) == 1
+    assert len(pairs) == 3
+
+
 def test_the_penalty_is_at_the_vertex_through_the_best_and_its_neighbours():
     X, Y = drawn(6, n_rows=120)
     model = SetClassifierCV("f1", alphas=np.logspace(1, -4, 11), spaces=["catalog"], cv=3).fit(X, Y)
@@ -157,6 +189,7 @@ def test_few_rows_have_more_folds():
         ({"spaces": []}, "spaces must have at least one"),
         ({"surrogates": []}, "surrogates must have at least one"),
         ({"cv": 1}, "cv must be a whole number of at least 2"),
+        ({"cv": []}, "cv must"),
         ({"surrogates": ["svm"]}, "surrogate must be one of"),
         ({"spaces": ["tree"]}, "space must be one of"),
     ],

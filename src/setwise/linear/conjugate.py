@@ -4,6 +4,9 @@ All labels take their products in one pass over the rows. One that is near enoug
 the passes get narrower, and the last few do not hold up the others.
 """
 
+# pyright: reportCallIssue=false
+# (Intrinsics are called without the context their definitions name first.)
+
 from __future__ import annotations
 
 from typing import Any

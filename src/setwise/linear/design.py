@@ -64,6 +64,12 @@ class Design:
             return np.zeros(self.inputs.shape[1])
         return np.asarray(self.inputs.mean(axis=0, dtype=np.float64)).ravel()
 
+    def centred(self) -> tuple[Any, Array]:
+        """Inputs less their center, and it, if they are dense and there are intercepts."""
+        if issparse(self.inputs) or not self.fit_intercept:
+            return self.inputs, np.zeros(self.inputs.shape[1])
+        return (self.inputs - self.center).astype(self.inputs.dtype), self.center
+
     @cached_property
     def spectrum(self) -> tuple[Array, Array | None]:
         """Variances (d,) along the principal directions (d, d), or along the features and None."""
@@ -99,8 +105,12 @@ def squares(inputs: Any, center: Array, weights: Array | None = None) -> Array:
     n, d = inputs.shape
     share = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
     if issparse(inputs):
-        total = share @ inputs.astype(np.float64).power(2)
-        return np.maximum(np.asarray(total).ravel() - center**2, 0.0)
+        row = np.repeat(np.arange(n), np.diff(inputs.indptr))
+        far = (inputs.data - center[inputs.indices]) ** 2
+        stored = np.bincount(inputs.indices, share[row], d)
+        away = np.bincount(inputs.indices, share[row] * far, d)
+        # What is not stored is 0, as far away as the center itself.
+        return away + np.where(stored < 1.0 - 1e-12, 1.0 - stored, 0.0) * center**2
     total = np.zeros(d)
     for first in range(0, n, CHUNK_ROWS):
         rows = slice(first, first + CHUNK_ROWS)

@@ -15,6 +15,7 @@ from setwise.spaces.sized import Sized
 from setwise.spaces.space import Space
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.hamming import Hamming
+from setwise.targets.linear_fractional import FBeta
 from setwise.targets.target import Target
 
 LIKELIHOOD = (
@@ -52,10 +53,15 @@ REACHED = (
     "of {target} at most {bound} at surrogate regret t, on the scale of the paper's sum over the "
     "label sets.{shortfall}"
 )
+CONSISTENT = (
+    "Consistent for {target} on {space}: {reason}, so that the minimisers of the surrogate predict "
+    "rightly for all measurable functions; no bound at positive regret is claimed.{shortfall}"
+)
+AMONG = " {target} is decoded among the sets of {space}: the regret is that over them."
+OTHER = "No theorem is known to cover a surrogate trained for {trained_for} and judged by {target}."
 NONE = (
-    "No theorem covers {surrogate} with these scores for {target} on {space}, decoded by the "
-    "{decoder}: the paper's needs scores that reach every law over the label sets, and there are "
-    "counterexamples where they do not."
+    "No theorem is known to cover {surrogate} for {target} on {space}, decoded by the {decoder}. "
+    "(The paper's needs scores that reach every law over the label sets, and the most likely set.)"
 )
 NOT_CONVEX = " The objective is not convex, and the solver may have stopped short of its minimiser."
 CONSTRAINED = {"exponential": "2 sqrt(t)", "squared_hinge": "2 sqrt(t)", "hinge": "t", "rho": "t"}
@@ -83,7 +89,13 @@ def guarantee(
         "target": target, "space": space, "surrogate": training, "decoder": DECODERS[decoder],
     }  # fmt: skip
     on_cube = isinstance(space, Cube)
+    trained_for = getattr(training.surrogate, "target", target)
+    q = training.q_of_family
     likelihood = training.is_likelihood or training.is_separate
+    if q == 0.0 and trained_for.form == target.form == "subset":
+        likelihood, decoder = True, "minimum_risk"
+    elif decoder == "marginals" and (on_cube or target.form == "additive"):
+        decoder = "minimum_risk"
     if isinstance(target, Hamming) and (training.is_by_label or (likelihood and on_cube)):
         return _hamming(training, target, space.n_labels)
     best = decoder == "minimum_risk" or (decoder == "most_likely" and target.form == "subset")
@@ -93,21 +105,29 @@ def guarantee(
             listed = isinstance(space, Catalog) and unseen is not None
             estimate = UNSEEN.format(mass=unseen) if listed else ""
             outside = OUTSIDE.format(space=space, unseen=estimate)
+            everywhere = target.form in ("additive", "subset") or isinstance(target, FBeta)
+            if not everywhere and not isinstance(space, Sized):
+                outside += AMONG.format(**words)
         return LIKELIHOOD.format(**words, log_loss=log_loss, outside=outside)
     if decoder != "most_likely" or likelihood or training.is_by_label:
         return NONE.format(**words)
-    q = training.q_of_family
+    if str(trained_for) != str(target):
+        return OTHER.format(**words, trained_for=trained_for)
     if q == 1.0:
         return ABSOLUTE.format(**words)
-    joint = isinstance(space, Catalog) and space.joint
-    reason = _reached(target, space, joint)
-    if reason is None or (q is None and not joint):
-        return NONE.format(**words)
+    reason = _every_law(space)
+    shortfall = "" if training.is_convex else NOT_CONVEX
+    if reason is None:
+        ordered = _ordered(target, space) if q is not None else None
+        if ordered is None:
+            return NONE.format(**words)
+        return CONSISTENT.format(**words, reason=ordered, shortfall=shortfall)
     if q is None:
         section, bound = "A", CONSTRAINED[training.margin]
+    elif -1.0 < q < 0.0:
+        return CONSISTENT.format(**words, reason=reason, shortfall=shortfall)
     else:
         section, bound = 6, "2 sqrt(t)" if q <= 0.0 else f"2 sqrt(|Y|^{q:g} t)"
-    shortfall = "" if training.is_convex else NOT_CONVEX
     return REACHED.format(**words, section=section, bound=bound, reason=reason, shortfall=shortfall)
 
 
@@ -122,14 +142,21 @@ def _hamming(training: Training, target: Hamming, n_labels: int) -> str:
     )
 
 
-def _reached(target: Target, space: Space, joint: bool) -> str | None:
-    """Why scores on this space reach what the paper's theorem needs, or None."""
-    if joint:
+def _every_law(space: Space) -> str | None:
+    """Why scores reach every law over the space, as the paper's theorems need, or None."""
+    if isinstance(space, Catalog) and space.joint:
         return "every listed set has a score of its own"
     if isinstance(space, Paths):
         return "one score a node reaches every law over paths"
+    if isinstance(space, Sized) and np.array_equal(space.sizes, [1]):
+        return "one score a class reaches every law over classes"
+    return None
+
+
+def _ordered(target: Target, space: Space) -> str | None:
+    """Why one score a label is enough for the target, or None."""
     if isinstance(target, Hamming) and isinstance(space, Cube):
-        return "Hamming loss on all label sets needs one score a label only"
+        return "Hamming loss on all label sets is decided label by label"
     fixed = isinstance(space, Sized) and len(space.sizes) == 1
     if isinstance(target, PrecisionAtK | RecallAtK) and fixed:
         return "sets of one size are ordered rightly by one score a label"

@@ -5,6 +5,9 @@ through the inputs as strips, (strips, d + 1, LANES), and so do arrays by row, (
 What lanes without a label hold does not matter, as long as it is finite.
 """
 
+# pyright: reportCallIssue=false
+# (Intrinsics are called without the context their definitions name first.)
+
 from __future__ import annotations
 
 from dataclasses import dataclass

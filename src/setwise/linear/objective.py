@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from setwise.elementary import exp, kernel
 from setwise.linear.choice import frequency, start_scores
@@ -182,9 +181,11 @@ class JointLikelihood:
         place, weights = self._place[rows], self.weights[rows]
         true = (np.arange(len(place)), place)
         weight = scores + parameters
-        log_partition = np.asarray(logsumexp(weight, axis=1))
-        value = weights @ (log_partition - weight[true])
-        gradient = np.exp(weight - log_partition[:, None])
+        high = weight.max(axis=1, keepdims=True)
+        gradient = np.exp(weight - high)
+        mass = gradient.sum(axis=1, keepdims=True)
+        value = weights @ ((high + np.log(mass))[:, 0] - weight[true])
+        gradient /= mass
         gradient[true] -= 1.0
         gradient *= weights[:, None]
         return float(value), gradient, gradient.sum(axis=0)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -10,21 +14,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from setwise.decoders.minimum_risk import MinimumRisk
-from setwise.decoders.most_likely import MostLikely
 from setwise.inputs import positive_number, score_matrix, whole_number
 from setwise.labels import LabelNames
-from setwise.linear.choice import choose_space, one_of, unseen_mass
+from setwise.linear.choice import SPACES, choose_space, one_of, unseen_mass
+from setwise.linear.decoding import decoded, marginals
 from setwise.linear.design import Design, scaled_rows
 from setwise.linear.guarantee import guarantee
 from setwise.linear.newton import solve_binary_relevance
 from setwise.linear.progress import steps_shown
 from setwise.linear.reading import counted, read_training
-from setwise.linear.solver import Problem, Solution, solve
+from setwise.linear.solver import CHUNK_ENTRIES, Problem, Solution, solve
 from setwise.linear.training import Training
 from setwise.spaces.catalog import Catalog
+from setwise.spaces.cube import Cube
 from setwise.spaces.space import Space
 from setwise.targets.registry import get_target
-from setwise.targets.target import mean_utility
+from setwise.targets.target import Target, mean_utility
+from setwise.targets.zero_one import ZeroOne
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
 LEAST = 1e-7
@@ -55,11 +61,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         convex one and ends no higher.
     space : str or Space, default "auto"
         The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
-        "sized" (all, a bias for each size), "forest" (all, with potentials on the edges of the
-        Chow-Liu tree of the training labels), "cube" (all). What the space has of biases and
-        potentials is learnt with the weights. "auto": for a likelihood the catalog, unless more
-        than half of the rows have a label set that occurs once, then "sized"; for other losses
-        the sets of k labels (precision@k, recall@k), those of a table, else the cube.
+        "sized" (all of the sizes seen, a bias for each size), "forest" (all, with potentials on
+        the edges of the Chow-Liu tree of the training labels), "cube" (all). What the space has of
+        biases and potentials is learnt with the weights. "auto": for a likelihood the catalog,
+        unless more than nine in ten rows have a label set that occurs once, then "sized"; for
+        other losses the sets of k labels (precision@k, recall@k), those of a table, else the cube.
     decoder : {"auto", "minimum_risk", "most_likely", "marginals"}, default "auto"
         The set of least expected loss where the scores are a likelihood, else the most likely set.
         "marginals": least expected loss as though the labels were independent with their
@@ -76,6 +82,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     tol : float, default 1e-4
         Training ends where no entry of the gradient is larger.
     max_iter : int, default 1000
+        Steps of the solver, for each loss on the way to one that is not convex.
     sparse_output : bool, default False
         Whether `predict` returns a CSR array.
     warm_start : bool, default False
@@ -168,10 +175,17 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     def _fit(self, design: Design, sets, names: LabelNames, weights):
         """Learn from what has been read and checked."""
         self._check_parameters()
-        self.target_, self._names, self.classes_ = get_target(self.target), names, names.names
-        training = self._training()
-        space = self._space_for(training, sets, weights)
+        target = get_target(self.target)
+        training = self._training(target)
+        space = self._space_for(training, names, sets, weights)
+        decoder = self._decoder_name(training, target, space)
+        if not names.one_dimensional:
+            # What cannot be decoded is refused before it is trained.
+            decoded(training, target, space, decoder, np.zeros((1, space.n_scores)))
         solution = self._solve(training, space, design, sets, weights)
+        self.target_, self._names, self.classes_ = target, names, names.names
+        self._trained, self._scaling = training, self.scaling
+        self._features = self._label_features(space.n_scores)
         dtype = design.inputs.dtype
         self.space_ = space.with_parameters(solution.parameters)
         coef = (solution.weights / design.unit[:, None]).T
@@ -182,12 +196,20 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             intercept = intercept - intercept.mean()
         self.intercept_ = intercept.astype(dtype)
         self.objective_, self.n_iter_ = solution.value, solution.n_iter
-        self.decoder_ = self._decoder_name(training)
+        self.decoder_ = decoder
         penalty = float(self.alpha) / 2.0 * float((solution.weights**2).sum())
+        log_loss = solution.value - penalty
+        # Of classes the most likely is predicted, which is best for the share of errors.
+        judged = (ZeroOne(), "most_likely") if names.one_dimensional else (target, decoder)
+        named = isinstance(self.space, str)
         self.guarantee_ = guarantee(
-            training, self.target_, self.space_, self.decoder_, solution.value - penalty,
-            unseen_mass(sets),
-        )  # fmt: skip
+            training,
+            judged[0],
+            self.space_,
+            judged[1],
+            log_loss,
+            unseen_mass(sets) if named else None,
+        )
         return self
 
     def decision_function(self, X):
@@ -197,16 +219,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         """
         scores = self._scores(self._checked(X))
         if isinstance(self.space_, Catalog) and self.space_.joint:
-            return logit(np.clip(self._marginals(scores), LEAST, 1.0 - LEAST)) / 2.0
+            likely = marginals(self._trained, self.space_, scores)
+            return logit(np.clip(likely, LEAST, 1.0 - LEAST)) / 2.0
         return scores[:, 1] - scores[:, 0] if self._is_binary else scores
 
     def predict_proba(self, X):
         """The probability of each label, (n, n_labels)."""
-        scores = self._scores(self._checked(X))
-        probability = self._marginals(scores)
-        if self._names.one_dimensional and self._training().is_by_label:
-            probability = probability / probability.sum(axis=1, keepdims=True)
-        return probability
+        return self._by_ranges(self._probability, self._checked(X))
 
     def predict(self, X):
         """The label sets, or classes, to predict."""
@@ -214,27 +233,40 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 
     def _predict(self, X):
         """From checked inputs."""
-        scores = self._scores(X)
         if self._names.one_dimensional:
-            return self.classes_[np.argmax(scores, axis=1)]
-        if self.decoder_ == "most_likely":
-            sets = MostLikely(self.space_).decode(scores)
-        elif self.decoder_ == "marginals" or self._training().is_by_label:
-            sets = MinimumRisk(self.target_).decode(np.clip(self._marginals(scores), 0.0, 1.0))
-        else:
-            sets = MinimumRisk(self.target_).decode_scores(scores, self.space_)
-        if self.sparse_output:
-            return csr_array(sets.astype(np.int64))
-        return self._names.decode(sets)
+            return self.classes_[np.argmax(self._scores(X), axis=1)]
+        sets = self._by_ranges(
+            lambda rows: decoded(
+                self._trained, self.target_, self.space_, self.decoder_, self._scores(rows)
+            ),
+            X,
+        )
+        return csr_array(sets).astype(np.int64) if self.sparse_output else self._names.decode(sets)
+
+    def _probability(self, X):
+        probability = marginals(self._trained, self.space_, self._scores(X))
+        if self._names.one_dimensional and self._trained.is_by_label:
+            probability = probability / probability.sum(axis=1, keepdims=True)
+        return probability
+
+    def _by_ranges(self, function, X):
+        """Rows in ranges, so that arrays of rows by scores or listed sets stay small."""
+        widest = max(self.space_.n_scores, len(self.space_.parameters), 1)
+        step = max(64, CHUNK_ENTRIES // widest)
+        if X.shape[0] <= step:
+            return function(X)
+        parts = [function(X[first : first + step]) for first in range(0, X.shape[0], step)]
+        return np.concatenate(parts)
 
     def score_labels(self, X, label_features):
         """The scores of labels given by their features, seen in training or not, (n, rows of V)."""
-        if self.label_features is None:
+        inputs = self._checked(X)
+        if self._features is None:
             raise ValueError(
                 "labels can be scored by their features only if fit had label_features"
             )
         features = score_matrix(label_features, len(self.intercept_), "label_features")
-        return self._projections(self._checked(X)) @ features.T.astype(self.coef_.dtype)
+        return self._projections(inputs) @ features.T.astype(self.coef_.dtype)
 
     def score(self, X, y, sample_weight=None) -> float:
         """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
@@ -259,21 +291,21 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     def _is_binary(self) -> bool:
         return self._names.one_dimensional and len(self.classes_) == 2
 
-    def _training(self) -> Training:
+    def _training(self, target: Target) -> Training:
         surrogate = "likelihood" if _is_auto(self.surrogate) else self.surrogate
         seed = self.random_state
         if seed is None:
             seed = 0
         elif not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31 - 1)
-        return Training(surrogate, self.target_, self.q, int(seed))
+        return Training(surrogate, target, self.q, int(seed))
 
-    def _decoder_name(self, training: Training) -> str:
+    def _decoder_name(self, training: Training, target: Target, space: Space) -> str:
         if self.decoder != "auto":
             return self.decoder
         if not (training.is_likelihood or training.is_separate):
             return "most_likely"
-        exact = training.is_by_label or MinimumRisk(self.target_).decodes(self.space_)
+        exact = training.is_by_label or MinimumRisk(target).decodes(space)
         return "minimum_risk" if exact else "marginals"
 
     def _check_parameters(self) -> None:
@@ -284,10 +316,18 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             known = ", ".join(map(repr, DECODERS))
             raise ValueError(f"decoder must be one of {known}, not {self.decoder!r}")
 
-    def _space_for(self, training: Training, sets, weights) -> Space:
-        if self._names.one_dimensional and not training.is_by_label:
+    def _space_for(self, training: Training, names: LabelNames, sets, weights) -> Space:
+        if isinstance(self.space, str) and self.space not in SPACES:
+            known = ", ".join(map(repr, SPACES))
+            raise ValueError(f"space must be one of {known} or a space object, not {self.space!r}")
+        if names.one_dimensional and not training.is_by_label:
             return one_of(sets.shape[1])
         if isinstance(self.space, Space):
+            if training.is_by_label and not isinstance(self.space, Cube):
+                raise ValueError(
+                    f"binary relevance decides every label by itself, on all label sets: it takes "
+                    f"no {self.space}; use surrogate='likelihood' there"
+                )
             if self.space.n_labels != sets.shape[1]:
                 raise ValueError(
                     f"the space must have as many labels as y, {sets.shape[1]}, but {self.space} "
@@ -305,18 +345,27 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         mass, n_labels, tol = float(weights.sum()), sets.shape[1], float(self.tol)
         with steps_shown(self.verbose, tol) as shown:
             if training.is_separate and self.label_features is None:
-                return solve_binary_relevance(
-                    design.inputs, sets, weights, float(self.alpha), self.fit_intercept, tol,
-                    self.max_iter, self._last(design, n_labels, 0),
-                    # progress=shown and (lambda i, n, g: shown(i, f"{n} labels left", g)),
+                inputs, center = design.centred()
+                start = self._last(design, n_labels, np.empty(0))
+                if start is not None:
+                    start = replace(start, intercept=start.intercept + center @ start.weights)
+                # So that the gradient is small by the plain features too, if they are near 0.
+                nearer = tol / min(10.0, 1.0 + float(np.abs(center).max(initial=0.0)))
+                found = solve_binary_relevance(
+                    inputs, sets, weights, float(self.alpha), self.fit_intercept, nearer,
+                    self.max_iter, start,
+                    progress=shown and (lambda i, n, g: shown(i, f"{n} labels left", g)),
                 )  # fmt: skip
+                return replace(found, intercept=found.intercept - center @ found.weights)
             problems = []
             for stage in training.stages():
                 objective = training.objective(stage, space, n_labels, sets, weights)
                 features = self._label_features(objective.n_scores)
                 problems.append(Problem(design, objective, float(self.alpha), mass, features))
             blank = problems[-1].start()
-            found = self._last(design, len(blank.intercept), len(blank.parameters)) or blank
+            found = self._last(design, len(blank.intercept), blank.parameters)
+            if found is None or not problems[0].value(found) <= problems[0].value(blank):
+                found = blank
             told = shown and (lambda i, value, g: shown(i, f"objective {value:.6g}", g))
             begun = [found]
             for problem in problems[:-1]:
@@ -326,15 +375,19 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
                 found = min(begun, key=problems[-1].value)
             return solve(problems[-1], found, tol, self.max_iter, warn=True, progress=told)
 
-    def _last(self, design: Design, n_scores: int, n_parameters: int) -> Solution | None:
-        """The last solution if a fit is to begin there and it has these shapes, else None."""
+    def _last(self, design: Design, n_scores: int, blank: NDArray[Any]) -> Solution | None:
+        """The last solution if a fit is to begin there and fits the space, else None."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
-        parameters = self.space_.parameters if n_parameters else np.empty(0)
-        if self.coef_.shape != (n_scores, len(design.unit)) or len(parameters) != n_parameters:
+        parameters = self.space_.parameters if len(blank) else np.empty(0)
+        if self.coef_.shape != (n_scores, len(design.unit)) or not np.array_equal(
+            np.isfinite(parameters), np.isfinite(blank)
+        ):
             return None
         weights = self.coef_.T.astype(np.float64) * design.unit[:, None]
         intercept = self.intercept_.astype(np.float64)
+        if not (np.isfinite(weights).all() and np.isfinite(intercept).all()):
+            return None
         return Solution(weights, intercept, parameters, np.inf, np.inf, 0)
 
     def _label_features(self, n_scores: int):
@@ -351,25 +404,19 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X):
         projections = self._projections(X)
-        if self.label_features is None:
+        if self._features is None:
             return projections
-        features = score_matrix(self.label_features, projections.shape[1], "label_features")
-        return projections @ features.T.astype(projections.dtype)
+        return projections @ self._features.T.astype(projections.dtype)
 
     def _checked(self, X):
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
 
     def _projections(self, X):
-        X = scaled_rows(X, self.scaling)
+        X = scaled_rows(X, self._scaling)
         return np.asarray(X @ self.coef_.T + self.intercept_)
-
-    def _marginals(self, scores):
-        if self._training().is_by_label:
-            return self._training().stages()[0](self.space_).probability(scores)
-        return self.space_.marginals(scores)
 
 
 def _is_auto(value: object) -> bool:

@@ -17,17 +17,22 @@ from sklearn.utils.validation import check_is_fitted
 from setwise.folds import StratifiedLabelSets
 from setwise.inputs import positive_number, whole_number
 from setwise.labels import LabelNames
+from setwise.linear.choice import MOST_UNSEEN, unseen_mass
 from setwise.linear.design import SCALINGS, Design
 from setwise.linear.progress import Advance, trials_shown
 from setwise.linear.reading import counted, read_training
 from setwise.linear.set_classifier import SetClassifier
+from setwise.spaces.space import Space
+from setwise.surrogates.binary_relevance import BinaryRelevance
+from setwise.surrogates.comp_sum import CompSum
+from setwise.surrogates.constrained import Constrained
 
 # Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
 # features of a scaling, the smaller their weights.
 DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}
-SPACES = ("catalog", "sized")
 # A path of penalties ends after this many in a row that are worse than its best.
 PATIENCE = 3
+TIE = 1e-12
 SETTINGS = ("surrogate", "space", "scaling")
 # Folds, and the most rows they are for.
 FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
@@ -71,8 +76,9 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
     alphas : sequence of float, optional
         Penalties to try; by default nine from .3 to 3e-5 for features as they are, from 10 to 1e-3
         for standardised ones, from .03 to 3e-6 for rows of length 1.
-    spaces : sequence of str or Space, default ("catalog", "sized")
-        Spaces to try.
+    spaces : sequence of str or Space, or "auto", default "auto"
+        Spaces to try; "auto": "catalog" and "sized", or only the latter if more than nine in ten
+        rows have a label set that occurs once.
     surrogates : sequence of str or Surrogate, default ("likelihood",)
         Surrogates to try.
     scalings : sequence of {None, "standard", "rows"} or "auto", default "auto"
@@ -82,12 +88,16 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
     cv : int or splitter, optional
         Folds; a number makes `StratifiedLabelSets`. By default ten folds up to 1,000 rows, five up
         to 10,000, three beyond: few rows need more folds and can pay for them.
-    decoder, q, fit_intercept, tol, max_iter, sparse_output
+    decoder, q, fit_intercept, sparse_output
         As in `SetClassifier`.
+    tol : float, default 1e-3
+        As in `SetClassifier`; a tenth of it for the scaling "rows".
+    max_iter : int, default 300
+        Steps for each penalty of a path.
     verbose : bool, default False
         Whether to show progress and the time left.
     random_state : int, RandomState or None, default None
-        With one, folds are made of shuffled rows; without, of the rows in their order.
+        Seed of the folds, and of the models; None is 0.
 
     Attributes
     ----------
@@ -114,7 +124,7 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         target="f1",
         *,
         alphas=None,
-        spaces=SPACES,
+        spaces="auto",
         surrogates=("likelihood",),
         scalings="auto",
         cv=None,
@@ -153,14 +163,15 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
             For training; the losses of held-out rows are weighted by it too.
         """
         inputs, sets, names, weights = read_training(self, X, y, sample_weight)
+        if not hasattr(self.cv, "__iter__"):
+            # A row of weight 0 is not there; splits that are given count it all the same.
+            inputs, sets, weights = counted(inputs, sets, weights)
         truth: Any = names.decode(sets) if names.one_dimensional else csr_array(sets)
         splits = list(self._splitter(len(sets)).split(inputs, truth))
+        if not splits:
+            raise ValueError("cv must give at least one split, but it gives none")
         scalings = self._scalings(inputs)
-        spaces = ["auto"] if names.one_dimensional else self.spaces
-        for given, name in ((spaces, "spaces"), (self.surrogates, "surrogates")):
-            if len(given) == 0:
-                raise ValueError(f"{name} must have at least one to try, but it is empty")
-        first, *others = ((one, other) for one in self.surrogates for other in spaces)
+        first, *others = self._pairs(names, sets)
         self.cv_results_ = []
         n_paths = len(scalings) + len(others)
         with trials_shown(self.verbose, n_paths * len(self._alphas(None))) as advance:
@@ -168,7 +179,7 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
             def walk(pairs: list[tuple[Any, Any]], scaling: Any) -> None:
                 folds = []
                 for train, test in splits:
-                    train = np.asarray(train)[weights[train] > 0]
+                    train, test = (_counted_rows(part, weights) for part in (train, test))
                     design = Design.of(inputs[train], scaling, self.fit_intercept, weights[train])
                     learnt = (design, sets[train], names, weights[train])
                     folds.append(Fold(*learnt, inputs[test], truth[test], weights[test]))
@@ -183,11 +194,16 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         self.best_loss_ = best["loss"]
         self.best_params_ = {name: best[name] for name in SETTINGS}
         self.best_params_["alpha"] = _between(best, self.cv_results_)
-        model = self._model(**self.best_params_)
-        model.set_params(sparse_output=self.sparse_output)
         inputs, sets, weights = counted(inputs, sets, weights)
-        design = Design.of(inputs, model.scaling, self.fit_intercept, weights)
+        design = Design.of(inputs, best["scaling"], self.fit_intercept, weights)
+        model = self._model(**self.best_params_).set_params(sparse_output=self.sparse_output)
+        # By the same path as in the folds: where the objective is flat, it matters.
+        for alpha in self._alphas(best["scaling"]):
+            if alpha > self.best_params_["alpha"]:
+                _fit_quietly(model, alpha, design, sets, names, weights)
+        model.set_params(alpha=self.best_params_["alpha"])
         self.best_estimator_ = model._fit(design, sets, names, weights)
+        model.set_params(warm_start=False)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
@@ -228,9 +244,30 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.best_estimator_
 
+    def _pairs(self, names: LabelNames, sets) -> list[tuple[Any, Any]]:
+        """Surrogates with the spaces to try them on; binary relevance has its own."""
+        spaces = _several(self.spaces, "spaces")
+        if names.one_dimensional:
+            spaces = ["auto"]
+        elif isinstance(self.spaces, str) and self.spaces == "auto":
+            # Where nearly every row has a set of its own, a list is as long as the data.
+            spaces = ["catalog", "sized"] if unseen_mass(sets) <= MOST_UNSEEN else ["sized"]
+        pairs = []
+        for surrogate in _several(self.surrogates, "surrogates"):
+            alone = isinstance(surrogate, BinaryRelevance) or (
+                isinstance(surrogate, str) and surrogate == "binary_relevance"
+            )
+            pairs += [(surrogate, space) for space in (["auto"] if alone else spaces)]
+        return pairs
+
     def _splitter(self, n_rows: int) -> Any:
         if self.cv is not None and not isinstance(self.cv, int | np.integer):
             return check_cv(self.cv)
+        if n_rows < 2:
+            raise ValueError(
+                f"cross-validation needs at least 2 rows of positive weight, but there are "
+                f"n_samples = {n_rows}"
+            )
         folds = next(folds for folds, most in FOLDS if n_rows <= most)
         n_splits = min(folds, n_rows) if self.cv is None else whole_number(self.cv, "cv", 2)
         if self.random_state is None:
@@ -240,7 +277,8 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
     def _scalings(self, inputs) -> list[Any]:
         if isinstance(self.scalings, str) and self.scalings == "auto":
             return [None, "rows"] if issparse(inputs) else ["standard"]
-        scalings = [self.scalings] if isinstance(self.scalings, str) else list(self.scalings)
+        one = self.scalings is None or isinstance(self.scalings, str)
+        scalings = [self.scalings] if one else list(self.scalings)
         if not scalings or any(scaling not in SCALINGS for scaling in scalings):
             known = ", ".join(map(repr, SCALINGS))
             raise ValueError(f"scalings must be 'auto' or some of {known}, not {self.scalings!r}")
@@ -249,15 +287,19 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
     def _alphas(self, scaling: str | None) -> list[float]:
         if self.alphas is None:
             return [float(alpha) for alpha in np.logspace(*DECADES[scaling], 9)]
-        alphas = sorted((positive_number(a, "each of alphas") for a in self.alphas), reverse=True)
+        given = np.ravel(self.alphas).tolist()
+        alphas = sorted({positive_number(a, "each of alphas") for a in given}, reverse=True)
         if not alphas:
             raise ValueError("alphas must have at least one penalty, but it is empty")
         return alphas
 
     def _model(self, surrogate, space, scaling, alpha) -> SetClassifier:
+        # Entries of rows of length 1 are small, and so are gradients.
+        tol = self.tol / 10.0 if scaling == "rows" else self.tol
         return SetClassifier(
-            self.target, surrogate, space, self.decoder, alpha=alpha, tol=self.tol, q=self.q,
+            self.target, surrogate, space, self.decoder, alpha=alpha, tol=tol, q=self.q,
             scaling=scaling, fit_intercept=self.fit_intercept, max_iter=self.max_iter,
+            random_state=self.random_state,
         )  # fmt: skip
 
     def _path(
@@ -273,15 +315,40 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
                 continue
             losses = []
             for model, fold in zip(models, folds, strict=True):
-                with warnings.catch_warnings():
-                    # A path of penalties need not converge at each; the last fit says so itself.
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                    model.set_params(alpha=alpha, warm_start=True)
-                    model._fit(fold.design, fold.sets, fold.names, fold.weights)
+                _fit_quietly(model, alpha, fold.design, fold.sets, fold.names, fold.weights)
                 losses.append(fold.loss(model))
             loss = float(np.mean(losses))
             yield {**settings, "alpha": alpha, "loss": loss, "fold_losses": losses}
-            least, worse = (loss, 0) if loss < least else (least, worse + 1)
+            if loss < least - TIE:
+                least, worse = loss, 0
+            elif loss > least + TIE:
+                worse += 1
+
+
+def _several(given: Any, name: str) -> list[Any]:
+    """What is to be tried, as a list; a single one need not be in one."""
+    alone = isinstance(given, str | Space | CompSum | Constrained | BinaryRelevance)
+    several = [given] if alone else list(given)
+    if not several:
+        raise ValueError(f"{name} must have at least one to try, but it is empty")
+    return several
+
+
+def _counted_rows(rows: Any, weights: Any) -> Any:
+    """The rows of a split, by number, that have a positive weight."""
+    chosen = np.asarray(rows)
+    chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+    kept = chosen[weights[chosen] > 0]
+    if len(kept) == 0:
+        raise ValueError("a fold of cv has no row of positive weight to learn from or to judge by")
+    return kept
+
+
+def _fit_quietly(model: SetClassifier, alpha: float, *training: Any) -> None:
+    """On a path of penalties: begins where the last one ended, and need not converge."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_params(alpha=alpha, warm_start=True)._fit(*training)
 
 
 def _between(best: dict[str, Any], rows: list[dict[str, Any]]) -> float:

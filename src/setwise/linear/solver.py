@@ -19,7 +19,8 @@ Array = NDArray[Any]
 
 # Entries of rows by scores, or rows by parameters, that are held at a time.
 CHUNK_ENTRIES = 2**23
-MEMORY = 10
+# Pairs of vectors L-BFGS remembers, and numbers they may take (1 GiB); at least three pairs.
+MEMORY, MEMORY_ENTRIES = 10, 2**27
 ROUNDING = 1e-13
 Progress = Callable[[int, float, float], None]
 
@@ -90,6 +91,20 @@ class Problem:
         """The objective at a point."""
         return self.value_and_gradient(at.weights, at.intercept, at.parameters)[0]
 
+    def gradient_norm(self, by_weight: Array, by_intercept: Array, by_parameter: Array) -> float:
+        """The largest entry of the gradient by the weights of centred features and by the rest.
+
+        Not centred, features far from 0 show an intercept's small slope as a large one, or hide
+        it. Where they do not, the plain gradient is as small: it counts up to ten times the other.
+        """
+        shift = np.outer(self.design.center, by_intercept)
+        plain = float(np.abs(by_weight).max(initial=0.0))
+        centred = max(
+            float(np.abs(part).max(initial=0.0))
+            for part in (by_weight - shift, by_intercept, by_parameter)
+        )
+        return max(centred, min(plain, 10.0 * centred))
+
     def conditioning(self, free: Array) -> Conditioning:
         """The change of variables the solver works in; ``free`` are the finite parameters."""
         spread, parameters = self.objective.spread()
@@ -127,7 +142,7 @@ def solve(
         parameters[free] = finite
         value, *gradients = problem.value_and_gradient(weights, intercept, parameters)
         gradients[2] = gradients[2][free]
-        norm = max(float(np.abs(part).max(initial=0.0)) for part in gradients)
+        norm = problem.gradient_norm(*gradients)
         here = Solution(weights, intercept, parameters, value, norm, 0)
         return here, conditioning.gradient(*gradients)
 
@@ -154,6 +169,7 @@ def solve(
         if best.gradient_norm <= tol:
             raise StopIteration
 
+    memory = max(3, min(MEMORY, MEMORY_ENTRIES // (2 * len(flat))))
     norm = np.inf
     # A line search that rounding ended begins anew, as long as that helps.
     while steps < max_iter and tol < best.gradient_norm < norm:
@@ -162,10 +178,10 @@ def solve(
             objective,
             conditioning.flat(best.weights, best.intercept, best.parameters[free]),
             jac=True, method="L-BFGS-B", callback=after_step,
-            options={"maxiter": max_iter - steps, "maxcor": MEMORY, "gtol": 0.0, "ftol": 0.0,
+            options={"maxiter": max_iter - steps, "maxcor": memory, "gtol": 0.0, "ftol": 0.0,
                      "maxfun": 10 * max_iter + 10},
         )  # fmt: skip
-    if warn and best.gradient_norm > tol:
+    if warn and not best.gradient_norm <= tol:
         warn_of(steps, best.gradient_norm, tol)
     return replace(best, n_iter=steps)
 

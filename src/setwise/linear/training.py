@@ -135,7 +135,7 @@ class Training:
             given = self.surrogate
             return lambda space: replace(given, space=space, q=q)
         # On the unit scale the likelihood of one set among many is divided by their number.
-        scale = "paper" if self.target.form == "subset" and q >= 0.0 else "unit"
+        scale = "paper" if self.target.form == "subset" else "unit"
         return lambda space: CompSum(self.target, space, q, scale)
 
     def _constrained(self, margin: str) -> Stage:

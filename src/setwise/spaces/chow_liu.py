@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 from scipy.special import xlogy
 
-from setwise.inputs import label_matrix
+from setwise.inputs import label_matrix, real_vector
 from setwise.spaces.forest import Forest
 
 # Pairs of labels are compared in a square array.
@@ -20,17 +20,16 @@ MOST_LABELS = 5000
 def chow_liu(sets: Any, weights: Any = None) -> Forest:
     """The forest of largest total mutual information between neighbours, with its potentials.
 
-    Among all forests the law that factors along this one has the highest likelihood of the label
-    sets. Frequencies have half a set added to each state of a pair, so that all potentials are
-    finite. Potentials are those of that law with scores of 0: log P(label | its parent) on each
-    edge; the root's own odds are left to its score. Labels that tell nothing of one another are not
-    joined. Ties: the pair of lower labels. Cost: l^2 and one sparse product.
+    Among all forests the law that factors along this one, with the frequencies of the sets, has the
+    highest likelihood of them. Potentials are log P(label | its parent) on each edge, with one set
+    added whose labels are independent, so that all are finite; the root's own odds are left to its
+    score. Labels that tell nothing of one another are not joined. Cost: l^2 and one sparse product.
 
     Parameters
     ----------
     sets : array or CSR matrix of 0/1, shape (n, l)
     weights : array of shape (n,), optional
-        How often each set counts.
+        How much each set counts, none negative; their scale does not matter.
 
     Examples
     --------
@@ -46,18 +45,26 @@ def chow_liu(sets: Any, weights: Any = None) -> Forest:
             f"a Chow-Liu forest compares all pairs of at most {MOST_LABELS} labels, but there are "
             f"{n_labels}; give a Forest with parents of your own, or use a Sized space"
         )
-    mass = np.ones(checked.shape[0]) if weights is None else np.asarray(weights, np.float64)
-    pairs = pair_law(checked, mass)
+    n = checked.shape[0]
+    mass = np.ones(n) if weights is None else real_vector(weights, n, "weights")
+    if (mass < 0).any() or not mass.sum() > 0:
+        raise ValueError("weights must not be negative, nor all 0")
+    pairs = pair_law(checked, mass * (n / mass.sum()))
     parents = _spanning_forest(_information(pairs))
+    # Shares of labels with one set added, half of it with the label and half without.
+    share = (n * pairs[1].sum(axis=0).diagonal() + 0.5) / (n + 1.0)
+    states = np.stack([1.0 - share, share])
     potentials = np.zeros((n_labels, 2, 2))
     for child in np.flatnonzero(parents >= 0):
-        joint = pairs[:, :, child, parents[child]]
+        parent = parents[child]
+        apart = states[:, None, child] * states[None, :, parent]
+        joint = (n * pairs[:, :, child, parent] + apart) / (n + 1.0)
         potentials[child] = np.log(joint / joint.sum(axis=0))
     return Forest(parents, potentials)
 
 
 def pair_law(sets: csr_array, weights: NDArray[Any]) -> NDArray[np.float64]:
-    """P(state of i, state of j), half a set added to each, (2, 2, l, l)."""
+    """The share of sets in each pair of states, [state of i, state of j, i, j], (2, 2, l, l)."""
     values = sets.astype(np.float64)
     both = (values.T @ (values * weights[:, None])).toarray()
     single, total = np.diag(both), float(weights.sum())
@@ -66,13 +73,14 @@ def pair_law(sets: csr_array, weights: NDArray[Any]) -> NDArray[np.float64]:
     law[1, 0] = single[:, None] - both
     law[0, 1] = single[None, :] - both
     law[0, 0] = total - single[:, None] - single[None, :] + both
-    return (np.maximum(law, 0.0) + 0.5) / (total + 2.0)
+    return np.maximum(law, 0.0) / total
 
 
 def _information(law: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mutual information of each pair of labels, (l, l)."""
     first, second = law.sum(axis=1, keepdims=True), law.sum(axis=0, keepdims=True)
-    return xlogy(law, law / (first * second)).sum(axis=(0, 1))
+    apart = np.where(law > 0, first * second, 1.0)
+    return xlogy(law, law / apart).sum(axis=(0, 1))
 
 
 def _spanning_forest(information: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -1,0 +1,28 @@
+"""From scores to label sets, by what the scores were trained as."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.decoders.most_likely import MostLikely
+from setwise.linear.objective import Array
+from setwise.linear.training import Training
+from setwise.spaces.space import Space
+from setwise.targets.target import Target
+
+
+def decoded(training: Training, target: Target, space: Space, decoder: str, scores: Array) -> Array:
+    """The label sets of scores."""
+    if decoder == "most_likely":
+        return MostLikely(space).decode(scores)
+    if decoder == "marginals" or training.is_by_label:
+        return MinimumRisk(target).decode(np.clip(marginals(training, space, scores), 0.0, 1.0))
+    return MinimumRisk(target).decode_scores(scores, space)
+
+
+def marginals(training: Training, space: Space, scores: Array) -> Array:
+    """The probability of each label."""
+    if training.is_by_label:
+        return training.stages()[0](space).probability(scores)
+    return space.marginals(scores)
