@@ -11,17 +11,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from math import log
 from typing import Any
 
 from benchmarks.rows import machine
 from setwise.consistency.bounds import bound
-from setwise.consistency.naming import SURROGATES
 from setwise.consistency.search import Effort, sampled_regrets, worst_ratio
 from setwise.consistency.setting import Setting
 from setwise.consistency.table import MORE_TARGETS, SPACES, TARGETS, cell_target
 from setwise.consistency.theorems import covering
 from setwise.spaces import Cube, Slice
 from setwise.surrogates import BinaryRelevance
+from setwise.surrogates.names import SURROGATES
 
 DRAWS = 10_000
 ASCENT = Effort(draws=1000, kept=24, variations=8, rounds=40)
@@ -76,8 +77,8 @@ def tightness() -> Iterator[dict[str, Any]]:
             gamma = bound(surrogate, setting.space, q=q)
             yield _row(surrogate, q, setting, gamma, n_sets)
             if surrogate == "constrained_squared_hinge":
-                for factor, formula in ((0.5, "sqrt(t), its proof"), (0.5**0.5, "sqrt(2 t), ours")):
-                    other = replace(gamma, coefficient=2.0 * factor, formula=formula)
+                for square, formula in ((1.0, "sqrt(t), its proof"), (2.0, "sqrt(2 t), ours")):
+                    other = replace(gamma, log_coefficient=log(square) / 2.0, formula=formula)
                     yield _row(surrogate, q, setting, other, n_sets)
     for margin in ("logistic", "exponential", "squared_hinge", "hinge"):
         for n_labels in (1, 2, 3):

@@ -24,14 +24,14 @@ from setwise.consistency import (
 )
 from setwise.consistency.__main__ import main
 from setwise.consistency.certify import enumeration_of
-from setwise.consistency.naming import SURROGATES, chosen_surrogate, named_space
+from setwise.consistency.naming import chosen_surrogate, named_space
 from setwise.consistency.search import sampled_regrets, worst_ratio, worst_regret
 from setwise.consistency.setting import Setting
 from setwise.consistency.table import LISTED
 from setwise.consistency.theorems import covering
-from setwise.linear.training import NAMES
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
+from setwise.surrogates.names import SURROGATES
 from setwise.targets import FBeta, Hamming, Jaccard, TreeDistance, ZeroOne, get_target
 
 QUICK = Effort(draws=800, kept=12, variations=6, rounds=10)
@@ -378,10 +378,6 @@ def test_hamming_bounds_hold_on_many_draws():
 
 
 # ------------------------------------------------------------------------- words, files, commands
-
-
-def test_names_are_those_of_the_classifier():
-    assert SURROGATES == NAMES
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 from setwise.consistency.certify import certify
-from setwise.consistency.naming import SPACES, SURROGATES, named_space, named_target
+from setwise.consistency.naming import SPACES, named_space, named_target
 from setwise.consistency.pictures import drawn
 from setwise.consistency.scored_sets import KINDS
 from setwise.consistency.table import grid, page
 from setwise.consistency.verdicts import to_json
+from setwise.surrogates.names import SURROGATES
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -7,7 +7,7 @@ theorems are numbered as their source counts them, definitions, corollaries and 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import exp, sqrt
+from math import exp, inf, log
 from typing import Any, Literal
 
 import numpy as np
@@ -23,13 +23,15 @@ REACHED = (
     "that are affinely independent"
 )
 PREDICTED = "the prediction is the most likely set"
-# Binary margins: coefficient and exponent of the bound on the 0/1 regret by the margin's.
+# Binary margins: the bound on the 0/1 regret by the margin's is (factor t)^exponent.
 BINARY = {
-    "logistic": (sqrt(2.0), 0.5),
-    "exponential": (sqrt(2.0), 0.5),
+    "logistic": (2.0, 0.5),
+    "exponential": (2.0, 0.5),
     "squared_hinge": (1.0, 0.5),
     "hinge": (1.0, 1.0),
 }
+# Numbers beyond e^FAR, either way, are written as powers of e.
+FAR = 30.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Gamma:
 
     Parameters
     ----------
-    coefficient, exponent : float
+    log_coefficient, exponent : float
+        The logarithm, because on large spaces the coefficient is beyond floating point.
     formula : str
         The same in letters: l labels, n label sets.
     theorem : str
@@ -55,11 +58,11 @@ class Gamma:
     >>> gamma = bound("logistic")
     >>> print(gamma)
     2 sqrt(t)
-    >>> gamma(0.01)
+    >>> round(gamma(0.01), 4)
     0.2
     """
 
-    coefficient: float
+    log_coefficient: float
     exponent: float
     formula: str
     theorem: str
@@ -67,9 +70,16 @@ class Gamma:
     scale: Scale = "paper"
     log_unit: float = 0.0
 
+    @property
+    def coefficient(self) -> float:
+        """The factor of t^exponent; inf or 0 where it is beyond floating point."""
+        return _exp(self.log_coefficient)
+
     def __call__(self, regret: Any) -> Any:
         """The bound at a surrogate regret, or at each of an array of them."""
-        value = self.coefficient * np.maximum(regret, 0.0) ** self.exponent
+        with np.errstate(divide="ignore", over="ignore"):
+            size = np.log(np.maximum(regret, 0.0))
+            value = np.exp(self.log_coefficient + self.exponent * size)
         return float(value) if np.ndim(regret) == 0 else value
 
     def on(self, scale: Scale) -> Gamma:
@@ -79,28 +89,34 @@ class Gamma:
         if scale == self.scale:
             return self
         sign = 1.0 if scale == "unit" else -1.0
-        factor = exp(sign * self.exponent * self.log_unit)
-        inside = f"{exp(sign * self.log_unit):.4g} t"
+        change = sign * self.log_unit
+        factor = f"{_exp(change):.4g}" if abs(change) <= FAR else f"e^{change:.0f}"
         return replace(
             self,
-            coefficient=self.coefficient * factor,
+            log_coefficient=self.log_coefficient + self.exponent * change,
             scale=scale,
-            formula=f"{self.formula} at {inside} for t",
+            formula=f"{self.formula} at {factor} t for t" if change else self.formula,
         )
 
-    def times(self, factor: float) -> Gamma:
-        """The bound with another constant, for comparisons."""
-        return replace(
-            self, coefficient=factor * self.coefficient, formula=f"{factor:g} ({self.formula})"
+    @property
+    def in_numbers(self) -> str:
+        """The same with the coefficient as a number."""
+        power = {1.0: "t", 0.5: "sqrt(t)"}.get(self.exponent, f"t^{self.exponent:g}")
+        number = (
+            f"{self.coefficient:.4g}"
+            if abs(self.log_coefficient) <= FAR
+            else (f"e^{self.log_coefficient:.0f}")
         )
+        return power if number == "1" else f"{number} {power}"
 
     def __str__(self) -> str:
-        return self.formula
+        numbers = self.in_numbers
+        return self.formula if self.formula == numbers else f"{self.formula} = {numbers}"
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields as plain values."""
         return {
-            "coefficient": self.coefficient,
+            "log_coefficient": self.log_coefficient,
             "exponent": self.exponent,
             "formula": self.formula,
             "theorem": self.theorem,
@@ -144,7 +160,7 @@ def bound(
     >>> print(bound("mean_absolute_error", Cube(3)))
     n t = 8 t
     >>> print(bound("binary_relevance", Cube(4)))
-    sqrt(2 t / l) = sqrt(0.5 t)
+    sqrt(2 t / l) = 0.7071 sqrt(t)
     """
     choice = chosen_surrogate(surrogate, q)
     space = space if space is not None else choice.space
@@ -161,7 +177,7 @@ def bound(
 
 
 LIKELIHOOD = Gamma(
-    sqrt(2.0),
+    log(2.0) / 2.0,
     0.5,
     "sqrt(2 t)",
     "Pinsker's inequality",
@@ -179,44 +195,46 @@ def _comp_sum(choice: Any, log_size: float | None) -> Gamma:
     if q == 0.0:
         theorem = "Theorem 7 (section 5)"
     if q in (0.0, -1.0):
-        return Gamma(2.0, 0.5, "2 sqrt(t)", theorem, needs)
+        return Gamma(log(2.0), 0.5, "2 sqrt(t)", theorem, needs)
     if q < 0.0:
         raise ValueError(f"the paper has no bound for q = {q:g}; it has for q = -1 and 0 <= q <= 1")
     if log_size is None:
         raise ValueError(f"the bound of {choice} depends on the number of label sets: pass a space")
-    count = exp(log_size)
     if q == 1.0:
-        return Gamma(count, 1.0, f"n t = {count:.6g} t", theorem, needs)
-    coefficient = 2.0 * exp(q * log_size / 2.0)
-    formula = f"2 sqrt(n^{q:g} t) = {coefficient:.4g} sqrt(t)"
-    return Gamma(coefficient, 0.5, formula, theorem, needs)
+        return Gamma(log_size, 1.0, "n t", theorem, needs)
+    size = log(2.0) + q * log_size / 2.0
+    return Gamma(size, 0.5, f"2 sqrt(n^{q:g} t)", theorem, needs)
 
 
 def _constrained(margin: str) -> Gamma:
     """L_max is 1: targets lie in [0, 1]."""
     theorem, needs = "Theorem 12 (appendix A)", (COMPLETE, REACHED, PREDICTED)
     if margin in ("hinge", "rho"):
-        return Gamma(1.0, 1.0, "t", theorem, needs)
-    formula = "2 sqrt(L_max t) = 2 sqrt(t)" if margin == "exponential" else "2 sqrt(t)"
-    return Gamma(2.0, 0.5, formula, theorem, needs)
+        return Gamma(0.0, 1.0, "t", theorem, needs)
+    formula = "2 sqrt(L_max t)" if margin == "exponential" else "2 sqrt(t)"
+    return Gamma(log(2.0), 0.5, formula, theorem, needs)
 
 
 def _relevance(margin: str, n_labels: int, as_printed: bool) -> Gamma:
     """l Gamma(t / l) for the count of wrong labels, so Gamma(t / l) for their share."""
-    coefficient, exponent = BINARY[margin]
+    factor, exponent = BINARY[margin]
     needs = (COMPLETE, "t is summed over the labels", "the prediction is the sign of the scores")
     theorem = "Theorem 3 (section 3)"
     if as_printed:
         if margin != "logistic":
             raise ValueError(f"the paper prints no constant of its own for the {margin} margin")
-        coefficient, theorem = 1.0, "Corollary 4 (section 3) as printed, which is false"
-    scaled = coefficient / n_labels**exponent
-    inside = {sqrt(2.0): "2 t / l", 1.0: "t / l"}[coefficient]
-    formula = f"sqrt({inside}) = sqrt({scaled**2:.4g} t)" if exponent == 0.5 else f"{inside}"
-    return Gamma(scaled, exponent, formula, theorem, needs)
+        factor, theorem = 1.0, "Corollary 4 (section 3) as printed, which is false"
+    share = factor / n_labels
+    inside = "2 t / l" if factor == 2.0 else "t / l"
+    formula = f"sqrt({inside})" if exponent == 0.5 else inside
+    return Gamma(exponent * log(share), exponent, formula, theorem, needs)
 
 
 def _labels(space: Space | None, choice: Any) -> int:
     if space is None:
         raise ValueError(f"the bound of {choice} depends on the number of labels: pass a space")
     return space.n_labels
+
+
+def _exp(power: float) -> float:
+    return exp(power) if power < 709.0 else inf

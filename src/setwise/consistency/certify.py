@@ -12,7 +12,7 @@ from setwise.consistency.conditional import ConstrainedRisk, RelevanceRisk
 from setwise.consistency.distribution import Distribution, as_distribution
 from setwise.consistency.enumeration import SLACK, Enumeration
 from setwise.consistency.scored_sets import Kind
-from setwise.consistency.search import WRONG, Effort, Worst, worst_ratio, worst_regret
+from setwise.consistency.search import AIMED_AT, WRONG, Effort, Worst, worst_ratio, worst_regret
 from setwise.consistency.setting import Setting
 from setwise.consistency.theorems import Coverage, covering
 from setwise.consistency.verdicts import Certificate, Counterexample, Undecided, Verdict
@@ -28,6 +28,8 @@ HARDER = 4
 CANDIDATES = 8
 # A ratio of regret to bound may exceed 1 by rounding.
 ROUNDING = 1e-6
+# Gaps and surrogate regrets up to this are the rounding of sums.
+ROUNDED = 1e-14
 ABOUT_LIKELIHOOD = (
     "whatever the scores, the regret is at most sqrt(2 KL(p || s)); here KL = {divergence:.4f} "
     "even for the best of them, which allows {allowed:.3f}"
@@ -97,11 +99,11 @@ def certify(
         found = _counterexample_near(setting, worst, seed) if worst.value > WRONG else None
     if found is not None:
         return found
-    nearest = setting.shortfalls(worst.scores[None])[0]
-    nearest = nearest[setting.regrets(worst.probability[None])[0] >= 2.0 * WRONG]
+    shortfalls = setting.shortfalls(worst.scores[None])[0]
+    near = shortfalls[setting.regrets(worst.probability[None])[0] >= AIMED_AT]
     return Undecided(
         **_names(setting), tried=worst.tried, worst_regret=max(0.0, worst.value),
-        nearest=float(nearest.min(initial=np.inf)), seed=seed,
+        nearest=float(near.min()) if len(near) else None, seed=seed,
     )  # fmt: skip
 
 
@@ -159,7 +161,7 @@ def _shown(setting: Setting, p: Array, seed: int) -> _Shown | None:
         scores = scores + NUDGE * setting.scored.features[place]
     value = float(setting.value(p[None], scores[None])[0])
     infimum = optimum.lower if optimum.is_certain else optimum.value
-    paid = max(0.0, value - infimum)
+    paid = max(ROUNDED, value - infimum)
     predicted = int(setting.scored.most_likely(scores[None])[0])
     if setting.choice.is_likelihood:
         predicted = int(np.argmin(setting.shortfalls(scores[None])[0]))
@@ -267,12 +269,13 @@ def _names(setting: Setting) -> dict[str, str]:
 
 
 def _method(optimum: Optimum) -> str:
+    gap = f"{optimum.gap:.0e}" if optimum.gap > ROUNDED else f"below {ROUNDED:.0e}"
     return {
         "closed form": "closed form",
-        "duality": f"duality gap {optimum.gap:.0e}",
-        "linear program": f"linear program, duality gap {optimum.gap:.0e}",
+        "duality": f"duality gap {gap}",
+        "linear program": f"linear program, duality gap {gap}",
         "vertices": "all vertices compared",
-        "branch and bound": f"branch and bound, gap {optimum.gap:.0e}",
+        "branch and bound": f"branch and bound, gap {gap}",
         "multistart": "best of many descents; not convex, so not certain",
     }[optimum.method]
 
@@ -284,8 +287,8 @@ def _reason(setting: Setting) -> str:
     if setting.scored.reaches_every_law:
         return "the surrogate is built for another target"
     return (
-        f"the theorem needs scores that move the law of the {count} label sets in all {count - 1} "
-        f"directions; one score a label moves it in {free}"
+        f"the theorems of Mao, Mohri and Zhong (2024) need scores that move the law of the {count} "
+        f"label sets in all {count - 1} directions; one score a label moves it in {free}"
     )
 
 

@@ -18,19 +18,13 @@ from setwise.spaces.space import Space, all_sets
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum
 from setwise.surrogates.constrained import Constrained
+from setwise.surrogates.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.registry import get_target
 from setwise.targets.table import TableTarget
 from setwise.targets.target import Target
 from setwise.targets.tree_distance import TreeDistance
 
-COMP_SUM = {"sum_exponential": -1.0, "logistic": 0.0, "mean_absolute_error": 1.0}
-CONSTRAINED = ("exponential", "squared_hinge", "hinge", "rho")
-# The names of SetClassifier, in its order.
-SURROGATES = (
-    "likelihood", "binary_relevance", *COMP_SUM, "generalized_cross_entropy",
-    *(f"constrained_{margin}" for margin in CONSTRAINED),
-)  # fmt: skip
 SPACES = ("cube", "slice", "sized", "chain", "closed", "paths", "list")
 
 
@@ -89,7 +83,7 @@ def chosen_surrogate(surrogate: Any, q: float = 0.7) -> Choice:
         return Choice(surrogate, CompSumRisk(q))
     if surrogate in COMP_SUM:
         return Choice(surrogate, CompSumRisk(COMP_SUM[surrogate]))
-    return Choice(surrogate, ConstrainedRisk(surrogate.removeprefix("constrained_")))
+    return Choice(surrogate, ConstrainedRisk(CONSTRAINED[surrogate]))
 
 
 def chosen_space(target: Target, choice: Choice, space: Space | None) -> Space:

@@ -23,7 +23,7 @@ REACHED_COMP_SUM = Theorem(
     "R",
     "Where scores reach every law over the label sets, every comp-sum loss is consistent for every "
     "target: the regret is at most 2 sqrt(t) (q = 0, q = -1), 2 sqrt(n^q t) (0 < q < 1).",
-    "Theorem 9 (section 6) of the paper; q = 0 is its Theorem 7",
+    "Theorem 9 (section 6) of Mao, Mohri and Zhong (2024); q = 0 is their Theorem 7",
     "Exchange mass between the prediction and the best set, all else kept: the law that results "
     "must be reachable, and that is the whole assumption. The proof for 0 < q < 1 uses an "
     "inequality stated for a + b <= 1, while two expected utilities may add up to 2; it holds for "
@@ -37,7 +37,8 @@ REACHED_CONSTRAINED = Theorem(
     "Where scores reach every law over the label sets, the constrained losses are consistent for "
     "every target: the regret is at most 2 sqrt(L_max t) (exponential), sqrt(2 t) (squared hinge), "
     "t (hinge, rho margin).",
-    "Theorem 12 (appendix A) of the paper; the constant of the squared hinge is proved here",
+    "Theorem 12 (appendix A) of Mao, Mohri and Zhong (2024); the constant of the squared hinge is "
+    "proved here",
     "Exchange weight between the prediction and the best set. Squared hinge: with a = 1 + z of the "
     "best set, b = 1 + z of the prediction, b >= 1 and b >= a, the exchange gains "
     "(c_h b - c_y a)^2 / (c_h + c_y) >= (c_h - c_y)^2 / 2. That is sqrt(2 t): better than the "
@@ -47,7 +48,7 @@ ABSOLUTE = Theorem(
     "A",
     "Mean absolute error (q = 1) with the most likely set is consistent for every target on every "
     "space, with one score a label too: the regret is at most n t.",
-    "Theorem 9 (section 6) of the paper, by a proof that needs no reachability",
+    "Theorem 9 (section 6) of Mao, Mohri and Zhong (2024), by a proof that needs no reachability",
     "The surrogate is the expected loss of a set drawn from s. It is a mean of the sets' own "
     "expected losses, so its infimum is the best set's, approached by h = c (2 y - 1), c large. "
     "The most likely set has s >= 1/n, so a regret r of it costs t >= r / n. Not convex.",
@@ -87,7 +88,7 @@ RELEVANCE = Theorem(
     "B",
     "Binary relevance is consistent for (weighted) Hamming loss on all label sets: the regret is "
     "at most Gamma(t / l), Gamma the binary bound of the margin.",
-    "Theorem 3 (section 3) of the paper, with the constant of its Corollary 4 corrected",
+    "Theorem 3 (section 3) of Mao, Mohri and Zhong (2024), the constant of Corollary 4 corrected",
     "Label by label, and concavity. The binary bounds are sqrt(2 t) (logistic, exponential), "
     "sqrt(t) (squared hinge), t (hinge). The paper prints sqrt(t) for the logistic margin; at "
     "eta = 1 and a score just below 0 the regret is 1 while t = ln 2 = .69.",
@@ -123,7 +124,13 @@ MATCHING = Theorem(
     "exponential family has the moments of p, so the target cannot tell p from s*, and "
     "KL(p || s) - KL(p || s*) = KL(s* || s).",
 )
+ONLY = Theorem(
+    "O",
+    "Where there is one label set only, it is predicted, and it is the best.",
+    "evident",
+    "There is nothing to choose between.",
+)
 THEOREMS = (
     REACHED_COMP_SUM, REACHED_CONSTRAINED, ABSOLUTE, HAMMING, AT_K, RELEVANCE, RELEVANCE_AT_K,
-    MAJORITY, MATCHING,
+    MAJORITY, MATCHING, ONLY,
 )  # fmt: skip

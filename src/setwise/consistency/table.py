@@ -11,13 +11,14 @@ from typing import Any
 
 from setwise.consistency.certify import certify
 from setwise.consistency.distribution import word
-from setwise.consistency.naming import SURROGATES, named_space
+from setwise.consistency.naming import named_space
 from setwise.consistency.proofs import THEOREMS
 from setwise.consistency.scored_sets import KINDS, ScoredSets
 from setwise.consistency.search import Effort
 from setwise.consistency.verdicts import Counterexample, from_dict
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.space import Space
+from setwise.surrogates.names import SURROGATES
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target
 from setwise.targets.tree_distance import TreeDistance

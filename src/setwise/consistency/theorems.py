@@ -7,7 +7,7 @@ lines, each with its own bound. What no theorem covers is not covered: `covering
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import comb, log, sqrt
+from math import comb, log
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from setwise.consistency.proofs import (
     HAMMING,
     MAJORITY,
     MATCHING,
+    ONLY,
     REACHED_COMP_SUM,
     REACHED_CONSTRAINED,
     RELEVANCE,
@@ -41,6 +42,8 @@ from setwise.targets.linear_fractional import FBeta
 from setwise.targets.target import Target
 from setwise.targets.tree_distance import TreeDistance
 
+# Whether label sets are affinely independent is looked at for no more than this many.
+MOST_INDEPENDENT = 1024
 # Targets whose expected utility, on sets of one size, is a constant and a gain for each label.
 GAINS_ON_SLICES = (Hamming, TreeDistance, PrecisionAtK, RecallAtK, FBeta)
 
@@ -61,6 +64,8 @@ def covering(
     target: Target, choice: Choice, space: Space, scores: Kind = "labelwise"
 ) -> Coverage | None:
     """The theorem that covers a combination, or None. The target is the one on the space."""
+    if space.log_size < 1e-9:
+        return Coverage(ONLY, None, "there is no other label set")
     joint = scores == "joint" or (isinstance(space, Catalog) and space.joint)
     reason = _reached(space, joint)
     if choice.is_likelihood:
@@ -89,7 +94,8 @@ def _reached(space: Space, joint: bool) -> str | None:
         return "every label set has a score of its own"
     if isinstance(space, Paths):
         return "one score a node reaches every law over paths"
-    if space.log_size <= log(space.n_labels + 1) + 1e-9 and ScoredSets.of(space).reaches_every_law:
+    most = min(space.n_labels + 1, MOST_INDEPENDENT)
+    if space.log_size <= log(most) + 1e-9 and ScoredSets.of(space).reaches_every_law:
         count = round(np.exp(space.log_size))
         return f"the {count} label sets are affinely independent"
     return None
@@ -99,7 +105,8 @@ def _reaching(name: str, risk: Risk, space: Space, reason: str) -> Coverage | No
     if isinstance(risk, ConstrainedRisk):
         gamma = bound(name, space)
         if risk.margin == "squared_hinge":
-            gamma = replace(gamma, coefficient=sqrt(2.0), formula="sqrt(2 t)")
+            own = REACHED_CONSTRAINED.source
+            gamma = replace(gamma, log_coefficient=log(2.0) / 2.0, formula="sqrt(2 t)", theorem=own)
         return Coverage(REACHED_CONSTRAINED, gamma, reason)
     q = risk.q
     if -1.0 < q < 0.0:
@@ -111,22 +118,23 @@ def _reaching(name: str, risk: Risk, space: Space, reason: str) -> Coverage | No
 
 def _hamming(risk: Risk, space: Space) -> Coverage | None:
     """One label after the other: see `proofs.HAMMING`."""
-    labels, count = space.n_labels, 2.0**space.n_labels
+    labels, log_count = space.n_labels, space.log_size
     if isinstance(risk, ConstrainedRisk):
         if not risk.is_smooth:
             return None
         factor = 8.0 if risk.margin == "exponential" else 2.0
-        square, words = factor * labels / count, f"{factor:g} l t / n"
+        power, words = -log_count, f"{factor:g} l t / n"
     elif risk.q == 0.0:
-        square, words = 4.0 * labels / count, "4 l t / n"
+        factor, power, words = 4.0, -log_count, "4 l t / n"
     elif risk.q < 0.0:
         rate = 1.0 - risk.q
-        square, words = 8.0 * rate * labels / count**rate, f"{8.0 * rate:g} l t / n^{rate:g}"
+        factor, power, words = 8.0 * rate, -rate * log_count, f"{8.0 * rate:g} l t / n^{rate:g}"
     else:
-        square, words = 8.0 * labels / 2.0 ** (1.0 - risk.q), f"8 l t / 2^{1.0 - risk.q:g}"
+        rate = 1.0 - risk.q
+        factor, power, words = 8.0, -rate * log(2.0), f"8 l t / 2^{rate:g}"
     gamma = Gamma(
-        sqrt(square), 0.5, f"sqrt({words})", HAMMING.source, (COMPLETE, PREDICTED),
-        log_unit=risk.log_unit(space.log_size),
+        (log(factor * labels) + power) / 2.0, 0.5, f"sqrt({words})", HAMMING.source,
+        (COMPLETE, PREDICTED), log_unit=risk.log_unit(log_count),
     )  # fmt: skip
     return Coverage(HAMMING, gamma, "the share of wrong labels is decided label by label")
 
@@ -134,40 +142,40 @@ def _hamming(risk: Risk, space: Space) -> Coverage | None:
 def _at_k(risk: Risk, space: Space) -> Coverage | None:
     """Pairs of labels in the wrong order, at most kappa = min(k, l - k): see `proofs.AT_K`."""
     labels, k = space.n_labels, int(space.sizes[0])
-    pairs, others = min(k, labels - k), comb(labels - 2, k - 1)
-    count = comb(labels, k)
+    pairs, log_others = log(min(k, labels - k)), log(comb(labels - 2, k - 1))
     reason = "sets of one size are ordered rightly by one score a label"
-    gamma = None
+    size, words = None, ""
     if isinstance(risk, ConstrainedRisk):
         if not risk.is_smooth:
             return None
         if risk.margin == "exponential":
-            coefficient, words = 2.0 * pairs, "2 kappa sqrt(t)"
+            size, words = pairs + log(2.0), "2 kappa sqrt(t)"
         else:
-            coefficient, words = pairs * sqrt(2.0 * others), "kappa sqrt(2 C(l-2, k-1) t)"
-        gamma = Gamma(coefficient, 0.5, words, AT_K.source, (COMPLETE, PREDICTED))
+            size = pairs + (log(2.0) + log_others) / 2.0
+            words = "kappa sqrt(2 C(l-2, k-1) t)"
     elif risk.q == 0.0:
-        coefficient = pairs * sqrt(2.0 * count) / others
+        size = pairs + (log(2.0) + log(comb(labels, k))) / 2.0 - log_others
         words = "kappa sqrt(2 C(l, k) t) / C(l-2, k-1)"
-        gamma = Gamma(coefficient, 0.5, words, AT_K.source, (COMPLETE, PREDICTED))
-    if gamma is not None:
-        gamma = replace(gamma, log_unit=risk.log_unit(space.log_size))
+    gamma = None
+    if size is not None:
+        needs = (COMPLETE, PREDICTED)
+        gamma = Gamma(size, 0.5, words, AT_K.source, needs, log_unit=risk.log_unit(space.log_size))
     return Coverage(AT_K, gamma, reason)
 
 
 def _relevance(target: Target, margin: str, space: Space) -> Coverage | None:
     labels = space.n_labels
     if _is_share_of_labels(target, space) and _is_whole_cube(space, constant=True):
-        coefficient, exponent = BINARY[margin]
+        factor, exponent = BINARY[margin]
         weights = target.measure(labels, "loss").weights  # type: ignore
         if isinstance(target, Hamming) and target.weights is None:
             gamma = bound(BinaryRelevance(margin), space)
         else:
             largest = float(np.max(weights))
-            inside = "2 w t" if coefficient > 1.0 else "w t"
+            inside = "2 w t" if factor > 1.0 else "w t"
             formula = f"sqrt({inside})" if exponent == 0.5 else inside
             gamma = Gamma(
-                coefficient * largest**exponent, exponent, f"{formula}, w = {largest:.4g}",
+                exponent * log(factor * largest), exponent, f"{formula}, w = {largest:.4g}",
                 RELEVANCE.source, (COMPLETE, "t is summed over the labels"),
             )  # fmt: skip
         return Coverage(RELEVANCE, gamma, "each label is a binary problem of its own")
@@ -179,8 +187,9 @@ def _relevance(target: Target, margin: str, space: Space) -> Coverage | None:
         pairs, gain = min(k, labels - k), 2.0 / labels if even else 1.0 / k
         root = "kappa t / 2" if margin == "squared_hinge" else "kappa t"
         words = f"{'2 ' if even else ''}sqrt({root}) / {'l' if even else 'k'}"
+        half = 0.5 if margin == "squared_hinge" else 1.0
         gamma = Gamma(
-            gain * sqrt(pairs * (0.5 if margin == "squared_hinge" else 1.0)), 0.5, words,
+            log(gain) + log(half * pairs) / 2.0, 0.5, words,
             RELEVANCE_AT_K.source,
             (COMPLETE, "t is summed over the labels", "the prediction is the k highest scores",
              *(("true label sets have k labels",) if isinstance(target, FBeta) else ())),

@@ -47,12 +47,11 @@ class Certificate:
         if self.gamma is None:
             lines.append("  The theorem has no rate.")
         else:
-            lines.append(
-                f"  Bound: regret <= {self.gamma} = {self.gamma.coefficient:.4g} "
-                f"t^{self.gamma.exponent:g} for surrogate regrets t on the paper's scale, "
-                f"{self.gamma.on('unit').coefficient:.4g} t^{self.gamma.exponent:g} on the unit "
-                f"scale."
+            unit = self.gamma.on("unit").in_numbers
+            scales = (
+                f" on the paper's scale, {unit} on the unit scale" if self.gamma.log_unit else ""
             )
+            lines.append(f"  Bound: regret <= {self.gamma} for surrogate regrets t{scales}.")
             lines.append(f"  Largest ratio of regret to bound met: {self.worst_ratio:.4f}.")
         lines.append(
             f"  Searched {self.tried} distributions (seed {self.seed}); the largest regret at "
@@ -126,7 +125,7 @@ class Undecided:
     """No theorem covers the combination, and the search found nothing: that proves nothing.
 
     ``nearest`` is how far, in score (or in expected loss, after a likelihood), a set of regret
-    above 0.002 stayed from being predicted.
+    above 0.002 stayed from being predicted; None if there was no such set.
     """
 
     target: str
@@ -135,18 +134,18 @@ class Undecided:
     scores: str
     tried: int
     worst_regret: float
-    nearest: float
+    nearest: float | None
     seed: int
     verdict: ClassVar[str] = "undecided"
 
     def __str__(self) -> str:
-        return "\n".join(
-            [
-                f"Undecided: no theorem covers {_subject(self)}, and no counterexample was found.",
-                f"  Tried {self.tried} distributions (seed {self.seed}); the largest regret at "
-                f"surrogate regret 0 was {self.worst_regret:.1e}, and a wrong set came within "
-                f"{self.nearest:.2g} of being predicted. That proves nothing.",
-            ]
+        near = "no set was wrong"
+        if self.nearest is not None:
+            near = f"a wrong set came within {self.nearest:.2g} of being predicted"
+        return (
+            f"Undecided: no theorem covers {_subject(self)}, and no counterexample was found.\n"
+            f"  Tried {self.tried} distributions (seed {self.seed}); the largest regret at surrogate "
+            f"regret 0 was {self.worst_regret:.1e}, and {near}. That proves nothing."
         )
 
     def to_dict(self) -> dict[str, Any]:
