@@ -14,37 +14,24 @@ from dataclasses import replace
 from math import log
 from typing import Any
 
+from benchmarks.guarantees import cells
 from benchmarks.rows import machine
 from setwise.consistency.bounds import bound
 from setwise.consistency.search import Effort, sampled_regrets, worst_ratio
 from setwise.consistency.setting import Setting
-from setwise.consistency.table import MORE_TARGETS, SPACES, TARGETS, cell_target
 from setwise.consistency.theorems import covering
 from setwise.spaces import Cube, Slice
 from setwise.surrogates import BinaryRelevance
-from setwise.surrogates.names import SURROGATES
 
 DRAWS = 10_000
 ASCENT = Effort(draws=1000, kept=24, variations=8, rounds=40)
 HARD = Effort(draws=4000, kept=32, variations=12, rounds=150)
 
 
-def cells() -> Iterator[tuple[tuple[str, str, str, str], Setting]]:
-    """Every combination of the table."""
-    for name, (space, _) in SPACES.items():
-        for kind in ("labelwise", "joint"):
-            for target in (*TARGETS, *MORE_TARGETS.get(name, ())):
-                for surrogate in SURROGATES:
-                    if kind == "joint" and surrogate == "binary_relevance":
-                        continue
-                    judged = cell_target(target, space)
-                    cell = (name, kind, target, surrogate)
-                    yield cell, Setting.of(judged, surrogate, space, kind)  # type: ignore
-
-
 def bounds() -> Iterator[dict[str, Any]]:
     """A row for each cell that has a bound."""
-    for cell, setting in cells():
+    for cell, target, space in cells():
+        setting = Setting.of(target, cell[3], space, cell[1])
         coverage = covering(setting.target, setting.choice, setting.space, setting.scored.kind)
         if coverage is None or coverage.gamma is None:
             continue

@@ -8,6 +8,8 @@ import time
 import numpy as np
 import oracle
 import pytest
+from setwise.consistency.__main__ import main
+from setwise.consistency.table import LISTED
 
 from setwise.consistency import (
     THEOREMS,
@@ -22,16 +24,14 @@ from setwise.consistency import (
     from_dict,
     to_json,
 )
-from setwise.consistency.__main__ import main
 from setwise.consistency.certify import enumeration_of
 from setwise.consistency.naming import chosen_surrogate, named_space
 from setwise.consistency.search import sampled_regrets, worst_ratio, worst_regret
 from setwise.consistency.setting import Setting
-from setwise.consistency.table import LISTED
 from setwise.consistency.theorems import covering
+from setwise.names import SURROGATES
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
-from setwise.surrogates.names import SURROGATES
 from setwise.targets import FBeta, Hamming, Jaccard, TreeDistance, ZeroOne, get_target
 
 QUICK = Effort(draws=800, kept=12, variations=6, rounds=10)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import oracle
 import pytest
+from setwise.consistency.table import page
 
 from setwise.consistency.bounds import bound
 from setwise.consistency.known_truth import (
@@ -16,7 +17,6 @@ from setwise.consistency.known_truth import (
     surrogate_excess,
 )
 from setwise.consistency.setting import Setting
-from setwise.consistency.table import page
 from setwise.linear import SetClassifier
 from setwise.spaces import Catalog, Cube
 from setwise.targets import get_target

@@ -22,9 +22,9 @@ from setwise.consistency.naming import named_space
 from setwise.consistency.piecewise import has_vertices, vertices
 from setwise.consistency.scored_sets import ScoredSets
 from setwise.consistency.setting import Setting
+from setwise.names import SURROGATES
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
-from setwise.surrogates.names import SURROGATES
 
 MARGINS = ("exponential", "squared_hinge", "hinge", "rho")
 COMP_SUM = (-1.0, -0.5, 0.0, 0.7, 1.0)

@@ -16,6 +16,7 @@ from setwise.consistency.search import AIMED_AT, WRONG, Effort, Worst, worst_rat
 from setwise.consistency.setting import Setting
 from setwise.consistency.theorems import Coverage, covering
 from setwise.consistency.verdicts import Certificate, Counterexample, Undecided, Verdict
+from setwise.inputs import whole_number
 from setwise.spaces.space import Array, Space
 
 # A counterexample's scores have at most this surrogate regret.
@@ -84,7 +85,7 @@ def certify(
     >>> certify("hamming", "logistic", Cube(2)).verdict
     'certificate'
     """
-    setting = Setting.of(target, surrogate, space, scores, q)
+    setting, seed = Setting.of(target, surrogate, space, scores, q), whole_number(seed, "seed", 0)
     coverage = covering(setting.target, setting.choice, setting.space, setting.scored.kind)
     effort = effort or Effort()
     worst = worst_regret(setting, effort, seed)
@@ -228,9 +229,8 @@ def enumeration_of(setting: Setting, p: Array) -> Enumeration:
     else:
         name, parameters = "comp_sum", {"q": risk.q}
     joint = setting.scored.kind == "joint"
-    return Enumeration(
-        setting.target, own, setting.space, joint, name, parameters, setting.truths, p
-    )
+    truths, law = setting.truths[p > 0.0], p[p > 0.0]
+    return Enumeration(setting.target, own, setting.space, joint, name, parameters, truths, law)
 
 
 def _certificate(
@@ -314,8 +314,9 @@ def _support(setting: Setting, p: Array) -> Distribution:
 
 
 def _rounded(p: Array, digits: int) -> Array:
-    """To so many digits, what is missing put on the most likely set."""
-    rounded = np.round(p, digits)
+    """To so many digits, sets below the last of them left out, the rest on the most likely set."""
+    kept = np.where(p >= 0.5 * 10.0**-digits, p, 0.0)
+    rounded = np.round(kept / kept.sum(), digits)
     rounded[int(np.argmax(p))] += 1.0 - rounded.sum()
     return np.round(rounded, digits + 2)
 

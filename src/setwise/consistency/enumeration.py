@@ -74,9 +74,11 @@ class Enumeration:
             phi = _PHI[self.parameters["margin"]]
             spread = z - z.mean(axis=1, keepdims=True)
             return phi(-spread / self.parameters.get("width", 1.0)) @ self._own_risks
-        # Psi of sum over y'' of exp(z(y'') - z(y')) for each y'; beyond e^600 it is as good as
-        # infinite.
-        ratios = np.exp(np.minimum(z[:, None, :] - z[:, :, None], 600.0)).sum(axis=2)
+        # Psi of sum over y'' of exp(z(y'') - z(y')) for each y', the heaviest taken out of the sum;
+        # beyond e^600 it is as good as infinite.
+        heaviest = z.max(axis=1, keepdims=True)
+        total = np.exp(z - heaviest).sum(axis=1, keepdims=True)
+        ratios = total * np.exp(np.minimum(heaviest - z, 600.0))
         if self.name == "likelihood":
             same = np.array([[np.array_equal(y, t) for y in self.sets] for t in self.truths])
             return np.log(ratios) @ (self.probability @ same)
@@ -117,8 +119,8 @@ class Enumeration:
 
 
 def _losses(target: Any, truths: Array, sets: Array) -> Array:
-    """The loss of each set against each truth, one pair at a time."""
-    return np.array([[float(target.loss(y[None], t[None])[0]) for y in sets] for t in truths])
+    """The loss of each set (a column) against each truth (a row), one truth at a time."""
+    return np.array([target.loss(sets, np.broadcast_to(t, sets.shape)) for t in truths])
 
 
 def _psi(v: Array, q: float) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
 from setwise.inputs import parent_vector, real_number, whole_number
+from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
@@ -18,7 +19,6 @@ from setwise.spaces.space import Space, all_sets
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum
 from setwise.surrogates.constrained import Constrained
-from setwise.surrogates.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.registry import get_target
 from setwise.targets.table import TableTarget
@@ -104,39 +104,59 @@ def chosen_space(target: Target, choice: Choice, space: Space | None) -> Space:
     return Cube(3 if weights is None else len(weights))
 
 
-def named_target(name: str, parents: Any = None) -> Target:
-    """A target by its name, or "tree" for the distance in a taxonomy of the given parents."""
-    if name == "tree":
-        return TreeDistance([-1, 0, 0] if parents is None else parents)
-    return get_target(name)
+def named_target(name: str, n_labels: int | None = None, parents: Any = None) -> Target:
+    """A target by its name, or "tree" for the distance in a taxonomy of the given parents.
+
+    Without parents, label 0 stands over all others, of which there are two by default.
+    """
+    if name != "tree":
+        return get_target(name)
+    return TreeDistance(_taxonomy(n_labels, parents))
 
 
 def named_space(
-    name: str, n_labels: int, parents: Any = None, target: Target | None = None
+    name: str | None, n_labels: int | None = None, parents: Any = None, target: Target | None = None
 ) -> Space:
-    """A small space by name, for the command line and the table.
+    """A small space by name, or the one the target is at home on.
 
     ``slice``: two labels, or the k of a target @k; ``sized``: the empty and the full set raised by
     1; ``chain``: neighbours raised by 1 where they agree; ``closed`` and ``paths``: label 0 over
     all others unless ``parents`` are given; ``list``: every second label set, those with the last
     label.
     """
-    n_labels = whole_number(n_labels, "n_labels", 1)
-    tree = parent_vector([-1] + [0] * (n_labels - 1) if parents is None else parents)
-    size = target.k if isinstance(target, PrecisionAtK | RecallAtK) else min(2, n_labels)
+    at_k = isinstance(target, PrecisionAtK | RecallAtK)
+    if name is None:
+        name = "slice" if at_k else "closed" if isinstance(target, TreeDistance) else "cube"
+    if n_labels is None and (at_k or name == "slice"):
+        n_labels = target.k + 2 if at_k else 4
+    tree = _taxonomy(n_labels, parents)
+    count = len(tree)
     if name == "cube":
-        return Cube(n_labels)
+        return Cube(count)
     if name == "slice":
-        return Slice(n_labels, size)
+        return Slice(count, target.k if at_k else min(2, count))
     if name == "sized":
-        ends = np.isin(np.arange(n_labels + 1), (0, n_labels))
-        return Sized(n_labels, np.where(ends, 1.0, 0.0))
+        ends = np.isin(np.arange(count + 1), (0, count))
+        return Sized(count, np.where(ends, 1.0, 0.0))
     if name == "chain":
-        return Forest.chain(n_labels, np.tile(np.eye(2), (n_labels, 1, 1)))
+        return Forest.chain(count, np.tile(np.eye(2), (count, 1, 1)))
     if name == "closed":
         return Forest(tree, closed=True)
     if name == "paths":
         return Paths(tree)
     if name == "list":
-        return Catalog(all_sets(n_labels)[1::2])
+        return Catalog(all_sets(count)[1::2])
     raise ValueError(f"there is no space named {name!r}; known are {', '.join(SPACES)}")
+
+
+def _taxonomy(n_labels: int | None, parents: Any) -> np.ndarray:
+    """The parents given, or label 0 over all others; three labels unless their number is given."""
+    if parents is None:
+        count = 3 if n_labels is None else whole_number(n_labels, "the number of labels", 1)
+        return parent_vector([-1] + [0] * (count - 1))
+    tree = parent_vector(parents)
+    if n_labels is not None and n_labels != len(tree):
+        raise ValueError(
+            f"parents must have an entry for each of the {n_labels} labels, but it has {len(tree)}"
+        )
+    return tree

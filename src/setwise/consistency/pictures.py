@@ -5,17 +5,14 @@ matplotlib (the extra ``plots``) is imported when a picture is drawn. Each comes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from setwise.consistency.bounds import Gamma, bound
+from setwise.consistency.bounds import Gamma
 from setwise.consistency.search import WRONG, draw, sampled_regrets
 from setwise.consistency.setting import Setting
-from setwise.consistency.theorems import covering
-from setwise.spaces.cube import Cube
 
 Theme = Literal["light", "dark"]
 INK = {"light": "#1f2328", "dark": "#e6edf3"}
@@ -82,26 +79,6 @@ def excess_picture(
     axes.set(xscale="log", yscale="log", xlabel="rows to train on", ylabel="excess risk")
     _legend(axes, theme, "lower left")
     return figure
-
-
-def drawn(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The pictures of docs/guarantees.md by name, from rows of excess risks."""
-    holds = Setting.of("hamming", "logistic", Cube(3))
-    coverage = covering(holds.target, holds.choice, holds.space)
-    assert coverage is not None
-    assert coverage.gamma is not None
-    fails = Setting.of("f1", "logistic", Cube(3))
-    joint = Setting.of("f1", "logistic", Cube(3), "joint")
-    printed = bound("logistic")
-    own = replace(coverage.gamma, theorem="theorem H")
-    for theme in ("light", "dark"):
-        yield f"regret-hamming-{theme}", regret_picture(holds, [printed, own], theme)
-        yield f"regret-f1-labelwise-{theme}", regret_picture(fails, [printed], theme)
-        yield f"regret-f1-joint-{theme}", regret_picture(joint, [printed], theme)
-        for target in ("f1", "jaccard"):
-            chosen = [row for row in rows if (row["problem"], row["target"]) == (SHOWN, target)]
-            title = f"Excess {target} risk, {SHOWN}"
-            yield f"excess-{target}-{theme}", excess_picture(chosen, title, theme)
 
 
 def _colours(theme: Theme) -> tuple[str, ...]:

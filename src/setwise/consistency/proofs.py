@@ -128,7 +128,7 @@ ONLY = Theorem(
     "O",
     "Where there is one label set only, it is predicted, and it is the best.",
     "evident",
-    "There is nothing to choose between.",
+    "There is nothing to choose between, whatever the scores.",
 )
 THEOREMS = (
     REACHED_COMP_SUM, REACHED_CONSTRAINED, ABSOLUTE, HAMMING, AT_K, RELEVANCE, RELEVANCE_AT_K,

@@ -144,8 +144,8 @@ class Undecided:
             near = f"a wrong set came within {self.nearest:.2g} of being predicted"
         return (
             f"Undecided: no theorem covers {_subject(self)}, and no counterexample was found.\n"
-            f"  Tried {self.tried} distributions (seed {self.seed}); the largest regret at surrogate "
-            f"regret 0 was {self.worst_regret:.1e}, and {near}. That proves nothing."
+            f"  Tried {self.tried} distributions (seed {self.seed}); the largest regret at "
+            f"surrogate regret 0 was {self.worst_regret:.1e}, and {near}. That proves nothing."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,12 +13,12 @@ from typing import Any
 from setwise.inputs import real_number
 from setwise.linear.choice import own_space
 from setwise.linear.objective import Array, Objective, SurrogateSum, likelihood
+from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum
 from setwise.surrogates.constrained import Constrained
-from setwise.surrogates.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.targets.target import Target
 
 # Members of the comp-sum family that lead from the convex one to the one asked for.

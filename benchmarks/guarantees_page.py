@@ -1,43 +1,19 @@
-"""The table of guarantees: every target, surrogate, small space and kind of scores, with a verdict.
+"""docs/guarantees.md: the tables, the pictures, the theorems and the counterexamples.
 
-`grid` certifies the cells one by one; `page` renders their rows as the document docs/guarantees.md.
-A row is the verdict as plain values, with the names of the cell.
+Rendered from the rows of `benchmarks.guarantees`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from setwise.consistency.certify import certify
+from benchmarks.guarantees import MORE_TARGETS, SPACES, TARGETS
+from setwise.consistency import THEOREMS, Counterexample, from_dict
 from setwise.consistency.distribution import word
-from setwise.consistency.naming import named_space
-from setwise.consistency.proofs import THEOREMS
-from setwise.consistency.scored_sets import KINDS, ScoredSets
-from setwise.consistency.search import Effort
-from setwise.consistency.verdicts import Counterexample, from_dict
-from setwise.spaces.catalog import Catalog
-from setwise.spaces.space import Space
-from setwise.surrogates.names import SURROGATES
-from setwise.targets.registry import get_target
-from setwise.targets.target import Target
-from setwise.targets.tree_distance import TreeDistance
+from setwise.consistency.scored_sets import KINDS, Kind, ScoredSets
+from setwise.names import SURROGATES
+from setwise.spaces import Space
 
-LISTED = [
-    [0, 0, 0, 1], [0, 1, 1, 0], [1, 0, 0, 0], [1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 1, 0],
-    [1, 1, 1, 1],
-]  # fmt: skip
-SPACES: dict[str, tuple[Space, str]] = {
-    "cube": (named_space("cube", 3), "all sets of three labels"),
-    "slice": (named_space("slice", 4), "the sets of two of four labels"),
-    "sized": (named_space("sized", 3), "three labels, the empty and the full set raised by 1"),
-    "chain": (named_space("chain", 3), "three labels, neighbours raised by 1 where they agree"),
-    "closed": (named_space("closed", 3), "label 0 over labels 1 and 2, sets closed upwards"),
-    "paths": (named_space("paths", 5, [-1, 0, 0, 1, 1]), "paths of a taxonomy of five nodes"),
-    "list": (Catalog(LISTED), "seven listed sets of four labels"),
-}
-TARGETS = ("hamming", "f1", "f2", "jaccard", "subset")
-MORE_TARGETS = {"slice": ("precision@2", "recall@2"), "closed": ("tree",), "paths": ("tree",)}
 COLUMNS = {
     "likelihood": "likelihood",
     "binary_relevance": "binary relevance",
@@ -60,7 +36,8 @@ NOTES = {
 
 INTRODUCTION = """# What is guaranteed
 
-Made by `python -m setwise.consistency table`; no figure is typed by hand.
+Made by `make guarantees`; no figure is typed by hand. One combination at a time, on the command
+line: `setwise certify f1 logistic`.
 
 A surrogate is **consistent** for a target if scores whose expected surrogate loss approaches its
 infimum predict label sets whose expected target loss approaches the best of the space. Each cell
@@ -129,25 +106,6 @@ score a label do not.
 )
 
 
-def grid(effort: Effort | None = None, seed: int = 0) -> Iterator[dict[str, Any]]:
-    """A row for each cell; what cannot be combined is left out."""
-    for name, (space, _) in SPACES.items():
-        for kind in KINDS:
-            for target_name in (*TARGETS, *MORE_TARGETS.get(name, ())):
-                target = cell_target(target_name, space)
-                for surrogate in SURROGATES:
-                    if kind == "joint" and surrogate == "binary_relevance":
-                        continue
-                    verdict = certify(target, surrogate, space, kind, effort=effort, seed=seed)
-                    cell = {"cell": [name, kind, target_name, surrogate]}
-                    yield cell | verdict.to_dict()
-
-
-def cell_target(name: str, space: Space) -> Target:
-    """The target of that name, tree distance with the taxonomy of the space."""
-    return TreeDistance(space.parents) if name == "tree" else get_target(name)  # type: ignore
-
-
 def page(rows: list[dict[str, Any]]) -> str:
     """The document."""
     found = {tuple(row["cell"]): row for row in rows}
@@ -167,12 +125,12 @@ def page(rows: list[dict[str, Any]]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _table(found: dict, name: str, kind: str, space: Space, words: str) -> str:
+def _table(found: dict, name: str, kind: Kind, space: Space, words: str) -> str:
     targets = [t for t in (*TARGETS, *MORE_TARGETS.get(name, ())) if _has(found, name, kind, t)]
     if not targets:
         return ""
     columns = [s for s in SURROGATES if any((name, kind, t, s) in found for t in targets)]
-    scored = ScoredSets.of(space, kind)  # type: ignore
+    scored = ScoredSets.of(space, kind)
     per = "label" if kind == "labelwise" else "label set"
     lines = [
         f"### {name}: {words}; one score a {per}\n",
