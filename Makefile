@@ -37,7 +37,7 @@ lint: $(VENV)/.dev
 fresh:
 	find src tests -name '*.nb[ci]' -delete
 
-bench: $(VENV)/.bench
+bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
 guarantees: $(VENV)/.dev
@@ -49,14 +49,10 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[dev]'
-	@touch $@ $(VENV)/.runtime
-
 # One release of torch, so that ratios taken at different times are ratios to the same thing.
-$(VENV)/.bench: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[dev,torch]' torch==2.13.0
-	@touch $@ $(VENV)/.dev $(VENV)/.runtime
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[dev,torch,examples]' torch==2.13.0
+	@touch $@ $(VENV)/.runtime
 
 $(BIN)/python:
 	@test -n '$(PYTHON)' || { echo 'setwise needs Python 3.11 or later (set PYTHON=...)' >&2; exit 1; }

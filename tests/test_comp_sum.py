@@ -147,6 +147,21 @@ def test_each_name_is_a_member_of_the_family(name, q, scale):
     np.testing.assert_array_equal(named[1], member[1])
 
 
+@pytest.mark.parametrize("space", [Cube(4), Slice(4, 2)], ids=("cube", "slice"))
+def test_with_q_is_the_other_member_and_keeps_little(space):
+    """As q moves, values are those of a loss made for that q, and spaces do not pile up."""
+    rng = np.random.default_rng(0)
+    scores, y_true = rng.normal(size=(6, 4)), rng.integers(0, 2, size=(6, 4))
+    family = CompSum(FBeta(), space, q=1.0)
+    for q in np.linspace(-1.0, 1.0, 41):
+        moved = family.with_q(q).value_and_gradient(scores, y_true)
+        made = CompSum(FBeta(), space, q=q).value_and_gradient(scores, y_true)
+        np.testing.assert_array_equal(moved[0], made[0])
+        np.testing.assert_array_equal(moved[1], made[1])
+    assert family.q == 1.0
+    assert len(getattr(family.expectation, "_tempered", ())) <= 16
+
+
 @pytest.mark.parametrize("q", [0.1, 0.7])
 def test_generalized_cross_entropy_is_the_family_between_zero_and_one(q):
     rng = np.random.default_rng(1)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         surrogates,
         targets,
     )
+    from setwise import nn as nn
     from setwise.linear import SetClassifier, SetClassifierCV
     from setwise.meta import CatalogClassifier, TargetDecoder
     from setwise.persistence import load, save
@@ -52,6 +53,7 @@ _SUBMODULES = {
     "expectation",
     "linear",
     "meta",
+    "nn",  # not in __all__: it needs PyTorch, which `from setwise import *` does not
     "spaces",
     "surrogates",
     "targets",

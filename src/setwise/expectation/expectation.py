@@ -23,6 +23,9 @@ from setwise.spaces.space import Array, Space
 from setwise.targets.measure import Of
 from setwise.targets.target import Target
 
+# For so many q a tempered space is kept: enough for one loss, and no more as q moves in training.
+KEPT = 16
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -135,8 +138,10 @@ class Tempered:
         )
 
     def _at(self, q: float) -> MeanOf:
-        """The route on the space tempered by q, made once."""
+        """The route on the space tempered by q, made once for the latest q."""
         if q not in self._tempered:
+            if len(self._tempered) >= KEPT:
+                del self._tempered[next(iter(self._tempered))]
             route = self.route if q == 1.0 else self.route.on(self.space.tempered(q))
             self._tempered[q] = route
         return self._tempered[q]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,12 +74,17 @@ class CompSum:
     expectation: Expectation = field(init=False, repr=False)
 
     def __post_init__(self):
-        q = real_number(self.q, "q", -1.0, 1.0)
-        object.__setattr__(self, "q", 0.0 if abs(q) < ZERO_Q else q)
+        object.__setattr__(self, "q", _power(self.q))
         check_scale(self.scale)
         pair = expectation(self.target, self.space)
         object.__setattr__(self, "expectation", pair)
         object.__setattr__(self, "target", pair.target)
+
+    def with_q(self, q: float) -> CompSum:
+        """Another member of the family; what was made for the target and the space is shared."""
+        other = copy(self)
+        object.__setattr__(other, "q", _power(q))
+        return other
 
     def value_and_gradient(self, scores, y_true) -> tuple[Array, Array]:
         """Values (n,) and the gradient with respect to the scores (n, n_scores)."""
@@ -168,6 +174,11 @@ class CompSum:
 
     def __str__(self) -> str:
         return f"comp-sum q={self.q:g} [{self.target}] on {self.space}"
+
+
+def _power(q: Any) -> float:
+    q = real_number(q, "q", -1.0, 1.0)
+    return 0.0 if abs(q) < ZERO_Q else q
 
 
 def SumExponential(target: Target | str, space: Space, scale: Scale = "unit") -> CompSum:

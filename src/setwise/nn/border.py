@@ -1,0 +1,130 @@
+"""What comes in is checked once: shapes always, values where looking at them costs no waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from setwise.inputs import refuse_not_finite
+from setwise.spaces import Space
+
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Whether values can be looked at now: on the CPU, neither compiled nor transformed."""
+    if torch.compiler.is_compiling() or tensor.device.type != "cpu":
+        return False
+    # (torch.func offers no public way to ask; autograd.Function itself asks like this.)
+    return not torch._C._are_functorch_transforms_active()
+
+
+def untraced(make: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A function that makes tables, kept from a compiler that traces.
+
+    (As a decorator it would load the compiler for everybody.)
+    """
+    if not torch.compiler.is_compiling():
+        return make
+    return cast("Callable[[Any], None]", torch.compiler.disable(make))
+
+
+def refuse_logits(logits: Tensor, n_scores: int) -> None:
+    """Raise unless there is a floating-point score for each row and label (or listed set)."""
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        kind = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(f"input must be a floating-point tensor of logits, but it is {kind}")
+    if logits.ndim != 2 or logits.shape[1] != n_scores:
+        raise ValueError(
+            f"input must have shape (n, {n_scores}), one logit a column, "
+            f"but its shape is {tuple(logits.shape)}"
+        )
+    if is_plain(logits):
+        # (NumPy has no bfloat16.)
+        refuse_not_finite(logits.detach().to(working_type(logits)).numpy(), "input")
+
+
+def label_bytes(labels: Tensor, n_rows: int, n_labels: int) -> Tensor:
+    """True label sets as 0/1 bytes (n, n_labels), from bool, whole or floating-point numbers."""
+    if not isinstance(labels, Tensor) or labels.is_complex() or labels.layout != torch.strided:
+        raise ValueError(f"target must be a dense tensor of 0 and 1, but it is {labels!r}")
+    if labels.shape != (n_rows, n_labels):
+        raise ValueError(
+            f"target must have shape ({n_rows}, {n_labels}), one 0/1 column for each label, "
+            f"but its shape is {tuple(labels.shape)}"
+        )
+    if labels.dtype == torch.bool:
+        return labels.view(torch.uint8)
+    if not is_plain(labels):
+        return (labels != 0).view(torch.uint8)
+    # NumPy compares several times as fast as torch does (and has no bfloat16).
+    array = (labels.float() if labels.dtype == torch.bfloat16 else labels).detach().numpy()
+    present = array != 0
+    if not np.array_equal(present, array == 1):
+        row, column = (int(i) for i in np.argwhere(present & (array != 1))[0])
+        raise ValueError(
+            f"target must hold only 0 and 1, but target[{row}, {column}] is {array[row, column]}"
+        )
+    return torch.from_numpy(present.view(np.uint8))
+
+
+def refuse_mask(mask: Tensor, labels: Tensor) -> None:
+    """Raise unless the mask says of each label whether it is known."""
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != labels.shape:
+        what = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else repr(mask)
+        raise ValueError(
+            f"mask must be a bool tensor of shape {tuple(labels.shape)}, True where the label is "
+            f"known, but it is {what}"
+        )
+
+
+def refuse_sample_weight(sample_weight: Tensor, n_rows: int) -> None:
+    """Raise unless there is a weight for each row."""
+    if not isinstance(sample_weight, Tensor) or sample_weight.shape != (n_rows,):
+        shape = getattr(sample_weight, "shape", None)
+        raise ValueError(
+            f"sample_weight must be a tensor with a weight for each of the {n_rows} rows, but its "
+            f"shape is {shape and tuple(shape)}"
+        )
+
+
+def working_type(logits: Tensor) -> torch.dtype:
+    """float64 stays; everything else is computed in float32."""
+    return torch.float64 if logits.dtype == torch.float64 else torch.float32
+
+
+def without_autocast(device: torch.device) -> AbstractContextManager:
+    """Automatic mixed precision turned off: its matrix products would be rounded."""
+    if torch.amp.is_autocast_available(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()
+
+
+def reduced(rows: Tensor, reduction: str, counted: Tensor | None) -> Tensor:
+    """All rows, their sum, or their mean over the rows that count."""
+    if reduction == "none":
+        return rows
+    if reduction == "sum":
+        return rows.sum()
+    if counted is None:
+        return rows.sum() / max(rows.shape[0], 1)
+    return rows.sum() / counted.sum().clamp(min=1)
+
+
+def require_reduction(reduction: str) -> None:
+    """Raise unless the reduction is one of the three."""
+    if reduction not in REDUCTIONS:
+        raise ValueError(
+            f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}, but it is {reduction!r}"
+        )
+
+
+def require_space(space: object) -> None:
+    """Raise unless it is a space."""
+    if not isinstance(space, Space):
+        raise ValueError(f"a space is an object such as Cube(10), but this is {space!r}")

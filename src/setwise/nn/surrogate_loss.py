@@ -1,0 +1,203 @@
+"""Losses as torch modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from setwise.inputs import real_number
+from setwise.nn.border import require_reduction, require_space, untraced
+from setwise.nn.functional import loss_of, width_of
+from setwise.nn.learnable_space import LearnableSpace
+from setwise.nn.recipe import power_of, recipe_of
+from setwise.nn.row_loss import RowLoss
+from setwise.spaces import Cube, Space
+
+
+class SurrogateLoss(nn.Module):
+    """A surrogate of the measure you are judged by, in place of ``BCEWithLogitsLoss``.
+
+    Input are logits (n, l): sigmoid(logit) is the marginal of a label on the cube, so the scores h
+    of the paper are logits / 2, on every space (for a Catalog with joint scores there is a logit
+    for each listed set, (n, K)). Binary relevance alone takes the logits as scores: its marginal is
+    sigmoid(score). Values and gradients are exact; see `setwise.surrogates`.
+
+    Parameters
+    ----------
+    target : Target or str
+        What a prediction is judged by: "f1", "jaccard", "hamming", "subset", "precision@3", ...
+    space : Space or LearnableSpace, optional
+        The label sets that may be predicted; all of them by default.
+    surrogate : str, default "mean_absolute_error"
+        "mean_absolute_error" (q = 1), "logistic" (0), "sum_exponential" (-1),
+        "generalized_cross_entropy" (0 < q < 1, 0.7 by default), "comp_sum" (any q), all on the unit
+        scale; "expected_loss", the expected target loss itself; "likelihood", the negative
+        log-likelihood of the true set (of use for every target, with `MinimumRisk` to decode);
+        "constrained" and "binary_relevance", with a ``margin``.
+    q : float, optional
+        Member of the comp-sum family, from -1 to 1. ``loss.q = ...`` changes it: see `QSchedule`.
+    margin : str, optional
+        Of "constrained": "exponential" (default), "squared_hinge", "hinge", "rho"; of
+        "binary_relevance": "logistic" (default), "exponential", "hinge", "squared_hinge".
+    rho : float, default 1.0
+        Width of the rho margin.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        Over rows. With a mask, the mean is over the rows that have a known label.
+    weight : array of shape (l,), optional
+        A weight for each label, for "hamming" and for binary relevance; refused elsewhere.
+    pos_weight : array of shape (l,), optional
+        Weight of the positive term of each label, for binary relevance; refused elsewhere.
+    backend : {"auto", "compiled", "torch"}, default "auto"
+        Compiled kernels on the CPU and torch operations on other devices, under ``torch.compile``,
+        in ``torch.func`` and for second derivatives; or always one of the two.
+
+    Notes
+    -----
+    float16 and bfloat16 are computed in float32, also under autocast. On the CPU logits that are
+    not finite and targets other than 0 and 1 are refused; elsewhere looking would mean waiting for
+    the device, and they are not looked at.
+
+    For q in [0, 1] values and gradients are finite for any logits; below 0 they may overflow.
+
+    Examples
+    --------
+    >>> loss = SurrogateLoss("f1", surrogate="logistic")
+    >>> logits = torch.tensor([[3.0, -1.0, 0.5]], requires_grad=True)
+    >>> value = loss(logits, torch.tensor([[1, 0, 0]]))
+    >>> value.backward()
+    >>> logits.grad.round(decimals=3)
+    tensor([[-0.0170, -0.0510,  0.0750]])
+    """
+
+    def __init__(
+        self,
+        target: Any,
+        space: Space | LearnableSpace | None = None,
+        surrogate: str = "mean_absolute_error",
+        *,
+        q: float | None = None,
+        margin: str | None = None,
+        rho: float = 1.0,
+        reduction: str = "mean",
+        weight: Any = None,
+        pos_weight: Any = None,
+        backend: str = "auto",
+    ):
+        super().__init__()
+        require_reduction(reduction)
+        self._q = power_of(surrogate, q)
+        self._recipe = recipe_of(target, surrogate, margin, rho, backend, weight, pos_weight)
+        self.reduction = reduction
+        self.space = space
+        self._losses: dict[int, RowLoss] = {}
+        if space is not None:
+            fixed = space.initial if isinstance(space, LearnableSpace) else space
+            require_space(fixed)
+            self._losses[fixed.n_scores] = RowLoss(self._recipe, fixed)
+
+    @property
+    def target(self) -> Any:
+        """What a prediction is judged by."""
+        return self._recipe.target
+
+    @property
+    def q(self) -> float | None:
+        """The member of the comp-sum family, None for other surrogates; the expected loss is 1."""
+        return 1.0 if self._recipe.surrogate == "expected_loss" else self._q
+
+    @q.setter
+    def q(self, value: float) -> None:
+        if not self._recipe.has_power:
+            raise ValueError(
+                f"{self._recipe.surrogate!r} has no q to change; use surrogate='comp_sum'"
+            )
+        self._q = real_number(value, "q", -1.0, 1.0)
+
+    def forward(
+        self,
+        input: Tensor,
+        target: Tensor,
+        mask: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+    ) -> Tensor:
+        """The loss of logits (n, l) against true label sets (n, l) of 0/1.
+
+        Parameters
+        ----------
+        input : Tensor of shape (n, l)
+            Logits.
+        target : Tensor of shape (n, l)
+            True label sets as bool, whole or floating-point numbers.
+        mask : bool Tensor of shape (n, l), optional
+            True where the label is known: the target over the known labels only. On the cube only.
+        sample_weight : Tensor of shape (n,), optional
+            What the loss of each row is multiplied by; as for torch's own losses, a mean is still
+            divided by the number of rows.
+        """
+        loss = self._row_loss(input)
+        learnt = self.space() if isinstance(self.space, LearnableSpace) else None
+        return loss_of(loss, input, target, learnt, mask, sample_weight, self.reduction, self._q)
+
+    def most_likely(self, input: Tensor) -> Tensor:
+        """The most likely label sets of the logits, (n, l): on the cube the labels with logit >= 0.
+
+        The prediction that goes with q > 0, the expected loss and constrained losses.
+        """
+        return self._decoded(input, "most_likely")
+
+    def marginals(self, input: Tensor) -> Tensor:
+        """The probability of each label, (n, l); after the likelihood, what `MinimumRisk` takes."""
+        return self._decoded(input, "marginals")
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        margin, surrogate = self._recipe.margin, self._recipe.surrogate
+        parts = [str(self.target), surrogate if margin is None else f"{margin} {surrogate}"]
+        if self.space is not None and not isinstance(self.space, LearnableSpace):
+            parts.insert(1, str(self.space))
+        if self._q is not None:
+            parts.append(f"q={self._q:g}")
+        return ", ".join([*parts, f"reduction={self.reduction}"])
+
+    def _row_loss(self, logits: Tensor) -> RowLoss:
+        """The loss for as many labels; without a space the first batch says how many."""
+        if self.space is not None:
+            return next(iter(self._losses.values()))
+        width = width_of(logits)
+        if width not in self._losses:
+            untraced(self._make)(width)
+        return self._losses[width]
+
+    def _make(self, n_labels: int) -> None:
+        self._losses[n_labels] = RowLoss(self._recipe, Cube(n_labels))
+
+    def _decoded(self, logits: Tensor, question: str) -> Tensor:
+        """What the space says of the scores."""
+        space = self.space.current() if isinstance(self.space, LearnableSpace) else self.space
+        space = Cube(width_of(logits)) if space is None else space
+        scores = logits.detach().cpu().double().numpy() / 2.0
+        answer = torch.from_numpy(np.asarray(getattr(space, question)(scores))).to(logits.device)
+        return answer if question == "most_likely" else answer.to(logits.dtype)
+
+
+def ExpectedLoss(
+    target: Any, space: Space | LearnableSpace | None = None, **options: Any
+) -> SurrogateLoss:
+    """The expected target loss of a label set drawn from the logits, in [0, 1].
+
+    1 - M = sum over y' of s(y') L(y', y), with s the law that the logits define: on the cube every
+    label is drawn on its own with probability sigmoid(logit). It is the surrogate
+    "mean_absolute_error" (q = 1) of `SurrogateLoss` less a constant, takes the same further
+    settings, and is consistent for every target on every space when the most likely set is
+    predicted: the labels with logit >= 0 on the cube.
+
+    Examples
+    --------
+    >>> loss = ExpectedLoss("f1")
+    >>> loss(torch.tensor([[50.0, -50.0]]), torch.tensor([[1, 1]])).round(decimals=4)
+    tensor(0.3333)
+    """
+    return SurrogateLoss(target, space, "expected_loss", **options)
