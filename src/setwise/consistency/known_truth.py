@@ -24,6 +24,9 @@ from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target
 
+# Whole numbers, or a generator that goes on where it is.
+Seed = int | np.random.Generator
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -79,18 +82,19 @@ class Problem:
         """The label sets (K, l) and p(y | x) of each row, (n, K)."""
         return self.sets, softmax(np.asarray(X) @ self.coef.T + self.intercept, axis=1)
 
-    def inputs(self, n_rows: int, seed: int = 0) -> Array:
-        """Inputs drawn from their law, (n, d)."""
+    def inputs(self, n_rows: int, seed: Seed = 0) -> Array:
+        """Inputs drawn from their law, (n, d): those of `sample`."""
         n_rows = whole_number(n_rows, "n_rows", 1)
         return np.random.default_rng(seed).normal(size=(n_rows, self.n_features))
 
-    def sample(self, n_rows: int, seed: int = 0) -> tuple[Array, Array]:
+    def sample(self, n_rows: int, seed: Seed = 0) -> tuple[Array, Array]:
         """Inputs and label sets drawn from their law, (n, d) and (n, l)."""
-        X = self.inputs(n_rows, seed)
+        rng = np.random.default_rng(seed)
+        X = self.inputs(n_rows, rng)
         _, law = self.conditional(X)
-        level = np.random.default_rng([seed, 1]).random((n_rows, 1))
+        level = rng.random((n_rows, 1))
         chosen = np.minimum((law.cumsum(axis=1) < level).sum(axis=1), len(self.sets) - 1)
-        return X, self.sets[chosen].astype(np.int64)
+        return X, self.sets[chosen]
 
     def risks(self, target: Any, X: Any, sets: Array) -> Array:
         """Expected loss of each of the given sets at each input, (n, number of sets)."""
@@ -98,6 +102,20 @@ class Problem:
         truths, law = self.conditional(X)
         losses = [judged.loss(np.tile(row, (len(truths), 1)), truths) for row in sets]
         return law @ np.column_stack(losses)
+
+    def judged(
+        self, target: Any, X: Any, y_pred: Any, space: Space | None = None
+    ) -> tuple[Array, Array]:
+        """Expected loss of each prediction, and of the best label set of the space, (n,) each.
+
+        The space is by default all label sets, for precision@k and recall@k those of size k.
+        """
+        target = get_target(target)
+        y_pred = label_matrix(y_pred, self.n_labels, "predictions")
+        candidates = _candidates(target, self.n_labels, space)
+        distinct, place = np.unique(y_pred, axis=0, return_inverse=True)
+        own = self.risks(target, X, distinct)[np.arange(len(y_pred)), place.ravel()]
+        return own, self.risks(target, X, candidates).min(axis=1)
 
 
 @dataclass(frozen=True)
@@ -128,7 +146,7 @@ def excess_risk(
     *,
     space: Space | None = None,
     n_rows: int = 10_000,
-    seed: int = 12345,
+    seed: Seed = 12345,
 ) -> ExcessRisk:
     """How much worse than the best possible a fitted model predicts, on known truth.
 
@@ -143,15 +161,16 @@ def excess_risk(
         precision@k and recall@k.
     n_rows, seed : int
         Fresh inputs.
+
+    Examples
+    --------
+    >>> found = excess_risk(lambda X: [[1, 0, 0, 0]] * len(X), rare_but_joint(), "f1")
+    >>> round(found.value, 3), round(found.bayes_risk, 3)
+    (0.066, 0.476)
     """
-    judged = get_target(target)
     X = problem.inputs(n_rows, seed)
     predict = model.predict if hasattr(model, "predict") else model
-    y_pred = label_matrix(predict(X), problem.n_labels, "predictions")
-    candidates = _candidates(judged, problem.n_labels, space)
-    best = problem.risks(judged, X, candidates).min(axis=1)
-    distinct, place = np.unique(y_pred, axis=0, return_inverse=True)
-    own = problem.risks(judged, X, distinct)[np.arange(n_rows), place.ravel()]
+    own, best = problem.judged(target, X, predict(X), space)
     excess = own - best
     error = float(excess.std(ddof=1) / np.sqrt(n_rows)) if n_rows > 1 else float("inf")
     return ExcessRisk(float(excess.mean()), error, float(own.mean()), float(best.mean()), n_rows)

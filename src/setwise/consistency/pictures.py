@@ -6,6 +6,7 @@ matplotlib (the extra ``plots``) is imported when a picture is drawn. Each comes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any, Literal
 
 import numpy as np
@@ -21,9 +22,9 @@ FAINT = {"light": "#d0d7de", "dark": "#30363d"}
 # Told apart by hue and lightness, also without colour vision (Okabe and Ito).
 COLOURS = ("#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
 BLUE = {"light": "#0072b2", "dark": "#58a6ff"}
-# The problem whose excess risks are shown.
-SHOWN = "rare but joint"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# Every other line is dashed, so that two that coincide are both seen.
+LINES = ("-", "--")
 
 
 def regret_picture(
@@ -41,7 +42,9 @@ def regret_picture(
     """
     paid, regret = sampled_regrets(setting, n_rows, seed)
     shown = (regret > 1e-4) & (paid > 1e-8)
-    figure, axes = _axes(theme, str(setting))
+    each = "label" if setting.scored.kind == "labelwise" else "label set"
+    title = f"{setting.choice} for {setting.target} on {setting.space}, one score a {each}"
+    figure, axes = _axes(theme, title)
     blue, red = _colours(theme)[:2]
     axes.scatter(paid[shown], regret[shown], s=5, color=blue, alpha=0.5, linewidths=0)
     along = np.geomspace(paid[shown].min(), paid[shown].max(), 200)
@@ -54,7 +57,7 @@ def regret_picture(
     for gamma, style in zip(gammas, ("-", "--", ":", "-."), strict=False):
         label = f"{gamma.formula}: {gamma.theorem}"
         axes.plot(along, gamma(along), style, color=INK[theme], label=label)
-    axes.set(xscale="log", yscale="log", xlabel="surrogate regret", ylabel="regret of the target")
+    axes.set(xscale="log", yscale="log", xlabel="surrogate regret t", ylabel="regret of the target")
     axes.set_ylim(top=3.0, bottom=1e-4)
     _legend(axes, theme, "lower right")
     return figure
@@ -70,11 +73,12 @@ def excess_picture(
     """
     figure, axes = _axes(theme, title)
     methods = list(dict.fromkeys(row["method"] for row in rows))
-    for method, colour, marker in zip(methods, _colours(theme), MARKERS, strict=False):
+    looks = zip(_colours(theme), MARKERS, cycle(LINES), strict=False)
+    for method, (colour, marker, line) in zip(methods, looks, strict=False):
         own = sorted((row for row in rows if row["method"] == method), key=lambda row: row["n"])
         sizes = [row["n"] for row in own]
         values = [[max(row[name], floor) for row in own] for name in ("excess", "least", "largest")]
-        axes.plot(sizes, values[0], marker=marker, markersize=4, color=colour, label=method)
+        axes.plot(sizes, values[0], line, marker=marker, markersize=4, color=colour, label=method)
         axes.fill_between(sizes, values[1], values[2], color=colour, alpha=0.15, linewidth=0)
     axes.set(xscale="log", yscale="log", xlabel="rows to train on", ylabel="excess risk")
     _legend(axes, theme, "lower left")

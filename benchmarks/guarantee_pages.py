@@ -1,19 +1,23 @@
-"""docs/guarantees.md: the tables, the pictures, the theorems and the counterexamples.
-
-Rendered from the rows of `benchmarks.guarantees`.
-"""
+"""docs/guarantees.md from the rows of `benchmarks.guarantees`, and its pictures."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from benchmarks.guarantees import MORE_TARGETS, SPACES, TARGETS
-from setwise.consistency import THEOREMS, Counterexample, from_dict
+from setwise.consistency import THEOREMS, Counterexample, bound, from_dict
 from setwise.consistency.distribution import word
+from setwise.consistency.pictures import excess_picture, regret_picture
 from setwise.consistency.scored_sets import KINDS, Kind, ScoredSets
+from setwise.consistency.setting import Setting
+from setwise.consistency.theorems import covering
 from setwise.names import SURROGATES
-from setwise.spaces import Space
+from setwise.spaces import Cube, Space
 
+# The problem whose excess risks are shown.
+SHOWN = "rare but joint"
 COLUMNS = {
     "likelihood": "likelihood",
     "binary_relevance": "binary relevance",
@@ -123,6 +127,31 @@ def page(rows: list[dict[str, Any]]) -> str:
     for name, (space, words) in SPACES.items():
         parts.append(_counterexamples(found, name, space, words))
     return "\n".join(part for part in parts if part)
+
+
+def draw(rows: list[dict[str, Any]], folder: Path) -> None:
+    """The pictures, light and dark; those of excess risks from their rows. Needs matplotlib."""
+    holds = Setting.of("hamming", "logistic", Cube(3))
+    coverage = covering(holds.target, holds.choice, holds.space)
+    assert coverage is not None
+    assert coverage.gamma is not None
+    fails = Setting.of("f1", "logistic", Cube(3))
+    joint = Setting.of("f1", "logistic", Cube(3), "joint")
+    printed = replace(bound("logistic"), theorem="the paper's Theorem 7")
+    own = replace(coverage.gamma, theorem="theorem H")
+    folder.mkdir(parents=True, exist_ok=True)
+    for theme in ("light", "dark"):
+        figures = {
+            "regret-hamming": regret_picture(holds, [printed, own], theme),
+            "regret-f1-labelwise": regret_picture(fails, [printed], theme),
+            "regret-f1-joint": regret_picture(joint, [printed], theme),
+        }
+        for target in ("f1", "jaccard"):
+            chosen = [row for row in rows if (row["problem"], row["target"]) == (SHOWN, target)]
+            title = f"Excess {target} risk, {SHOWN}"
+            figures[f"excess-{target}"] = excess_picture(chosen, title, theme)
+        for name, figure in figures.items():
+            figure.savefig(folder / f"{name}-{theme}.png")
 
 
 def _table(found: dict, name: str, kind: Kind, space: Space, words: str) -> str:
