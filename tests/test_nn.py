@@ -4,39 +4,22 @@ import cases
 import numpy as np
 import oracle
 import pytest
-from examples import true_sets
+from nn_cases import BACKENDS, POWERS, TINY, drawn, function_of
 
 torch = pytest.importorskip("torch")
-from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
 
-from setwise import targets  # noqa: E402
 from setwise.expectation import expectation  # noqa: E402
-from setwise.nn import ExpectedLoss, SurrogateLoss, functional  # noqa: E402
-from setwise.nn.tensors.values import LARGEST_TABLE  # noqa: E402
+from setwise.nn import ExpectedLoss, SurrogateLoss  # noqa: E402
 from setwise.spaces import Catalog  # noqa: E402
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic  # noqa: E402
-from setwise.targets import TARGETS, CountTarget, TableTarget, get_target  # noqa: E402
+from setwise.targets import TableTarget  # noqa: E402
 
 torch.set_num_threads(1)
 # Torch's own forward derivatives are scripted, and warn about that.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
 
 CORE = 1e-9  # how far torch operations in float64 may be from the core; the promise is 1e-6
-TINY = 1e-6
-POWERS = (-1.0, -0.5, 0.0, 0.3, 0.5, 0.7, 1.0)
-BACKENDS = ("compiled", "torch")
 MARGINS = ("exponential", "squared_hinge", "hinge", "rho")
-
-
-def drawn(pair, seed, n_rows=4):
-    """A case of the registries: target, space, scores and true label sets."""
-    target_name, space_name = pair
-    rng = np.random.default_rng(seed)
-    case = cases.EVERY_SPACE[space_name](4, rng)
-    target = cases.EVERY_TARGET[target_name](rng, case).target
-    inside = target_name in cases.TREE_NAMES and space_name in cases.PATHS_NAMES
-    y_true = true_sets(case, rng, inside, n_rows).astype(np.uint8)
-    return target, case.space, rng.normal(size=(n_rows, case.n_scores)), y_true
 
 
 def torch_answers(loss, parameters, scores, y_true):
@@ -65,16 +48,6 @@ def assert_same(found, core, tolerance=CORE):
     )
 
 
-def function_of(target, space, backend, surrogate, **settings):
-    def loss(logits, y_true, parameters):
-        return functional.surrogate_loss(
-            logits, y_true, target, space, surrogate, parameters=parameters, reduction="none",
-            backend=backend, **settings,
-        )  # fmt: skip
-
-    return loss
-
-
 @pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
 def test_torch_operations_are_the_core(pair):
     """Every target on every space, every q and every margin: values and both gradients."""
@@ -94,19 +67,6 @@ def test_torch_operations_are_the_core(pair):
         assert_same(answers("constrained", margin=margin, rho=0.7), core)
 
 
-def test_every_registered_target_is_among_the_cases():
-    """A target that is added must be added to the cases, and is then checked like the others."""
-    made = {name.replace("*", "2"): get_target(name.replace("*", "2")) for name in TARGETS}
-    kinds = {
-        type(cases.EVERY_TARGET[name](rng, cases.slice_of(4, rng)).target)
-        for name in cases.EVERY_TARGET
-        for rng in [np.random.default_rng(0)]
-    }
-    assert {type(target) for target in made.values()} <= kinds
-    every = {kind for kind in vars(targets).values() if isinstance(kind, type)} - {targets.Target}
-    assert every == kinds
-
-
 @pytest.mark.parametrize("space_name", cases.SPACES)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_likelihood_is_the_paper_logistic_loss_of_subset(space_name, backend):
@@ -116,75 +76,6 @@ def test_the_likelihood_is_the_paper_logistic_loss_of_subset(space_name, backend
     )
     core = Logistic("subset", space, "paper")
     assert_same(found, core.value_and_gradients(scores, y_true))
-
-
-def parts(space, seed):
-    """Logits of three rows and the parameters that are not -inf, and a way back to all of them."""
-    rng = np.random.default_rng(seed)
-    logits = torch.tensor(rng.normal(size=(3, space.n_scores)), requires_grad=True)
-    free = np.flatnonzero(np.isfinite(space.parameters))
-    if len(free) == 0:
-        return logits, (), lambda: None
-
-    def parameters(values):
-        return torch.tensor(space.parameters).scatter(0, torch.tensor(free), values)
-
-    return logits, (torch.tensor(space.parameters[free], requires_grad=True),), parameters
-
-
-def assert_derivatives(check, pair, powers, backends, **options):
-    """By logits and by parameters, of the comp-sum losses of a pair."""
-    target, space, _, y_true = drawn(pair, cases.PAIRS.index(pair), 3)
-    logits, values, parameters = parts(space, 4)
-    for q in powers:
-        for backend in backends:
-            rows = function_of(target, space, backend, "comp_sum", q=q)
-
-            def loss(logits, *values, rows=rows):
-                return rows(logits, torch.tensor(y_true), parameters(*values))
-
-            assert check(loss, (logits, *values), **options), (q, backend)
-
-
-@pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
-def test_gradients_are_right_for_every_target_and_space(pair):
-    """`gradcheck` by logits and parameters, of kernels and of torch operations."""
-    assert_derivatives(gradcheck, pair, POWERS, BACKENDS, fast_mode=True)
-
-
-@pytest.mark.parametrize("target", cases.TARGETS)
-def test_every_single_derivative_is_right_on_the_cube(target):
-    """Without the random directions of the fast mode."""
-    assert_derivatives(gradcheck, (target, "cube"), POWERS, BACKENDS)
-
-
-@pytest.mark.parametrize("space_name", ["cube", "sized", "chain"])
-def test_gradients_are_right_for_tiny_q(space_name):
-    """Where the value is an integral over q, so that no small difference is divided by q."""
-    assert_derivatives(gradcheck, ("f1", space_name), (TINY,), BACKENDS)
-
-
-SECOND = ("f1", "jaccard", "specificity", "hamming", "tree distance", "subset", "table")
-
-
-@pytest.mark.parametrize("space_name", cases.SPACES)
-@pytest.mark.parametrize("target", [*SECOND, "geometric mean"])
-def test_second_derivatives_are_right(target, space_name):
-    """`gradgradcheck` by logits and parameters, which the kernels hand over to torch operations."""
-    if (target, space_name) in cases.PAIRS:
-        pair, powers = (target, space_name), (-0.5, 0.0, 0.5, 1.0)
-        assert_derivatives(gradgradcheck, pair, powers, ("auto",), fast_mode=True)
-
-
-def test_a_second_derivative_that_has_no_way_says_so():
-    """More labels than a table of counts may have: the kernels serve, their derivative does not."""
-    target = CountTarget(lambda tp, fp, fn, tn: 1.0 * (fp + fn > 1))
-    logits = torch.zeros(1, 200, requires_grad=True)
-    loss = SurrogateLoss(target)(logits, torch.zeros(1, 200))
-    (gradient,) = torch.autograd.grad(loss, logits, retain_graph=True)
-    assert torch.isfinite(gradient).all()
-    with pytest.raises(ValueError, match=f"torch operations.*{LARGEST_TABLE}"):
-        torch.autograd.grad(loss, logits, create_graph=True)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
