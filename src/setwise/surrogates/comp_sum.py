@@ -93,7 +93,11 @@ class CompSum:
 
     def value_and_gradients(self, scores, y_true) -> tuple[Array, Array, Array]:
         """Values, score gradient, and the gradient by the space's parameters (n, p)."""
-        scores, y_true = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
+        arrays = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
+        return self.of_checked(*arrays)
+
+    def of_checked(self, scores: Array, y_true: Array) -> tuple[Array, Array, Array]:
+        """Values and both gradients of arrays that need no check: finite scores, 0/1 bytes."""
         dtype = scores.dtype
         # What is too large for a float becomes infinite; sums that then have no value are replaced.
         with np.errstate(over="ignore", invalid="ignore"):
