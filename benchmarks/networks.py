@@ -22,16 +22,15 @@ from torch import Tensor, nn
 
 from benchmarks.quality import load
 from benchmarks.rows import machine
+from setwise.consistency.known_truth import Problem
 from setwise.decoders import MinimumRisk
-from setwise.demo import N_FEATURES, Problem, draw
 from setwise.nn import ExpectedLoss, LearnableSpace, QSchedule, SurrogateLoss
-from setwise.spaces import Catalog, Cube
-from setwise.spaces.listing import listing_of
+from setwise.spaces import Catalog
 from setwise.spaces.space import all_sets
 from setwise.targets import get_target
 
 SEEDS, EPOCHS, BATCH, HIDDEN, RATE = 5, 30, 64, 64, 3e-3
-N_TRAIN, N_TEST = 2_000, 2_000
+N_FEATURES, N_TRAIN, N_TEST = 5, 2_000, 2_000
 TARGET = "f1"
 SETS = ("emotions", "scene", "yeast")
 
@@ -39,8 +38,8 @@ SETS = ("emotions", "scene", "yeast")
 Turns = list[nn.Module]
 
 
-def known_truth(kind: str, seed: int) -> tuple[Problem, Problem]:
-    """Train and test rows with the law they were drawn from."""
+def known_truth(kind: str, seed: int) -> tuple[Problem, np.random.Generator]:
+    """A law to draw rows from, and the generator that it was drawn by."""
     generator = np.random.default_rng(seed)
     if kind == "a hundred labels":
         sizes = generator.integers(2, 7, size=30)
@@ -52,7 +51,7 @@ def known_truth(kind: str, seed: int) -> tuple[Problem, Problem]:
         count = 30 if kind == "few labels" else 12
         sets = every[generator.choice(len(every), count, replace=False)]
     weights = 1.5 * generator.normal(size=(N_FEATURES + 1, len(sets)))
-    return draw(N_TRAIN, generator, sets, weights), draw(N_TEST, generator, sets, weights)
+    return Problem(kind, sets, weights[:-1].T, weights[-1]), generator
 
 
 def train(turns: Turns, x: Tensor, y: Tensor, seed: int, schedule: bool = False) -> nn.Module:
@@ -101,14 +100,19 @@ def networks(data: Path | None = None, sets: Sequence[str] = SETS) -> Iterator[d
     """A row for each problem and seed: instance F1 of each method."""
     for kind in ("few labels", "half of the labels", "a hundred labels"):
         for seed in range(SEEDS):
-            now, later = known_truth(kind, seed)
+            problem, generator = known_truth(kind, seed)
+            (x, y), (x_test, y_test) = (
+                problem.sample(count, generator) for count in (N_TRAIN, N_TEST)
+            )
+            listed = problem.n_labels > 10  # beyond enumeration: no best prediction is known
+            space = Catalog(problem.sets) if listed else None
 
-            def score(y_pred, later=later) -> float:
-                every = [expected(y_pred, sets) for sets in later.sets]
-                return 1.0 - float((later.law * np.stack(every, axis=1)).sum(axis=1).mean())
+            def score(y_pred, problem=problem, x_test=x_test, space=space) -> float:
+                return 1.0 - float(problem.judged(TARGET, x_test, y_pred, space)[0].mean())
 
-            parts = (tensor(now.x), tensor(now.y), tensor(later.x))
-            yield row(kind, seed, parts, score, best(later) if now.y.shape[1] <= 10 else None)
+            parts = (tensor(with_one(x)), tensor(y), tensor(with_one(x_test)))
+            best = problem.judged(TARGET, x_test, y_test, space)[1]
+            yield row(kind, seed, parts, score, None if listed else 1.0 - float(best.mean()))
     for name in sets if data is not None else ():
         assert data is not None
         if not (data / name).exists():
@@ -150,6 +154,11 @@ def row(
         "problem": problem, "seed": seed, **figures, "best possible": best, "epochs": EPOCHS,
         "torch": torch.__version__, **machine(),
     }  # fmt: skip
+
+
+def with_one(x: np.ndarray) -> np.ndarray:
+    """Inputs with a feature that is 1 beside the others."""
+    return np.column_stack([x, np.ones(len(x))])
 
 
 def tensor(array: np.ndarray) -> Tensor:
