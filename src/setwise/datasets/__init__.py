@@ -1,0 +1,1 @@
+"""Files of the field, read into one `Dataset`."""
