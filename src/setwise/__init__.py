@@ -9,7 +9,17 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from setwise import decoders, evaluation, expectation, linear, meta, spaces, surrogates, targets
+    from setwise import (
+        datasets,
+        decoders,
+        evaluation,
+        expectation,
+        linear,
+        meta,
+        spaces,
+        surrogates,
+        targets,
+    )
     from setwise import nn as nn
     from setwise.linear import SetClassifier, SetClassifierCV
     from setwise.meta import CatalogClassifier, TargetDecoder
@@ -22,6 +32,7 @@ __all__ = [
     "SetClassifier",
     "SetClassifierCV",
     "TargetDecoder",
+    "datasets",
     "decoders",
     "evaluation",
     "expectation",
@@ -36,6 +47,7 @@ __all__ = [
 ]
 
 _SUBMODULES = {
+    "datasets",
     "decoders",
     "evaluation",
     "expectation",

@@ -1,9 +1,4 @@
-"""ARFF files of Mulan (with an XML file), MEKA and Clus.
-
-Which attributes are labels is said, in this order, by ``labels``, by ``xml``, by MEKA's ``-C n`` in
-the name of the relation, by a ``hierarchical`` attribute of Clus, or by the XML file beside the
-file. Labels have the order of the attributes.
-"""
+"""ARFF files of Mulan (with an XML file), MEKA and Clus."""
 
 from __future__ import annotations
 
@@ -12,16 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from setwise.datasets.arff_header import Attribute, Header, read_header
+from setwise.datasets.arff_labels import label_source_of
 from setwise.datasets.arff_rows import CODED, PLAIN, SKIPPED, TEXT, Column, RowReader
 from setwise.datasets.data_error import refuse, shown
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.features import Categories, Features, Text
 from setwise.datasets.label_source import (
     TRUTH,
-    LabelColumns,
     LabelList,
     LabelSource,
     Place,
@@ -29,15 +22,11 @@ from setwise.datasets.label_source import (
     labelled,
 )
 from setwise.datasets.lines import blocks, numbered, opened
-from setwise.datasets.mulan_xml import LabelTree, read_xml, xml_beside
-from setwise.datasets.names import repeated
 from setwise.datasets.schema import File, Rows, dataset_of, existing, gathered, named, title_of
 from setwise.inputs import whole_number
 from setwise.labels.values import some
 
 BLOCK_ROWS = 4096
-# Levels of a path of labels: deeper ones would make names longer than the file.
-MAX_DEPTH = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,104 +232,18 @@ def read_arff(
     with named(path):
         with opened(file, max_bytes) as stream:
             header = read_header(numbered(stream, file), file, encoding)
-        source = _label_source(header, labels, xml, file, dag)
+        source = label_source_of(header, labels, xml, file, dag)
         features = _features(header, source, file, text, text_options or {}, drop, dtype)
         schema = ArffSchema(features, source, unknown_labels, encoding, max_bytes)
         parts: Iterable[_Raw] = schema._raw(file, labels=True)
         if features.texts:
             parts = list(parts)
-            texts = {name: [t for part in parts for t in part.texts[name]] for name in features.texts}
+            texts = {
+                name: [t for part in parts for t in part.texts[name]] for name in features.texts
+            }
             schema = replace(schema, features=features.fitted(texts))
         title = header.relation.partition(":")[0].strip() or title_of(path)
         return gathered(schema, (schema._rows(part, path) for part in parts), path, name=title)
-
-
-def _label_source(
-    header: Header, labels: Sequence[str] | int | None, xml: File | None, path: Path, dag: bool
-) -> LabelSource:
-    names = [attribute.name for attribute in header.attributes]
-    if labels is not None and not isinstance(labels, int):
-        return LabelColumns(_in_order(list(labels), names, path, header.line))
-    if xml is not None:
-        return _from_tree(read_xml(existing(xml)), names, path, header.line)
-    count = labels if labels is not None else header.meka_labels
-    if count is not None:
-        if not 0 < abs(count) < len(names):
-            refuse(
-                path,
-                1 if labels is None else None,
-                f"{abs(count)} labels, but {len(names)} attributes; expected is at least one label "
-                f"and one feature",
-            )
-        return LabelColumns(names[:count] if count > 0 else names[count:])
-    hierarchical = [a for a in header.attributes if a.kind == "hierarchical"]
-    if hierarchical:
-        if len(hierarchical) > 1:
-            refuse(path, hierarchical[1].line, "a second hierarchical attribute")
-        return (_edges if dag else _paths)(hierarchical[0], path)
-    beside = xml_beside(path)
-    if beside is None:
-        refuse(
-            path,
-            header.line,
-            "which attributes are labels? Name them (labels=[...]), say how many (labels=6: the "
-            "first, labels=-6: the last), or name the XML file of Mulan (xml=...)",
-        )
-    return _from_tree(read_xml(beside), names, path, header.line)
-
-
-def _in_order(labels: list[str], names: list[str], path: Path, line: int) -> list[str]:
-    """The labels in the order of the attributes, none of them missing."""
-    there = set(names)
-    missing = [name for name in labels if name not in there]
-    if missing:
-        refuse(path, line, f"labels that are no attributes: {some(missing)}")
-    if len(set(labels)) < len(labels):
-        raise ValueError(f"labels must differ, but {repeated(labels)!r} is named twice")
-    wanted = set(labels)
-    return [name for name in names if name in wanted]
-
-
-def _from_tree(tree: LabelTree, names: list[str], path: Path, line: int) -> LabelColumns:
-    ordered = _in_order(tree.names, names, path, line)
-    number = {name: i for i, name in enumerate(ordered)}
-    edges = [(number[parent], number[child]) for parent, child in tree.edges]
-    return LabelColumns(ordered, np.array(edges) if edges else None)
-
-
-def _paths(attribute: Attribute, path: Path) -> LabelList:
-    """Labels that are paths a/b/c; an ancestor that is not listed stands before its child."""
-    number: dict[str, int] = {}
-    edges = []
-    for value in attribute.values:
-        parts = value.split("/")
-        if not all(parts):
-            refuse(path, attribute.line, f"{shown(value)} is no path such as a/b/c")
-        if len(parts) > MAX_DEPTH:
-            refuse(path, attribute.line, f"{shown(value)} has more than {MAX_DEPTH} levels")
-        above = None
-        for depth in range(1, len(parts) + 1):
-            name = "/".join(parts[:depth])
-            if name not in number:
-                number[name] = len(number)
-                if above is not None:
-                    edges.append((number[above], number[name]))
-            above = name
-    return LabelList(attribute.name, "@", list(number), np.array(edges) if edges else None)
-
-
-def _edges(attribute: Attribute, path: Path) -> LabelList:
-    """Labels that are nodes, from edges parent/child."""
-    number: dict[str, int] = {}
-    edges = []
-    for value in attribute.values:
-        parent, slash, child = value.partition("/")
-        if not parent or not child or not slash or "/" in child:
-            refuse(path, attribute.line, f"{shown(value)} is no edge parent/child")
-        ends = [number.setdefault(n, len(number)) for n in (parent, child) if n != "root"]
-        if len(ends) == 2:
-            edges.append(ends)
-    return LabelList(attribute.name, "@", list(number), np.array(edges) if edges else None)
 
 
 def _features(

@@ -273,9 +273,7 @@ class RowReader:
 
     # ------------------------------------------------------------------------------ single values
 
-    def _value(
-        self, column: Column, text: str, number: int, texts: dict[str, list[str]]
-    ) -> float:
+    def _value(self, column: Column, text: str, number: int, texts: dict[str, list[str]]) -> float:
         if column.way == SKIPPED:
             return 0.0
         if column.way == TEXT:

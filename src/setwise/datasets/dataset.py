@@ -198,7 +198,7 @@ def _features(X: Any) -> Any:
     if issparse(X):
         if X.ndim != 2 or X.dtype.kind not in "biuf":
             raise ValueError(f"X must be a matrix of numbers, but it has the type {X.dtype}")
-        matrix = csr_array(X)
+        matrix: Any = csr_array(X)
         matrix.check_format(full_check=True)
         if not matrix.has_canonical_format:
             matrix = matrix.copy()

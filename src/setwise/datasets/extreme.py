@@ -103,9 +103,7 @@ class ExtremeSchema:
         def number(label: str, line: int) -> int:
             known = label.isascii() and label.isdigit() and len(label) < 10
             if not known or int(label) >= self.n_labels:
-                refuse(
-                    path, line, f"label {shown(label)}; expected is 0 to {self.n_labels - 1}"
-                )
+                refuse(path, line, f"label {shown(label)}; expected is 0 to {self.n_labels - 1}")
             return int(label)
 
         return number
@@ -116,9 +114,7 @@ def read_sizes(lines: Iterator[tuple[int, bytes]], path: Path) -> tuple[int, int
     _, line = next(lines, (1, b""))
     words = line.split()
     if len(words) != 3 or not all(word.isdigit() and len(word) < 18 for word in words):
-        refuse(
-            path, 1, f"expected are the numbers of rows, features and labels, not {shown(line)}"
-        )
+        refuse(path, 1, f"expected are the numbers of rows, features and labels, not {shown(line)}")
     n_rows, n_features, n_labels = map(int, words)
     if 0 in (n_rows, n_features, n_labels):
         refuse(path, 1, f"expected is at least one row, feature and label, not {shown(line)}")

@@ -14,9 +14,21 @@ from scipy.sparse import csr_array, hstack, issparse
 from setwise.datasets.names import repeated, text_array
 
 # What TfidfVectorizer may be told. Functions are not among it: a schema is saved as data.
-TEXT_OPTIONS = frozenset(
-    "analyzer binary lowercase max_df max_features min_df ngram_range norm smooth_idf stop_words "
-    "strip_accents sublinear_tf token_pattern use_idf".split()
+TEXT_OPTIONS = (
+    "analyzer",
+    "binary",
+    "lowercase",
+    "max_df",
+    "max_features",
+    "min_df",
+    "ngram_range",
+    "norm",
+    "smooth_idf",
+    "stop_words",
+    "strip_accents",
+    "sublinear_tf",
+    "token_pattern",
+    "use_idf",
 )
 
 
@@ -79,11 +91,10 @@ class Text:
     idf: Any = None
 
     def __post_init__(self):
-        unknown = sorted(set(self.options) - TEXT_OPTIONS)
+        unknown = sorted(set(self.options) - set(TEXT_OPTIONS))
         if unknown:
             raise ValueError(
-                f"options of text must be among {', '.join(sorted(TEXT_OPTIONS))}, not "
-                f"{', '.join(unknown)}"
+                f"options of text must be among {', '.join(TEXT_OPTIONS)}, not {', '.join(unknown)}"
             )
         if any(map(callable, self.options.values())):
             raise ValueError("options of text must be data, so that a schema can be saved")
@@ -182,7 +193,9 @@ class Features:
 
     def fitted(self, texts: Mapping[str, Sequence[str]]) -> Features:
         """With the terms of the columns of text."""
-        kinds = dict(self.kinds) | {name: kind.fitted(texts[name]) for name, kind in self.texts.items()}
+        kinds = dict(self.kinds) | {
+            name: kind.fitted(texts[name]) for name, kind in self.texts.items()
+        }
         return Features(self.columns, kinds, self.dtype)
 
     def assemble(self, codes: Any, texts: Mapping[str, Sequence[str]]) -> Any:
@@ -201,7 +214,7 @@ class Features:
         kinds = [self.kinds.get(name) for name in self.coded]
         return np.array([1 if kind is None else kind.width for kind in kinds], np.int64)
 
-    def _expanded(self, codes: csr_array) -> csr_array:
+    def _expanded(self, codes: Any) -> csr_array:
         """One column for each feature: an entry with code c moves to the c-th of its column's."""
         category, sizes = self._is_category, self._sizes
         first = np.cumsum(sizes) - sizes
@@ -212,7 +225,7 @@ class Features:
         times = np.where(lost, sizes[column], 1)
         within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
         place = first[column] + np.where(coded, value - 1, 0).astype(np.int64)
-        shape = (codes.shape[0], int(sizes.sum()))
+        shape = (len(codes.indptr) - 1, int(sizes.sum()))
         moved = np.where(coded, 1.0, value)
         pick = np.repeat(np.arange(len(row)), times)
         matrix = csr_array((moved[pick], (row[pick], place[pick] + within)), shape=shape)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, identity
+from scipy.sparse import csr_array
 
 
 def edge_array(edges: Any, n_labels: int) -> NDArray[np.int64]:
@@ -72,8 +72,10 @@ def closed_upwards(sets: Any, edges: NDArray[np.int64]) -> Any:
     n_labels = sets.shape[1]
     ones = np.ones(len(edges), bool)
     step = csr_array((ones, (edges[:, 1], edges[:, 0])), shape=(n_labels, n_labels))
-    reach = csr_array(identity(n_labels, dtype=bool, format="csr")) + step
-    closed = csr_array(sets).astype(bool)
+    every = np.arange(n_labels)
+    itself = csr_array((np.ones(n_labels, bool), (every, every)), shape=(n_labels, n_labels))
+    reach: Any = itself + step
+    closed: Any = csr_array(sets).astype(bool)
     while True:
         larger = closed @ reach
         if larger.nnz == closed.nnz:

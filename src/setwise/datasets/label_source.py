@@ -23,14 +23,17 @@ TRUTH = {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0, "false": 0.0, "true": 1.0}
 
 
 class Place(NamedTuple):
-    """The file and the lines of some rows, for messages."""
+    """The file and the lines of some rows, for messages; without lines the number of the first."""
 
     file: Any
     lines: Sequence[int] | None
+    first: int = 0
 
     def error(self, row: int, reason: str) -> DataError:
         """The error of one of the rows."""
-        return DataError(self.file, None if self.lines is None else int(self.lines[row]), reason)
+        if self.lines is None:
+            return DataError(self.file, None, f"row {self.first + row}: {reason}")
+        return DataError(self.file, int(self.lines[row]), reason)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,7 @@ class LabelColumns:
         return self.names.tolist()
 
     def sets(self, codes: Any, place: Place) -> tuple[Any, Any]:
-        """Label sets from codes, dense or CSR, and which rows are known; others than 0/1 refused."""
+        """Label sets from codes, dense or CSR, and which rows are known."""
         values = codes.data if issparse(codes) else codes
         lost = np.isnan(values)
         wrong = ~lost & (values != 0) & (values != 1)
@@ -125,11 +128,13 @@ class LabelList:
 
     def _numbers(self, cell: Any, row: int, place: Place) -> list[int]:
         labels = listed(cell, self.separator)
+        refuse_empty(labels, row, place)
         try:
             found = sorted([self.number[label] for label in labels])
         except KeyError as error:
             raise place.error(
-                row, f"unknown label {shown(error.args[0])}; known are {some(self.names[:11].tolist())}"
+                row,
+                f"unknown label {shown(error.args[0])}; known are {some(self.names[:11].tolist())}",
             ) from None
         if len(set(found)) < len(found):
             raise place.error(row, f"label {shown(repeated(labels))} is listed twice")
@@ -174,6 +179,7 @@ def check_unknown(rule: str) -> None:
     if rule not in ("refuse", "leave_out"):
         raise ValueError(f"unknown_labels must be 'refuse' or 'leave_out', but it is {rule!r}")
 
+
 EXPECTED = (
     "expected is 0 or 1; rows with unknown labels are left out with unknown_labels='leave_out'"
 )
@@ -184,6 +190,12 @@ def listed(cell: Any, separator: str) -> list[str]:
     if isinstance(cell, str):
         return [label.strip() for label in cell.split(separator)] if cell.strip() else []
     return [] if cell is None else [str(label) for label in cell]
+
+
+def refuse_empty(labels: list[str], row: int, place: Place) -> None:
+    """Raise for a separator too many."""
+    if not all(labels):
+        raise place.error(row, "an empty label between separators")
 
 
 def is_unknown(cell: Any) -> bool:

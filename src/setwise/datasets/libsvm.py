@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from setwise.datasets.data_error import refuse, shown
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.extreme import refuse_many

@@ -35,11 +35,11 @@ class Schema(Protocol):
     """
 
     @property
-    def format(self) -> str: ...  # noqa: D102
+    def format(self) -> str: ...
     @property
-    def feature_names(self) -> Any: ...  # noqa: D102
+    def feature_names(self) -> Any: ...
     @property
-    def label_names(self) -> Any: ...  # noqa: D102
+    def label_names(self) -> Any: ...
 
     def read(self, path: File, *, labels: bool = True) -> Dataset:
         """A file as a data set; without ``labels`` they may be absent, and Y is None."""
@@ -65,6 +65,7 @@ def title_of(path: File) -> str:
 
 def dataset_of(schema: Any, rows: Rows, path: File, **more: Any) -> Dataset:
     """A data set of some rows."""
+    more.setdefault("name", title_of(path))
     return Dataset(
         rows.X,
         rows.Y,
@@ -74,7 +75,7 @@ def dataset_of(schema: Any, rows: Rows, path: File, **more: Any) -> Dataset:
         Y_specific=rows.specific,
         schema=schema,
         source=os.fspath(path),
-        **{"name": title_of(path)} | more,
+        **more,
     )
 
 

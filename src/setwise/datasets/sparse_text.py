@@ -1,4 +1,4 @@
-"""Rows of text with labels and ``index:value`` pairs, as LIBSVM and extreme classification have them.
+"""Rows of labels and ``index:value`` pairs, as LIBSVM and extreme classification have them.
 
 A row is ``label,label index:value index:value``; labels may be absent. scikit-learn's
 ``load_svmlight_file`` reads the same rows, but its errors name no line, indices beyond 32 bits
