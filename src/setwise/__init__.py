@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from setwise import (
         consistency,
+        datasets,
         decoders,
         evaluation,
         expectation,
@@ -33,6 +34,7 @@ __all__ = [
     "SetClassifierCV",
     "TargetDecoder",
     "consistency",
+    "datasets",
     "decoders",
     "evaluation",
     "expectation",
@@ -48,6 +50,7 @@ __all__ = [
 
 _SUBMODULES = {
     "consistency",
+    "datasets",
     "decoders",
     "evaluation",
     "expectation",
