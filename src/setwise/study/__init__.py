@@ -1,0 +1,5 @@
+"""Which method is best for which target? Every method on the same rows, stored as it goes."""
+
+from setwise.study.results import KnownTruth, Outcome, Results
+
+__all__ = ["KnownTruth", "Outcome", "Results"]
