@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from setwise.evaluation.sample import row_ranges
+from setwise.targets import Target
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -28,7 +31,10 @@ class Outcome:
     settings : tuple of mappings
         What was chosen in each fold: penalty, space, ...
     fit_seconds, predict_seconds : tuple of float
-        Of each fold.
+        Of each fold; a fit shared between targets is counted for each of them.
+    losses : array of shape (n,) or None
+        The loss of each row, so that a target that has no name can be judged too; None if it is to
+        be computed from the target's name.
     """
 
     method: str
@@ -39,6 +45,7 @@ class Outcome:
     settings: tuple[Mapping[str, Any], ...]
     fit_seconds: tuple[float, ...]
     predict_seconds: tuple[float, ...]
+    losses: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -105,3 +112,11 @@ class Results:
     versions: Mapping[str, str]
     parents: NDArray[np.intp] | None = None
     truth: KnownTruth | None = None
+
+
+def losses_of(target: Target, y_pred: Any, y_true: Any) -> NDArray[np.float64]:
+    """The loss of each row of sparse label sets, (n,); rows become dense a range at a time."""
+    losses = np.empty(y_true.shape[0])
+    for rows in row_ranges(*y_true.shape):
+        losses[rows] = target.loss(y_pred[rows], y_true[rows])
+    return losses
