@@ -121,7 +121,7 @@ def _catalog(question: Question) -> Any:
 
 
 def _auto(question: Question) -> Any:
-    return SetClassifierCV(question.target, random_state=question.seed)
+    return SetClassifierCV(question.target)
 
 
 def _one_vs_rest(question: Question) -> Any:
