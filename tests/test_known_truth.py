@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import oracle
 import pytest
-from setwise.consistency.table import page
 
+from benchmarks.guarantee_pages import page
 from setwise.consistency.bounds import bound
 from setwise.consistency.known_truth import (
     PROBLEMS,

@@ -170,6 +170,26 @@ def test_no_scores_have_less_risk_than_the_best(risk, name):
             assert values.min() >= found.lower - 1e-12
 
 
+DEGENERATE = {
+    "one set": (1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    "two alike": (0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0),
+    "all but one": (0.0, 0.0, 1e-12, 0.0, 0.0, 1.0 - 1e-12, 0.0, 0.0),
+    "three": (0.0, 0.25, 0.0, 0.0, 0.25, 0.5, 0.0, 0.0),
+    "all alike": (0.125,) * 8,
+}
+
+
+@pytest.mark.parametrize("law", DEGENERATE)
+@pytest.mark.parametrize("surrogate", [name for name in SURROGATES if "generalized" not in name])
+@pytest.mark.parametrize("name", ["cube", "sized", "chain"])
+def test_degenerate_distributions_have_certain_minimisers(law, surrogate, name):
+    """Minimisers at infinity, sets without worth, ties: the dual bound is tight there too."""
+    setting = Setting.of("jaccard", surrogate, named_space(name, 3))
+    found = setting.optimum(np.array(DEGENERATE[law]))
+    assert found.is_certain, (found.method, found.gap)
+    assert found.lower <= found.value + 1e-9
+
+
 @pytest.mark.parametrize("risk", CONVEX, ids=str)
 def test_convex_risks_are_never_left_to_chance(risk):
     scored = ScoredSets.of(SMALL["list"])

@@ -53,8 +53,13 @@ class Optimum:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the bound holds the value to within rounding."""
-        return self.method != "multistart"
+        """Whether the bound shows the value to be the least, but for rounding."""
+        return self.method != "multistart" and self.gap <= CERTAIN * max(1.0, abs(self.value))
+
+    @property
+    def infimum(self) -> float:
+        """What a regret is measured from: the bound, or where that says little the value."""
+        return self.value if self.method == "multistart" else self.lower
 
 
 def best_scores(risk: Risk, scored: ScoredSets, worth: Array, seed: int = 0) -> Optimum:

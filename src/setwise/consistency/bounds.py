@@ -17,7 +17,10 @@ from setwise.consistency.naming import chosen_surrogate
 from setwise.spaces.space import Space
 
 Scale = Literal["paper", "unit"]
-COMPLETE = "scores of all measurable functions, or of any hypothesis set complete at each input"
+COMPLETE = (
+    "scores are all measurable functions, or complete at each input, with the minimizability gaps "
+    "then added to both regrets"
+)
 REACHED = (
     "every law over the label sets is reached by some scores: a score for each set, or label sets "
     "that are affinely independent"
@@ -108,6 +111,14 @@ class Gamma:
             else (f"e^{self.log_coefficient:.0f}")
         )
         return power if number == "1" else f"{number} {power}"
+
+    @property
+    def scales(self) -> str:
+        """What to add to a bound on the paper's scale: that it is, and the bound on the other."""
+        if not self.log_unit:
+            return ""
+        unit = self.on("unit").in_numbers
+        return f" on the scale of the paper's sum over label sets, {unit} on the unit scale"
 
     def __str__(self) -> str:
         numbers = self.in_numbers

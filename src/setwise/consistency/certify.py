@@ -161,8 +161,7 @@ def _shown(setting: Setting, p: Array, seed: int) -> _Shown | None:
     if tied and not setting.choice.is_likelihood:
         scores = scores + NUDGE * setting.scored.features[place]
     value = float(setting.value(p[None], scores[None])[0])
-    infimum = optimum.lower if optimum.is_certain else optimum.value
-    paid = max(ROUNDED, value - infimum)
+    paid = max(ROUNDED, value - optimum.infimum)
     predicted = int(setting.scored.most_likely(scores[None])[0])
     if setting.choice.is_likelihood:
         predicted = int(np.argmin(setting.shortfalls(scores[None])[0]))

@@ -2,9 +2,10 @@
 
 For a convex risk every feasible point of the dual problem is a lower bound over *all* scores, also
 where the infimum is not attained. A point is made from scores near the minimiser: the law (or the
-slopes) there, corrected by the smallest change that meets the dual's linear constraint, and mixed
-with an interior feasible point if that leaves the orthant. The gap to the value at those scores is
-the certificate of optimality. Shapes as in `conditional`, for one problem: (m, K).
+slopes) there, corrected by a small change that meets the dual's linear constraint, and mixed with
+an interior feasible point if that leaves the orthant. Entries change in proportion to their size:
+those that are 0 stay so. The gap to the value at those scores is the certificate of optimality.
+Shapes as in `conditional`, for one problem: (m, K).
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from scipy.special import logsumexp, xlogy
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk
 from setwise.spaces.space import Array
 
-# A share of a probability below 0 by no more than this is rounding.
-ROUNDING = 1e-15
+# What is below 0, or above its largest value, by no more than this is rounding.
+ROUNDING = 1e-12
 
 
 def lower_bound(
@@ -40,8 +41,10 @@ def lower_bound(
     if slopes is None:
         slopes = -worth * risk.phi.derivative(-z)
     slopes = _meeting(slopes, features, np.zeros(features.shape[-1]))
-    # The features are centred, so that equal slopes are feasible.
-    slopes = slopes + max(0.0, -float(slopes.min()))
+    if (slopes < -ROUNDING).any():
+        # The features are centred, so that equal slopes are feasible.
+        slopes = slopes - float(slopes.min())
+    slopes = np.maximum(slopes, 0.0)
     return float((_conjugate(risk.margin, slopes, worth) + slopes * offset).sum())
 
 
@@ -56,7 +59,7 @@ def _comp_sum(q: float, features: Array, offset: Array, worth: Array, z: Array) 
     total = pull.sum(axis=1, keepdims=True)
     own = pull / total
     # Centred, so that the correction leaves the sum of the law as it is.
-    centred = total[..., None] * (features - features.mean(axis=1, keepdims=True))
+    centred = total[..., None] * (features - law[:, None] @ features)
     law = _mixed(_meeting(law, centred, np.einsum("bk,bkd->d", own, centred)), own)
     if (law < -ROUNDING).any():
         return -np.inf
@@ -69,16 +72,16 @@ def _comp_sum(q: float, features: Array, offset: Array, worth: Array, z: Array) 
 
 
 def _meeting(point: Array, features: Array, wanted: Array) -> Array:
-    """The nearest point whose features sum up to what is wanted."""
-    flat = features.reshape(-1, features.shape[-1])
+    """A point near by whose features sum up to what is wanted: p + p (features · c), for some c."""
+    flat, size = features.reshape(-1, features.shape[-1]), np.abs(point.ravel())
     missing = wanted - flat.T @ point.ravel()
-    change = flat @ np.linalg.lstsq(flat.T @ flat, missing, rcond=None)[0]
-    return point + change.reshape(point.shape)
+    along = np.linalg.lstsq(flat.T @ (size[:, None] * flat), missing, rcond=None)[0]
+    return point + (size * (flat @ along)).reshape(point.shape)
 
 
 def _mixed(point: Array, inner: Array) -> Array:
     """As much of the inner point as it takes to leave no negative entry."""
-    below = point < 0.0
+    below = point < -ROUNDING
     if not below.any():
         return point
     with np.errstate(divide="ignore"):
@@ -88,8 +91,10 @@ def _mixed(point: Array, inner: Array) -> Array:
 
 def _conjugate(margin: str, slopes: Array, worth: Array) -> Array:
     """The largest b with worth Phi(-z) >= slope z + b for all z."""
+    # A slope where there is no worth is rounding too.
+    slopes = np.where((worth <= ROUNDING) & (slopes <= ROUNDING), 0.0, slopes)
     if margin == "exponential":
         return slopes - xlogy(slopes, slopes / np.maximum(worth, 1e-300))
     if margin == "squared_hinge":
         return slopes - slopes**2 / (4.0 * np.maximum(worth, 1e-300))
-    return np.where(slopes <= worth * (1.0 + 1e-12) + 1e-15, slopes, -np.inf)
+    return np.where(slopes <= worth + ROUNDING, np.minimum(slopes, worth), -np.inf)

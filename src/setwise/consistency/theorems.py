@@ -175,8 +175,8 @@ def _relevance(target: Target, margin: str, space: Space) -> Coverage | None:
             inside = "2 w t" if factor > 1.0 else "w t"
             formula = f"sqrt({inside})" if exponent == 0.5 else inside
             gamma = Gamma(
-                exponent * log(factor * largest), exponent, f"{formula}, w = {largest:.4g}",
-                RELEVANCE.source, (COMPLETE, "t is summed over the labels"),
+                exponent * log(factor * largest), exponent, formula, RELEVANCE.source,
+                (COMPLETE, "t is summed over the labels, and w the largest weight of one"),
             )  # fmt: skip
         return Coverage(RELEVANCE, gamma, "each label is a binary problem of its own")
     if margin == "hinge":

@@ -47,11 +47,9 @@ class Certificate:
         if self.gamma is None:
             lines.append("  The theorem has no rate.")
         else:
-            unit = self.gamma.on("unit").in_numbers
-            scales = (
-                f" on the paper's scale, {unit} on the unit scale" if self.gamma.log_unit else ""
+            lines.append(
+                f"  Bound: regret <= {self.gamma} at surrogate regret t{self.gamma.scales}."
             )
-            lines.append(f"  Bound: regret <= {self.gamma} for surrogate regrets t{scales}.")
             lines.append(f"  Largest ratio of regret to bound met: {self.worst_ratio:.4f}.")
         lines.append(
             f"  Searched {self.tried} distributions (seed {self.seed}); the largest regret at "
