@@ -130,20 +130,6 @@ def networks(data: Path | None = None, sets: Sequence[str] = SETS) -> Iterator[d
             yield row(name, seed, parts, utility, None)
 
 
-def expected(y_pred: Any, true: np.ndarray) -> np.ndarray:
-    """The loss of each predicted label set where one set is true."""
-    y_pred = np.asarray(y_pred)
-    return get_target(TARGET).loss(y_pred, np.broadcast_to(true, y_pred.shape))
-
-
-def best(problem: Problem) -> float:
-    """The F1 of the best prediction for each input, among all label sets."""
-    n_labels = problem.sets.shape[1]
-    measure = get_target(TARGET).measure(n_labels, "loss")
-    risk = problem.law @ measure.matrix(listing_of(Cube(n_labels)), problem.sets)
-    return 1.0 - float(risk.min(axis=1).mean())
-
-
 def row(
     problem: str, seed: int, parts: tuple[Tensor, Tensor, Tensor],
     score: Callable[[Any], float], best: float | None,
