@@ -66,10 +66,11 @@ class LabelRows:
         return _csv(dense.tolist())
 
     def _listed(self, sets: csr_array) -> bytes:
+        ends: Any = sets.indptr
         sets.sort_indices()
         sets.eliminate_zeros()
-        chosen = [self.names[label] for label in sets.indices]
-        lists = [chosen[start:end] for start, end in pairwise(sets.indptr)]
+        chosen = [self.names[label] for label in sets.indices.tolist()]
+        lists = [chosen[start:end] for start, end in pairwise(ends)]
         if self.format == "json":
             lines = [json.dumps({"labels": labels}, ensure_ascii=False) for labels in lists]
             return "".join(line + "\n" for line in lines).encode()
