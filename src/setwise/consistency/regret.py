@@ -11,6 +11,7 @@ import numpy as np
 
 from setwise.consistency.best_scores import Optimum
 from setwise.consistency.distribution import Distribution, as_distribution
+from setwise.consistency.loss_matrix import loss_matrix
 from setwise.consistency.scored_sets import Kind
 from setwise.consistency.setting import Setting
 from setwise.inputs import label_matrix, real_vector
@@ -35,9 +36,7 @@ def risks(target: Any, space: Space, distribution: Any) -> Array:
     array([0.6, 0.5, 0.8, 0.5])
     """
     judged, truth = get_target(target).on(space), as_distribution(distribution, space)
-    sets = space.enumerate()
-    losses = [judged.loss(np.tile(row, (len(truth.sets), 1)), truth.sets) for row in sets]
-    return np.array([truth.mean(row) for row in losses])
+    return truth.mean(loss_matrix(judged, truth.sets, space.enumerate()))
 
 
 def bayes(target: Any, space: Space, distribution: Any) -> Array:
@@ -67,8 +66,8 @@ def regret(target: Any, space: Space, distribution: Any, y_pred: Any) -> float:
     row = label_matrix(np.atleast_2d(np.asarray(y_pred)), space.n_labels, "y_pred")
     if len(row) != 1:
         raise ValueError(f"y_pred must be one label set, but it has {len(row)} rows")
-    own = truth.mean(judged.loss(np.tile(row, (len(truth.sets), 1)), truth.sets))
-    return float(own - risks(target, space, truth).min())
+    own = truth.mean(loss_matrix(judged, truth.sets, row))
+    return float(own[0] - risks(target, space, truth).min())
 
 
 def surrogate_risk(

@@ -15,6 +15,7 @@ from scipy.special import softmax
 from setwise.consistency.best_scores import Optimum, best_scores, least_risks
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
 from setwise.consistency.distribution import Distribution
+from setwise.consistency.loss_matrix import loss_matrix
 from setwise.consistency.naming import Choice, chosen_space, chosen_surrogate
 from setwise.consistency.scored_sets import Kind, ScoredSets
 from setwise.spaces.space import Array, Space, all_sets
@@ -74,9 +75,9 @@ class Setting:
             at_k = isinstance(target, PrecisionAtK | RecallAtK) and not choice.is_likelihood
             every = at_k and space.n_labels <= FEW_LABELS
             truths = all_sets(space.n_labels) if every else scored.sets
-        losses = stakes = _losses(target, truths, scored.sets)
+        losses = stakes = loss_matrix(target, truths, scored.sets)
         if choice.target is not None:
-            stakes = _losses(choice.target.on(space), truths, scored.sets)
+            stakes = loss_matrix(choice.target.on(space), truths, scored.sets)
             if np.array_equal(stakes, losses):
                 choice = replace(choice, target=None)
         if choice.is_likelihood:
@@ -174,8 +175,3 @@ class Setting:
 
     def __str__(self) -> str:
         return f"{self.choice} for {self.target} on {self.space}, {self.scored.kind} scores"
-
-
-def _losses(target: Target, truths: Array, sets: Array) -> Array:
-    """The loss of each set (a column) against each truth (a row)."""
-    return np.column_stack([target.loss(np.tile(row, (len(truths), 1)), truths) for row in sets])

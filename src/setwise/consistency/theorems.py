@@ -14,6 +14,7 @@ import numpy as np
 from setwise.consistency.best_scores import Risk
 from setwise.consistency.bounds import BINARY, COMPLETE, LIKELIHOOD, PREDICTED, Gamma, bound
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
+from setwise.consistency.loss_matrix import loss_matrix
 from setwise.consistency.naming import Choice
 from setwise.consistency.proofs import (
     ABSOLUTE,
@@ -204,8 +205,7 @@ def _relevance(target: Target, margin: str, space: Space) -> Coverage | None:
 def _likelihood(target: Target, space: Space, joint: bool, reason: str | None) -> Coverage | None:
     if reason is None and space.log_size <= log(MOST_SETS) + 1e-9:
         scored = ScoredSets.of(space, "joint" if joint else "labelwise")
-        columns = [target.loss(np.tile(row, (scored.count, 1)), scored.sets) for row in scored.sets]
-        if lies_in_span(np.column_stack(columns), scored.features):
+        if lies_in_span(loss_matrix(target, scored.sets, scored.sets), scored.features):
             reason = "the expected loss of a prediction follows from the marginals"
     elif reason is None and isinstance(target, Hamming | TreeDistance | PrecisionAtK):
         reason = "the expected loss of a prediction follows from the marginals"
