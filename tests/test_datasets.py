@@ -44,11 +44,7 @@ def assert_same_rows(one, other):
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz"])
 def test_a_meka_file_has_the_labels_that_its_relation_says(suffix, tmp_path):
-    if not suffix:
-        path, _ = write(tmp_path, "meka.arff")
-    else:
-        path, _ = write(tmp_path, f"meka.arff{suffix}")
-    data = read(path)
+    data = read(write(tmp_path, f"meka.arff{suffix}")[0])
     assert data.name == "songs"
     assert data.label_names.tolist() == ["calm", "very loud"]
     # The first value of a nominal attribute is where its features are 0.
@@ -82,7 +78,7 @@ def test_a_mulan_file_has_the_labels_and_the_hierarchy_of_its_xml(tmp_path):
 
 
 def test_labels_of_dense_arff_stand_anywhere_and_in_either_order_of_values(tmp_path):
-    data = read(*[write(tmp_path, "dense.arff")[0]], labels=["owl", "wren"])
+    data = read(write(tmp_path, "dense.arff")[0], labels=["owl", "wren"])
     assert data.label_names.tolist() == ["wren", "owl"]
     np.testing.assert_array_equal(data.Y, [[1, 0], [0, 1]])
     np.testing.assert_array_equal(data.X, [[0.25], [-3]])
@@ -120,7 +116,7 @@ def test_a_libsvm_file(tmp_path):
     assert data.feature_names is None
 
 
-@given(st.integers(0, 10_000))
+@given(seed=st.integers(0, 10_000))
 def test_libsvm_agrees_with_scikit_learn(seed, tmp_path_factory):
     rng = np.random.default_rng(seed)
     X = sparse.random(12, 7, 0.4, format="csr", random_state=rng)
@@ -304,9 +300,8 @@ def test_many_numbers_at_once_are_read_as_each_alone(values):
         texts = [style.format(value) for value in values]
         found = numerals(" ".join(texts).encode())
         np.testing.assert_array_equal(found.values, [float(text) for text in texts])
-        assert found.whole.tolist() == [t.isdigit() and int(t) <= 2**53 for t in texts] or any(
-            t.isdigit() and len(t) > 15 for t in texts
-        )
+        short = [len(text) < 16 for text in texts]
+        assert found.whole[short].tolist() == [t.isdigit() for t in texts if len(t) < 16]
 
 
 @given(st.text(alphabet="0123456789.eE+-", min_size=1, max_size=24))
@@ -319,7 +314,7 @@ def test_what_float_refuses_is_no_number(text):
         assert numerals(text.encode()).values.tolist() == [expected]
 
 
-@given(st.integers(0, 10_000))
+@given(seed=st.integers(0, 10_000))
 def test_quick_and_slow_ways_of_arff_agree(seed, tmp_path_factory):
     """A quoted number takes the slow way."""
     rng = np.random.default_rng(seed)
@@ -328,14 +323,11 @@ def test_quick_and_slow_ways_of_arff_agree(seed, tmp_path_factory):
     values = rng.integers(0, 2, (5, 3)) * np.array([1, rng.normal(), 1])
     rows = [",".join(f"{v:g}" for v in row) for row in values]
     pairs = ["{" + ",".join(f"{i} {v:g}" for i, v in enumerate(row) if v) + "}" for row in values]
-    quoted = [
-        row.replace(",", ",'", 1).replace(",", "',", 2).replace("'',", "'", 1) for row in rows
-    ]
+    quoted = ["{},'{}',{}".format(*row.split(",")) for row in rows]
     found = []
     for name, body in (("dense", rows), ("sparse", pairs), ("quoted", quoted)):
         (folder / f"{name}.arff").write_text(head + "\n".join(body))
-        if name != "quoted" or all(row.count("'") == 2 for row in body):
-            found.append(read(folder / f"{name}.arff"))
+        found.append(read(folder / f"{name}.arff"))
     for other in found[1:]:
         assert_same_rows(found[0], other)
 
