@@ -23,7 +23,7 @@ from setwise.datasets.data_error import DataError, refuse, shown
 from setwise.datasets.lines import Lines, decoded
 from setwise.datasets.numerals import ORDINARY, numerals
 
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 # What a sparse row of numbers is written with.
 SPARSE = bytes(set(ORDINARY) - set(b":;"))
 _ENTRY = re.compile(rf"\s*(\d+)\s+({QUOTED}|[^\s,'\"]+)\s*(,|$)")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ class ExtremeSchema:
         """None: features have only numbers."""
         return None
 
-    @property
+    @cached_property
     def label_names(self) -> Any:
         """The numbers of the labels."""
         return np.arange(self.n_labels).astype("<U8")

@@ -105,7 +105,10 @@ class Text:
         """With the terms of these texts."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        vectorizer = TfidfVectorizer(**self.options).fit(texts)
+        try:
+            vectorizer = TfidfVectorizer(**self.options).fit(texts)
+        except Exception as error:  # (a pattern that is none, a range that is none, no terms)
+            raise ValueError(f"text was not turned into features: {error}") from error
         idf = vectorizer.idf_ if vectorizer.use_idf else None
         return Text(dict(self.options), vectorizer.get_feature_names_out(), idf)
 

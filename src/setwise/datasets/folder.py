@@ -105,12 +105,12 @@ def read_folder(path: File, *, max_bytes: int | None = None) -> Dataset:
                 refuse(
                     folder / "meta.json", None, f"{key!r} is {meta[key]!r}, but there are {count}"
                 )
-        names = _names(folder, meta, "label_names")
+        names, edges = _names(folder, meta, "label_names"), meta.get("hierarchy_edges")
         schema = FolderSchema(
             X.shape[1],
             np.arange(Y.shape[1]).astype("<U8") if names is None else names,
             _names(folder, meta, "feature_names"),
-            _edges(meta.get("hierarchy_edges")),
+            None if edges is None else _whole_numbers(edges, folder, "'hierarchy_edges'"),
             max_bytes,
         )
         _require_columns(folder / "Y.npz", Y, len(schema.label_names), "labels")
@@ -228,8 +228,13 @@ def _names(folder: Path, meta: dict[str, Any], key: str) -> Any:
     return text_array(names)
 
 
-def _edges(edges: Any) -> Any:
-    return None if edges is None else np.array(edges, dtype=np.int64).reshape(len(edges), -1)
+def _whole_numbers(values: Any, folder: Path, what: str) -> Any:
+    try:
+        return np.array(values, dtype=np.int64)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise DataError(
+            folder / "meta.json", None, f"{what} must be whole numbers: {error}"
+        ) from error
 
 
 def _split(folder: Path, split: Any) -> dict[str, Any] | None:
@@ -260,5 +265,5 @@ def _part(folder: Path, name: str, part: dict[str, Any]) -> Any:
             refuse(folder / "meta.json", None, f"the range of {shown(name)} is {shown(ends)}")
         return np.arange(*ends)
     if "indices" in part:
-        return np.array(part["indices"], dtype=np.int64)
+        return _whole_numbers(part["indices"], folder, f"the indices of {shown(name)}")
     return _array(_inside(folder, part.get("file")))

@@ -133,6 +133,8 @@ def decoded(text: bytes, path: Path, line: int, encoding: str) -> str:
     """Bytes as text; bytes that are none are named."""
     try:
         return text.decode(encoding)
+    except LookupError as error:
+        raise ValueError(f"encoding must be the name of one, but it is {encoding!r}") from error
     except UnicodeDecodeError as error:
         raise DataError(
             path,

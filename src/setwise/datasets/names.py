@@ -29,4 +29,6 @@ def text_array(names: Iterable[Any]) -> NDArray[Any]:
 
 def repeated(names: Sequence[Any]) -> Any:
     """The first name that is there more than once, or None."""
+    if len(set(names)) == len(names):
+        return None
     return next((name for name, times in Counter(names).items() if times > 1), None)

@@ -26,6 +26,8 @@ from setwise.datasets.dataset import Dataset
 from setwise.datasets.schema import File
 from setwise.inputs import whole_number
 
+# What stands for a file in messages.
+OPENML = "OpenML"
 SERVER = "https://www.openml.org/api/v1"
 MOST_BYTES = 2**30
 MOST_DESCRIPTION = 2**24
@@ -72,7 +74,7 @@ def fetch(
     about = _description(number, folder, url, timeout)
     path = folder / str(number) / "data.arff"
     if not path.exists():
-        _download(_file_address(about, url), path, about.get("md5_checksum"), timeout, max_bytes)
+        _download(_file_address(about), path, about.get("md5_checksum"), timeout, max_bytes)
     options.setdefault("labels", _names(about.get("default_target_attribute")))
     dropped = _names(about.get("row_id_attribute")) + _names(about.get("ignore_attribute"))
     options.setdefault("drop", [name for name in dropped if name not in options["labels"]])
@@ -101,7 +103,7 @@ def _number(
     try:
         return int(max(rows, key=lambda row: int(row["version"]))["did"])
     except (KeyError, ValueError, TypeError) as error:
-        raise DataError(address, None, f"no data set is named {shown(name_or_id)}") from error
+        raise DataError(OPENML, None, f"no data set is named {shown(name_or_id)}") from error
 
 
 def _description(number: int, folder: Path, url: str, timeout: float) -> dict[str, Any]:
@@ -109,9 +111,9 @@ def _description(number: int, folder: Path, url: str, timeout: float) -> dict[st
     answer = _answer(address, folder / str(number) / "description.json", timeout)
     about = _inside(answer, "data_set_description")
     if not isinstance(about, dict):
-        refuse(address, None, "no description of a data set")
+        refuse(OPENML, None, f"{address} gives no description of a data set")
     if str(about.get("format", "ARFF")).lower() not in ("arff", "sparse_arff"):
-        refuse(address, None, f"the format is {shown(about.get('format'))}; only ARFF is read")
+        refuse(OPENML, None, f"the format is {shown(about.get('format'))}; only ARFF is read")
     return about
 
 
@@ -127,10 +129,10 @@ def _names(value: Any) -> list[str]:
     return [str(part).strip() for part in parts if str(part).strip()]
 
 
-def _file_address(about: dict[str, Any], url: str) -> str:
+def _file_address(about: dict[str, Any]) -> str:
     address = str(about.get("url", ""))
     if urlsplit(address).scheme not in ("http", "https"):
-        refuse(url, None, f"the file is at {shown(address)}; expected is an http address")
+        refuse(OPENML, None, f"the file is at {shown(address)}; expected is an http address")
     return address
 
 
@@ -145,7 +147,7 @@ def _answer(address: str, kept: Path, timeout: float) -> Any:
         return json.loads(kept.read_bytes())
     except (ValueError, RecursionError) as error:
         kept.unlink(missing_ok=True)
-        raise DataError(address, None, f"the answer is no JSON: {error}") from error
+        raise DataError(OPENML, None, f"{address} gives no JSON: {error}") from error
 
 
 def _download(address: str, path: Path, md5: str | None, timeout: float, max_bytes: int) -> None:
@@ -157,7 +159,11 @@ def _download(address: str, path: Path, md5: str | None, timeout: float, max_byt
     try:
         digest = _stream(address, beside, timeout, max_bytes)
         if md5 and digest != str(md5).lower():
-            refuse(address, None, f"damaged on the way: its md5 is {digest}, not {shown(md5)}")
+            refuse(
+                OPENML,
+                None,
+                f"{address} was damaged on the way: its md5 is {digest}, not {shown(md5)}",
+            )
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
@@ -172,19 +178,19 @@ def _stream(address: str, path: Path, timeout: float, max_bytes: int) -> str:
             while piece := answer.read(PIECE):
                 size += len(piece)
                 if size > max_bytes:
-                    refuse(address, None, f"larger than {max_bytes} bytes (max_bytes)")
+                    refuse(OPENML, None, f"{address} is larger than {max_bytes} bytes (max_bytes)")
                 digest.update(piece)
                 file.write(piece)
             if promised and promised.isdigit() and size < int(promised):
-                refuse(address, None, f"cut off after {size} of {promised} bytes")
+                refuse(OPENML, None, f"{address} was cut off after {size} of {promised} bytes")
             file.flush()
             os.fsync(file.fileno())
     except urllib.error.HTTPError as error:
-        raise DataError(address, None, f"the server says {error.code}: {_reason(error)}") from error
+        raise DataError(OPENML, None, f"{address} says {error.code}: {_reason(error)}") from error
     except (HTTPException, TimeoutError, urllib.error.URLError, ConnectionError) as error:
         reason = getattr(error, "reason", None) or error
         raise DataError(
-            address,
+            OPENML,
             None,
             f"{urlsplit(address).netloc} cannot be reached ({reason}); without a network only what "
             f"was fetched before can be read",
