@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -124,6 +125,8 @@ def test_every_outcome_is_what_its_method_predicts_by_itself(form, data, tmp_pat
     """Also where targets share a fit."""
     monkeypatch.setattr(peers, "N_TREES", 7)
     monkeypatch.setattr("setwise.linear.set_classifier_cv.FOLDS", ((2, np.inf),))
+    few = partial(peers.TunedThresholdClassifierCV, thresholds=5)
+    monkeypatch.setattr(peers, "TunedThresholdClassifierCV", few)
     X, Y = form(data[0]), csr_array(data[1])
     train, test = np.arange(40), np.arange(40, 60)
     methods, targets = list(METHODS), ["f1", "precision@2", "jaccard"]
