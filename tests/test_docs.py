@@ -11,7 +11,8 @@ import pytest
 from setwise.decoders import MinimumRisk, MostLikely
 from setwise.linear import SetClassifier
 
-GUIDE = (Path(__file__).parents[1] / "docs" / "estimators.md").read_text()
+DOCS = Path(__file__).parents[1] / "docs"
+GUIDE = (DOCS / "estimators.md").read_text()
 BEFORE, ONNX = GUIDE.split("## Serving elsewhere: ONNX")
 
 
@@ -109,3 +110,15 @@ def test_every_block_of_the_guide_to_data_sets_runs(tmp_path):
         "genes: 2 rows, 1 feature, 4 labels, 3.00 labels a row, 2 distinct sets; a hierarchy; "
         "missing values"
     )
+
+
+def test_the_guide_to_studies_runs_and_names_every_method(tmp_path):
+    from setwise.study import METHODS, peers
+
+    text = (DOCS / "study.md").read_text()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(peers, "N_TREES", 10)
+        scope = run(text, {}, tmp_path, "docs/study.md")
+    assert scope["results"].outcomes
+    for name in METHODS:
+        assert f"| `{name}` |" in text

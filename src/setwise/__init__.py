@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         linear,
         meta,
         spaces,
+        study,
         surrogates,
         targets,
     )
@@ -44,6 +45,7 @@ __all__ = [
     "meta",
     "save",
     "spaces",
+    "study",
     "surrogates",
     "targets",
 ]
@@ -58,6 +60,7 @@ _SUBMODULES = {
     "meta",
     "nn",  # not in __all__: it needs PyTorch, which `from setwise import *` does not
     "spaces",
+    "study",
     "surrogates",
     "targets",
 }

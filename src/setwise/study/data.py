@@ -89,7 +89,7 @@ def read_folds(folds: Any, sets: csr_array, seed: int) -> tuple[tuple[Split, ...
     if isinstance(folds, int | np.integer):
         splitter = StratifiedLabelSets(whole_number(folds, "folds", 2), random_state=seed)
         given, words = splitter.split(None, sets), f"{folds} folds, every label spread evenly"
-    elif hasattr(folds, "split"):
+    elif hasattr(folds, "get_n_splits"):
         given, words = folds.split(np.empty((shape[0], 0)), sets.toarray()), str(folds)
     elif _is_split(folds):
         given, words = [folds], "one split into training and test rows"
@@ -117,7 +117,7 @@ def _is_split(value: Any) -> bool:
         parts = [np.asarray(part) for part in value]
     except ValueError:
         return False
-    return all(part.ndim == 1 and part.dtype.kind in "iub" for part in parts)
+    return all(part.ndim == 1 and (part.dtype.kind in "iub" or not part.size) for part in parts)
 
 
 def _rows(part: Any, n_rows: int, name: str) -> Rows:

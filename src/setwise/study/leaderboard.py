@@ -178,12 +178,13 @@ def leaderboard(
     asked = [[o for o in results.outcomes if o.target == target] for target in results.targets]
     boards = [outcomes for outcomes in asked if outcomes]
     statistics = [_mean_losses(outcomes, results) for outcomes in boards]
-    replicates = bootstrap.replicates(statistics, n_rows, n_labels)
-    parts = np.split(replicates, np.cumsum([len(outcomes) for outcomes in boards])[:-1])
     standings: list[Standing] = []
-    for outcomes, statistic, part in zip(boards, statistics, parts, strict=bool(boards)):
-        values = statistic.at(np.ones((n_rows, 1)))[:, 0]
-        standings += _standings(outcomes, values, part, bootstrap)
+    if boards:
+        replicates = bootstrap.replicates(statistics, n_rows, n_labels)
+        parts = np.split(replicates, np.cumsum([len(outcomes) for outcomes in boards])[:-1])
+        for outcomes, statistic, part in zip(boards, statistics, parts, strict=True):
+            values = statistic.at(np.ones((n_rows, 1)))[:, 0]
+            standings += _standings(outcomes, values, part, bootstrap)
     return Leaderboard(
         tuple(standings), n_rows, n_labels, bootstrap.n_resamples, bootstrap.confidence
     )

@@ -256,6 +256,12 @@ def get_methods(methods: Any) -> dict[str, Method]:
         )
     if isinstance(methods, Mapping):
         return {_named(name): _method(name, given) for name, given in methods.items()}
+    unnamed = [given for given in methods if not isinstance(given, str)]
+    if unnamed:
+        raise ValueError(
+            f"an estimator of your own needs a name: methods={{'mine': estimator}}, a mapping "
+            f"from names, not a list with {unnamed[0]!r}"
+        )
     found = [_method(name, name) for name in methods]
     twice = sorted({m.name for m in found if sum(other.name == m.name for other in found) > 1})
     if twice:

@@ -61,23 +61,25 @@ class Finished:
 
     def to_bytes(self, unit: Unit, study: str) -> bytes:
         """A NumPy archive, with the unit and the study's digest in it."""
-        told = {
-            "study": study,
-            "unit": list(unit),
-            "guarantee": self.guarantee,
-            "settings": dict(self.settings),
-            "fit_seconds": self.fit_seconds,
-            "predict_seconds": self.predict_seconds,
-            "seconds": self.seconds,
-        }
         arrays: dict[str, Any] = {
-            "told": np.frombuffer(json.dumps(told).encode(), np.uint8),
             "indices": self.y_pred.indices.astype(np.int32),
             "indptr": self.y_pred.indptr.astype(np.int64),
             "losses": self.losses,
         }
         if self.probability is not None:
             arrays["probability"] = self.probability
+        told = {
+            "study": study,
+            "unit": list(unit),
+            # An archive that has lost an entry of its table of contents is whole for all it knows.
+            "arrays": list(arrays),
+            "guarantee": self.guarantee,
+            "settings": dict(self.settings),
+            "fit_seconds": self.fit_seconds,
+            "predict_seconds": self.predict_seconds,
+            "seconds": self.seconds,
+        }
+        arrays["told"] = np.frombuffer(json.dumps(told).encode(), np.uint8)
         file = io.BytesIO()
         np.savez_compressed(file, **arrays)
         return file.getvalue()
@@ -92,7 +94,9 @@ class Finished:
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
-            told = json.loads(arrays["told"].tobytes())
+            told = json.loads(arrays.pop("told").tobytes())
+            if sorted(arrays) != sorted(told["arrays"]):
+                raise ValueError(f"it holds {sorted(arrays)}")
             found = cls._checked(arrays, told, shape)
         except Exception as error:
             # Whatever is wrong with a file, it is not what was written.
