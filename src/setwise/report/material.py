@@ -1,5 +1,4 @@
-"""What the sections are made of: results that have been checked, and what is taken from them once.
-"""
+"""What the sections are made of: results, checked, and what several sections take from them."""
 
 from __future__ import annotations
 

@@ -41,6 +41,12 @@ class Measure:
     meaning: str
 
     @property
+    def spoken(self) -> str:
+        """The title within a sentence: a capital stays where it is a name."""
+        is_word = self.title.startswith(("Subset", "Precision", "Recall"))
+        return self.title[0].lower() + self.title[1:] if is_word else self.title
+
+    @property
     def better(self) -> str:
         """Which values are good."""
         return "lower is better" if self.is_loss else "higher is better"

@@ -8,14 +8,13 @@ import numpy as np
 
 from setwise.evaluation import PerLabel
 from setwise.report import numbers
-from setwise.report.drawing import element, mark, picture
+from setwise.report.drawing import element, mark, named, picture, room_for
 from setwise.report.material import Material
-from setwise.report.names import clipped, isolated, plain
+from setwise.report.names import isolated, plain
 
 # Of larger trees the most frequent labels are drawn, with all that lies above them.
 MOST_NODES, DEEPEST = 40, 10
-ROW, INDENT, NAME_WIDTH, NAME_LETTERS = 25.0, 18.0, 190.0, 26
-STRIP_WIDTH, HEAD = 230.0, 30.0
+ROW, INDENT, NAME_LETTERS, HEAD, WIDTH, NARROWEST = 25.0, 18.0, 26, 30.0, 800.0, 260.0
 
 
 def hierarchy(material: Material) -> dict[str, Any] | None:
@@ -124,8 +123,10 @@ def _picture(
 ) -> Any:
     """Branches and names to the left, the F1 of all methods on one axis to the right."""
     deepest = min(int(depth[nodes].max()), DEEPEST)
-    left = 10.0 + INDENT * deepest + NAME_WIDTH
-    start, end = left + 56, left + 56 + STRIP_WIDTH
+    names = {label: plain(material.results.label_names[label]) for label in nodes}
+    left = 20.0 + INDENT * deepest + room_for(names.values(), NAME_LETTERS)
+    start = left + 56
+    end = max(WIDTH - 14, start + NARROWEST)
     at = {label: i for i, label in enumerate(nodes)}
     x_of = {label: 10.0 + INDENT * min(int(depth[label]), DEEPEST) for label in nodes}
     middle = {label: HEAD + ROW * (i + 0.5) for label, i in at.items()}
@@ -142,12 +143,9 @@ def _picture(
         if parent >= 0:
             branch = f"M{x_of[parent]:.1f} {middle[parent] + 4:.1f}V{y:.1f}H{x - 4:.1f}"
             parts.append(element("path", d=branch, class_="branch"))
-        whole = plain(material.results.label_names[label])
-        short = clipped(whole, NAME_LETTERS)
         parts += [
             element("circle", cx=x, cy=y, r=3.5, class_="node"),
-            element("text", short, *([element("title", whole)] if short != whole else []),
-                    x=x + 10, y=y + 4, class_="name"),
+            element("text", *named(names[label], NAME_LETTERS), x=x + 10, y=y + 4, class_="name"),
             element("text", numbers.count(int(material.support[label])), x=left + 40, y=y + 4,
                     class_="tick end"),
             element("line", x1=start, x2=end, y1=y, y2=y, class_="grid"),
