@@ -72,7 +72,7 @@ def seconds(value: float) -> str:
     Examples
     --------
     >>> seconds(0.0123), seconds(3.41), seconds(125), seconds(7300)
-    ('12 ms', '3.4 s', '2 min 05 s', '2 h 01 min')
+    ('12 ms', '3.4 s', '2 min 05 s', '2 h 02 min')
     """
     if not math.isfinite(value):
         return share(value)
