@@ -9,7 +9,17 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from setwise import decoders, evaluation, expectation, linear, meta, spaces, surrogates, targets
+    from setwise import (
+        decoders,
+        evaluation,
+        expectation,
+        linear,
+        meta,
+        spaces,
+        study,
+        surrogates,
+        targets,
+    )
     from setwise import nn as nn
     from setwise.linear import SetClassifier, SetClassifierCV
     from setwise.meta import CatalogClassifier, TargetDecoder
@@ -31,6 +41,7 @@ __all__ = [
     "meta",
     "save",
     "spaces",
+    "study",
     "surrogates",
     "targets",
 ]
@@ -43,6 +54,7 @@ _SUBMODULES = {
     "meta",
     "nn",  # not in __all__: it needs PyTorch, which `from setwise import *` does not
     "spaces",
+    "study",
     "surrogates",
     "targets",
 }

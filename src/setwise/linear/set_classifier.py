@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -183,8 +184,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             # What cannot be decoded is refused before it is trained.
             decoded(training, target, space, decoder, np.zeros((1, space.n_scores)))
         solution = self._solve(training, space, design, sets, weights)
-        self.target_, self._names, self.classes_ = target, names, names.names
-        self._trained, self._scaling = training, self.scaling
+        self._names, self.classes_ = names, names.names
+        self._scaling = self.scaling
         self._features = self._label_features(space.n_scores)
         dtype = design.inputs.dtype
         self.space_ = space.with_parameters(solution.parameters)
@@ -196,21 +197,55 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             intercept = intercept - intercept.mean()
         self.intercept_ = intercept.astype(dtype)
         self.objective_, self.n_iter_ = solution.value, solution.n_iter
-        self.decoder_ = decoder
         penalty = float(self.alpha) / 2.0 * float((solution.weights**2).sum())
-        log_loss = solution.value - penalty
-        # Of classes the most likely is predicted, which is best for the share of errors.
-        judged = (ZeroOne(), "most_likely") if names.one_dimensional else (target, decoder)
-        named = isinstance(self.space, str)
-        self.guarantee_ = guarantee(
-            training,
-            judged[0],
-            self.space_,
-            judged[1],
-            log_loss,
-            unseen_mass(sets) if named else None,
-        )
+        self._log_loss = solution.value - penalty
+        self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
+        self._decide(training, target, decoder)
         return self
+
+    def _decide(self, training: Training, target: Target, decoder: str) -> None:
+        """What predictions are decoded for, and what is proved of that."""
+        self.target_, self._trained, self.decoder_ = target, training, decoder
+        # Of classes the most likely is predicted, which is best for the share of errors.
+        if self._names.one_dimensional:
+            target, decoder = ZeroOne(), "most_likely"
+        self.guarantee_ = guarantee(
+            training, target, self.space_, decoder, self._log_loss, self._unseen
+        )
+
+    def for_target(self, target, decoder=None):
+        """The same fit, decoded for another target; nothing is trained again.
+
+        A likelihood and binary relevance are trained without a look at the target, so this is equal
+        to a fit for that target. Other surrogates are losses of their target, and are refused.
+
+        Parameters
+        ----------
+        target : str or Target
+        decoder : str, optional
+            Another decoder too.
+
+        Returns
+        -------
+        SetClassifier
+            A fitted one; this one stays as it is.
+        """
+        check_is_fitted(self, "coef_")
+        if not (self._trained.is_likelihood or self._trained.is_by_label):
+            raise ValueError(
+                f"a classifier trained on the loss {self._trained} of {self.target_} is not one "
+                f"for {target}: fit it again; only 'likelihood' and 'binary_relevance' serve all"
+            )
+        other: Any = copy(self)
+        other.set_params(target=target, decoder=self.decoder if decoder is None else decoder)
+        other._check_parameters()
+        judge = get_target(target)
+        training = replace(self._trained, target=judge)
+        name = other._decoder_name(training, judge, self.space_)
+        if not self._names.one_dimensional:
+            decoded(training, judge, self.space_, name, np.zeros((1, self.space_.n_scores)))
+        other._decide(training, judge, name)
+        return other
 
     def decision_function(self, X):
         """The scores of the labels, (n, n_labels); (n,) for a y of two classes.

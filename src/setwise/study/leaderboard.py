@@ -143,7 +143,7 @@ def _line(standing: Standing) -> list[str]:
 
 
 def leaderboard(
-    results: Results, *, n_bootstrap: int = 2000, confidence: float = 0.95, seed: Any = 0
+    results: Results, *, n_bootstrap: int = 5000, confidence: float = 0.95, seed: Any = 0
 ) -> Leaderboard:
     """Order the methods of each target by their mean loss, and test each against the best.
 
@@ -154,7 +154,7 @@ def leaderboard(
     ----------
     results : Results
         Of a study, finished or not; what has not finished all folds is not on it.
-    n_bootstrap : int, default 2000
+    n_bootstrap : int, default 5000
         Number of resamples of the held-out rows; 0 for values alone. For m methods, fewer than
         m (m - 1) / 2 / (1 - confidence) cannot show any difference.
     confidence : float, default 0.95
@@ -175,12 +175,16 @@ def leaderboard(
     bootstrap = Bootstrap(n_bootstrap, confidence, seed)
     shape: Any = results.y_true.shape
     n_rows, n_labels = shape
+    asked = [[o for o in results.outcomes if o.target == target] for target in results.targets]
+    boards = [outcomes for outcomes in asked if outcomes]
+    statistics = [_mean_losses(outcomes, results) for outcomes in boards]
     standings: list[Standing] = []
-    for target in results.targets:
-        outcomes = [outcome for outcome in results.outcomes if outcome.target == target]
-        if outcomes:
-            losses = np.column_stack([_losses(outcome, results) for outcome in outcomes])
-            standings += _standings(outcomes, losses, n_labels, bootstrap)
+    if boards:
+        replicates = bootstrap.replicates(statistics, n_rows, n_labels)
+        parts = np.split(replicates, np.cumsum([len(outcomes) for outcomes in boards])[:-1])
+        for outcomes, statistic, part in zip(boards, statistics, parts, strict=True):
+            values = statistic.at(np.ones((n_rows, 1)))[:, 0]
+            standings += _standings(outcomes, values, part, bootstrap)
     return Leaderboard(
         tuple(standings), n_rows, n_labels, bootstrap.n_resamples, bootstrap.confidence
     )
@@ -192,15 +196,20 @@ def _losses(outcome: Outcome, results: Results) -> NDArray[np.float64]:
     return losses_of(get_target(outcome.target), outcome.y_pred, results.y_true)
 
 
-def _standings(
-    outcomes: Sequence[Outcome], losses: NDArray[np.float64], n_labels: int, bootstrap: Bootstrap
-) -> list[Standing]:
-    """The standings of one target, from the loss of each row (n, methods)."""
-    n_rows = len(losses)
+def _mean_losses(outcomes: Sequence[Outcome], results: Results) -> RowMeans:
+    """The mean loss of each outcome of a target, on the rows as they are or resampled."""
     titles = tuple(Title(outcome.method, "target", "lower") for outcome in outcomes)
-    statistic = RowMeans(titles, Sums.of(losses))
-    values = statistic.at(np.ones((n_rows, 1)))[:, 0]
-    replicates = bootstrap.replicates([statistic], n_rows, n_labels)
+    losses = np.column_stack([_losses(outcome, results) for outcome in outcomes])
+    return RowMeans(titles, Sums.of(losses))
+
+
+def _standings(
+    outcomes: Sequence[Outcome],
+    values: NDArray[Any],
+    replicates: NDArray[Any],
+    bootstrap: Bootstrap,
+) -> list[Standing]:
+    """The standings of one target, from mean losses and their replicates (methods, resamples)."""
     best = int(np.argmin(values))
     differences = values - values[best]
     intervals = bootstrap.intervals(replicates)
