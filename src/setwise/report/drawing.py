@@ -96,8 +96,9 @@ class Axis:
     log: bool = False
 
     def at(self, value: float) -> float:
-        """The place of a value; what lies beyond an end stands there."""
+        """The place of a value; what lies beyond an end, or nowhere, stands at one."""
         low, high = self.low, self.high
+        value = low if math.isnan(value) else value
         value = min(max(value, low), high)
         if self.log:
             low, high, value = math.log(low), math.log(high), math.log(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from setwise.report.names import plain
+from setwise.report.names import clipped, plain
 
 # Patterns of targets' names; what stands for the number takes the place of {}.
 KNOWN = {
@@ -75,4 +75,4 @@ def measure_of(target: str) -> Measure:
         if found:
             number = "".join(found.groups())
             return Measure(target, title.format(number), is_loss, meaning.format(number))
-    return Measure(target, plain(target), True, "a loss of its own")
+    return Measure(target, clipped(plain(target), 40), True, "a loss of its own")

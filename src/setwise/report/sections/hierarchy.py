@@ -14,6 +14,8 @@ from setwise.report.names import isolated, plain
 
 # Of larger trees the most frequent labels are drawn, with all that lies above them.
 MOST_NODES, DEEPEST = 40, 10
+# Levels from this one on are taken together.
+LAST_LEVEL = 15
 ROW, INDENT, NAME_LETTERS, HEAD, WIDTH, NARROWEST = 25.0, 18.0, 26, 30.0, 800.0, 260.0
 
 
@@ -32,21 +34,24 @@ def hierarchy(material: Material) -> dict[str, Any] | None:
 
 
 def _depths(parents: Any) -> Any:
-    """The level of each label; roots are on level 0."""
-    depth = np.zeros(len(parents), int)
-    up = parents.copy()
+    """The level of each label; roots are on level 0.
+
+    By doubling: ``depth`` counts the steps to the ancestor ``up``, the last entry is above all.
+    """
+    up = np.append(parents, -1)
+    depth = (up >= 0).astype(int)
     while (up >= 0).any():
-        depth += up >= 0
-        up = np.where(up >= 0, parents[up], -1)
-    return depth
+        depth += depth[up]
+        up = up[up]
+    return depth[:-1]
 
 
 def _drawn(parents: Any, support: Any) -> list[int]:
     """The labels to draw, each parent before its children, the most frequent first."""
     kept: set[int] = set()
     for label in np.argsort(-support, kind="stable").tolist():
-        line = []
-        while label >= 0 and label not in kept:
+        line: list[int] = []
+        while label >= 0 and label not in kept and (not kept or len(line) <= MOST_NODES):
             line.append(label)
             label = int(parents[label])
         if kept and len(kept) + len(line) > MOST_NODES:
@@ -82,7 +87,10 @@ def _panel(
             }
             for label in nodes
         ],
-        "levels": [_level(material, outcomes, depth, level) for level in range(depth.max() + 1)],
+        "levels": [
+            _level(material, outcomes, np.minimum(depth, LAST_LEVEL), level)
+            for level in range(min(depth.max(), LAST_LEVEL) + 1)
+        ],
     }
 
 
@@ -111,7 +119,7 @@ def _level(material: Material, outcomes: list[Any], depth: Any, level: int) -> d
             }
         )
     return {
-        "level": level,
+        "level": f"{level}{'+' * (level == LAST_LEVEL)}",
         "n_labels": numbers.count(int(here.sum())),
         "support": numbers.count(int(material.support[here].sum())),
         "rows": rows,
