@@ -29,8 +29,8 @@ GUARANTEES = {
     "binary relevance": "Consistent for Hamming loss, label by label; no theorem is known to cover "
     "other targets.",
     "logistic loss": "No theorem is known to cover the logistic loss with one score a label here.",
-    "mean absolute error": "Consistent for every target; its regret is at most |Y| times that of the "
-    "surrogate. The objective is not convex, and the solver may have stopped short.",
+    "mean absolute error": "Consistent for every target; its regret is at most |Y| times that of "
+    "the surrogate. The objective is not convex, and the solver may have stopped short.",
     "forest": "Likelihood and minimum risk: with divergence r, the regret is at most sqrt(2 r) "
     "(Pinsker's inequality).",
     "catalog": "Likelihood and minimum risk: with divergence r, the regret is at most sqrt(2 r) "
@@ -141,8 +141,9 @@ def wide(n_labels=2000, n_rows=300, n_methods=6, targets=("f1",)):
             probability = expit(3 * y_true + logit(chance) + noise).astype(np.float32)
             y_pred = sparse.csr_array((probability > 0.4).astype(np.int8))
             outcomes.append(
-                Outcome(f"method {method}", target, y_pred, probability, "None.", ({},), (1.0,),
-                        (0.1,))  # fmt: skip
+                Outcome(
+                    f"method {method}", target, y_pred, probability, "None.", ({},), (1.0,), (0.1,)
+                )
             )
     return Results(
         "Many labels",

@@ -60,15 +60,15 @@ class LabelRows:
     def rows(self, values: Any) -> bytes:
         """A line for each row of label sets, (n, n_labels), or of probabilities."""
         if self.format in ("labels", "json"):
-            return self._listed(csr_array(values))
+            return self._listed(csr_array(values, copy=True))
         dense = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
         # (As short as is enough to read the same number again.)
         return _csv(dense.tolist())
 
     def _listed(self, sets: csr_array) -> bytes:
-        ends: Any = sets.indptr
-        sets.sort_indices()
         sets.eliminate_zeros()
+        sets.sort_indices()
+        ends: Any = sets.indptr
         chosen = [self.names[label] for label in sets.indices.tolist()]
         lists = [chosen[start:end] for start, end in pairwise(ends)]
         if self.format == "json":

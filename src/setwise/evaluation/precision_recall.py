@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,13 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
 from setwise.entries import places_among, rows_of
-from setwise.evaluation.sample import (
-    Array,
-    checked_probability,
-    label_sets,
-    row_ranges,
-    sparse_rows,
-)
+from setwise.evaluation.sample import Array, checked_probability, label_sets, row_ranges
 
 # A recall this little above what a threshold reaches is the same number, rounded otherwise.
 ROUNDING = 1e-9
@@ -83,7 +76,8 @@ def precision_recall(
     Notes
     -----
     Entries of equal probability are found together, as in scikit-learn. The cost is a sort of the
-    nonzero probabilities; those of a range of labels are held at a time, or all for "micro".
+    probabilities and a search for each true entry; a range of labels is sorted at a time, and for
+    "micro" all stored entries.
 
     Examples
     --------
@@ -98,82 +92,69 @@ def precision_recall(
 
 
 def curves(probability: Any, true: Any, average: Literal["micro"] | None) -> PrecisionRecall:
-    """The curves of a checked sample."""
-    if average is None:
-        parts = [_curves(*part) for part in _by_label(probability, true)]
-    else:
-        parts = [_curves(*_in_one(probability, true))]
-    points = np.concatenate([np.diff(part.start) for part in parts])
-    return PrecisionRecall(
-        np.append(0, np.cumsum(points)),
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("threshold", "precision", "recall", "average_precision")
-        ),
-    )
+    """The curves of a checked sample.
 
-
-def _by_label(probability: Any, true: Any) -> Iterator[tuple[Array, Array, Array, Array, int]]:
-    """What `_curves` needs of some labels at a time: each curve is a row of the transpose."""
-    values = csr_array(probability.T) if issparse(probability) else probability.T
+    A threshold matters only where it finds a true entry. So the probabilities are sorted by
+    themselves, and only the true ones are looked up among them.
+    """
+    if average == "micro":
+        own = _own(probability, true)
+        return _curves(np.zeros(len(own), np.int64), own, _as_high(probability, own), [len(own)])
     truth: Any = csr_array(true.T)
-    for labels in row_ranges(*truth.shape):
-        stored = sparse_rows(values, labels)
-        n_true = np.diff(truth[labels].indptr)
-        yield stored.data, _hits(stored, truth[labels]), rows_of(stored), n_true, truth.shape[1]
+    by_label = csr_array(probability.T) if issparse(probability) else probability.T
+    parts = [_of_labels(by_label[labels], truth[labels]) for labels in row_ranges(*truth.shape)]
+    own, as_high = map(np.concatenate, zip(*parts, strict=True))
+    return _curves(rows_of(truth), own, as_high, np.diff(truth.indptr))
 
 
-def _in_one(probability: Any, true: Any) -> tuple[Array, Array, Array, Array, int]:
-    """What `_curves` needs of all entries as one curve."""
-    parts = [
-        (stored.data, _hits(stored, true[rows]))
-        for rows in row_ranges(*true.shape)
-        for stored in [sparse_rows(probability, rows)]
-    ]
-    value, hit = map(np.concatenate, zip(*parts, strict=True))
-    size = true.shape[0] * true.shape[1]
-    return value, hit, np.zeros(len(value), np.int64), np.array([true.nnz]), size
+def _own(probability: Any, true: Any) -> Array:
+    """The probability of each true entry."""
+    if not issparse(probability):
+        return probability[rows_of(true), true.indices]
+    places, stored = places_among(probability, true)
+    return np.where(stored, np.append(probability.data, 0.0)[places], 0.0)
 
 
-def _hits(stored: Any, true: Any) -> NDArray[np.bool_]:
-    """Whether each stored entry is true."""
-    places, found = places_among(stored, true)
-    hit = np.zeros(stored.nnz, bool)
-    hit[places[found]] = True
-    return hit
+def _as_high(probability: Any, own: Array) -> Array:
+    """How many of all entries are at least as probable as each true one."""
+    stored = probability.data if issparse(probability) else probability
+    ordered = np.sort(stored, axis=None)
+    absent = probability.shape[0] * probability.shape[1] - len(ordered)
+    return len(ordered) - np.searchsorted(ordered, own) + np.where(own > 0.0, 0, absent)
 
 
-def _curves(value: Array, hit: Array, curve: Array, n_true: Array, size: int) -> PrecisionRecall:
-    """The curves of entries: ``size`` in each, those not among ``value`` with probability 0."""
-    order = np.lexsort((-value, curve))
-    value, hit, curve = value[order], hit[order], curve[order]
-    changes = (value[1:] != value[:-1]) | (curve[1:] != curve[:-1])
-    last = np.flatnonzero(np.append(changes, True)[: len(value)])
-    first = np.searchsorted(curve, np.arange(len(n_true)))
-    found = np.append(0, np.cumsum(hit))
+def _of_labels(by_label: Any, truth: Any) -> tuple[Array, Array]:
+    """For some labels, a row each: probabilities of true entries, and how many are as high."""
+    rows = by_label.toarray() if issparse(by_label) else by_label
+    of = rows_of(truth)
+    own = rows[of, truth.indices]
+    ordered = np.sort(rows, axis=1)
+    low, high = np.zeros(len(own), np.int64), np.full(len(own), rows.shape[1])
+    # Bisection, of all true entries at once: below ``low`` all are smaller, from ``high`` on none.
+    for _ in range(int(rows.shape[1]).bit_length()):
+        middle = (low + high) // 2
+        smaller = (middle < high) & (ordered[of, np.minimum(middle, rows.shape[1] - 1)] < own)
+        low, high = np.where(smaller, middle + 1, low), np.where(smaller, high, middle)
+    return own, rows.shape[1] - low
+
+
+def _curves(curve: Array, own: Array, as_high: Array, n_true: ArrayLike) -> PrecisionRecall:
+    """The curves of true entries: the curve, the probability and the count of each."""
+    order = np.lexsort((-own, curve))
+    curve, own, as_high = curve[order], own[order], as_high[order]
+    # Equal probabilities are found together: the last of them is the point.
+    changes = (own[1:] != own[:-1]) | (curve[1:] != curve[:-1])
+    last = np.flatnonzero(np.append(changes, True)[: len(own)])
+    support = np.asarray(n_true)
+    before = np.cumsum(support) - support
     of = curve[last]
-    # The entries of probability 0 are found last, all at once.
-    everyone = np.arange(len(n_true))
-    of, kept = _ordered(np.concatenate([of, everyone]))
-    threshold = np.concatenate([value[last], np.zeros(len(n_true))])[kept]
-    tp = np.concatenate([found[last + 1] - found[first[curve[last]]], n_true])[kept]
-    count = np.concatenate([last + 1 - first[curve[last]], np.full(len(n_true), size)])[kept]
-    new = np.diff(tp, prepend=0)
-    starts = np.searchsorted(of, everyone)
-    new[starts] = tp[starts]
-    rises = new > 0
-    of, tp, new, precision = of[rises], tp[rises], new[rises], (tp / count)[rises]
-    gained = np.bincount(of, new * precision, minlength=len(n_true))
+    tp = last + 1 - before[of]
+    precision = tp / as_high[last]
+    gained = np.bincount(of, np.diff(last, prepend=-1) * precision, minlength=len(support))
     return PrecisionRecall(
-        np.append(0, np.cumsum(np.bincount(of, minlength=len(n_true)))),
-        threshold[rises],
+        np.append(0, np.cumsum(np.bincount(of, minlength=len(support)))),
+        own[last],
         precision,
-        tp / n_true[of],
-        gained / np.maximum(n_true, 1),
+        tp / support[of],
+        gained / np.maximum(support, 1),
     )
-
-
-def _ordered(of: Array) -> tuple[Array, Array]:
-    """The numbers of curves in order, and where each was; equal ones stay as they are."""
-    kept = np.argsort(of, kind="stable")
-    return of[kept], kept

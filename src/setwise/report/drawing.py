@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from setwise.report import numbers
+from setwise.report.names import clipped
 from setwise.report.palette import Style
 
 
@@ -44,8 +46,7 @@ def _rounded(value: Any) -> str:
 
 
 def picture(width: float, height: float, title: str, *children: Any, class_: str = "") -> Markup:
-    """A picture of its own, as wide as that or as there is room, with a name for those who listen.
-    """
+    """A picture of its own, as wide as that or as there is room; ``title`` is read out."""
     return element(
         "svg",
         element("title", title),
@@ -95,8 +96,9 @@ class Axis:
     log: bool = False
 
     def at(self, value: float) -> float:
-        """The place of a value; what lies beyond an end stands there."""
+        """The place of a value; what lies beyond an end, or nowhere, stands at one."""
         low, high = self.low, self.high
+        value = low if math.isnan(value) else value
         value = min(max(value, low), high)
         if self.log:
             low, high, value = math.log(low), math.log(high), math.log(value)
@@ -135,18 +137,33 @@ def logarithmic(values: Iterable[float], start: float, end: float, most: int = 5
 def tick_label(axis: Axis) -> Callable[[float], str]:
     """How the values of an axis are written, all with the same decimals."""
     if axis.log:
-        return lambda value: (
-            numbers.small(value) if 1e-3 <= value < 1e4 and value < 1 else _power(value)
-        )
+        return _power
     step = axis.ticks[1] - axis.ticks[0]
     decimals = next((d for d in range(9) if abs(step * 10**d - round(step * 10**d)) < 1e-6), 9)
     return lambda value: "0" if value == 0 else numbers.share(value, decimals)
 
 
 def _power(value: float) -> str:
-    if 1 <= value < 1e4:
-        return numbers.count(round(value))
-    return f"10{str(round(math.log10(value))).translate(numbers.RAISED)}"
+    """A power of ten: ``.01``, ``100``, ``10⁻⁶``."""
+    exponent = round(math.log10(value))
+    if -3 <= exponent <= 3:
+        return numbers.share(10.0**exponent, max(0, -exponent))
+    return f"10{str(exponent).translate(numbers.RAISED)}"
+
+
+def room_for(names: Iterable[str], letters: int) -> float:
+    """About how wide the longest of some names is drawn, each clipped to so many letters."""
+    widths = [
+        sum(13.0 if unicodedata.east_asian_width(letter) in "WF" else 7.4 for letter in name)
+        for name in (clipped(name, letters) for name in names)
+    ]
+    return max(widths, default=0.0)
+
+
+def named(label: str, letters: int) -> list[Any]:
+    """What a text element of a name holds: the name clipped, and then whole as a tooltip."""
+    short = clipped(label, letters)
+    return [short] if short == label else [short, element("title", label)]
 
 
 @dataclass(frozen=True)
@@ -179,6 +196,6 @@ class Frame:
             [
                 *parts,
                 element("text", across_name, x=middle, y=bottom + 34, class_="axis middle"),
-                element("text", up_name, x=left - 7, y=top - 10, class_="axis"),
+                element("text", up_name, x=0, y=top - 11, class_="axis"),
             ]
         )

@@ -1,15 +1,15 @@
-"""What the sections are made of: results that have been checked, and what is taken from them once.
-"""
+"""What the sections are made of: results, checked, and what several sections take from them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from setwise.evaluation import PerLabel, per_label
 from setwise.report.belief import Belief, belief_of
@@ -39,7 +39,9 @@ class Material:
     def figures(self) -> tuple[PerLabel, ...]:
         """The figures of each label, of each outcome."""
         y_true = self.results.y_true
-        return tuple(per_label(outcome.y_pred, y_true) for outcome in self.results.outcomes)
+        return tuple(
+            _named(outcome, per_label, outcome.y_pred, y_true) for outcome in self.results.outcomes
+        )
 
     @cached_property
     def support(self) -> Any:
@@ -65,11 +67,10 @@ class Material:
             if outcome.probability is None:
                 by_outcome.append(None)
                 continue
-            content = np.ascontiguousarray(outcome.probability)
-            key = sha256(content.data).digest()
+            key = _fingerprint(outcome.probability)
             if key not in places:
                 places[key] = len(found)
-                found.append(belief_of(content, self.results.y_true))
+                found.append(_named(outcome, belief_of, outcome.probability, self.results.y_true))
             by_outcome.append(places[key])
         return tuple(by_outcome), tuple(found)
 
@@ -90,8 +91,25 @@ class Material:
         return asked - len(self.results.outcomes)
 
 
-def checked(results: Results) -> None:
-    """Raise unless the parts of the results fit together."""
+def _fingerprint(probability: Any) -> bytes:
+    """The same for equal arrays, dense or sparse."""
+    parts = [probability]
+    if issparse(probability):
+        rows: Any = csr_array(probability)
+        parts = [rows.data, rows.indices, rows.indptr]
+    return sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).digest()
+
+
+def _named(outcome: Outcome, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What the function gives; its error says of which outcome."""
+    try:
+        return function(*arguments)
+    except ValueError as error:
+        raise ValueError(f"{outcome.method!r} for {outcome.target!r}: {error}") from error
+
+
+def checked(results: Results, board: Leaderboard | None = None) -> None:
+    """Raise unless the parts of the results, and their leaderboard, fit together."""
     shape: Any = results.y_true.shape
     n_rows, n_labels = shape
     _require(n_rows > 0 and n_labels > 0, f"y_true has shape {shape}, not even one row and label")
@@ -119,6 +137,9 @@ def checked(results: Results) -> None:
                 array is None or array.shape == shape,
                 f"{kind} of {pair} has shape {getattr(array, 'shape', None)}, y_true has {shape}",
             )
+    if board is not None:
+        standing = {(entry.method, entry.target) for entry in board}
+        _require(standing == seen, "the leaderboard is not of these outcomes")
     if results.parents is not None:
         _check_parents(np.asarray(results.parents), n_labels)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from setwise.report.names import plain
+from setwise.report.names import clipped, plain
 
 # Patterns of targets' names; what stands for the number takes the place of {}.
 KNOWN = {
@@ -41,6 +41,12 @@ class Measure:
     meaning: str
 
     @property
+    def spoken(self) -> str:
+        """The title within a sentence: a capital stays where it is a name."""
+        is_word = self.title.startswith(("Subset", "Precision", "Recall"))
+        return self.title[0].lower() + self.title[1:] if is_word else self.title
+
+    @property
     def better(self) -> str:
         """Which values are good."""
         return "lower is better" if self.is_loss else "higher is better"
@@ -69,4 +75,4 @@ def measure_of(target: str) -> Measure:
         if found:
             number = "".join(found.groups())
             return Measure(target, title.format(number), is_loss, meaning.format(number))
-    return Measure(target, plain(target), True, "a loss of its own")
+    return Measure(target, clipped(plain(target), 40), True, "a loss of its own")

@@ -8,7 +8,7 @@ import unicodedata
 from markupsafe import Markup
 
 # Of a longer name the page holds this much, also in its tooltip.
-LONGEST = 1_000
+LONGEST = 300
 # Characters that show nothing but act on what stands around them: controls, line and paragraph
 # separators, halves of surrogate pairs, and those that embed, override or isolate directions.
 ACTING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
@@ -30,17 +30,25 @@ def plain(text: object) -> str:
     return shown if len(shown) <= LONGEST else clipped(shown, LONGEST)
 
 
+def prose(text: object) -> str:
+    """A text of any length with acting characters written out, in the lines it came in."""
+    return "\n".join(
+        ACTING.sub(lambda found: f"\\u{ord(found.group()):04x}", line)
+        for line in str(text).splitlines()
+    )
+
+
 def clipped(text: str, width: int) -> str:
     """The beginning of a text that is longer than ``width``, and an ellipsis.
 
-    Marks that combine with the letter before them count as nothing, up to three times the width.
+    A letter is not cut from the marks that combine with it, unless they are all there is.
     """
     if len(text) <= width:
         return text
-    places = [i for i, letter in enumerate(text[: 3 * width]) if not unicodedata.combining(letter)]
-    if len(text) <= 3 * width and len(places) <= width:
-        return text
-    return text[: places[min(width, len(places)) - 1]].rstrip() + "…" if places else "…"
+    cut = width - 1
+    while cut > 0 and unicodedata.combining(text[cut]):
+        cut -= 1
+    return text[: cut or width - 1].rstrip() + "…"
 
 
 def isolated(text: object) -> str:

@@ -34,10 +34,16 @@ def interval(low: float | None, high: float | None, decimals: int = 3) -> str:
 
 
 def decimals_for(low: float | None, high: float | None) -> int:
-    """So many that an interval of that width shows one or two digits of it."""
+    """So many that half an interval of that width shows one digit; at least two.
+
+    Examples
+    --------
+    >>> decimals_for(0.64, 0.68), decimals_for(0.1501, 0.1513)
+    (2, 4)
+    """
     if low is None or high is None or not 0.0 < high - low < math.inf:
         return 3
-    return min(max(2, 1 - math.floor(math.log10((high - low) / 2.0))), 5)
+    return min(max(2, -math.floor(math.log10((high - low) / 2.0))), 5)
 
 
 def small(value: float | None) -> str:
@@ -66,7 +72,7 @@ def seconds(value: float) -> str:
     Examples
     --------
     >>> seconds(0.0123), seconds(3.41), seconds(125), seconds(7300)
-    ('12 ms', '3.4 s', '2 min 05 s', '2 h 01 min')
+    ('12 ms', '3.4 s', '2 min 05 s', '2 h 02 min')
     """
     if not math.isfinite(value):
         return share(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -15,8 +14,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from setwise.files import write_whole
 from setwise.report.material import Material, checked
-from setwise.report.names import isolated, name, plain
+from setwise.report.names import isolated, name, prose
 from setwise.report.palette import SCHEMES
 from setwise.report.sections.calibration import calibration
 from setwise.report.sections.cooccurrence import cooccurrence
@@ -73,9 +73,10 @@ def write(
     neither load nor send anything, and runs no script but its own (a Content-Security-Policy says
     so to the browser).
     """
-    checked(results)
+    place = _place(path)
+    checked(results, board)
     material = Material(results, leaderboard(results) if board is None else board)
-    _replace(Path(path), _page(material))
+    write_whole(place, _page(material).encode())
 
 
 def _page(material: Material) -> str:
@@ -109,7 +110,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"name": name, "plain": plain, "isolated": isolated}
+    environment.filters |= {"name": name, "prose": prose, "isolated": isolated}
     return environment
 
 
@@ -140,21 +141,11 @@ def _json(data: Any) -> Markup:
     return Markup(text)
 
 
-def _replace(path: Path, text: str) -> None:
-    """Put the text in the place of the file, all at once."""
-    if not path.parent.is_dir():
-        raise ValueError(f"the report cannot be written: there is no folder {str(path.parent)!r}")
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        # As any new file would be, not for the owner alone.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(beside, 0o666 & ~mask)
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
+def _place(path: str | os.PathLike[str]) -> Path:
+    """Where the file goes, or a ValueError where it cannot."""
+    place = Path(path)
+    if place.is_dir():
+        raise ValueError(f"the report cannot be written: {str(place)!r} is a folder")
+    if not place.parent.is_dir():
+        raise ValueError(f"the report cannot be written: there is no folder {str(place.parent)!r}")
+    return place

@@ -11,8 +11,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-METHODS_LIGHT = "#0067b0 #bf4d00 #007a5a #a8457f #7a6200 #1d7791 #5c6066 #7a4fc0".split()
-METHODS_DARK = "#6cb6ff #ff9d5c #3fcf9f #f095c8 #e3c34a #66cfe8 #b9bfc7 #bfa2ff".split()
+# Blue, vermilion, green, purple, yellow, sky blue, grey, violet.
+METHODS_LIGHT = (
+    "#0067b0", "#bf4d00", "#007a5a", "#a8457f", "#7a6200", "#1d7791", "#5c6066", "#7a4fc0",
+)  # fmt: skip
+METHODS_DARK = (
+    "#6cb6ff", "#ff9d5c", "#3fcf9f", "#f095c8", "#e3c34a", "#66cfe8", "#b9bfc7", "#bfa2ff",
+)  # fmt: skip
 LIGHT = {
     "ground": "#ffffff",
     "raised": "#f6f7f9",

@@ -23,7 +23,9 @@ class Strip:
         """The values of the axis, to stand above the rows."""
         write = tick_label(self.axis)
         labels = [
-            element("text", write(value), x=f"{self.axis.at(value):.2f}%", y=13, class_="tick middle")
+            element(
+                "text", write(value), x=f"{self.axis.at(value):.2f}%", y=13, class_="tick middle"
+            )
             for value in self.axis.ticks
         ]
         return _cell(labels, 18)
@@ -45,9 +47,7 @@ class Strip:
         if limit is not None and value is not None:
             parts.append(self._line((value, limit), f"reach {style.colour}"))
             at = f"{self.axis.at(limit):.2f}%"
-            parts.append(
-                element("line", x1=at, x2=at, y1=6, y2=20, class_=f"limit {style.colour}")
-            )
+            parts.append(element("line", x1=at, x2=at, y1=6, y2=20, class_=f"limit {style.colour}"))
         if value is not None:
             shape = element("path", d=style.shape, class_=f"mark {style.colour}")
             at = f"{self.axis.at(value):.2f}%"

@@ -10,9 +10,9 @@ from setwise.report.drawing import Axis, Frame, element, line, logarithmic, mark
 from setwise.report.material import Material
 from setwise.report.palette import Style
 
-TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
-LEFT, RIGHT, TOP, BOTTOM = 34.0, 236.0, 24.0, 204.0
-COUNTS_TOP, COUNTS_BOTTOM = 252.0, 288.0
+TICKS = (0.0, 0.5, 1.0)
+LEFT, RIGHT, TOP, BOTTOM = 30.0, 178.0, 24.0, 172.0
+COUNTS_TOP, COUNTS_BOTTOM = 232.0, 264.0
 
 
 def calibration(material: Material) -> dict[str, Any] | None:
@@ -23,9 +23,7 @@ def calibration(material: Material) -> dict[str, Any] | None:
     for place, belief in enumerate(material.beliefs):
         outcomes = [
             outcome
-            for outcome, believed in zip(
-                material.results.outcomes, material.believed, strict=True
-            )
+            for outcome, believed in zip(material.results.outcomes, material.believed, strict=True)
             if believed == place
         ]
         method = outcomes[0].method
@@ -69,9 +67,7 @@ def _bins(curve: Reliability) -> list[tuple[str, str, str, str]]:
 
 def _picture(curve: Reliability, style: Style) -> Any:
     """Frequency over probability, and below it how many entries each bin holds."""
-    frame = Frame(
-        Axis(0.0, 1.0, LEFT, RIGHT, TICKS), Axis(0.0, 1.0, BOTTOM, TOP, TICKS)
-    )
+    frame = Frame(Axis(0.0, 1.0, LEFT, RIGHT, TICKS), Axis(0.0, 1.0, BOTTOM, TOP, TICKS))
     filled = [i for i, count in enumerate(curve.count.tolist()) if count]
     points = [
         (frame.across.at(curve.mean_probability[i]), frame.up.at(curve.frequency[i]))
@@ -97,8 +93,8 @@ def _picture(curve: Reliability, style: Style) -> Any:
         for (x, y), i in zip(points, filled, strict=True)
     ]  # fmt: skip
     return picture(
-        248,
-        294,
+        188,
+        268,
         "Share of true entries over their probability; the table that follows has the numbers",
         frame.grid("probability", "share true"),
         line([(LEFT, BOTTOM), (RIGHT, TOP)], class_="ideal"),
@@ -106,6 +102,5 @@ def _picture(curve: Reliability, style: Style) -> Any:
         *marks,
         *bars,
         element("line", x1=LEFT, x2=RIGHT, y1=COUNTS_BOTTOM, y2=COUNTS_BOTTOM, class_="base"),
-        element("text", f"entries, up to {top}, log scale", x=RIGHT, y=COUNTS_TOP - 3,
-                class_="tick end"),
+        element("text", f"entries, to {top} (log)", x=RIGHT, y=COUNTS_TOP - 5, class_="tick end"),
     )  # fmt: skip

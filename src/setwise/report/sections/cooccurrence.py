@@ -9,12 +9,14 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.sparse import triu
 
 from setwise.report import numbers
-from setwise.report.drawing import element, picture
+from setwise.report.drawing import element, named, picture, room_for
 from setwise.report.material import Material
 from setwise.report.names import clipped, isolated, plain
 
 MOST_LABELS, MOST_PAIRS = 30, 12
-CELL, NAME_WIDTH, NAME_LETTERS = 19.0, 170.0, 24
+# Pairs are looked for among so many labels, the most frequent.
+MOST_PAIRED = 1_000
+NAME_LETTERS = 24
 
 
 def cooccurrence(material: Material) -> dict[str, Any] | None:
@@ -48,30 +50,31 @@ def _side_by_side(together: Any) -> Any:
 def _picture(together: Any, names: list[str]) -> Any:
     """A square for each pair, the larger the more often the row's label brings the column's."""
     n = len(names)
-    top, left = 14.0, NAME_WIDTH
-    side = CELL * n
+    cell = 19.0 if n > 16 else 26.0
+    room = room_for(names, NAME_LETTERS) + 10
+    top, left, side = 14.0, room, cell * n
     parts = []
     for i, row in enumerate(together.tolist()):
-        y = top + CELL * i
+        y = top + cell * i
         parts.append(
             element(
                 "text",
-                *_named(names[i]),
+                *named(names[i], NAME_LETTERS),
                 x=left - 8,
-                y=y + CELL / 2 + 4,
+                y=y + cell / 2 + 4,
                 class_="name end",
             )
         )
-        parts.append(element("text", numbers.count(row[i]), x=left + side + 8, y=y + CELL / 2 + 4,
+        parts.append(element("text", numbers.count(row[i]), x=left + side + 8, y=y + cell / 2 + 4,
                              class_="tick"))  # fmt: skip
         for j, both in enumerate(row):
-            x = left + CELL * j
+            x = left + cell * j
             if i == j:
-                parts.append(element("rect", x=x + CELL / 2 - 1.5, y=y + CELL / 2 - 1.5, width=3,
+                parts.append(element("rect", x=x + cell / 2 - 1.5, y=y + cell / 2 - 1.5, width=3,
                                      height=3, class_="self"))  # fmt: skip
             elif both:
                 share = both / row[i]
-                size = max((CELL - 2) * share**0.5, 1.5)
+                size = max((cell - 2) * share**0.5, 1.5)
                 tip = (
                     f"{numbers.share(share, 2)} of the {numbers.count(row[i])} rows with "
                     f"{isolated(clipped(names[i], 40))} have {isolated(clipped(names[j], 40))}"
@@ -80,8 +83,8 @@ def _picture(together: Any, names: list[str]) -> Any:
                     element(
                         "rect",
                         element("title", tip),
-                        x=x + (CELL - size) / 2,
-                        y=y + (CELL - size) / 2,
+                        x=x + (cell - size) / 2,
+                        y=y + (cell - size) / 2,
                         width=size,
                         height=size,
                         class_="pair",
@@ -89,29 +92,29 @@ def _picture(together: Any, names: list[str]) -> Any:
                 )
     bottom = top + side
     for j, label in enumerate(names):
-        x = left + CELL * (j + 0.5) + 4
+        x = left + cell * (j + 0.5) + 4
         parts.append(
-            element("text", *_named(label), class_="name end",
-                    transform=f"translate({x:.1f} {bottom + 8:.1f}) rotate(-90)")  # fmt: skip
+            element(
+                "text",
+                *named(label, NAME_LETTERS),
+                class_="name end",
+                transform=f"translate({x:.1f} {bottom + 8:.1f}) rotate(-90)",
+            )
         )
     frame = element("rect", x=left, y=top, width=side, height=side, class_="frame")
     head = element("text", "rows", x=left + side + 8, y=top - 3, class_="tick")
     title = f"How often each of {n} labels comes with each other one; the closest pairs follow"
-    return picture(left + side + 60, bottom + NAME_WIDTH, title, frame, head, *parts)
-
-
-def _named(label: str) -> list[Any]:
-    short = clipped(label, NAME_LETTERS)
-    return [short] if short == label else [short, element("title", label)]
+    return picture(left + side + 60, bottom + room, title, frame, head, *parts)
 
 
 def _pairs(material: Material) -> list[dict[str, Any]]:
-    """The pairs of labels most often in one row, over all labels."""
-    y_true = material.results.y_true.astype(np.int64)
+    """The pairs of labels most often in one row."""
+    paired = np.sort(np.argsort(-material.support, kind="stable")[:MOST_PAIRED])
+    y_true = material.results.y_true[:, paired].astype(np.int64)
     pairs: Any = triu(y_true.T @ y_true, 1).tocoo()
     first = np.lexsort((pairs.col, pairs.row, -pairs.data))[:MOST_PAIRS]
-    support, n_rows = material.support, material.board.n_rows
-    names = material.results.label_names
+    support, n_rows = material.support[paired], material.board.n_rows
+    names = [material.results.label_names[label] for label in paired]
     return [
         {
             "a": names[a],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from setwise.report.material import Material
-from setwise.report.names import plain
+from setwise.report.names import prose
 
 
 def guarantees(material: Material) -> dict[str, Any] | None:
@@ -16,7 +16,7 @@ def guarantees(material: Material) -> dict[str, Any] | None:
         for outcome in material.results.outcomes:
             if outcome.method == method:
                 title = material.measures[outcome.target].title
-                texts.setdefault(plain(outcome.guarantee), []).append(title)
+                texts.setdefault(prose(outcome.guarantee), []).append(title)
         if texts:
             methods.append({"method": method, "style": material.styles[method], "texts": texts})
     return {"methods": methods} if methods else None

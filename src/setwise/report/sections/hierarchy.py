@@ -8,14 +8,15 @@ import numpy as np
 
 from setwise.evaluation import PerLabel
 from setwise.report import numbers
-from setwise.report.drawing import element, mark, picture
+from setwise.report.drawing import element, mark, named, picture, room_for
 from setwise.report.material import Material
-from setwise.report.names import clipped, isolated, plain
+from setwise.report.names import isolated, plain
 
 # Of larger trees the most frequent labels are drawn, with all that lies above them.
 MOST_NODES, DEEPEST = 40, 10
-ROW, INDENT, NAME_WIDTH, NAME_LETTERS = 25.0, 18.0, 190.0, 26
-STRIP_WIDTH, HEAD = 230.0, 30.0
+# Levels from this one on are taken together.
+LAST_LEVEL = 15
+ROW, INDENT, NAME_LETTERS, HEAD, WIDTH, NARROWEST = 25.0, 18.0, 26, 30.0, 800.0, 260.0
 
 
 def hierarchy(material: Material) -> dict[str, Any] | None:
@@ -33,21 +34,24 @@ def hierarchy(material: Material) -> dict[str, Any] | None:
 
 
 def _depths(parents: Any) -> Any:
-    """The level of each label; roots are on level 0."""
-    depth = np.zeros(len(parents), int)
-    up = parents.copy()
+    """The level of each label; roots are on level 0.
+
+    By doubling: ``depth`` counts the steps to the ancestor ``up``, the last entry is above all.
+    """
+    up = np.append(parents, -1)
+    depth = (up >= 0).astype(int)
     while (up >= 0).any():
-        depth += up >= 0
-        up = np.where(up >= 0, parents[up], -1)
-    return depth
+        depth += depth[up]
+        up = up[up]
+    return depth[:-1]
 
 
 def _drawn(parents: Any, support: Any) -> list[int]:
     """The labels to draw, each parent before its children, the most frequent first."""
     kept: set[int] = set()
     for label in np.argsort(-support, kind="stable").tolist():
-        line = []
-        while label >= 0 and label not in kept:
+        line: list[int] = []
+        while label >= 0 and label not in kept and (not kept or len(line) <= MOST_NODES):
             line.append(label)
             label = int(parents[label])
         if kept and len(kept) + len(line) > MOST_NODES:
@@ -83,7 +87,10 @@ def _panel(
             }
             for label in nodes
         ],
-        "levels": [_level(material, outcomes, depth, level) for level in range(depth.max() + 1)],
+        "levels": [
+            _level(material, outcomes, np.minimum(depth, LAST_LEVEL), level)
+            for level in range(min(depth.max(), LAST_LEVEL) + 1)
+        ],
     }
 
 
@@ -112,7 +119,7 @@ def _level(material: Material, outcomes: list[Any], depth: Any, level: int) -> d
             }
         )
     return {
-        "level": level,
+        "level": f"{level}{'+' * (level == LAST_LEVEL)}",
         "n_labels": numbers.count(int(here.sum())),
         "support": numbers.count(int(material.support[here].sum())),
         "rows": rows,
@@ -124,8 +131,10 @@ def _picture(
 ) -> Any:
     """Branches and names to the left, the F1 of all methods on one axis to the right."""
     deepest = min(int(depth[nodes].max()), DEEPEST)
-    left = 10.0 + INDENT * deepest + NAME_WIDTH
-    start, end = left + 56, left + 56 + STRIP_WIDTH
+    names = {label: plain(material.results.label_names[label]) for label in nodes}
+    left = 20.0 + INDENT * deepest + room_for(names.values(), NAME_LETTERS)
+    start = left + 56
+    end = max(WIDTH - 14, start + NARROWEST)
     at = {label: i for i, label in enumerate(nodes)}
     x_of = {label: 10.0 + INDENT * min(int(depth[label]), DEEPEST) for label in nodes}
     middle = {label: HEAD + ROW * (i + 0.5) for label, i in at.items()}
@@ -142,12 +151,9 @@ def _picture(
         if parent >= 0:
             branch = f"M{x_of[parent]:.1f} {middle[parent] + 4:.1f}V{y:.1f}H{x - 4:.1f}"
             parts.append(element("path", d=branch, class_="branch"))
-        whole = plain(material.results.label_names[label])
-        short = clipped(whole, NAME_LETTERS)
         parts += [
             element("circle", cx=x, cy=y, r=3.5, class_="node"),
-            element("text", short, *([element("title", whole)] if short != whole else []),
-                    x=x + 10, y=y + 4, class_="name"),
+            element("text", *named(names[label], NAME_LETTERS), x=x + 10, y=y + 4, class_="name"),
             element("text", numbers.count(int(material.support[label])), x=left + 40, y=y + 4,
                     class_="tick end"),
             element("line", x1=start, x2=end, y1=y, y2=y, class_="grid"),

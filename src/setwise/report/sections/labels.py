@@ -47,7 +47,7 @@ def label_data(material: Material) -> dict[str, Any]:
     results = material.results
     shown = shown_labels(material)
     support = material.support[shown]
-    budget = CURVE_CHARACTERS // (2 * len(RECALLS) * max(1, len(material.beliefs)))
+    budget = max(1, CURVE_CHARACTERS // (2 * len(RECALLS) * max(1, len(material.beliefs))))
     return {
         "methods": [
             [plain(method), style.colour, style.shape, style.dash]

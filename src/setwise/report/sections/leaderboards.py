@@ -105,6 +105,8 @@ def _words(standings: tuple[Standing, ...]) -> Markup:
                 name(best.method), name(others[0].method)
             )
         return Markup("{} is significantly better than {}.").format(name(best.method), all_others)
+    if not worse and len(tied) > 1:
+        return Markup("No other method is significantly worse than {}.").format(name(best.method))
     words = Markup("{} {} not significantly worse than {}").format(
         _names(tied), "is" if len(tied) == 1 else "are", name(best.method)
     )

@@ -18,7 +18,12 @@ def regret(material: Material) -> dict[str, Any] | None:
     if truth is None:
         return None
     boards = [_board(material, target) for target in material.results.targets]
-    return {"boards": [board for board in boards if board]} if any(boards) else None
+    if not any(boards):
+        return None
+    bounded = [
+        m for m in material.results.methods if m in {pair[0] for pair in truth.surrogate_regret}
+    ]
+    return {"boards": [board for board in boards if board], "bounded": bounded}
 
 
 def _board(material: Material, target: str) -> dict[str, Any] | None:
@@ -83,7 +88,7 @@ def _picture(
     if not known:
         return None
     heights = [*(regrets[m] for m in known), *(bounds[m] for m in known if m in bounds)]
-    frame = Frame(logarithmic(known.values(), 44.0, 330.0), logarithmic(heights, 224.0, 24.0))
+    frame = Frame(logarithmic(known.values(), 34.0, 242.0, 4), logarithmic(heights, 204.0, 24.0))
     parts = []
     for method, surrogate in known.items():
         style, x, y = (
@@ -101,4 +106,4 @@ def _picture(
         parts.append(mark(style, x, y, tip))
     title = "Regret over surrogate regret, with bounds; the table has the numbers"
     names = ("regret of the loss trained on", "regret")
-    return picture(344, 264, title, frame.grid(*names), *parts)
+    return picture(252, 244, title, frame.grid(*names), *parts)

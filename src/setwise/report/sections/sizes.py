@@ -77,16 +77,34 @@ def _picture(true: Any, predicted: Any, highest: float, style: Style, largest: b
     every = max(1, -(-len(true) // 9))
     for size, (bar, dot) in enumerate(zip(true.tolist(), predicted.tolist(), strict=True)):
         x = LEFT + step * size
-        parts.append(element("rect", x=x + step * 0.14, width=step * 0.72, class_="true",
-                             y=BOTTOM - high * bar / highest, height=high * bar / highest))  # fmt: skip
+        tall = high * bar / highest
+        parts.append(
+            element(
+                "rect",
+                x=x + step * 0.14,
+                width=step * 0.72,
+                y=BOTTOM - tall,
+                height=tall,
+                class_="true",
+            )
+        )
         y = BOTTOM - high * dot / highest
         tip = f"size {size}: true {numbers.share(bar, 2)}, predicted {numbers.share(dot, 2)}"
         parts.append(
-            element("line", element("title", tip), x1=x + step * 0.04, x2=x + step * 0.96, y1=y, y2=y,
-                    class_=f"level {style.colour}")  # fmt: skip
+            element(
+                "line",
+                element("title", tip),
+                x1=x + step * 0.04,
+                x2=x + step * 0.96,
+                y1=y,
+                y2=y,
+                class_=f"level {style.colour}",
+            )
         )
         if size % every == 0:
             label = f"{size}+" if largest and size == len(true) - 1 else str(size)
-            parts.append(element("text", label, x=x + step / 2, y=BOTTOM + 16, class_="tick middle"))
+            parts.append(
+                element("text", label, x=x + step / 2, y=BOTTOM + 16, class_="tick middle")
+            )
     parts.append(element("line", x1=LEFT, x2=WIDTH - LEFT, y1=BOTTOM, y2=BOTTOM, class_="base"))
     return picture(WIDTH, HEIGHT, "Shares of label-set sizes, true and predicted", *parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ def timing(material: Material) -> dict[str, Any] | None:
         return None
     fits = [float(np.mean(outcome.fit_seconds)) for outcome in timed]
     strip = Strip(logarithmic(fits, INSET, 100.0 - INSET, most=4))
+    spans = Counter(outcome.method for outcome in timed)
     rows = []
     for outcome, fit in zip(timed, fits, strict=True):
         predict = sum(outcome.predict_seconds) / material.board.n_rows * 1000
@@ -26,6 +28,7 @@ def timing(material: Material) -> dict[str, Any] | None:
             {
                 "method": outcome.method,
                 "style": material.styles[outcome.method],
+                "span": spans.pop(outcome.method, 0),
                 "target": material.measures[outcome.target].title,
                 "fit": numbers.seconds(fit),
                 "longest": numbers.seconds(max(outcome.fit_seconds)),

@@ -30,7 +30,7 @@ def verdict(material: Material) -> dict[str, Any]:
     if len(results.n_train) > 1:
         facts.append((str(len(results.n_train)), "folds"))
     return {
-        "sentence": sentence[:1].upper() + sentence[1:] + ".",
+        "sentence": Markup("{}{}.").format(sentence[:1].upper(), sentence[1:]),
         "n_missing": material.n_missing,
         "n_asked": len(results.methods) * len(results.targets),
         "facts": facts,
@@ -46,8 +46,8 @@ def _clause(material: Material, standings: tuple[Standing, ...]) -> Markup:
     reached = Markup('<span class="figure">{} <span class="quiet">{}</span></span>').format(
         figure, numbers.interval(low, high, decimals)
     )
-    words = Markup("for {}, <strong>{}</strong> {} {}").format(
-        measure.title, name(best.method), "reaches" if len(standings) == 1 else "is best:", reached
+    words = Markup("for <bdi>{}</bdi>, <strong>{}</strong> {} {}").format(
+        measure.spoken, name(best.method), "reaches" if len(standings) == 1 else "is best:", reached
     )
     tied = [standing for standing in standings[1:] if standing.is_best_or_tied]
     if tied and len(tied) == len(standings) - 1 and len(tied) > 1:

@@ -48,7 +48,7 @@
     return made;
   };
   const options = (select, names, places) =>
-    select.replaceChildren(...places.map((i) => element("option", names[i].slice(0, 80), { value: i, dir: "auto" })));
+    select.replaceChildren(...places.map((i) => element("option", [...names[i]].slice(0, 80).join(""), { value: i, dir: "auto" })));
   const share = (value) => (value === null ? "–" : value.toFixed(3).replace(/^0/, ""));
   const whole = (value) => value.toLocaleString("en");
   const ratio = (above, below) => (below ? above / below : null);
