@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from setwise.consistency.known_truth import Problem
+from setwise.consistency.bounds import bound
+from setwise.consistency.known_truth import Problem, surrogate_excess
 from setwise.spaces.space import all_sets
+from setwise.study import METHODS as STUDY_METHODS
 from setwise.study import KnownTruth, Results, Study
+from setwise.study.methods import Question
 
 TARGETS = ("hamming", "f1", "jaccard", "subset")
 METHODS = {
@@ -55,7 +58,8 @@ def demonstrated(jobs: int = 1) -> Results:
     )
     with TemporaryDirectory() as folder:
         results = study.run(folder, jobs=jobs)
-    return replace(results, truth=_truth(problem, X[study.rows], results))
+    truth = _truth(problem, X[study.rows], results)
+    return replace(results, truth=_with_bounds(truth, problem, X, Y))
 
 
 def _truth(problem: Problem, X: Any, results: Results) -> KnownTruth:
@@ -67,6 +71,36 @@ def _truth(problem: Problem, X: Any, results: Results) -> KnownTruth:
         expected[outcome.method, outcome.target] = float(own.mean())
         best[outcome.target] = float(least.mean())
     return KnownTruth(best, expected)
+
+
+def _with_bounds(truth: KnownTruth, problem: Problem, X: Any, Y: Any) -> KnownTruth:
+    """With the regret of the loss trained on, and what it allows, where that says something.
+
+    The likelihood bounds the regret of every target, binary relevance that of Hamming loss. The
+    logistic loss of one score a label has no bound, and that of the absolute error is above 1.
+    """
+    regret: dict[tuple[str, str], float] = {}
+    allowed: dict[tuple[str, str], float] = {}
+    for method, surrogate, targets in (
+        ("catalog", "likelihood", TARGETS),
+        ("binary_relevance", "binary_relevance", TARGETS[:1]),
+    ):
+        # (The study keeps predictions, not models. The same rows and seed give the same model.)
+        estimator = STUDY_METHODS[method].make(Question(TARGETS[0], SEED, N_TRAIN))
+        model = estimator.fit(X[:N_TRAIN], Y[:N_TRAIN])
+        held = X[N_TRAIN:]
+        found = surrogate_excess(
+            surrogate,
+            model.decision_function(held),
+            problem,
+            held,
+            target=TARGETS[0],
+            space=model.space_,
+        )
+        gamma = bound(surrogate, model.space_)
+        for target in targets:
+            regret[method, target], allowed[method, target] = found, float(gamma(found))
+    return replace(truth, surrogate_regret=regret, bound=allowed)
 
 
 def regrets(results: Results) -> dict[str, dict[str, float]]:
