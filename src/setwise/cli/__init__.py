@@ -6,6 +6,7 @@ asked cannot be answered, and a line that says why; 130 when interrupted.
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -28,8 +29,8 @@ DONE, PARTLY, REFUSED, INTERRUPTED = 0, 1, 2, 130
 app = typer.Typer(
     name="setwise", rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False
 )
-for command in (fit, predict, evaluate, compare, decode, certify, demo):
-    app.command(help=help_of(command))(command)
+for _command in (fit, predict, evaluate, compare, decode, certify, demo):
+    app.command(help=help_of(_command))(_command)
 app.add_typer(datasets, name="datasets")
 
 
@@ -70,15 +71,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = warn
         try:
-            status = app(given, prog_name="setwise", standalone_mode=False, obj=given)
+            # (Not by calling the app, which makes an end of its own of interrupts and pipes.)
+            command = typer.main.get_command(app)
+            with command.make_context("setwise", list(given), obj=given) as context:
+                status = command.invoke(context)
             sys.stdout.flush()
-        except typer.Abort as abort:
+        except typer.Exit as leave:
+            return leave.exit_code
+        except KeyboardInterrupt as interrupt:
             # What was interrupted may have left a note: how to go on.
-            notes = getattr(abort.__cause__ or abort.__context__, "__notes__", ())
+            notes = getattr(interrupt, "__notes__", ())
             typer.echo("\n".join(["setwise: interrupted", *notes]), err=True)
             return INTERRUPTED
-        except SystemExit as leave:
-            return leave.code if isinstance(leave.code, int) else PARTLY
         except BrokenPipeError:
             return _unread()
         except Exception as error:
@@ -92,7 +96,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _unread() -> int:
     """Nobody reads the output any more: nothing is left to say, at exit either."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return PARTLY

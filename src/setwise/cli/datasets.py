@@ -133,6 +133,5 @@ def _say(json_wanted: bool, data: Any) -> None:
     say(json_wanted, told, "\n".join([str(data), "most frequent labels, by rows:", *lines]))
 
 
-for command in (list_known, info, fetch):
-    named = command.__name__.partition("_")[0]
-    datasets.command(named, help=help_of(command))(command)
+for _name, _command in (("list", list_known), ("info", info), ("fetch", fetch)):
+    datasets.command(_name, help=help_of(_command))(_command)

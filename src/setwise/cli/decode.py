@@ -66,15 +66,11 @@ def decode(
     if wanted == "probabilities":
         raise ValueError("--format must be labels, columns or json: probabilities go in, not out")
     decoder = MinimumRisk(target)
-    count = 0
     with as_file(probabilities, ".csv") as path:
         file = ProbabilityFile.opened(path)
         lines = LabelRows(file.names, wanted, separator=separator)
         rows = max(LEAST_ROWS, min(MOST_ROWS, MOST_ENTRIES // len(file.names)))
         with opened_output(output) as written:
-            written.write(lines.header())
-            for part in file.parts(rows):
-                written.write(lines.rows(decoder.decode(part)))
-                count += part.shape[0]
+            written.writelines(lines.stream(map(decoder.decode, file.parts(rows))))
     if output is not None:
-        note(f"wrote {count} row{'s' * (count != 1)} to {output}")
+        note(f"wrote {output}")

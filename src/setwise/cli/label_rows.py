@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -56,6 +56,14 @@ class LabelRows:
         if self.format == "json":
             return b""
         return _csv([[self.column] if self.format == "labels" else self.names])
+
+    def stream(self, parts: Iterable[Any]) -> Iterator[bytes]:
+        """The header with the rows of the first part, if there is one, and then the others."""
+        head = self.header()
+        for values in parts:
+            yield head + self.rows(values)
+            head = b""
+        yield head
 
     def rows(self, values: Any) -> bytes:
         """A line for each row of label sets, (n, n_labels), or of probabilities."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -59,22 +60,26 @@ def predict(
     can_write(output)
     fitted = load_fitted(model)
     lines = _lines(fitted, "json" if json else format, separator)
-    if lines.format == "probabilities" and not fitted.has_probability:
+    probable = lines.format == "probabilities"
+    if probable and not fitted.has_probability:
         raise ValueError(
             f"{model.name} was trained on {fitted.classifier.surrogate}, whose scores are no "
             f"log-probabilities; train it on likelihood or binary_relevance to have probabilities"
         )
-    count = 0
     with as_file(data, _suffix(fitted)) as path, opened_output(output) as file:
-        file.write(lines.header())
-        for part in fitted.parts(path):
-            wanted = part.y_pred
-            if lines.format == "probabilities":
-                wanted = fitted.model.predict_proba(part.data.X)
-            file.write(lines.rows(wanted))
-            count += part.data.n_rows
+        parts = _probabilities(fitted, path) if probable else _label_sets(fitted, path)
+        file.writelines(lines.stream(parts))
     if output is not None:
-        note(f"wrote {count} row{'s' * (count != 1)} to {output}")
+        note(f"wrote {output}")
+
+
+def _label_sets(fitted: Fitted, path: Path) -> Iterator[Any]:
+    return (part.y_pred for part in fitted.parts(path))
+
+
+def _probabilities(fitted: Fitted, path: Path) -> Iterator[Any]:
+    chunks = fitted.schema.chunks(path, fitted.rows_at_once)
+    return (fitted.model.predict_proba(data.X) for data in chunks)
 
 
 def load_fitted(path: Path) -> Fitted:
