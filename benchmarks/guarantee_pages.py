@@ -88,9 +88,10 @@ and minimisers of surrogate regret 0 predict wrong sets. With a score for each l
 {joint}
 
 Excess risk against sample size on data whose p(y | x) is known: all labels together, or one alone
-(`setwise.consistency.known_truth.rare_but_joint`). Mean absolute error and likelihoods that hold
-the truth approach the best possible; binary relevance cut at 1/2 and the logistic loss with one
-score a label do not.
+(`setwise.consistency.known_truth.rare_but_joint`). Lines are means over repeated samples, shaded
+from the least to the largest. Mean absolute error and likelihoods that hold the truth approach the
+best possible; binary relevance, cut at 1/2 or decoded as though labels were independent, and the
+logistic loss with one score a label do not.
 
 {f1}
 {jaccard}

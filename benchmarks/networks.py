@@ -101,18 +101,16 @@ def networks(data: Path | None = None, sets: Sequence[str] = SETS) -> Iterator[d
     for kind in ("few labels", "half of the labels", "a hundred labels"):
         for seed in range(SEEDS):
             problem, generator = known_truth(kind, seed)
-            (x, y), (x_test, y_test) = (
-                problem.sample(count, generator) for count in (N_TRAIN, N_TEST)
-            )
-            listed = problem.n_labels > 10  # beyond enumeration: no best prediction is known
-            space = Catalog(problem.sets) if listed else None
+            (x, y), (x_test, _) = (problem.sample(rows, generator) for rows in (N_TRAIN, N_TEST))
 
-            def score(y_pred, problem=problem, x_test=x_test, space=space) -> float:
-                return 1.0 - float(problem.judged(TARGET, x_test, y_pred, space)[0].mean())
+            def score(y_pred, problem=problem, x_test=x_test) -> float:
+                return 1.0 - float(problem.expected_loss(TARGET, x_test, y_pred).mean())
 
+            best = None
+            if problem.n_labels <= 10:
+                best = 1.0 - float(problem.least_loss(TARGET, x_test).mean())
             parts = (tensor(with_one(x)), tensor(y), tensor(with_one(x_test)))
-            best = problem.judged(TARGET, x_test, y_test, space)[1]
-            yield row(kind, seed, parts, score, None if listed else 1.0 - float(best.mean()))
+            yield row(kind, seed, parts, score, best)
     for name in sets if data is not None else ():
         assert data is not None
         if not (data / name).exists():

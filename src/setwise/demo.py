@@ -64,12 +64,11 @@ def demonstrated(jobs: int = 1) -> Results:
 
 def _truth(problem: Problem, X: Any, results: Results) -> KnownTruth:
     """Expected losses of all predictions and of the best ones, under the law of the data."""
-    best: dict[str, float] = {}
+    best = {target: float(problem.least_loss(target, X).mean()) for target in results.targets}
     expected: dict[tuple[str, str], float] = {}
     for outcome in results.outcomes:
-        own, least = problem.judged(outcome.target, X, outcome.y_pred.toarray())
+        own = problem.expected_loss(outcome.target, X, outcome.y_pred.toarray())
         expected[outcome.method, outcome.target] = float(own.mean())
-        best[outcome.target] = float(least.mean())
     return KnownTruth(best, expected)
 
 

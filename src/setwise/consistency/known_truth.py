@@ -102,19 +102,20 @@ class Problem:
         truths, law = self.conditional(X)
         return law @ loss_matrix(get_target(target), truths, sets)
 
-    def judged(
-        self, target: Any, X: Any, y_pred: Any, space: Space | None = None
-    ) -> tuple[Array, Array]:
-        """Expected loss of each prediction, and of the best label set of the space, (n,) each.
+    def expected_loss(self, target: Any, X: Any, y_pred: Any) -> Array:
+        """Expected loss of each prediction, (n,)."""
+        y_pred = label_matrix(y_pred, self.n_labels, "predictions")
+        distinct, place = np.unique(y_pred, axis=0, return_inverse=True)
+        return self.risks(target, X, distinct)[np.arange(len(y_pred)), place.ravel()]
 
-        The space is by default all label sets, for precision@k and recall@k those of size k.
+    def least_loss(self, target: Any, X: Any, space: Space | None = None) -> Array:
+        """Expected loss of the best label set of a space at each input, (n,).
+
+        The space is by default all label sets, for precision@k and recall@k those of size k. It is
+        enumerated.
         """
         target = get_target(target)
-        y_pred = label_matrix(y_pred, self.n_labels, "predictions")
-        candidates = _candidates(target, self.n_labels, space)
-        distinct, place = np.unique(y_pred, axis=0, return_inverse=True)
-        own = self.risks(target, X, distinct)[np.arange(len(y_pred)), place.ravel()]
-        return own, self.risks(target, X, candidates).min(axis=1)
+        return self.risks(target, X, _candidates(target, self.n_labels, space)).min(axis=1)
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,8 @@ def excess_risk(
     """
     X = problem.inputs(n_rows, seed)
     predict = model.predict if hasattr(model, "predict") else model
-    own, best = problem.judged(target, X, predict(X), space)
+    own = problem.expected_loss(target, X, predict(X))
+    best = problem.least_loss(target, X, space)
     excess = own - best
     error = float(excess.std(ddof=1) / np.sqrt(n_rows)) if n_rows > 1 else float("inf")
     return ExcessRisk(float(excess.mean()), error, float(own.mean()), float(best.mean()), n_rows)
