@@ -1,7 +1,8 @@
 """The cells of tables, by column: CSV and TSV by Python's csv module, Parquet by pyarrow.
 
-The csv module knows the line of every row, takes a file in parts and needs nothing installed; a
-table of numbers takes it about twice the time of pandas, whose errors name no lines.
+The csv module knows the line of every row, takes a file in parts and needs nothing installed. A
+table of 1.2 million numbers took it 14 to 16 times as long as pandas (ratio of minima, a busy
+machine), but pandas names no line for a value that is no number and fills up rows that are cut off.
 """
 
 from __future__ import annotations
@@ -136,7 +137,8 @@ def _text_cells(table: TableFile, wanted: Collection[str], rows: int) -> Iterato
 
 
 def _by_column(block: list[list[str]], places: dict[str, int], place: Place) -> Cells:
-    columns = {name: [row[i] for row in block] for name, i in places.items()}
+    every = list(zip(*block, strict=True))
+    columns = {name: every[i] for name, i in places.items()}
     return Cells(columns, len(block), place)
 
 
