@@ -180,6 +180,9 @@ def test_options_that_are_none_are_a_value_error(tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             read(tmp_path / "a.csv", **options)
+    schema = read(tmp_path / "a.csv", **B).schema
+    with pytest.raises(DataError, match="this is a folder; expected is a file"):
+        schema.read(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"nothing\.csv"):
         read(tmp_path / "nothing.csv")
 

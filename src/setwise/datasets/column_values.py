@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.datasets.arff_rows import NUMBER
+from setwise.datasets.arff_rows import NUMBER, SPARSE
 from setwise.datasets.data_error import shown
 from setwise.datasets.label_source import TRUTH, Place
+from setwise.datasets.numerals import numerals
 from setwise.labels.values import some
 
 # What a cell of a number or a category says when its value is missing, in lower case.
@@ -19,17 +20,25 @@ MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 
 def numbers(cells: Sequence[Any], name: str, place: Place) -> NDArray[np.float64]:
     """A column of numbers; NaN where one is missing."""
-    if isinstance(cells, np.ndarray):
-        values = cells
-    else:
-        try:
-            values = np.array(list(map(float, cells)))
-        except (ValueError, TypeError):
-            values = np.array([_number(cell, name, row, place) for row, cell in enumerate(cells)])
+    values = cells if isinstance(cells, np.ndarray) else _quick_numbers(cells)
+    if values is None:
+        values = np.array([_number(cell, name, row, place) for row, cell in enumerate(cells)])
     if np.isinf(values).any():
         row = int(np.argmax(np.isinf(values)))
         raise place.error(row, f"column {shown(name)} is infinite")
     return values
+
+
+def _quick_numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
+    """All cells at once, if each is a number and nothing else; else None."""
+    text = ",".join(cells)
+    if not text.isascii() or text.encode().translate(None, SPARSE):
+        return None
+    found = numerals(text.encode())
+    if found is None or len(found.values) != len(cells):
+        return None
+    # Each number after as many commas as cells before it.
+    return found.values if (found.marks == np.arange(len(cells))).all() else None
 
 
 def _number(cell: Any, name: str, row: int, place: Place) -> float:

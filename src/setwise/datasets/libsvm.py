@@ -1,4 +1,8 @@
-"""LIBSVM files with several labels a row: ``label,label index:value index:value``."""
+"""LIBSVM files with several labels a row: ``label,label index:value index:value``.
+
+Empty lines and lines that begin with # are no rows, as in scikit-learn: a row without labels and
+without features cannot be told from an empty line.
+"""
 
 from __future__ import annotations
 

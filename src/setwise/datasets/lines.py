@@ -99,6 +99,8 @@ class Unfolded(io.RawIOBase):
 @contextmanager
 def opened(path: str | os.PathLike[str], max_bytes: int | None = None) -> Iterator[IO[bytes]]:
     """A file to read bytes from, unpacked."""
+    if Path(path).is_dir():
+        refuse(path, None, "this is a folder; expected is a file")
     with io.BufferedReader(Unfolded(Path(path), max_bytes), 2**18) as file:
         yield file
 
