@@ -495,6 +495,19 @@ def test_jobs_change_nothing_and_a_killed_worker_fails_its_own_unit_only(data, w
     assert_equal(study.run(folder), study.run(tmp_path / "other"))
 
 
+def test_what_cannot_be_sent_to_other_processes_is_refused_and_runs_in_this_one(data, tmp_path):
+    from threading import Lock
+
+    class Holds(Fails):
+        def __sklearn_clone__(self):
+            return self
+
+    study = make(data, methods={"holds": Holds("", Lock())}, targets=["f1"])
+    with pytest.raises(ValueError, match=r"cannot be handed to other processes .*; use jobs=1"):
+        study.run(tmp_path, jobs=2)
+    assert len(study.run(tmp_path).outcomes) == 1
+
+
 # ---------------------------------------------------------------------------------- what is stored
 
 
@@ -572,6 +585,13 @@ def test_a_study_that_cannot_be_read_is_a_value_error(name, text, data, tmp_path
     (tmp_path / name).write_bytes(text)
     with pytest.raises(ValueError, match=r"damaged|study\.json"):
         load(tmp_path)
+
+
+def test_the_arrays_of_a_study_are_written_anew_by_the_next_run(data, tmp_path):
+    study = make(data, methods=QUICK[:1], targets=["f1"])
+    before = study.run(tmp_path)
+    (tmp_path / "study.npz").write_bytes(b"")
+    assert_equal(study.run(tmp_path), before)
 
 
 def test_no_study_is_a_value_error(tmp_path):
