@@ -387,6 +387,34 @@ def test_an_interrupt_leaves_a_folder_that_goes_on(data, whole, tmp_path):
     assert_equal(rest, make(data, methods=methods).run(tmp_path / "other"))
 
 
+def test_a_method_may_fail_with_any_error_and_change_the_working_directory(
+    data, tmp_path, monkeypatch
+):
+    class Speechless(Exception):  # noqa: N818
+        def __str__(self):
+            raise RuntimeError
+
+    class Moves(Fails):
+        def fit(self, X, y):
+            os.chdir("/")
+            return super().fit(X, y)
+
+    def colours(_):
+        return ValueError("\x1b[31mred\x00\ud800\nlines" + "." * 10**6)
+
+    monkeypatch.chdir(tmp_path)
+    methods = {"speechless": Fails(__file__, lambda _: Speechless())}
+    methods |= {"colours": Fails(__file__, colours), "moves": Moves("")}
+    study = make(data, methods=methods, targets=["f1"], folds=(range(40), range(40, 60)))
+    with pytest.warns(UserWarning, match="2 failed"):
+        results = study.run("study")
+    assert [outcome.method for outcome in results.outcomes] == ["moves"]
+    lines = (tmp_path / "study" / "summary.txt").read_text().splitlines()
+    assert lines[1].startswith("- speechless for f1, fold 0: Speechless (test_study.py")
+    assert lines[2].startswith("- colours for f1, fold 0: ValueError: [31mred lines...")
+    assert all(line.isprintable() for line in lines)
+
+
 def test_units_of_an_unfinished_outcome_are_not_in_the_results(data, whole, tmp_path):
     flag = tmp_path / "flag"
     flag.touch()
@@ -467,6 +495,19 @@ def test_jobs_change_nothing_and_a_killed_worker_fails_its_own_unit_only(data, w
     assert_equal(study.run(folder), study.run(tmp_path / "other"))
 
 
+def test_what_cannot_be_sent_to_other_processes_is_refused_and_runs_in_this_one(data, tmp_path):
+    from threading import Lock
+
+    class Holds(Fails):
+        def __sklearn_clone__(self):
+            return self
+
+    study = make(data, methods={"holds": Holds("", Lock())}, targets=["f1"])
+    with pytest.raises(ValueError, match=r"cannot be handed to other processes .*; use jobs=1"):
+        study.run(tmp_path, jobs=2)
+    assert len(study.run(tmp_path).outcomes) == 1
+
+
 # ---------------------------------------------------------------------------------- what is stored
 
 
@@ -544,6 +585,13 @@ def test_a_study_that_cannot_be_read_is_a_value_error(name, text, data, tmp_path
     (tmp_path / name).write_bytes(text)
     with pytest.raises(ValueError, match=r"damaged|study\.json"):
         load(tmp_path)
+
+
+def test_the_arrays_of_a_study_are_written_anew_by_the_next_run(data, tmp_path):
+    study = make(data, methods=QUICK[:1], targets=["f1"])
+    before = study.run(tmp_path)
+    (tmp_path / "study.npz").write_bytes(b"")
+    assert_equal(study.run(tmp_path), before)
 
 
 def test_no_study_is_a_value_error(tmp_path):
@@ -815,6 +863,7 @@ ERRORS = {
     "a row in both": ({"folds": (range(31), range(30, 60))}, "is row 30"),
     "a row held out twice": ({"folds": [([1], [2]), ([3], [2])]}, "fold 0 and in fold 1"),
     "a short mask": ({"folds": (np.ones(5, bool), np.ones(60, bool))}, "must have 60 entries"),
+    "a seed beyond 32 bits": ({"seed": 2**32}, "seed must be below"),
     "a seed below 0": ({"seed": -1}, "seed must be a whole number"),
     "parents of other labels": ({"parents": [-1]}, "each of the 3 labels, but has 1"),
     "parents in a ring": ({"parents": [1, 0, -1]}, "cycle"),

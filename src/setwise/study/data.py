@@ -74,7 +74,7 @@ def _is_list_of_labels(Y: Any) -> bool:
     """Whether rows are lists or sets of labels, which have no common length or are text."""
     if not isinstance(Y, list | tuple) or not Y:
         return False
-    rows = [row for row in Y if isinstance(row, list | tuple | set | frozenset)]
+    rows = [row for row in Y if isinstance(row, list | tuple | set | frozenset | np.ndarray)]
     lengths = {len(row) for row in rows}
     texts = any(isinstance(label, str) for row in rows for label in row)
     return len(rows) == len(Y) and (

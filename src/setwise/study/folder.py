@@ -133,8 +133,8 @@ class Folder:
         except Exception as error:
             raise ValueError(
                 f"the study in {str(self.path)!r} cannot be read: study.json or study.npz is "
-                f"damaged ({type(error).__name__}: {error}); running the study on it again writes "
-                f"them anew"
+                f"damaged ({type(error).__name__}: {error}); a run of the same study writes "
+                f"study.npz anew"
             ) from error
 
     def store(self, unit: Unit, finished: Finished, study: str) -> None:

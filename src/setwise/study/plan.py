@@ -203,11 +203,16 @@ def _plain(value: Any) -> Any:
 
 
 def said(error: BaseException) -> str:
-    """The message of an error, and where it came from."""
+    """The message of an error on one printable line, and where it came from."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
     place = "".join(f" ({Path(frame.filename).name}, line {frame.lineno})" for frame in last)
-    notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
-    return f"{type(error).__name__}: {error}{notes}"[:MOST_CHARACTERS] + place
+    try:
+        words = " ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
+    except Exception:
+        # An error whose own message fails.
+        words = type(error).__name__
+    line = " ".join("".join(c if c.isprintable() else " " for c in words).split())
+    return line[:MOST_CHARACTERS] + place
 
 
 @contextmanager

@@ -90,6 +90,8 @@ class Study:
         question: Mapping[str, Any] | None = None,
     ):
         seed = whole_number(seed, "seed", 0)
+        if seed >= 2**32:
+            raise ValueError(f"seed must be below 2**32, as scikit-learn's are, but it is {seed}")
         inputs, missing = read_inputs(X)
         sets, names = read_sets(Y, label_names)
         shape: Any = sets.shape
@@ -158,7 +160,8 @@ class Study:
             Without methods and targets of which a fold failed. A failure is named in a warning and
             in the folder's summary.txt, and is tried again at the next run.
         """
-        jobs, path = whole_number(jobs, "jobs", 1), Path(folder)
+        # An estimator may change the working directory.
+        jobs, path = whole_number(jobs, "jobs", 1), Path(folder).absolute()
         if path.exists() and not path.is_dir():
             raise ValueError(f"folder must be a folder, but {str(path)!r} is a file")
         path.mkdir(parents=True, exist_ok=True)

@@ -2,24 +2,76 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 from typing import Any
 
 from setwise.study.folder import Folder
 from setwise.study.plan import Plan, Task
-from setwise.study.progress import Progress, Silent
+from setwise.study.progress import Progress
+from setwise.study.unit import Unit
 
 KILLED = (
     "the process that worked on it was ended from outside; most often the system does that when "
     "memory runs out"
 )
-# What a worker process works on: sent to it once, not with every task.
-_here: tuple[Plan, Path] | None = None
+# With the same modules in reach; what is defined in a script or notebook comes along by value.
+START = "import sys; sys.path[:] = {path!r}; from setwise.study.worker import main; main()"
+
+
+class Worker:
+    """A process that does one task at a time; what it tells is put into ``messages``."""
+
+    def __init__(self, study: bytes, messages: Queue[tuple[Worker, Any]]):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", START.format(path=sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.task: Task | None = None
+        self.unit: Unit | None = None
+        Thread(target=self._listen, args=(messages,), daemon=True).start()
+        self._send(study)
+
+    def begin(self, task: Task) -> None:
+        """Give it something to do."""
+        self.task = task
+        self._send(pickle.dumps(task))
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            try:
+                if pipe is not None:
+                    pipe.close()
+            except OSError:
+                # What was not sent yet has nowhere to go.
+                continue
+
+    def _send(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
+        except OSError:
+            # It has ended, which is heard on the other pipe.
+            return
+
+    def _listen(self, messages: Queue[tuple[Worker, Any]]) -> None:
+        while True:
+            try:
+                messages.put((self, pickle.load(self.process.stdout)))  # pyright: ignore
+            except Exception:
+                # The end of the process is the end of the pipe, within a message or between two.
+                messages.put((self, ("ended itself",)))
+                return
 
 
 def do_tasks(plan: Plan, tasks: list[Task], path: Path, jobs: int, progress: Progress) -> None:
@@ -28,59 +80,62 @@ def do_tasks(plan: Plan, tasks: list[Task], path: Path, jobs: int, progress: Pro
         for task in tasks:
             plan.work(task, path, progress)
         return
-    crashed = _at_once(plan, deque(tasks), path, jobs, progress)
-    # One of those that were in work together ended their process: alone, it is known which.
-    for task in crashed:
-        for unit in task.units:
-            alone = Task(unit.method, unit.fold, (unit.target,))
-            if _at_once(plan, deque([alone]), path, 1, progress):
-                Folder(path).store_failure(unit, KILLED)
-                progress.ended(unit, KILLED)
-
-
-def _at_once(
-    plan: Plan, tasks: deque[Task], path: Path, jobs: int, progress: Progress
-) -> list[Task]:
-    """Do tasks in ``jobs`` processes; those that were in work when a process was ended."""
-    crashed: list[Task] = []
-    while tasks:
-        with _executor(plan, path, jobs) as executor:
-            running: dict[Any, Task] = {}
-            try:
-                while tasks or running:
-                    while tasks and len(running) < jobs:
-                        task = tasks.popleft()
-                        running[executor.submit(_work, task)] = task
-                        progress.began(task.units[0])
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        for unit, told in future.result().items():
-                            progress.ended(unit, told)
-                        del running[future]
-            except BrokenProcessPool:
-                crashed += running.values()
-    return crashed
-
-
-@contextmanager
-def _executor(plan: Plan, path: Path, jobs: int) -> Iterator[Any]:
-    """Worker processes that know the plan; ended with the block, whatever they do."""
-    # As joblib starts them: without a copy of this process's threads, and with what is defined in
-    # a notebook or script.
-    from joblib.externals.loky import ProcessPoolExecutor
-
-    executor = ProcessPoolExecutor(jobs, initializer=_prepare, initargs=(plan, path))
+    study, left = _portable(plan, path), deque(tasks)
+    messages: Queue[tuple[Worker, Any]] = Queue()
+    workers: set[Worker] = set()
     try:
-        yield executor
+        while left or any(worker.task for worker in workers):
+            while left and sum(worker.task is not None for worker in workers) < jobs:
+                idle = next((worker for worker in workers if worker.task is None), None)
+                worker = idle or Worker(study, messages)
+                workers.add(worker)
+                worker.begin(left.popleft())
+            worker, message = messages.get()
+            if message[0] == "ended itself":
+                left.extendleft(_after_the_end(worker, path, progress))
+                worker.end()
+                workers.remove(worker)
+            else:
+                _hear(worker, message, progress)
     finally:
-        executor.shutdown(wait=True, kill_workers=True)
+        for worker in workers:
+            worker.end()
 
 
-def _prepare(plan: Plan, path: Path) -> None:
-    global _here
-    _here = plan, path
+def _portable(plan: Plan, path: Path) -> bytes:
+    import cloudpickle
+
+    try:
+        return cloudpickle.dumps((plan, path))
+    except Exception as error:
+        raise ValueError(
+            f"the study cannot be handed to other processes ({type(error).__name__}: {error}); "
+            f"use jobs=1"
+        ) from error
 
 
-def _work(task: Task) -> dict[Any, Any]:
-    assert _here is not None
-    plan, path = _here
-    return plan.work(task, path, Silent())
+def _hear(worker: Worker, message: Any, progress: Progress) -> None:
+    """What a worker tells of itself."""
+    kind, *told = message
+    if kind == "began":
+        worker.unit = told[0]
+        progress.began(told[0])
+    elif kind == "ended":
+        worker.unit = None
+        progress.ended(*told)
+    elif kind == "done":
+        worker.task = None
+    else:
+        raise told[0]
+
+
+def _after_the_end(worker: Worker, path: Path, progress: Progress) -> list[Task]:
+    """The unit that a process ended with has failed; what is left of its task."""
+    unit, task = worker.unit, worker.task
+    if unit is None or task is None:
+        code = worker.process.wait()
+        raise RuntimeError(f"a worker process ended before it began a unit (exit code {code})")
+    Folder(path).store_failure(unit, KILLED)
+    progress.ended(unit, KILLED)
+    targets = task.targets[task.targets.index(unit.target) + 1 :]
+    return [Task(task.method, task.fold, targets)] if targets else []
