@@ -51,7 +51,7 @@ def _clause(material: Material, standings: tuple[Standing, ...]) -> Markup:
     )
     tied = [standing for standing in standings[1:] if standing.is_best_or_tied]
     if tied and len(tied) == len(standings) - 1 and len(tied) > 1:
-        return words + ", but no difference is significant"
+        return words + ", no other significantly worse"
     if tied:
         others = numbers.listed([str(name(standing.method)) for standing in tied])
         return words + Markup(", with {} not significantly worse").format(Markup(others))
