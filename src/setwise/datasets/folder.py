@@ -62,8 +62,10 @@ class FolderSchema:
 
     def read(self, path: File, *, labels: bool = True) -> Dataset:
         """A folder as a data set; without ``labels`` it needs only X, and Y is None."""
+        folder = existing(path)
         with named(path):
-            return dataset_of(self, self._rows(existing(path), labels), path)
+            split = _split(folder, _read_meta(folder / "meta.json").get("split"))
+            return dataset_of(self, self._rows(folder, labels), path, split=split)
 
     def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
         """A folder in parts of at most ``rows`` rows; its arrays are in memory."""
