@@ -243,6 +243,11 @@ def test_decode_is_the_decoder_for_every_format(name, probability, tmp_path, cap
     assert lists(out) == [names[row == 1].tolist() for row in expected]
 
 
+def test_rounding_beyond_one_is_one(tmp_path, capfd):
+    (tmp_path / "p.csv").write_text("art,law\n1.0000000000000002,-1e-9\n")
+    assert run(capfd, "decode", tmp_path / "p.csv")[:2] == (0, "labels\nart\n")
+
+
 def test_decode_reads_what_predict_writes(folder, capfd):
     words = ("predict", folder / "model.skops", folder / "new.csv", "--format", "probabilities")
     text = run(capfd, *words)[1]

@@ -65,6 +65,14 @@ def test_nobody_reads_the_output_and_nobody_complains(folder, long_file):
     assert process.returncode == 1
 
 
+def test_a_closed_output_is_named(folder):
+    words = (*COMMAND, "predict", "model.skops", "books.csv")
+    line = 'exec "$@" >&-'
+    done = subprocess.run(["sh", "-c", line, "sh", *words], cwd=folder, capture_output=True)
+    assert done.returncode == 2
+    assert done.stderr == b"setwise: the standard output is closed; name a file (-o)\n"
+
+
 def test_an_interrupted_study_says_how_to_go_on(folder):
     words = ("compare", "books.csv", *LISTED, "--folds", "20", "-o", "interrupted")
     process = begin(folder, *words, stdout=subprocess.DEVNULL)

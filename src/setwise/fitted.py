@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from setwise.datasets.schema import Schema
 from setwise.targets import Target
 
@@ -87,6 +90,10 @@ class Fitted:
         """
         for data in self.schema.chunks(path, self.rows_at_once if rows is None else rows):
             yield Part(data, self.model.predict(data.X))
+
+    def probability(self, X: Any) -> NDArray[np.float64]:
+        """The probability of each label, (n, n_labels), without what rounding adds beyond 1."""
+        return np.clip(self.model.predict_proba(X), 0.0, 1.0)
 
     @property
     def rows_at_once(self) -> int:

@@ -75,7 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command = typer.main.get_command(app)
             with command.make_context("setwise", list(given), obj=given) as context:
                 status = command.invoke(context)
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
         except typer.Exit as leave:
             return leave.exit_code
         except KeyboardInterrupt as interrupt:

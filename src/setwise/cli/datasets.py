@@ -14,7 +14,6 @@ from setwise.cli.reading import Reading, names
 datasets = typer.Typer(
     help="Data sets: known ones, what a file holds, and fetching from OpenML.",
     rich_markup_mode=None,
-    no_args_is_help=True,
 )
 # Multi-label sets of OpenML by number; a name alone may also be that of another set.
 KNOWN = {
@@ -30,6 +29,12 @@ KNOWN = {
     "yeast": 40597,
 }
 MOST_FREQUENT = 10
+
+
+@datasets.callback(invoke_without_command=True)
+def _help(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def list_known(

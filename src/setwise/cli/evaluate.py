@@ -98,7 +98,7 @@ def _of_model(model: Path, data: Path, part: str | None, options: dict[str, Any]
     return figures(
         fitted.model.predict(rows.X),
         rows.Y,
-        probability=fitted.model.predict_proba(rows.X) if known else None,
+        probability=fitted.probability(rows.X) if known else None,
         **options,
     )
 

@@ -32,6 +32,8 @@ def can_write(path: Path | None) -> Path | None:
 def opened_output(path: Path | None) -> Iterator[IO[bytes]]:
     """The file, whole or not at all; without one the standard output."""
     if path is None:
+        if sys.stdout is None:
+            raise ValueError("the standard output is closed; name a file (-o)")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return

@@ -79,7 +79,7 @@ def _label_sets(fitted: Fitted, path: Path) -> Iterator[Any]:
 
 def _probabilities(fitted: Fitted, path: Path) -> Iterator[Any]:
     chunks = fitted.schema.chunks(path, fitted.rows_at_once)
-    return (fitted.model.predict_proba(data.X) for data in chunks)
+    return (fitted.probability(data.X) for data in chunks)
 
 
 def load_fitted(path: Path) -> Fitted:

@@ -18,6 +18,7 @@ from setwise.datasets.label_source import Place
 from setwise.datasets.lines import decoded, numbered, opened, plain_name
 from setwise.datasets.names import repeated
 from setwise.datasets.schema import existing, named
+from setwise.entries import place_of
 
 
 @dataclass(frozen=True)
@@ -113,18 +114,23 @@ class ProbabilityFile:
         return _checked(values, self.names, place)
 
 
+# Sums of probabilities in single precision go beyond 1 by so much.
+ROUNDING = 1e-6
 EXPECTED = "expected is a probability from 0 to 1"
 
 
 def _checked(values: Any, names: list[str], place: Place) -> Any:
-    """The values, all in [0, 1], or an error that names the first that is not."""
+    """The values, all in [0, 1] but for rounding, or an error that names the first that is not."""
     entries = values.data if issparse(values) else values
-    good = (entries >= 0.0) & (entries <= 1.0)
-    if good.all():
-        return values
-    dense = values.toarray() if issparse(values) else values
-    row, label = map(int, np.argwhere(~((dense >= 0.0) & (dense <= 1.0)))[0])
-    raise place.error(row, f"label {shown(names[label])} is {dense[row, label]:g}; {EXPECTED}")
+    near = (entries >= -ROUNDING) & (entries <= 1.0 + ROUNDING)
+    if near.all():
+        clipped = np.clip(entries, 0.0, 1.0)
+        if not issparse(values):
+            return clipped
+        return csr_array((clipped, values.indices, values.indptr), shape=values.shape)
+    first = int(np.argmin(near))
+    row, label = place_of(values, first) if issparse(values) else divmod(first, values.shape[1])
+    raise place.error(row, f"label {shown(names[label])} is {values[row, label]:g}; {EXPECTED}")
 
 
 def _is_number(cell: str) -> bool:
