@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from setwise import (
+        consistency,
         decoders,
         evaluation,
         expectation,
@@ -32,6 +33,7 @@ __all__ = [
     "SetClassifier",
     "SetClassifierCV",
     "TargetDecoder",
+    "consistency",
     "decoders",
     "evaluation",
     "expectation",
@@ -47,6 +49,7 @@ __all__ = [
 ]
 
 _SUBMODULES = {
+    "consistency",
     "decoders",
     "evaluation",
     "expectation",
