@@ -143,6 +143,14 @@ def test_every_block_of_the_guide_to_the_command_line_runs(tmp_path, capfd):
         assert len(list(csv.reader(file))) == 51
 
 
+def test_the_building_blocks_do_what_they_say(tmp_path):
+    scope, _ = walk((ROOT / "docs" / "building_blocks.md").read_text(), tmp_path)
+    assert scope["value"].shape == (2,)
+    assert scope["gradient"].shape == (2, 3)
+    assert np.isfinite(scope["gradient"]).all()
+    assert scope["y_pred"].tolist() == scope["sets"].tolist() == [[1, 1, 0], [1, 1, 1]]
+
+
 def test_every_command_has_its_place_in_the_guide():
     text = COMMANDS.read_text()
     names = [command.callback.__name__ for command in app.registered_commands]

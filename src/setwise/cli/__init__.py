@@ -70,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     with warnings.catch_warnings():
         warnings.showwarning = warn
+        # What the user is to know is said, whatever the environment thinks of warnings.
+        warnings.simplefilter("always", UserWarning)
         try:
             # (Not by calling the app, which makes an end of its own of interrupts and pipes.)
             command = typer.main.get_command(app)
