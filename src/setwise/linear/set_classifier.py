@@ -19,7 +19,7 @@ from setwise.labels import LabelNames
 from setwise.linear.choice import SPACES, choose_space, one_of, unseen_mass
 from setwise.linear.decoding import decoded, marginals
 from setwise.linear.design import Design, scaled_rows
-from setwise.linear.guarantee import guarantee
+from setwise.linear.guarantee import guarantee, guarantee_of_classes
 from setwise.linear.newton import solve_binary_relevance
 from setwise.linear.progress import steps_shown
 from setwise.linear.reading import counted, read_training
@@ -28,12 +28,14 @@ from setwise.linear.training import Training
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Space
+from setwise.surrogates.comp_sum import CompSum
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, mean_utility
-from setwise.targets.zero_one import ZeroOne
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
 LEAST = 1e-7
+# Rows whose log-loss is computed at once.
+LOG_LOSS_ROWS = 4096
 DECODERS = ("auto", "minimum_risk", "most_likely", "marginals")
 
 
@@ -197,19 +199,15 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self.intercept_ = intercept.astype(dtype)
         self.objective_, self.n_iter_ = solution.value, solution.n_iter
         self.decoder_ = decoder
-        penalty = float(self.alpha) / 2.0 * float((solution.weights**2).sum())
-        log_loss = solution.value - penalty
-        # Of classes the most likely is predicted, which is best for the share of errors.
-        judged = (ZeroOne(), "most_likely") if names.one_dimensional else (target, decoder)
-        named = isinstance(self.space, str)
-        self.guarantee_ = guarantee(
-            training,
-            judged[0],
-            self.space_,
-            judged[1],
-            log_loss,
-            unseen_mass(sets) if named else None,
-        )
+
+        def log_loss() -> float:
+            return self._log_loss(training, design, sets, weights, solution)
+
+        if names.one_dimensional:
+            self.guarantee_ = guarantee_of_classes(training, self.space_, sets.shape[1], log_loss)
+        else:
+            unseen = unseen_mass(sets) if isinstance(self.space, str) else None
+            self.guarantee_ = guarantee(training, target, self.space_, decoder, log_loss, unseen)
         return self
 
     def decision_function(self, X):
@@ -336,6 +334,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             return self.space
         if not isinstance(self.space, str):
             raise ValueError(f"space must be a name or a Space, not {self.space!r}")
+        if training.is_by_label and self.space not in ("auto", "cube"):
+            raise ValueError(
+                f"binary relevance decides every label by itself, on all label sets: it takes no "
+                f"space {self.space!r}; use surrogate='likelihood' there"
+            )
         if training.is_by_label or (self.space == "auto" and not training.is_likelihood):
             return training.space(sets.shape[1])
         return choose_space(self.space, sets, weights)
@@ -374,6 +377,24 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             if len(begun) > 1:
                 found = min(begun, key=problems[-1].value)
             return solve(problems[-1], found, tol, self.max_iter, warn=True, progress=told)
+
+    def _log_loss(
+        self, training: Training, design: Design, sets, weights, solution: Solution
+    ) -> float:
+        """The mean log-loss of the training rows, of those in the space, in nats."""
+        if training.is_likelihood or training.is_separate:
+            return solution.value - float(self.alpha) / 2.0 * float((solution.weights**2).sum())
+        loss = CompSum("subset", self.space_, 0.0, "paper")
+        total = mass = 0.0
+        for first in range(0, len(sets), LOG_LOSS_ROWS):
+            rows = slice(first, first + LOG_LOSS_ROWS)
+            scores = np.asarray(design.inputs[rows] @ solution.weights) + solution.intercept
+            if self._features is not None:
+                scores = scores @ self._features.T
+            held = weights[rows] * self.space_.contains(sets[rows])
+            total += float(held @ loss.value_and_gradient(scores, sets[rows])[0])
+            mass += float(held.sum())
+        return total / mass if mass else float("inf")
 
     def _last(self, design: Design, n_scores: int, blank: NDArray[Any]) -> Solution | None:
         """The last solution if a fit is to begin there and fits the space, else None."""
