@@ -15,6 +15,7 @@ from setwise.consistency import (
     Counterexample,
     Distribution,
     Effort,
+    Gamma,
     Undecided,
     certify,
     examine,
@@ -29,7 +30,7 @@ from setwise.consistency.theorems import covering
 from setwise.names import SURROGATES
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Logistic
-from setwise.targets import FBeta, Hamming, Jaccard, TreeDistance, ZeroOne, get_target
+from setwise.targets import CountTarget, FBeta, Hamming, Jaccard, TreeDistance, ZeroOne, get_target
 
 QUICK = Effort(draws=800, kept=12, variations=6, rounds=10)
 CLOSED = np.array([[0, 0, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 1, 1]])
@@ -342,3 +343,57 @@ def test_a_truth_outside_the_space_has_no_likelihood():
     law = Distribution([[1, 1, 1], [0, 0, 0]], [0.5, 0.5])
     with pytest.raises(ValueError, match="not among"):
         examine("f1", "likelihood", law, Slice(3, 1))
+
+
+# -------------------------------------------------------------------------- what theorems rest on
+
+
+class Scaled:
+    """Hamming loss times a factor: a target of a user's own."""
+
+    form = "additive"
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def loss(self, y_pred, y_true):
+        return self.factor * Hamming().loss(y_pred, y_true)
+
+    def measure(self, n_labels, of):
+        return Hamming().measure(n_labels, of)
+
+    def on(self, space):
+        return self
+
+
+@pytest.mark.parametrize("factor", [4.0, -0.5, np.nan])
+def test_losses_outside_the_unit_interval_are_refused(factor):
+    for scores in ("labelwise", "joint"):
+        with pytest.raises(ValueError, match=r"must lie in \[0, 1\].*predicting \[0, [01]\]"):
+            certify(Scaled(factor), "sum_exponential", Cube(2), scores)
+    with pytest.raises(ValueError, match=r"losses in \[0, 1\], but it returned 2"):
+        certify(CountTarget(lambda tp, fp, fn, tn: fp + fn), "logistic", Cube(2))
+    with pytest.raises(ValueError, match="largest must be at least 2"):
+        certify(TreeDistance([-1, 0, 0], largest=0.5), "logistic", Paths([-1, 0, 0]))
+
+
+@pytest.mark.parametrize("place", ["scores", "values"])
+@pytest.mark.parametrize("surrogate", ["logistic", "mean_absolute_error"])
+def test_a_search_that_meets_nan_stops(surrogate, place, monkeypatch):
+    """NaN is larger than nothing, so it would pass as nothing found."""
+    sound = Setting.minimisers
+
+    def broken(self, p):
+        scores, values = sound(self, p)
+        (scores if place == "scores" else values)[len(p) // 2] = np.nan
+        return scores, values
+
+    monkeypatch.setattr(Setting, "minimisers", broken)
+    with pytest.raises(RuntimeError, match="not finite"):
+        certify("f1", surrogate, Cube(2), effort=QUICK)
+
+
+def test_a_ratio_that_is_no_number_stops_the_search(monkeypatch):
+    monkeypatch.setattr(Gamma, "__call__", lambda self, t: np.full(np.shape(t), np.nan))
+    with pytest.raises(RuntimeError, match="not finite"):
+        certify("hamming", "logistic", Cube(2), effort=QUICK)

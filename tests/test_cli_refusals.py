@@ -177,8 +177,8 @@ def test_every_help_has_examples_and_exit_status(words, capfd):
     status, out, _ = run(capfd, *words, "--help")
     assert status == 0
     assert "\n  Examples:\n    setwise " in out
-    assert words in ((), ("certify",)) or "Exit status: 0" in out
-    assert words in ((), ("certify",)) or "--json" in out
+    assert "Exit status:" in out
+    assert words == () or "--json" in out
 
 
 def test_help_names_every_method(capfd):

@@ -12,7 +12,15 @@ from setwise.consistency.conditional import ConstrainedRisk, RelevanceRisk
 from setwise.consistency.distribution import Distribution, as_distribution
 from setwise.consistency.enumeration import SLACK, Enumeration
 from setwise.consistency.scored_sets import Kind
-from setwise.consistency.search import AIMED_AT, WRONG, Effort, Worst, worst_ratio, worst_regret
+from setwise.consistency.search import (
+    AIMED_AT,
+    WRONG,
+    Effort,
+    Worst,
+    refuse_not_finite,
+    worst_ratio,
+    worst_regret,
+)
 from setwise.consistency.setting import Setting
 from setwise.consistency.theorems import Coverage, covering
 from setwise.consistency.verdicts import Certificate, Counterexample, Undecided, Verdict
@@ -149,6 +157,7 @@ class _Shown:
 def _shown(setting: Setting, p: Array, seed: int) -> _Shown | None:
     """Scores near a minimiser that predict a wrong set, without a tie; None if there are none."""
     optimum = setting.optimum(p, seed)
+    refuse_not_finite(np.append(optimum.scores, optimum.value)[None], "minimiser", p[None])
     minimisers = np.array([optimum.scores, *optimum.others])
     every = np.tile(p, (len(minimisers), 1))
     places, regrets = setting.worst_predictions(every, minimisers)
@@ -198,6 +207,7 @@ def _confirmed(
     regret = float(risks[place] - risks.min())
     own = float(listed.surrogate_risk(shown.scores)[0])
     least, points = listed.contested(shown.scores, seed)
+    refuse_not_finite(np.array([[regret, own, least]]), "figure of enumeration", p[None])
     if not same or regret <= WRONG or least < own - SLACK:
         return None
     check = (
@@ -243,9 +253,10 @@ def _certificate(
             # The descents of the search may have stopped short of the infimum.
             paid = float(setting.value(rated.probability[None], rated.scores[None])[0])
             paid -= setting.optimum(rated.probability, seed).value
-            regret = setting.regrets(rated.probability[None])[0, rated.prediction]
-            ratio = float(regret / coverage.gamma(paid))
-        if ratio > 1.0 + ROUNDING:
+            regret = float(setting.regrets(rated.probability[None])[0, rated.prediction])
+            allowed = coverage.gamma(paid)
+            ratio = regret / allowed if allowed > 0.0 else np.inf
+        if not ratio <= 1.0 + ROUNDING:
             raise RuntimeError(
                 f"this contradicts theorem {coverage.theorem.key}: the ratio of regret to bound is "
                 f"{ratio} at {setting.distribution(rated.probability)}, scores {rated.scores}"

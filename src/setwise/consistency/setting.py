@@ -15,7 +15,7 @@ from scipy.special import softmax
 from setwise.consistency.best_scores import Optimum, best_scores, least_risks
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
 from setwise.consistency.distribution import Distribution
-from setwise.consistency.loss_matrix import loss_matrix
+from setwise.consistency.loss_matrix import unit_losses
 from setwise.consistency.naming import Choice, chosen_space, chosen_surrogate
 from setwise.consistency.scored_sets import Kind, ScoredSets
 from setwise.spaces.space import Array, Space, all_sets
@@ -75,9 +75,9 @@ class Setting:
             at_k = isinstance(target, PrecisionAtK | RecallAtK) and not choice.is_likelihood
             every = at_k and space.n_labels <= FEW_LABELS
             truths = all_sets(space.n_labels) if every else scored.sets
-        losses = stakes = loss_matrix(target, truths, scored.sets)
+        losses = stakes = unit_losses(target, truths, scored.sets)
         if choice.target is not None:
-            stakes = loss_matrix(choice.target.on(space), truths, scored.sets)
+            stakes = unit_losses(choice.target.on(space), truths, scored.sets)
             if np.array_equal(stakes, losses):
                 choice = replace(choice, target=None)
         if choice.is_likelihood:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,7 @@ from setwise.labels import LabelNames
 from setwise.linear.choice import SPACES, choose_space, one_of, unseen_mass
 from setwise.linear.decoding import decoded, marginals
 from setwise.linear.design import Design, scaled_rows
-from setwise.linear.guarantee import guarantee
+from setwise.linear.guarantee import guarantee, guarantee_of_classes
 from setwise.linear.newton import solve_binary_relevance
 from setwise.linear.progress import steps_shown
 from setwise.linear.reading import counted, read_training
@@ -29,12 +30,14 @@ from setwise.linear.training import Training
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Space
+from setwise.surrogates.comp_sum import CompSum
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, mean_utility
-from setwise.targets.zero_one import ZeroOne
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
 LEAST = 1e-7
+# Rows whose log-loss is computed at once.
+LOG_LOSS_ROWS = 4096
 DECODERS = ("auto", "minimum_risk", "most_likely", "marginals")
 
 
@@ -197,21 +200,30 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             intercept = intercept - intercept.mean()
         self.intercept_ = intercept.astype(dtype)
         self.objective_, self.n_iter_ = solution.value, solution.n_iter
-        penalty = float(self.alpha) / 2.0 * float((solution.weights**2).sum())
-        self._log_loss = solution.value - penalty
         self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
-        self._decide(training, target, decoder)
+
+        def log_loss() -> float:
+            return self._log_loss(training, design, sets, weights, solution)
+
+        # For `for_target`, which no other surrogate serves.
+        likelihood = training.is_likelihood or training.is_separate
+        self._reached = log_loss() if likelihood else None
+        self._decide(training, target, decoder, log_loss)
         return self
 
-    def _decide(self, training: Training, target: Target, decoder: str) -> None:
+    def _decide(
+        self, training: Training, target: Target, decoder: str, log_loss: Callable[[], float]
+    ) -> None:
         """What predictions are decoded for, and what is proved of that."""
         self.target_, self._trained, self.decoder_ = target, training, decoder
-        # Of classes the most likely is predicted, which is best for the share of errors.
         if self._names.one_dimensional:
-            target, decoder = ZeroOne(), "most_likely"
-        self.guarantee_ = guarantee(
-            training, target, self.space_, decoder, self._log_loss, self._unseen
-        )
+            self.guarantee_ = guarantee_of_classes(
+                training, self.space_, len(self.classes_), log_loss
+            )
+        else:
+            self.guarantee_ = guarantee(
+                training, target, self.space_, decoder, log_loss, self._unseen
+            )
 
     def for_target(self, target, decoder=None):
         """The same fit, decoded for another target; nothing is trained again.
@@ -244,7 +256,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         name = other._decoder_name(training, judge, self.space_)
         if not self._names.one_dimensional:
             decoded(training, judge, self.space_, name, np.zeros((1, self.space_.n_scores)))
-        other._decide(training, judge, name)
+        other._decide(training, judge, name, lambda: self._reached)
         return other
 
     def decision_function(self, X):
@@ -371,6 +383,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             return self.space
         if not isinstance(self.space, str):
             raise ValueError(f"space must be a name or a Space, not {self.space!r}")
+        if training.is_by_label and self.space not in ("auto", "cube"):
+            raise ValueError(
+                f"binary relevance decides every label by itself, on all label sets: it takes no "
+                f"space {self.space!r}; use surrogate='likelihood' there"
+            )
         if training.is_by_label or (self.space == "auto" and not training.is_likelihood):
             return training.space(sets.shape[1])
         return choose_space(self.space, sets, weights)
@@ -409,6 +426,24 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             if len(begun) > 1:
                 found = min(begun, key=problems[-1].value)
             return solve(problems[-1], found, tol, self.max_iter, warn=True, progress=told)
+
+    def _log_loss(
+        self, training: Training, design: Design, sets, weights, solution: Solution
+    ) -> float:
+        """The mean log-loss of the training rows, of those in the space, in nats."""
+        if training.is_likelihood or training.is_separate:
+            return solution.value - float(self.alpha) / 2.0 * float((solution.weights**2).sum())
+        loss = CompSum("subset", self.space_, 0.0, "paper")
+        total = mass = 0.0
+        for first in range(0, len(sets), LOG_LOSS_ROWS):
+            rows = slice(first, first + LOG_LOSS_ROWS)
+            scores = np.asarray(design.inputs[rows] @ solution.weights) + solution.intercept
+            if self._features is not None:
+                scores = scores @ self._features.T
+            held = weights[rows] * self.space_.contains(sets[rows])
+            total += float(held @ loss.value_and_gradient(scores, sets[rows])[0])
+            mass += float(held.sum())
+        return total / mass if mass else float("inf")
 
     def _last(self, design: Design, n_scores: int, blank: NDArray[Any]) -> Solution | None:
         """The last solution if a fit is to begin there and fits the space, else None."""
