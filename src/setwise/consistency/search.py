@@ -15,6 +15,7 @@ from scipy.special import softmax
 
 from setwise.consistency.bounds import Gamma
 from setwise.consistency.setting import Setting
+from setwise.inputs import whole_number
 from setwise.spaces.space import Array
 
 # Every true label set keeps this share of a uniform law, so that minimisers are finite.
@@ -37,6 +38,11 @@ class Effort:
     kept: int = 24
     variations: int = 8
     rounds: int = 24
+
+    def __post_init__(self):
+        for name in ("draws", "kept", "variations", "rounds"):
+            least = 0 if name == "rounds" else 1
+            object.__setattr__(self, name, whole_number(getattr(self, name), name, least))
 
 
 @dataclass(frozen=True, eq=False)
