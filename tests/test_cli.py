@@ -43,8 +43,14 @@ def test_certify_prints_a_verdict_that_can_be_read_back(capsys):
         (("precision@1", "logistic"), "Slice(3, 1)"),
         (("precision@1", "logistic", "--labels", "2"), "Slice(2, 1)"),
         (("f1", "logistic", "--labels", "2"), "Cube(2)"),
-        (("tree", "mean_absolute_error", "--labels", "2"), "Forest of 2 labels, closed=True"),
-        (("f1", "mean_absolute_error", "--space", "list"), "Catalog of 4 sets of 3 labels"),
+        (
+            ("tree", "mean_absolute_error", "--labels", "2"),
+            "Forest of 2 labels, closed=True (parents -1, 0)",
+        ),
+        (
+            ("f1", "mean_absolute_error", "--space", "list"),
+            "Catalog of 4 sets of 3 labels (sets 001, 011, 101, 111)",
+        ),
         (("hamming", "logistic", "--space", "slice", "--scores", "joint"), "Slice(4, 2)"),
     ],
 )

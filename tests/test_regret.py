@@ -7,17 +7,19 @@ import pytest
 
 from setwise.consistency import (
     Distribution,
+    FiniteInputs,
     bayes,
     best_in_class,
     branch,
     regret,
     risks,
+    surrogate_gap,
     surrogate_regret,
     surrogate_risk,
+    target_gap,
 )
 from setwise.consistency.best_scores import best_scores, least_risks
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
-from setwise.consistency.gaps import FiniteInputs, surrogate_gap, target_gap
 from setwise.consistency.naming import named_space
 from setwise.consistency.piecewise import has_vertices, vertices
 from setwise.consistency.scored_sets import ScoredSets

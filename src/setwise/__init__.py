@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from setwise import (
         consistency,
+        datasets,
         decoders,
         evaluation,
         expectation,
         linear,
         meta,
         spaces,
+        study,
         surrogates,
         targets,
     )
@@ -33,6 +35,7 @@ __all__ = [
     "SetClassifierCV",
     "TargetDecoder",
     "consistency",
+    "datasets",
     "decoders",
     "evaluation",
     "expectation",
@@ -42,12 +45,14 @@ __all__ = [
     "meta",
     "save",
     "spaces",
+    "study",
     "surrogates",
     "targets",
 ]
 
 _SUBMODULES = {
     "consistency",
+    "datasets",
     "decoders",
     "evaluation",
     "expectation",
@@ -55,6 +60,7 @@ _SUBMODULES = {
     "meta",
     "nn",  # not in __all__: it needs PyTorch, which `from setwise import *` does not
     "spaces",
+    "study",
     "surrogates",
     "targets",
 }

@@ -59,6 +59,8 @@ def certify(
       setwise certify precision@2 logistic --space slice --labels 5
       setwise certify tree logistic --space paths --parents=-1,0,0,1
       setwise certify hamming logistic --json
+
+    Exit status: 0 with a verdict; 2 when what was asked cannot be answered.
     """
     from setwise.consistency import certify as examined
     from setwise.consistency import naming, to_json
