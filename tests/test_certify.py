@@ -162,7 +162,7 @@ def test_a_false_counterexample_is_not_confirmed():
 @pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize("name", ["cube", "sized", "chain", "closed", "list"])
 def test_enumeration_and_search_compute_the_same_risks(surrogate, name):
-    """They share no code: two opinions on every figure."""
+    """They share losses and membership only: two opinions on every figure."""
     setting = Setting.of("jaccard", surrogate, named_space(name, 3))
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(len(setting.truths)))

@@ -147,7 +147,9 @@ def named_space(
     at_k = isinstance(target, PrecisionAtK | RecallAtK)
     if name is None:
         name = "slice" if at_k else "closed" if isinstance(target, TreeDistance) else "cube"
-    if n_labels is None and (at_k or name == "slice"):
+    if n_labels is None and isinstance(target, TreeDistance):
+        n_labels = len(target.parents)
+    if n_labels is None and parents is None and (at_k or name == "slice"):
         n_labels = target.k + 2 if at_k else 4
     tree = _taxonomy(n_labels, parents)
     count = len(tree)
