@@ -186,7 +186,7 @@ class Setting:
         if not is_plain(self.target):
             # Code has no parameters; what it says of these label sets has.
             few = self.losses.size <= MOST_LISTED
-            digest = {"losses_sha256": sha256(np.ascontiguousarray(self.losses)).hexdigest()}
+            digest = {"losses_sha256": sha256(self.losses.tobytes()).hexdigest()}
             target |= {"losses": self.losses.tolist()} if few else digest
         return {
             "target": target,
