@@ -75,7 +75,9 @@ def test_a_closed_output_is_named(folder):
 
 def test_an_interrupted_study_says_how_to_go_on(folder):
     words = ("compare", "books.csv", *LISTED, "--folds", "20", "-o", "interrupted")
-    process = begin(folder, *words, stdout=subprocess.DEVNULL)
+    # (Tests that run in the background of a shell are told to ignore an interrupt.)
+    listen = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    process = begin(folder, *words, stdout=subprocess.DEVNULL, **listen)
     units = folder / "interrupted" / "units"
     wait_for(lambda: units.exists() and any(units.glob("*.npz")), process)
     process.send_signal(signal.SIGINT)
