@@ -65,6 +65,13 @@ def test_nobody_reads_the_output_and_nobody_complains(folder, long_file):
     assert process.returncode == 1
 
 
+def test_a_pipe_is_written_to_by_its_name(folder):
+    words = (*COMMAND, "predict", "model.skops", "books.csv", "-o", "/dev/stdout")
+    done = subprocess.run(words, cwd=folder, capture_output=True)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"tags\n")
+
+
 def test_a_closed_output_is_named(folder):
     words = (*COMMAND, "predict", "model.skops", "books.csv")
     line = 'exec "$@" >&-'

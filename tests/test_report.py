@@ -418,6 +418,19 @@ def test_labels_never_true_or_never_predicted_show_a_dash(folder):
     assert found.data["beliefs"][0]["average"] == [-1, -1, -1]
 
 
+def test_labels_that_are_never_true_come_last(folder):
+    """Also where the label sets are unsigned bytes, whose negative is a large number."""
+    results = studies.wide(40, 60, 1)
+    y_true = results.y_true.toarray().astype(np.uint8)
+    y_true[:, :36] = 0
+    y_true[:30, 36:] = 1
+    results = replace(results, y_true=sparse.csr_array(y_true))
+    found = Parsed(page_of(results, folder))
+    assert found.data["support"][:4] == sorted(y_true[:, 36:].sum(axis=0), reverse=True)
+    assert found.data["support"][4:] == [0] * 36
+    assert found.all("section", id="cooccurrence")
+
+
 @pytest.mark.parametrize(("n_labels", "targets"), [(2000, ("f1",)), (1000, ("f1", "hamming"))])
 def test_thousands_of_labels_fit_into_a_megabyte(folder, n_labels, targets):
     page = page_of(studies.wide(n_labels, 60, 6, targets), folder)

@@ -25,7 +25,7 @@ OPTIONS = {
     "url": "--url",
     "version": "--version",
 }
-_SPOKEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(\[[^\]]*\]|'[^']*'|\"[^\"]*\"|\.\.\.)")
+_SPOKEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(\[[^\]]*\]|'[^']*'|\"[^\"]*\"|\.\.\.|-\d+|\d+)")
 
 
 def complaint(error: BaseException) -> str | None:
@@ -52,7 +52,13 @@ def in_options(message: str) -> str:
     >>> in_options("leave it out (drop=['id'])")
     "leave it out (--drop 'id')"
     """
-    return _SPOKEN.sub(lambda m: f"{OPTIONS[m[1]]} {m[2].strip('[]')}", message)
+    return _SPOKEN.sub(_option, message)
+
+
+def _option(spoken: re.Match[str]) -> str:
+    value = spoken[2].strip("[]")
+    # (What begins with a minus would be taken for an option.)
+    return f"{OPTIONS[spoken[1]]}{'=' if value.startswith('-') else ' '}{value}"
 
 
 def warn(

@@ -19,7 +19,8 @@ from setwise.labels.values import some
 
 UNKNOWN = "?"
 # What a cell of a 0/1 column may say, in lower case.
-TRUTH = {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0, "false": 0.0, "true": 1.0}
+FALSE, TRUE = ("0", "0.0", "false", "no"), ("1", "1.0", "true", "yes")
+TRUTH = {**dict.fromkeys(FALSE, 0.0), **dict.fromkeys(TRUE, 1.0)}
 
 
 class Place(NamedTuple):
