@@ -162,7 +162,9 @@ def labelled(source: LabelSource, cells: Any, place: Place, unknown: str) -> Lab
     sets, known = source.sets(cells, place)
     if unknown == "refuse" and not known.all():
         row = int(np.argmin(known))
-        raise place.error(row, f"label {source.name_unknown(cells, row)} is '?'; {EXPECTED}")
+        raise place.error(
+            row, f"label {source.name_unknown(cells, row)} is unknown (empty, or '?'); {EXPECTED}"
+        )
     if isinstance(source, LabelList) and source.edges is not None:
         return Labelled(closed_upwards(sets, source.edges), sets, known)
     return Labelled(sets, None, known)
