@@ -25,6 +25,7 @@ from setwise.report import numbers, write
 from setwise.report.names import clipped, plain
 from setwise.report.palette import SCHEMES
 from setwise.report.sections import labels as label_section
+from setwise.report.sections.sizes import Bars
 from setwise.study import leaderboard
 
 VOID = {"meta", "link", "br", "input", "img", "hr"}
@@ -429,6 +430,20 @@ def test_labels_that_are_never_true_come_last(folder):
     assert found.data["support"][:4] == sorted(y_true[:, 36:].sum(axis=0), reverse=True)
     assert found.data["support"][4:] == [0] * 36
     assert found.all("section", id="cooccurrence")
+
+
+@pytest.mark.parametrize("largest", [0, 1, 12, 13, 30, 400])
+def test_bars_hold_every_size_once(largest):
+    """Few bars, none for sizes that do not occur, each size in the bar that names it."""
+    sizes = np.random.default_rng(largest).integers(0, largest + 1, size=500)
+    sizes[0] = largest
+    bars = Bars.of([sizes])
+    shares = bars.shares(sizes)
+    assert len(shares) == len(bars.names) <= 14
+    assert shares.sum() == pytest.approx(1.0)
+    for start, end, share in zip(bars.starts, [*bars.starts[1:], np.inf], shares, strict=True):
+        assert share == pytest.approx(((sizes >= start) & (sizes < end)).mean())
+    assert bars.is_open == (sizes.max() >= bars.count * bars.width)
 
 
 @pytest.mark.parametrize(("n_labels", "targets"), [(2000, ("f1",)), (1000, ("f1", "hamming"))])
