@@ -420,7 +420,7 @@ def test_a_solver_that_stops_early_says_so_with_the_gradient():
         ({"target": "f"}, "there is no target named 'f'"),
         ({"surrogate": "hinge"}, "surrogate must be one of"),
         ({"space": "tree"}, "space must be one of"),
-        ({"space": 3}, "space must be a name or a Space"),
+        ({"space": 3}, "space must be one of .* or a space object, not 3"),
         ({"decoder": "best"}, "decoder must be"),
         ({"alpha": 0.0}, "alpha must be a positive number"),
         ({"tol": -1.0}, "tol must be a positive number"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse, load_npz
 
-from setwise.datasets.cells import is_parquet, open_table
+from setwise.datasets.cells import csv_rows, is_parquet, open_table
 from setwise.datasets.column_values import numbers
 from setwise.datasets.data_error import DataError, refuse, shown
 from setwise.datasets.label_source import Place
-from setwise.datasets.lines import decoded, numbered, opened, plain_name
+from setwise.datasets.lines import plain_name
 from setwise.datasets.names import repeated
 from setwise.datasets.schema import existing, named
 from setwise.entries import place_of
@@ -154,18 +153,8 @@ def _numbered(count: int) -> list[str]:
 
 def _text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     delimiter = "\t" if plain_name(path).endswith((".tsv", ".tab")) else ","
-    with opened(path) as file:
-        lines = (decoded(line, path, n, "utf-8") + "\n" for n, line in numbered(file, path))
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
-        while True:
-            try:
-                row = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise DataError(path, reader.line_num, f"no table: {error}") from error
-            if row:
-                yield reader.line_num, row
+    with csv_rows(path, delimiter, "utf-8", None) as rows:
+        yield from rows
 
 
 def _array(path: Path) -> Any:

@@ -16,8 +16,21 @@ from setwise.consistency.bounds import Gamma
 from setwise.consistency.distribution import Distribution, word
 
 
+class _ByValue:
+    """Equal where all that is told is equal."""
+
+    def to_dict(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.to_dict() == other.to_dict()  # type: ignore
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.to_dict(), sort_keys=True))
+
+
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class Certificate(_ByValue):
     """A theorem that covers the combination, and a search that did not contradict it.
 
     ``gamma`` is the theorem's bound on the paper's scale, None where it has no rate.
@@ -61,12 +74,6 @@ class Certificate:
         )
         return "\n".join(lines)
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_dict() == other.to_dict()  # type: ignore
-
-    def __hash__(self) -> int:
-        return hash(to_json(self))
-
     def to_dict(self) -> dict[str, Any]:
         """Its fields as plain values."""
         gamma = None if self.gamma is None else self.gamma.to_dict()
@@ -74,7 +81,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
-class Counterexample:
+class Counterexample(_ByValue):
     """A distribution for which the surrogate's minimiser predicts a set that is not best.
 
     ``minimiser`` are the scores shown; ``surrogate_regret`` bounds how far above the infimum their
@@ -123,12 +130,6 @@ class Counterexample:
         lines.append(f"  Found among {self.tried} distributions (seed {self.seed}).")
         return "\n".join(lines)
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_dict() == other.to_dict()  # type: ignore
-
-    def __hash__(self) -> int:
-        return hash(to_json(self))
-
     def to_dict(self) -> dict[str, Any]:
         """Its fields as plain values."""
         values = _plain(self) | {"distribution": self.distribution.to_dict()}
@@ -136,7 +137,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True, eq=False)
-class Undecided:
+class Undecided(_ByValue):
     """No theorem covers the combination, and the search found nothing: that proves nothing.
 
     ``nearest`` is how far, in score (or in expected loss, after a likelihood), a set of regret
@@ -163,12 +164,6 @@ class Undecided:
             f"  Tried {self.tried} distributions (seed {self.seed}); the largest regret at "
             f"surrogate regret 0 was {self.worst_regret:.1e}, and {near}. That proves nothing."
         )
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_dict() == other.to_dict()  # type: ignore
-
-    def __hash__(self) -> int:
-        return hash(to_json(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields as plain values."""

@@ -18,19 +18,16 @@ from setwise.datasets.label_source import (
     LabelList,
     LabelSource,
     Place,
-    check_unknown,
     labelled,
 )
 from setwise.datasets.lines import blocks, numbered, opened
-from setwise.datasets.schema import File, Rows, dataset_of, existing, gathered, named, title_of
-from setwise.inputs import whole_number
+from setwise.datasets.schema import File, Rows, existing, gathered, named, title_of
+from setwise.datasets.streamed import BLOCK_ROWS, NamedColumns
 from setwise.labels.values import some
-
-BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class ArffSchema:
+class ArffSchema(NamedColumns):
     """How an ARFF file is read: attributes are found by their names, others are not looked at.
 
     Parameters
@@ -47,50 +44,19 @@ class ArffSchema:
         How much a compressed file may unfold to.
     """
 
-    features: Features
-    labels: LabelSource
-    unknown_labels: str = "refuse"
     encoding: str = "utf-8"
     max_bytes: int | None = None
-
-    def __post_init__(self):
-        check_unknown(self.unknown_labels)
 
     @property
     def format(self) -> str:
         """Always "arff"."""
         return "arff"
 
-    @property
-    def feature_names(self) -> Any:
-        """The name of each feature."""
-        return self.features.names
+    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
+        """The rows of a file, at most so many at a time."""
+        return (self._rows(raw, path) for raw in self._raw(path, labels, rows))
 
-    @property
-    def label_names(self) -> Any:
-        """The name of each label."""
-        return self.labels.names
-
-    @property
-    def hierarchy(self) -> Any:
-        """Edges [parent, child] of labels, or None."""
-        return self.labels.edges
-
-    def read(self, path: File, *, labels: bool = True) -> Dataset:
-        """A file as a data set; without ``labels`` they may be absent or '?', and Y is None."""
-        with named(path):
-            parts = self._raw(existing(path), labels)
-            return gathered(self, (self._rows(part, path) for part in parts), path)
-
-    def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
-        """A file in parts of at most ``rows`` rows."""
-        with named(path):
-            for part in self._raw(existing(path), labels, whole_number(rows, "rows", 1)):
-                made = self._rows(part, path)
-                if made.X.shape[0]:
-                    yield dataset_of(self, made, path)
-
-    def _raw(self, path: Path, labels: bool, rows: int = BLOCK_ROWS) -> Iterator[_Raw]:
+    def _raw(self, path: Path, labels: bool, rows: int) -> Iterator[_Raw]:
         """The rows of a file as codes and text, by the names of its attributes."""
         with opened(path, self.max_bytes) as file:
             lines = numbered(file, path)
@@ -235,7 +201,7 @@ def read_arff(
         source = label_source_of(header, labels, xml, file, dag)
         features = _features(header, source, file, text, text_options or {}, drop, dtype)
         schema = ArffSchema(features, source, unknown_labels, encoding, max_bytes)
-        parts: Iterable[_Raw] = schema._raw(file, labels=True)
+        parts: Iterable[_Raw] = schema._raw(file, True, BLOCK_ROWS)
         if features.texts:
             parts = list(parts)
             texts = {

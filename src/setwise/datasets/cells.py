@@ -62,7 +62,7 @@ def open_table(
         delimiter = None
     else:
         delimiter = delimiter or ("\t" if plain_name(path).endswith((".tsv", ".tab")) else ",")
-        with _csv_rows(path, delimiter, encoding, max_bytes) as rows:
+        with csv_rows(path, delimiter, encoding, max_bytes) as rows:
             _, names = next(rows, (1, []))
         if not names:
             refuse(path, 1, "the file is empty; expected are the names of the columns")
@@ -76,7 +76,7 @@ def open_table(
 
 
 @contextmanager
-def _csv_rows(
+def csv_rows(
     path: Path, delimiter: str, encoding: str, max_bytes: int | None
 ) -> Iterator[Iterator[tuple[int, list[str]]]]:
     """Rows with the line they end on. A cell may have line ends in it."""
@@ -108,7 +108,7 @@ def _text_cells(table: TableFile, wanted: Collection[str], rows: int) -> Iterato
     assert table.delimiter is not None
     places = {name: i for i, name in enumerate(table.names) if name in wanted}
     width = len(table.names)
-    with _csv_rows(table.path, table.delimiter, table.encoding, table.max_bytes) as found:
+    with csv_rows(table.path, table.delimiter, table.encoding, table.max_bytes) as found:
         next(found)
         block: list[list[str]] = []
         lines: list[int] = []

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from setwise.datasets.data_error import refuse, shown
 from setwise.datasets.dataset import Dataset
+from setwise.datasets.features import check_type
 from setwise.datasets.lines import blocks, numbered, opened
-from setwise.datasets.schema import File, Rows, dataset_of, existing, gathered, named
+from setwise.datasets.schema import File, Rows, existing, gathered, named
 from setwise.datasets.sparse_text import (
     MAX_FEATURES,
     MAX_LABELS,
@@ -27,13 +28,12 @@ from setwise.datasets.sparse_text import (
     label_sets,
     read_rows,
 )
+from setwise.datasets.streamed import BLOCK_ROWS, Streamed
 from setwise.inputs import whole_number
-
-BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
-class ExtremeSchema:
+class ExtremeSchema(Streamed):
     """Files with the same numbers of features and labels in their header.
 
     Parameters
@@ -54,8 +54,7 @@ class ExtremeSchema:
     def __post_init__(self):
         whole_number(self.n_features, "n_features", 1)
         whole_number(self.n_labels, "n_labels", 1)
-        if self.dtype not in ("float32", "float64"):
-            raise ValueError(f"dtype must be 'float32' or 'float64', but it is {self.dtype!r}")
+        check_type(self.dtype)
 
     @property
     def format(self) -> str:
@@ -72,18 +71,8 @@ class ExtremeSchema:
         """The numbers of the labels."""
         return np.arange(self.n_labels).astype("<U8")
 
-    def read(self, path: File, *, labels: bool = True) -> Dataset:
-        """A file as a data set; without ``labels`` they may be absent, and Y is None."""
-        with named(path):
-            return gathered(self, self._rows(existing(path), labels), path)
-
-    def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
-        """A file in parts of at most ``rows`` rows."""
-        with named(path):
-            for part in self._rows(existing(path), labels, whole_number(rows, "rows", 1)):
-                yield dataset_of(self, part, path)
-
-    def _rows(self, path: Path, labels: bool, rows: int = BLOCK_ROWS) -> Iterator[Rows]:
+    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
+        """The rows of a file, at most so many at a time."""
         with opened(path, self.max_bytes) as file:
             lines = numbered(file, path)
             n_rows, n_features, n_labels = read_sizes(lines, path)
@@ -176,7 +165,7 @@ def read_extreme(
             for name, part in (("train", train_split), ("test", test_split))
             if part is not None
         }
-        return gathered(schema, schema._rows(file, labels=True), path, split=split or None)
+        return gathered(schema, schema.parts(file, True, BLOCK_ROWS), path, split=split or None)
 
 
 def refuse_many(path: Path, count: int, most: int, what: str) -> None:

@@ -169,8 +169,7 @@ class Features:
             raise ValueError(f"columns must differ, but {name!r} is there twice")
         if not set(self.kinds) <= set(columns.tolist()):
             raise ValueError("kinds must be of columns that are there")
-        if self.dtype not in ("float32", "float64"):
-            raise ValueError(f"dtype must be 'float32' or 'float64', but it is {self.dtype!r}")
+        check_type(self.dtype)
         object.__setattr__(self, "columns", columns)
 
     @cached_property
@@ -238,3 +237,9 @@ class Features:
     @cached_property
     def _is_category(self) -> NDArray[np.bool_]:
         return np.array([name in self.kinds for name in self.coded], bool)
+
+
+def check_type(dtype: str) -> None:
+    """Raise unless it is one of the two types of features."""
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f"dtype must be 'float32' or 'float64', but it is {dtype!r}")

@@ -15,9 +15,10 @@ from typing import Any, Literal
 from setwise.datasets.data_error import refuse, shown
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.extreme import refuse_many
+from setwise.datasets.features import check_type
 from setwise.datasets.label_source import LabelColumns
 from setwise.datasets.lines import blocks, numbered, opened
-from setwise.datasets.schema import File, Rows, dataset_of, existing, gathered, named
+from setwise.datasets.schema import File, Rows, existing, gathered, named
 from setwise.datasets.sparse_text import (
     MAX_FEATURES,
     MAX_LABELS,
@@ -27,14 +28,13 @@ from setwise.datasets.sparse_text import (
     read_rows,
     split_labels,
 )
+from setwise.datasets.streamed import BLOCK_ROWS, Streamed
 from setwise.inputs import whole_number
 from setwise.labels.values import some
 
-BLOCK_ROWS = 4096
-
 
 @dataclass(frozen=True, eq=False)
-class LibsvmSchema:
+class LibsvmSchema(Streamed):
     """Files with these features and labels.
 
     Parameters
@@ -59,8 +59,7 @@ class LibsvmSchema:
 
     def __post_init__(self):
         whole_number(self.n_features, "n_features", 1)
-        if self.dtype not in ("float32", "float64"):
-            raise ValueError(f"dtype must be 'float32' or 'float64', but it is {self.dtype!r}")
+        check_type(self.dtype)
 
     @property
     def format(self) -> str:
@@ -81,23 +80,11 @@ class LibsvmSchema:
     def _column(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.label_names.tolist())}
 
-    def read(self, path: File, *, labels: bool = True) -> Dataset:
-        """A file as a data set; without ``labels`` they may be absent, and Y is None."""
-        with named(path):
-            file = existing(path)
-            return gathered(self, (self._made(r, file, labels) for r in self._rows(file)), path)
-
-    def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
-        """A file in parts of at most ``rows`` rows."""
-        with named(path):
-            file = existing(path)
-            for part in self._rows(file, whole_number(rows, "rows", 1)):
-                yield dataset_of(self, self._made(part, file, labels), path)
-
-    def _rows(self, path: Path, rows: int = BLOCK_ROWS) -> Iterator[SparseRows]:
+    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
+        """The rows of a file, at most so many at a time."""
         first = 0 if self.zero_based else 1
         for block in _blocks(path, rows, self.max_bytes):
-            yield read_rows(block, path, first, self.n_features)
+            yield self._made(read_rows(block, path, first, self.n_features), path, labels)
 
     def _made(self, rows: SparseRows, path: Path, labels: bool) -> Rows:
         X = features_of(rows, self.n_features, self.dtype)

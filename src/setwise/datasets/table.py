@@ -25,23 +25,21 @@ from setwise.datasets.label_source import (
     LabelColumns,
     LabelList,
     LabelSource,
-    check_unknown,
     is_unknown,
     labelled,
     listed,
     refuse_empty,
 )
-from setwise.datasets.schema import File, Rows, dataset_of, existing, gathered, named
-from setwise.inputs import whole_number
+from setwise.datasets.schema import File, Rows, existing, gathered, named
+from setwise.datasets.streamed import BLOCK_ROWS, NamedColumns
 from setwise.labels.values import some
 
-BLOCK_ROWS = 4096
 # With categorical="auto", a column that is no number has at most so many categories.
 AUTO_CATEGORIES = 64
 
 
 @dataclass(frozen=True, eq=False)
-class TableSchema:
+class TableSchema(NamedColumns):
     """How a table is read: columns are found by their names, others are not looked at.
 
     Parameters
@@ -60,49 +58,17 @@ class TableSchema:
         How much a compressed file may unfold to.
     """
 
-    features: Features
-    labels: LabelSource
-    unknown_labels: str = "refuse"
     delimiter: str | None = None
     encoding: str = "utf-8"
     max_bytes: int | None = None
-
-    def __post_init__(self):
-        check_unknown(self.unknown_labels)
 
     @property
     def format(self) -> str:
         """Always "table"."""
         return "table"
 
-    @property
-    def feature_names(self) -> Any:
-        """The name of each feature."""
-        return self.features.names
-
-    @property
-    def label_names(self) -> Any:
-        """The name of each label."""
-        return self.labels.names
-
-    @property
-    def hierarchy(self) -> Any:
-        """Edges [parent, child] of labels, or None."""
-        return self.labels.edges
-
-    def read(self, path: File, *, labels: bool = True) -> Dataset:
-        """A file as a data set; without ``labels`` they may be absent, and Y is None."""
-        with named(path):
-            return gathered(self, self._parts(existing(path), labels), path)
-
-    def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
-        """A file in parts of at most ``rows`` rows."""
-        with named(path):
-            for part in self._parts(existing(path), labels, whole_number(rows, "rows", 1)):
-                if part.X.shape[0]:
-                    yield dataset_of(self, part, path)
-
-    def _parts(self, path: Path, labels: bool, rows: int = BLOCK_ROWS) -> Iterator[Rows]:
+    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
+        """The rows of a file, at most so many at a time."""
         table = open_table(path, self.delimiter, self.encoding, self.max_bytes)
         wanted = [*self.features.columns.tolist(), *(self.labels.columns if labels else ())]
         require_columns(table, wanted)

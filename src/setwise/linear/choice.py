@@ -10,6 +10,8 @@ every label set is possible.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,9 @@ from setwise.spaces.space import Space
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.table import TableTarget
 from setwise.targets.target import Target
+
+if TYPE_CHECKING:
+    from setwise.linear.training import Training
 
 # Beyond this estimated mass of unseen label sets the list of seen ones is left.
 MOST_UNSEEN = 0.9
@@ -41,15 +46,40 @@ def unseen_mass(sets: NDArray[np.uint8]) -> float:
     return float(np.count_nonzero(counts == 1) / len(sets))
 
 
+def space_for(space: Any, training: Training, is_class: bool, sets, weights) -> Space:
+    """The space that was asked for, by name or as an object, for these training labels.
+
+    ``is_class`` says that exactly one label is in every set: a one-dimensional y.
+    """
+    n_labels = sets.shape[1]
+    if not isinstance(space, str | Space) or (isinstance(space, str) and space not in SPACES):
+        known = ", ".join(map(repr, SPACES))
+        raise ValueError(f"space must be one of {known} or a space object, not {space!r}")
+    if is_class and not training.is_by_label:
+        return one_of(n_labels)
+    if training.is_by_label and not (isinstance(space, Cube) or space in ("auto", "cube")):
+        what = f"space {space!r}" if isinstance(space, str) else str(space)
+        raise ValueError(
+            f"binary relevance decides every label by itself, on all label sets: it takes no "
+            f"{what}; use surrogate='likelihood' there"
+        )
+    if isinstance(space, Space):
+        if space.n_labels != n_labels:
+            raise ValueError(
+                f"the space must have as many labels as y, {n_labels}, but {space} has "
+                f"{space.n_labels}"
+            )
+        return space
+    if training.is_by_label or (space == "auto" and not training.is_likelihood):
+        return training.space(n_labels)
+    return choose_space(space, sets, weights)
+
+
 def choose_space(
     name: str, sets: NDArray[np.uint8], weights: NDArray[np.float64] | None = None
 ) -> Space:
     """The space of that name for training labels, its biases at their frequencies by weight."""
     n_labels = sets.shape[1]
-    if name not in SPACES:
-        raise ValueError(
-            f"space must be one of {', '.join(map(repr, SPACES))} or a space object, not {name!r}"
-        )
     if name == "auto":
         name = "catalog" if unseen_mass(sets) <= MOST_UNSEEN else "sized"
     if name == "cube":

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -18,26 +17,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.inputs import positive_number, score_matrix, whole_number
 from setwise.labels import LabelNames
-from setwise.linear.choice import SPACES, choose_space, one_of, unseen_mass
+from setwise.linear.choice import space_for, unseen_mass
 from setwise.linear.decoding import decoded, marginals
 from setwise.linear.design import Design, scaled_rows
+from setwise.linear.fitting import Fitting
 from setwise.linear.guarantee import guarantee, guarantee_of_classes
-from setwise.linear.newton import solve_binary_relevance
-from setwise.linear.progress import steps_shown
 from setwise.linear.reading import counted, read_training
-from setwise.linear.solver import CHUNK_ENTRIES, Problem, Solution, solve
+from setwise.linear.solver import CHUNK_ENTRIES, Solution
 from setwise.linear.training import Training
 from setwise.spaces.catalog import Catalog
-from setwise.spaces.cube import Cube
 from setwise.spaces.space import Space
-from setwise.surrogates.comp_sum import CompSum
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, mean_utility
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
 LEAST = 1e-7
-# Rows whose log-loss is computed at once.
-LOG_LOSS_ROWS = 4096
 DECODERS = ("auto", "minimum_risk", "most_likely", "marginals")
 
 
@@ -181,15 +175,19 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         target = get_target(self.target)
         training = self._training(target)
-        space = self._space_for(training, names, sets, weights)
+        space = space_for(self.space, training, names.one_dimensional, sets, weights)
         decoder = self._decoder_name(training, target, space)
         if not names.one_dimensional:
             # What cannot be decoded is refused before it is trained.
             decoded(training, target, space, decoder, np.zeros((1, space.n_scores)))
-        solution = self._solve(training, space, design, sets, weights)
+        fitting = Fitting(
+            training, space, float(self.alpha), self.fit_intercept, float(self.tol),
+            self.max_iter, self.verbose, self.label_features,
+        )  # fmt: skip
+        solution = fitting.solve(design, sets, weights, self._last(design))
         self._names, self.classes_ = names, names.names
         self._scaling = self.scaling
-        self._features = self._label_features(space.n_scores)
+        self._features = fitting.features(space.n_scores)
         dtype = design.inputs.dtype
         self.space_ = space.with_parameters(solution.parameters)
         coef = (solution.weights / design.unit[:, None]).T
@@ -203,7 +201,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
 
         def log_loss() -> float:
-            return self._log_loss(training, design, sets, weights, solution)
+            return fitting.log_loss(design, sets, weights, solution)
 
         # For `for_target`, which no other surrogate serves.
         likelihood = training.is_likelihood or training.is_separate
@@ -363,114 +361,17 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             known = ", ".join(map(repr, DECODERS))
             raise ValueError(f"decoder must be one of {known}, not {self.decoder!r}")
 
-    def _space_for(self, training: Training, names: LabelNames, sets, weights) -> Space:
-        if isinstance(self.space, str) and self.space not in SPACES:
-            known = ", ".join(map(repr, SPACES))
-            raise ValueError(f"space must be one of {known} or a space object, not {self.space!r}")
-        if names.one_dimensional and not training.is_by_label:
-            return one_of(sets.shape[1])
-        if isinstance(self.space, Space):
-            if training.is_by_label and not isinstance(self.space, Cube):
-                raise ValueError(
-                    f"binary relevance decides every label by itself, on all label sets: it takes "
-                    f"no {self.space}; use surrogate='likelihood' there"
-                )
-            if self.space.n_labels != sets.shape[1]:
-                raise ValueError(
-                    f"the space must have as many labels as y, {sets.shape[1]}, but {self.space} "
-                    f"has {self.space.n_labels}"
-                )
-            return self.space
-        if not isinstance(self.space, str):
-            raise ValueError(f"space must be a name or a Space, not {self.space!r}")
-        if training.is_by_label and self.space not in ("auto", "cube"):
-            raise ValueError(
-                f"binary relevance decides every label by itself, on all label sets: it takes no "
-                f"space {self.space!r}; use surrogate='likelihood' there"
-            )
-        if training.is_by_label or (self.space == "auto" and not training.is_likelihood):
-            return training.space(sets.shape[1])
-        return choose_space(self.space, sets, weights)
-
-    def _solve(self, training: Training, space: Space, design: Design, sets, weights) -> Solution:
-        """The solution, by way of convex losses for one that is not."""
-        mass, n_labels, tol = float(weights.sum()), sets.shape[1], float(self.tol)
-        with steps_shown(self.verbose, tol) as shown:
-            if training.is_separate and self.label_features is None:
-                inputs, center = design.centred()
-                start = self._last(design, n_labels, np.empty(0))
-                if start is not None:
-                    start = replace(start, intercept=start.intercept + center @ start.weights)
-                # So that the gradient is small by the plain features too, if they are near 0.
-                nearer = tol / min(10.0, 1.0 + float(np.abs(center).max(initial=0.0)))
-                found = solve_binary_relevance(
-                    inputs, sets, weights, float(self.alpha), self.fit_intercept, nearer,
-                    self.max_iter, start,
-                    progress=shown and (lambda i, n, g: shown(i, f"{n} labels left", g)),
-                )  # fmt: skip
-                return replace(found, intercept=found.intercept - center @ found.weights)
-            problems = []
-            for stage in training.stages():
-                objective = training.objective(stage, space, n_labels, sets, weights)
-                features = self._label_features(objective.n_scores)
-                problems.append(Problem(design, objective, float(self.alpha), mass, features))
-            blank = problems[-1].start()
-            found = self._last(design, len(blank.intercept), blank.parameters)
-            if found is None or not problems[0].value(found) <= problems[0].value(blank):
-                found = blank
-            told = shown and (lambda i, value, g: shown(i, f"objective {value:.6g}", g))
-            begun = [found]
-            for problem in problems[:-1]:
-                found = solve(problem, found, tol, self.max_iter, warn=False, progress=told)
-                begun.append(found)
-            if len(begun) > 1:
-                found = min(begun, key=problems[-1].value)
-            return solve(problems[-1], found, tol, self.max_iter, warn=True, progress=told)
-
-    def _log_loss(
-        self, training: Training, design: Design, sets, weights, solution: Solution
-    ) -> float:
-        """The mean log-loss of the training rows, of those in the space, in nats."""
-        if training.is_likelihood or training.is_separate:
-            return solution.value - float(self.alpha) / 2.0 * float((solution.weights**2).sum())
-        loss = CompSum("subset", self.space_, 0.0, "paper")
-        total = mass = 0.0
-        for first in range(0, len(sets), LOG_LOSS_ROWS):
-            rows = slice(first, first + LOG_LOSS_ROWS)
-            scores = np.asarray(design.inputs[rows] @ solution.weights) + solution.intercept
-            if self._features is not None:
-                scores = scores @ self._features.T
-            held = weights[rows] * self.space_.contains(sets[rows])
-            total += float(held @ loss.value_and_gradient(scores, sets[rows])[0])
-            mass += float(held.sum())
-        return total / mass if mass else float("inf")
-
-    def _last(self, design: Design, n_scores: int, blank: NDArray[Any]) -> Solution | None:
-        """The last solution if a fit is to begin there and fits the space, else None."""
+    def _last(self, design: Design) -> Solution | None:
+        """The last solution if a fit is to begin there, else None."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
-        parameters = self.space_.parameters if len(blank) else np.empty(0)
-        if self.coef_.shape != (n_scores, len(design.unit)) or not np.array_equal(
-            np.isfinite(parameters), np.isfinite(blank)
-        ):
+        if self.coef_.shape[1] != len(design.unit):
             return None
         weights = self.coef_.T.astype(np.float64) * design.unit[:, None]
         intercept = self.intercept_.astype(np.float64)
         if not (np.isfinite(weights).all() and np.isfinite(intercept).all()):
             return None
-        return Solution(weights, intercept, parameters, np.inf, np.inf, 0)
-
-    def _label_features(self, n_scores: int):
-        """The features of the labels, a row for each, or None."""
-        if self.label_features is None:
-            return None
-        features = score_matrix(self.label_features, None, "label_features")
-        if len(features) != n_scores or features.shape[1] == 0:
-            raise ValueError(
-                f"label_features must have shape ({n_scores}, m), a row for each label, "
-                f"but its shape is {features.shape}"
-            )
-        return features.astype(np.float64)
+        return Solution(weights, intercept, self.space_.parameters, np.inf, np.inf, 0)
 
     def _scores(self, X):
         projections = self._projections(X)
