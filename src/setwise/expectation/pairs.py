@@ -6,6 +6,7 @@ import numpy as np
 
 from setwise.expectation.additive import AdditiveMean
 from setwise.expectation.expectation import Expectation, Tempered
+from setwise.expectation.hierarchy import HierarchyMoments, is_hierarchy
 from setwise.expectation.listed import ListedMean
 from setwise.expectation.subset import SubsetMoments
 from setwise.spaces.cube import Cube
@@ -44,6 +45,9 @@ def expectation(target: Target | str, space: Space) -> Expectation:
     if not isinstance(space, Space):
         raise ValueError(f"a space is an object such as Cube(10), but this is {space!r}")
     target = get_target(target).on(space)
+    if target.form in ("additive", "subset") and is_hierarchy(space):
+        way = HierarchyMoments if target.form == "additive" else SubsetMoments
+        return way(target, space)
     if isinstance(space, Listing):
         _refuse_unlisted(target, space)
         return Tempered(target, ListedMean(target, space))

@@ -9,6 +9,7 @@ import numpy as np
 
 from setwise.inputs import label_matrix, parent_vector, real_array, refuse_bad_weights, score_matrix
 from setwise.rows import for_rows
+from setwise.spaces.nodes import Nodes
 from setwise.spaces.space import (
     Array,
     Moments,
@@ -48,7 +49,8 @@ class Forest:
     parents: Any
     potentials: Any = None
     closed: bool = False
-    _order: Array = field(init=False, repr=False)
+    nodes: Nodes = field(init=False, repr=False)
+    shift: Array | None = field(init=False, repr=False)
     _log_size: float = field(init=False, repr=False)
 
     def __post_init__(self):
@@ -66,12 +68,9 @@ class Forest:
             potentials[parents >= 0, 1, 0] = -np.inf
         object.__setattr__(self, "parents", parents)
         object.__setattr__(self, "potentials", potentials)
-        object.__setattr__(self, "_order", parents_first(parents))
-        flat = tempered_values(potentials, 0.0)
-        size = self._run_log_partition(np.zeros((1, len(parents))), flat)[0]
-        if not np.isfinite(size):
-            raise ValueError("potentials exclude every label set: a Forest needs at least one")
-        object.__setattr__(self, "_log_size", float(size))
+        object.__setattr__(self, "nodes", Nodes.of(parents))
+        object.__setattr__(self, "shift", self._find_shift())
+        object.__setattr__(self, "_log_size", self._count())
 
     @classmethod
     def chain(cls, n_labels: int, potentials=None) -> Forest:
@@ -124,11 +123,15 @@ class Forest:
     def log_partition(self, scores) -> Array:
         """A(h) by one pass from the leaves to the roots, (n,)."""
         checked = score_matrix(scores, self.n_labels)
+        if self.shift is not None:
+            return self._closed_marginals(checked)[0].astype(checked.dtype)
         return self._run_log_partition(checked, self.potentials).astype(checked.dtype)
 
     def marginals(self, scores) -> Array:
         """P(label in the set) by two passes, (n, l)."""
         checked = score_matrix(scores, self.n_labels)
+        if self.shift is not None:
+            return self._closed_marginals(checked)[1]
         return self.moments(checked).on.astype(checked.dtype)
 
     def most_likely(self, scores) -> Array:
@@ -176,9 +179,11 @@ class Forest:
         others = (states @ (1.0 - np.eye(4))).reshape(mean_features.shape)
         return np.where(self.features(sets) == 1.0, others, -mean_features)
 
-    def mean_scores(self, scores: Array) -> tuple[Array, Array, Array]:
+    def mean_scores(
+        self, scores: Array, parameters: bool = True
+    ) -> tuple[Array, Array, Array]:
         """A and its gradients: E[y'] and the probability of each edge's states."""
-        moments = self.moments(scores, features=True)
+        moments = self.moments(scores, features=parameters)
         return moments.log_partition, moments.on - moments.off, moments.features
 
     def moments(
@@ -216,24 +221,104 @@ class Forest:
         for_rows(log_probability_rows, len(out), scores, *self._structure(), sets, out)
         return out
 
+    @property
+    def is_closed_only(self) -> bool:
+        """Whether the sets are all closed ones, so that potentials only add to labels' weights."""
+        return self.shift is not None
+
+    def likelihood(self, scores: Array, sets: Array) -> tuple[Array, Array]:
+        """log s(y) and y - E[y'] of one set a row, on closed sets, (n,) and (n, l)."""
+        from setwise.spaces.closed_kernels import likelihood_rows
+
+        log_probability, away = np.empty(len(scores)), np.empty_like(scores)
+        for_rows(
+            likelihood_rows, len(scores), scores, sets, *self.nodes.arrays, self.shift,
+            log_probability, away,
+        )  # fmt: skip
+        return log_probability, away
+
+    def given_parents(self, scores: Array) -> Array:
+        """P(label | parent) and P(no label | parent) of closed sets, by node, for one row."""
+        from setwise.spaces.closed_kernels import given_parents
+
+        out = np.empty((self.n_labels + 1, 2))
+        given_parents(scores[None], *self.nodes.arrays, self.shift, out)
+        return out
+
+    def by_parameters(self, by_score: Array) -> Array:
+        """Derivatives by the potentials, on closed sets, from those by the scores, (n, 4 l).
+
+        With labels b in 0/1 the states of an edge are 1 - b_parent, b_parent - b and b: sums of
+        labels, whose derivatives are half those of y' = 2 b - 1. The fourth is excluded.
+        """
+        half = 0.5 * by_score.astype(np.float64)
+        out = np.zeros((len(half), self.n_labels, 2, 2))
+        child = np.flatnonzero(self.parents >= 0)
+        own, above = half[:, child], half[:, self.parents[child]]
+        out[:, child, 0, 0], out[:, child, 0, 1], out[:, child, 1, 1] = -above, above - own, own
+        return out.reshape(len(half), 4 * self.n_labels)
+
     def __str__(self) -> str:
         kind = ", closed=True" if self.closed else ""
         return f"Forest of {self.n_labels} labels{kind}"
 
     def _structure(self) -> tuple[Array, Array, Array]:
-        return self._order, self.parents, self.potentials
+        return self.nodes.labels[1:], self.parents, self.potentials
+
+    def _find_shift(self) -> Array | None:
+        """By node, what potentials add to the weights of labels; None unless sets are closed only.
+
+        On closed sets the state of an edge is a sum of labels b in 0/1, so that
+
+            g = sum over edges of [0, 0] + b_parent ([0, 1] - [0, 0]) + b ([1, 1] - [0, 1]).
+        """
+        child = np.flatnonzero(self.parents >= 0)
+        (neither, parent), (excluded, both) = np.moveaxis(self.potentials[child], 0, -1)
+        others = np.stack([neither, parent, both])
+        if not (np.isneginf(excluded).all() and np.isfinite(others).all()):
+            return None
+        shift = np.zeros(self.n_labels)
+        shift[child] = both - parent
+        np.add.at(shift, self.parents[child], parent - neither)
+        return self.nodes.of_labels(shift)
+
+    def _count(self) -> float:
+        nothing = np.zeros((1, self.n_labels))
+        if self.shift is not None:
+            from setwise.spaces.closed_kernels import log_sum_rows
+
+            size = np.empty(1)
+            log_sum_rows(0, 1, nothing, *self.nodes.arrays, 0.0 * self.shift, size)
+        else:
+            size = self._run_log_partition(nothing, tempered_values(self.potentials, 0.0))
+        if not np.isfinite(size[0]):
+            raise ValueError("potentials exclude every label set: a Forest needs at least one")
+        return float(size[0])
+
+    def _closed_marginals(self, scores: Array) -> tuple[Array, Array]:
+        """A and P(label), on closed sets, (n,) and (n, l)."""
+        from setwise.spaces.closed_kernels import marginal_rows
+
+        log_sum, out = np.empty(len(scores)), np.empty_like(scores)
+        for_rows(
+            marginal_rows, len(scores), scores, *self.nodes.arrays, self.shift, log_sum, out
+        )
+        # The sets were weighed against the one without labels.
+        nothing = self.potentials[self.parents >= 0, 0, 0].sum()
+        return log_sum - scores.sum(axis=1, dtype=np.float64) + nothing, out
 
     def _run_log_partition(self, scores: Array, potentials: Array) -> Array:
         from setwise.spaces.propagation import log_partition_rows
 
         out = np.empty(len(scores))
-        for_rows(log_partition_rows, len(out), scores, self._order, self.parents, potentials, out)
+        order = self.nodes.labels[1:]
+        for_rows(log_partition_rows, len(out), scores, order, self.parents, potentials, out)
         return out
 
     def _grow_sets(self) -> Array:
         """List the sets label by label, parents first, dropping excluded beginnings."""
         sets = np.zeros((1, self.n_labels), dtype=np.uint8)
-        for label in self._order:
+        for label in self.nodes.labels[1:]:
             with_label = sets.copy()
             with_label[:, label] = 1
             sets = np.vstack([sets, with_label])
@@ -244,13 +329,3 @@ class Forest:
         sets = sets[np.lexsort(sets.T[::-1])]
         return sets
 
-
-def parents_first(parents: Array) -> Array:
-    """An order of the labels in which every parent stands before its children, (l,)."""
-    children: list[list[int]] = [[] for _ in parents]
-    order = [int(label) for label in np.flatnonzero(parents < 0)]
-    for label in np.flatnonzero(parents >= 0):
-        children[parents[label]].append(int(label))
-    for label in order:
-        order.extend(children[label])
-    return np.array(order, dtype=np.int64)

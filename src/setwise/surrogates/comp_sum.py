@@ -88,16 +88,19 @@ class CompSum:
 
     def value_and_gradient(self, scores, y_true) -> tuple[Array, Array]:
         """Values (n,) and the gradient with respect to the scores (n, n_scores)."""
-        value, gradient, _ = self.value_and_gradients(scores, y_true)
-        return value, gradient
+        return self._gradients(scores, y_true, parameters=False)[:2]
 
     def value_and_gradients(self, scores, y_true) -> tuple[Array, Array, Array]:
         """Values, score gradient, and the gradient by the space's parameters (n, p)."""
+        return self._gradients(scores, y_true, parameters=True)
+
+    def _gradients(self, scores, y_true, parameters: bool) -> tuple[Array, Array, Array]:
         scores, y_true = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
         dtype = scores.dtype
         # What is too large for a float becomes infinite; sums that then have no value are replaced.
         with np.errstate(over="ignore", invalid="ignore"):
-            loss = self._logistic(scores, y_true) if self.q == 0.0 else self._power(scores, y_true)
+            way = self._logistic if self.q == 0.0 else self._power
+            loss = way(scores, y_true, parameters)
         return as_type(dtype, loss.value, loss.scores, loss.parameters)  # type: ignore
 
     def probability(self, scores) -> Array:
@@ -113,16 +116,18 @@ class CompSum:
         """log of what the unit scale is multiplied by: |Y|^(1-q) on the paper's."""
         return (1.0 - self.q) * self.space.log_size if self.scale == "paper" else 0.0
 
-    def _logistic(self, scores: Array, y_true: Array) -> Moment:
+    def _logistic(self, scores: Array, y_true: Array, parameters: bool) -> Moment:
         """-F'(0); the paper's sum is |Y| times that plus L1 log|Y|."""
-        loss = self.expectation.logistic(scores, y_true, self._log_scale)
+        loss = self.expectation.logistic(scores, y_true, self._log_scale, parameters)
         return Moment(self._shifted(loss.value, y_true), loss.scores, loss.parameters)
 
-    def _power(self, scores: Array, y_true: Array) -> Moment:
+    def _power(self, scores: Array, y_true: Array, parameters: bool) -> Moment:
         """(F(0) - F(q)) / q; the paper's sum is (|Y| F(0) - |Y|^(1-q) F(q)) / q."""
         if abs(self.q) < FLOAT32_Q:
             scores = scores.astype(np.float64)
-        moment = self.expectation.moment(scores, y_true, self.q, log_scale=self._log_scale)
+        moment = self.expectation.moment(
+            scores, y_true, self.q, log_scale=self._log_scale, parameters=parameters
+        )
         whole = self.space.log_size if self.scale == "paper" else 0.0
         uniform = self.expectation.uniform(y_true, log_scale=whole)
         # Neither sum is negative, so where one is too large for a float the loss is infinite.

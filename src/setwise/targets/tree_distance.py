@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.inputs import parent_vector, positive_number, real_vector
+from setwise.inputs import positive_number, real_vector
 from setwise.targets.hamming import AGREE, DIFFER
 from setwise.targets.measure import Additive, Array, Form, Of
 from setwise.targets.target import loss_of_rows, require_labels
+from setwise.taxonomy import Taxonomy, tree_parents
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,10 +24,10 @@ class TreeDistance:
 
     Parameters
     ----------
-    parents : array of shape (n_labels,)
+    parents : array of shape (n_labels,), or Taxonomy
         The parent of each label, -1 for a root.
     lengths : array of shape (n_labels,), optional
-        Positive length of each label's edge to its parent; 1 by default.
+        Positive length of each label's edge to its parent; by default those of the taxonomy, or 1.
     largest : float, optional
         What counts as loss 1. By default the sum of all lengths, the largest distance of two
         closed sets; on a space of single paths, the largest distance of two paths.
@@ -45,8 +46,10 @@ class TreeDistance:
     form: ClassVar[Form] = "additive"
 
     def __post_init__(self):
-        parents = parent_vector(self.parents)
-        lengths = np.ones(len(parents)) if self.lengths is None else self.lengths
+        parents, lengths = tree_parents(self.parents), self.lengths
+        if lengths is None:
+            is_known = isinstance(self.parents, Taxonomy)
+            lengths = self.parents.lengths if is_known else np.ones(len(parents))
         lengths = real_vector(lengths, len(parents), "lengths")
         if (lengths <= 0).any():
             label = int(np.argmax(lengths <= 0))

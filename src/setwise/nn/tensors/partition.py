@@ -21,7 +21,7 @@ from torch.nn.functional import logsigmoid
 from setwise.nn.tensors.batch import Batch
 from setwise.nn.tensors.log_sum import log_add, log_polynomial, log_sum
 from setwise.spaces import Cube, Forest, Sized
-from setwise.spaces.forest import parents_first
+from setwise.spaces.nodes import parents_first
 
 # One number for each label when it is in the set, and one when it is not.
 States = tuple[Tensor, Tensor]

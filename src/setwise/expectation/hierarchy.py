@@ -1,0 +1,108 @@
+"""Expectations of sums over labels on closed sets and on paths, at the cost of a cross-entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from setwise.expectation.closed_kernels import LARGE, closed_rows
+from setwise.expectation.cube_kernels import state_sums
+from setwise.expectation.expectation import Moment, times_exp
+from setwise.expectation.path_kernels import path_rows
+from setwise.rows import for_rows
+from setwise.spaces.forest import Forest
+from setwise.spaces.nodes import LANES, Nodes
+from setwise.spaces.paths import Paths
+from setwise.spaces.space import Array, Space
+from setwise.targets.measure import Additive, Of
+from setwise.targets.target import Target
+
+
+def is_hierarchy(space: Space) -> TypeGuard[Forest | Paths]:
+    """Whether the sets are the closed ones of a forest, or its paths."""
+    return isinstance(space, Paths) or (isinstance(space, Forest) and space.is_closed_only)
+
+
+def slopes_by_parameters(space: Forest | Paths, by_score: Array, wanted: bool) -> Array:
+    """Derivatives by the space's parameters from those by the scores, none unless wanted."""
+    return space.by_parameters(by_score) if wanted else np.empty((len(by_score), 0))
+
+
+@dataclass(frozen=True, eq=False)
+class HierarchyMoments:
+    """Additive targets on closed sets (`Forest.is_closed_only`) and on Paths; O(l) a row.
+
+    One pass from the leaves to the roots and one back (on paths the other way round) for the
+    weights times q, and for q other than 1 the same for the weights themselves. Work is in float64;
+    results come in the precision of the scores.
+    """
+
+    target: Target
+    space: Forest | Paths
+    _run: Callable[..., None] = field(init=False, repr=False)
+    _structure: tuple[Array, ...] = field(init=False, repr=False)
+    _present: Array = field(init=False, repr=False)
+
+    def __post_init__(self):
+        space = self.space
+        nothing = np.zeros((1, space.n_labels))
+        if isinstance(space, Forest):
+            flat = space.tempered(0.0)
+            run, own = closed_rows, (space.shift, flat.given_parents(nothing[0]))
+        else:
+            flat, run, own = space, path_rows, (np.zeros(space.n_labels + 1), space.is_end)
+        object.__setattr__(self, "_run", run)
+        object.__setattr__(self, "_structure", (*space.nodes.arrays, *own))
+        object.__setattr__(self, "_present", flat.marginals(nothing)[0])
+
+    def moment(
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
+        parameters: bool = True,
+    ) -> Moment:  # fmt: skip
+        """F(q) and its derivatives."""
+        return self._pass(scores, y_true, float(q), False, of, log_scale, parameters)
+
+    def logistic(
+        self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
+    ) -> Moment:
+        """E_0[u] (A - log|Y|) - E_0[u z] and its derivatives E_0[u] E[y'] - E_0[u y']."""
+        return self._pass(scores, y_true, 0.0, True, "utility", log_scale, parameters)
+
+    def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
+        """F(0), from the share of the space's sets that hold each label."""
+        measure = self._measure(of)
+        present, absent = self._present, 1.0 - self._present
+        by_truth = measure.agreement[:, 1:] * present + measure.agreement[:, :1] * absent
+        if_false, if_true = by_truth * measure.weights
+        total = np.empty(len(y_true))
+        for_rows(state_sums, len(y_true), y_true, if_true, if_false, total)
+        n_true = y_true.sum(axis=1, dtype=np.float64)
+        return times_exp(measure.constant(n_true) + measure.scale(n_true) * total, log_scale)
+
+    def _pass(
+        self, scores: Array, y_true: Array, q: float, limit: bool, of: Of, log_scale: float,
+        parameters: bool,
+    ) -> Moment:  # fmt: skip
+        measure = self._measure(of)
+        # What a large factor is yet to multiply must not be rounded to 0.
+        work = scores.astype(np.float64) if q < 0.0 or log_scale > LARGE else scores
+        n_true = y_true.sum(axis=1, dtype=np.float64)
+        value, slope = np.empty(len(work)), np.empty_like(work)
+        for_rows(
+            self._run, len(work), work, y_true, q, limit, log_scale, self.space.log_size,
+            *self._structure, self._nodes.of_labels(measure.weights), measure.agreement,
+            measure.scale(n_true), measure.constant(n_true), value, slope, least=8 * LANES,
+        )  # fmt: skip
+        return Moment(value, slope, slopes_by_parameters(self.space, slope, parameters))
+
+    @property
+    def _nodes(self) -> Nodes:
+        return self.space.nodes
+
+    def _measure(self, of: Of) -> Additive:
+        measure: Any = self.target.measure(self.space.n_labels, of)
+        assert isinstance(measure, Additive)
+        return measure
