@@ -6,7 +6,10 @@ With what a label adds when present (on) and when absent (off), and p, r of
     on_i + sum over children (p_c V_c + r_c W_c) =: V_i  if i is present,
     off_i + sum over children W_c               =: W_i  if it is absent,
 
-and the covariance of the whole sum with label i is C_i = p_i (P(parent) r_i (V_i - W_i) + C_parent).
+and the covariance of the whole sum with label i
+
+    C_i = p_i (P(parent) r_i (V_i - W_i) + C_parent).
+
 Nothing in it is larger than the mean, so everything is accurate relative to the mean.
 """
 

@@ -139,7 +139,7 @@ class Tempered:
         scores = scores.astype(np.float64)
         log_partition, mean_scores, mean_features = space.mean_scores(scores, parameters)
         biased = np.where(np.isfinite(space.parameters), space.parameters, 0.0)
-        flat = self._uniform_mean(y_true, "utility", parameters or biased.any())
+        flat = self._uniform_mean(y_true, "utility", parameters or bool(biased.any()))
         value = flat.value * (log_partition - space.log_size)
         value -= (scores * flat.scores).sum(axis=1)
         if biased.any():

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 import numpy as np
 
+from setwise.expectation.additive import AdditiveMean
 from setwise.expectation.closed_kernels import LARGE, closed_rows
 from setwise.expectation.cube_kernels import state_sums
-from setwise.expectation.expectation import Moment, times_exp
+from setwise.expectation.expectation import Moment, Tempered, times_exp
 from setwise.expectation.path_kernels import path_rows
 from setwise.rows import for_rows
 from setwise.spaces.forest import Forest
@@ -42,7 +42,6 @@ class HierarchyMoments:
 
     target: Target
     space: Forest | Paths
-    _run: Callable[..., None] = field(init=False, repr=False)
     _structure: tuple[Array, ...] = field(init=False, repr=False)
     _present: Array = field(init=False, repr=False)
 
@@ -51,10 +50,9 @@ class HierarchyMoments:
         nothing = np.zeros((1, space.n_labels))
         if isinstance(space, Forest):
             flat = space.tempered(0.0)
-            run, own = closed_rows, (space.shift, flat.given_parents(nothing[0]))
+            own = (space.shift, flat.given_parents(nothing[0]))
         else:
-            flat, run, own = space, path_rows, (np.zeros(space.n_labels + 1), space.is_end)
-        object.__setattr__(self, "_run", run)
+            flat, own = space, (np.zeros(space.n_labels + 1), space.is_end)
         object.__setattr__(self, "_structure", (*space.nodes.arrays, *own))
         object.__setattr__(self, "_present", flat.marginals(nothing)[0])
 
@@ -63,13 +61,22 @@ class HierarchyMoments:
         parameters: bool = True,
     ) -> Moment:  # fmt: skip
         """F(q) and its derivatives."""
-        return self._pass(scores, y_true, float(q), False, of, log_scale, parameters)
+        moment = self._pass(scores, y_true, float(q), False, of, log_scale, parameters)
+        if parameters and isinstance(self.space, Forest) and not np.isfinite(moment.scores).all():
+            # A slope by a potential is a difference of slopes by scores, which overflowed.
+            general = Tempered(self.target, AdditiveMean(self.target, self.space))
+            return general.moment(scores, y_true, q, of, log_scale)
+        return moment
 
     def logistic(
         self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
     ) -> Moment:
         """E_0[u] (A - log|Y|) - E_0[u z] and its derivatives E_0[u] E[y'] - E_0[u y']."""
-        return self._pass(scores, y_true, 0.0, True, "utility", log_scale, parameters)
+        loss = self._pass(scores, y_true, 0.0, True, "utility", log_scale, parameters)
+        if parameters and isinstance(self.space, Forest) and not np.isfinite(loss.scores).all():
+            general = Tempered(self.target, AdditiveMean(self.target, self.space))
+            return general.logistic(scores, y_true, log_scale)
+        return loss
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         """F(0), from the share of the space's sets that hold each label."""
@@ -91,8 +98,9 @@ class HierarchyMoments:
         work = scores.astype(np.float64) if q < 0.0 or log_scale > LARGE else scores
         n_true = y_true.sum(axis=1, dtype=np.float64)
         value, slope = np.empty(len(work)), np.empty_like(work)
+        run = closed_rows if isinstance(self.space, Forest) else path_rows
         for_rows(
-            self._run, len(work), work, y_true, q, limit, log_scale, self.space.log_size,
+            run, len(work), work, y_true, q, limit, log_scale, self.space.log_size,
             *self._structure, self._nodes.of_labels(measure.weights), measure.agreement,
             measure.scale(n_true), measure.constant(n_true), value, slope, least=8 * LANES,
         )  # fmt: skip

@@ -44,12 +44,16 @@ class ShiftedMean:
             return total
         x_nodes, weights = _rule(form)
         for x, weight in zip(x_nodes, weights, strict=True):
-            shifted = self.space.moments(scores - 0.5 * x * form.step, form.values, features=parameters)
+            shifted = self.space.moments(
+                scores - 0.5 * x * form.step, form.values, features=parameters
+            )
             exponent = shifted.log_partition - plain.log_partition
             exponent -= x * (form.start + 0.5 * form.step.sum(axis=1))
             total = _add(total, shifted, weight * np.exp(exponent), form.constant, 1.0)
         if form.has_zero.any():
-            total = self._add_zero(total, plain, scores, form, weights.sum(), measure.empty, parameters)
+            total = self._add_zero(
+                total, plain, scores, form, weights.sum(), measure.empty, parameters
+            )
         return total
 
     def on(self, space: Forest) -> ShiftedMean:
@@ -57,7 +61,13 @@ class ShiftedMean:
         return ShiftedMean(self.target, space)
 
     def _add_zero(
-        self, total: Mean, plain: Moments, scores: Array, form: Reduced, excess: float, empty: float,
+        self,
+        total: Mean,
+        plain: Moments,
+        scores: Array,
+        form: Reduced,
+        excess: float,
+        empty: float,
         parameters: bool,
     ) -> Mean:
         """Where D can be 0: take out what the rule made of it and put the convention in.

@@ -94,7 +94,7 @@ class SubsetMoments:
 
 
 def _scaled(value: Array, slopes: Moment, exponent: Array) -> Moment:
-    """The value, and the slopes times e^exponent of their row; they are fresh and may be changed."""
+    """The value, and the slopes times e^exponent of their row."""
     if exponent.any():
         column = exponent[:, None]
         return Moment(value, times_exp(slopes.scores, column), times_exp(slopes.parameters, column))

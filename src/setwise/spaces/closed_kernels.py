@@ -87,9 +87,7 @@ def given_parents(scores, labels, above, ends, shift, out):
     """p and r of each node for one row of scores, (1, l), into (nodes, 2)."""
     size = len(labels) * LANES
     a, p, r, soft = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    condition(
-        scores, 0, 1, labels, above, ends, 1.0, shift, a, p, r, soft, np.empty(GROUP * LANES)
-    )
+    condition(scores, 0, 1, labels, above, ends, 1.0, shift, a, p, r, soft, np.empty(GROUP * LANES))
     for k in range(len(labels)):
         out[k, 0], out[k, 1] = p[k * LANES], r[k * LANES]
 
@@ -110,6 +108,17 @@ def marginal_rows(start, stop, scores, labels, above, ends, shift, log_sum, out)
             log_sum[row + b] = a[b]
 
 
+@kernel
+def closed_set_rows(start, stop, sets, parents, out):
+    """Whether each set contains the parents of its labels, (n,)."""
+    for row in range(start, stop):
+        line, n_open = sets[row], 0
+        for i in range(len(parents)):
+            if line[i] == 1 and parents[i] >= 0:
+                n_open += line[parents[i]] == 0
+        out[row] = n_open == 0
+
+
 @register_jitable
 def surprise(truth, above, a, soft, part):
     """-log P(state of label | parent) where the parent is true; infinite where only a child is."""
@@ -121,7 +130,7 @@ def surprise(truth, above, a, soft, part):
 
 @register_jitable
 def step_away(truth, p, r, above_on, above_off, on, off, part):
-    """P(label) and P(not label) from the parent's, and y - E[y'] = twice that of the other state."""
+    """P(label), P(not label) from the parent's; y - E[y'] is twice the other state's."""
     for j in range(len(truth)):
         on[j] = above_on[j] * p[j]
         off[j] = above_off[j] + above_on[j] * r[j]

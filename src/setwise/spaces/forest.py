@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from setwise.inputs import label_matrix, parent_vector, real_array, refuse_bad_weights, score_matrix
+from setwise.inputs import label_matrix, real_array, refuse_bad_weights, score_matrix
 from setwise.rows import for_rows
 from setwise.spaces.nodes import Nodes
 from setwise.spaces.space import (
@@ -17,6 +17,7 @@ from setwise.spaces.space import (
     refuse_large,
     tempered_values,
 )
+from setwise.taxonomy import tree_parents
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ class Forest:
 
     Parameters
     ----------
-    parents : array of shape (n_labels,)
+    parents : array of shape (n_labels,), or Taxonomy
         The parent of each label, -1 for a root.
     potentials : array of shape (n_labels, 2, 2), optional
         ``potentials[i, state of i, state of its parent]``, finite or -inf (excluded); 0 by
@@ -54,7 +55,7 @@ class Forest:
     _log_size: float = field(init=False, repr=False)
 
     def __post_init__(self):
-        parents = parent_vector(self.parents)
+        parents = tree_parents(self.parents)
         shape = (len(parents), 2, 2)
         given = np.zeros(shape) if self.potentials is None else self.potentials
         potentials = real_array(given, "potentials").astype(np.float64)
@@ -154,7 +155,13 @@ class Forest:
     def contains(self, sets) -> Array:
         """Whether no potential excludes the set, (n,)."""
         sets = label_matrix(sets, self.n_labels, "sets")
-        return ~np.isneginf(self.weight_of(sets))
+        if self.shift is None:
+            return ~np.isneginf(self.weight_of(sets))
+        from setwise.spaces.closed_kernels import closed_set_rows
+
+        out = np.empty(len(sets), dtype=bool)
+        for_rows(closed_set_rows, len(sets), sets, self.parents, out)
+        return out
 
     def weight_of(self, sets: Array) -> Array:
         """g of each set: the sum of its potentials, (n,)."""
@@ -179,9 +186,7 @@ class Forest:
         others = (states @ (1.0 - np.eye(4))).reshape(mean_features.shape)
         return np.where(self.features(sets) == 1.0, others, -mean_features)
 
-    def mean_scores(
-        self, scores: Array, parameters: bool = True
-    ) -> tuple[Array, Array, Array]:
+    def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
         """A and its gradients: E[y'] and the probability of each edge's states."""
         moments = self.moments(scores, features=parameters)
         return moments.log_partition, moments.on - moments.off, moments.features
@@ -300,9 +305,7 @@ class Forest:
         from setwise.spaces.closed_kernels import marginal_rows
 
         log_sum, out = np.empty(len(scores)), np.empty_like(scores)
-        for_rows(
-            marginal_rows, len(scores), scores, *self.nodes.arrays, self.shift, log_sum, out
-        )
+        for_rows(marginal_rows, len(scores), scores, *self.nodes.arrays, self.shift, log_sum, out)
         # The sets were weighed against the one without labels.
         nothing = self.potentials[self.parents >= 0, 0, 0].sum()
         return log_sum - scores.sum(axis=1, dtype=np.float64) + nothing, out
@@ -328,4 +331,3 @@ class Forest:
                 sets = sets[possible]
         sets = sets[np.lexsort(sets.T[::-1])]
         return sets
-

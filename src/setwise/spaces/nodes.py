@@ -1,10 +1,10 @@
 """The labels of a forest in the order in which compiled passes go through them.
 
 Passes carry `LANES` rows of a batch side by side: what belongs to a node is a run of `LANES`
-numbers, one for each of these rows, in a flat array. Nodes stand parents first, in *groups* of which
-no node is the parent of another: within a group all arithmetic is one long loop that the compiler
-vectorises, and only sums from children to parents, or values from parents to children, go node by
-node. Node 0 is a virtual root above the forest, so that no node lacks a parent.
+numbers, one for each of these rows, in a flat array. Nodes stand parents first, in *groups* in
+which no node is the parent of another: within a group all arithmetic is one long loop that the
+compiler vectorises, and only sums from children to parents, or values from parents to children, go
+node by node. Node 0 is a virtual root above the forest, so that no node lacks a parent.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from numba.extending import register_jitable
 
 from setwise.spaces.space import Array
 
-# Rows that go through together: float64 numbers in one cache line.
-LANES = 8
-# The most nodes of a group: what is held of a group stays in the nearest cache.
-GROUP = 64
+# Rows that go through together: few, so that what is held of ten thousand nodes stays in cache.
+LANES = 4
+# The most nodes of a group: what is held of a group alone stays in the nearest cache.
+GROUP = 128
 
 
 @dataclass(frozen=True, eq=False)

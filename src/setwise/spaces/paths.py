@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from setwise.inputs import label_matrix, parent_vector, score_matrix
+from setwise.inputs import label_matrix, score_matrix
 from setwise.rows import for_rows
 from setwise.spaces.nodes import Nodes
 from setwise.spaces.space import Array
+from setwise.taxonomy import tree_parents
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,7 @@ class Paths:
 
     Parameters
     ----------
-    parents : array of shape (n_labels,)
+    parents : array of shape (n_labels,), or Taxonomy
         The parent of each label, -1 for a root.
     leaves_only : bool, default False
         Only paths that end in a node without children.
@@ -42,7 +43,7 @@ class Paths:
     _ends: Array = field(init=False, repr=False)
 
     def __post_init__(self):
-        parents = parent_vector(self.parents)
+        parents = tree_parents(self.parents)
         ends = np.arange(len(parents))
         if self.leaves_only:
             ends = np.setdiff1d(ends, parents)
