@@ -14,7 +14,7 @@ from setwise.expectation.expectation import Moment, Tempered, times_exp
 from setwise.expectation.path_kernels import path_rows
 from setwise.rows import for_rows
 from setwise.spaces.forest import Forest
-from setwise.spaces.nodes import LANES, Nodes
+from setwise.spaces.nodes import LANES
 from setwise.spaces.paths import Paths
 from setwise.spaces.space import Array, Space
 from setwise.targets.measure import Additive, Of
@@ -61,22 +61,19 @@ class HierarchyMoments:
         parameters: bool = True,
     ) -> Moment:  # fmt: skip
         """F(q) and its derivatives."""
-        moment = self._pass(scores, y_true, float(q), False, of, log_scale, parameters)
-        if parameters and isinstance(self.space, Forest) and not np.isfinite(moment.scores).all():
-            # A slope by a potential is a difference of slopes by scores, which overflowed.
-            general = Tempered(self.target, AdditiveMean(self.target, self.space))
-            return general.moment(scores, y_true, q, of, log_scale)
-        return moment
+        value, slope = self._pass(scores, y_true, float(q), False, of, log_scale)
+        if parameters and self._overflows(slope):
+            return self._general.moment(scores, y_true, q, of, log_scale)
+        return Moment(value, slope, slopes_by_parameters(self.space, slope, parameters))
 
     def logistic(
         self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
     ) -> Moment:
         """E_0[u] (A - log|Y|) - E_0[u z] and its derivatives E_0[u] E[y'] - E_0[u y']."""
-        loss = self._pass(scores, y_true, 0.0, True, "utility", log_scale, parameters)
-        if parameters and isinstance(self.space, Forest) and not np.isfinite(loss.scores).all():
-            general = Tempered(self.target, AdditiveMean(self.target, self.space))
-            return general.logistic(scores, y_true, log_scale)
-        return loss
+        value, slope = self._pass(scores, y_true, 0.0, True, "utility", log_scale)
+        if parameters and self._overflows(slope):
+            return self._general.logistic(scores, y_true, log_scale)
+        return Moment(value, slope, slopes_by_parameters(self.space, slope, parameters))
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         """F(0), from the share of the space's sets that hold each label."""
@@ -90,9 +87,9 @@ class HierarchyMoments:
         return times_exp(measure.constant(n_true) + measure.scale(n_true) * total, log_scale)
 
     def _pass(
-        self, scores: Array, y_true: Array, q: float, limit: bool, of: Of, log_scale: float,
-        parameters: bool,
-    ) -> Moment:  # fmt: skip
+        self, scores: Array, y_true: Array, q: float, limit: bool, of: Of, log_scale: float
+    ) -> tuple[Array, Array]:
+        """Value and slope by the scores of F(q), or of -F'(0) in the limit q -> 0."""
         measure = self._measure(of)
         # What a large factor is yet to multiply must not be rounded to 0.
         work = scores.astype(np.float64) if q < 0.0 or log_scale > LARGE else scores
@@ -101,14 +98,19 @@ class HierarchyMoments:
         run = closed_rows if isinstance(self.space, Forest) else path_rows
         for_rows(
             run, len(work), work, y_true, q, limit, log_scale, self.space.log_size,
-            *self._structure, self._nodes.of_labels(measure.weights), measure.agreement,
+            *self._structure, self.space.nodes.of_labels(measure.weights), measure.agreement,
             measure.scale(n_true), measure.constant(n_true), value, slope, least=8 * LANES,
         )  # fmt: skip
-        return Moment(value, slope, slopes_by_parameters(self.space, slope, parameters))
+        return value, slope
+
+    def _overflows(self, slope: Array) -> bool:
+        """Whether slopes by potentials, differences of these, have no value."""
+        return isinstance(self.space, Forest) and not np.isfinite(slope).all()
 
     @property
-    def _nodes(self) -> Nodes:
-        return self.space.nodes
+    def _general(self) -> Tempered:
+        assert isinstance(self.space, Forest)
+        return Tempered(self.target, AdditiveMean(self.target, self.space))
 
     def _measure(self, of: Of) -> Additive:
         measure: Any = self.target.measure(self.space.n_labels, of)

@@ -1,7 +1,7 @@
 """What users have as a hierarchy, as edges between numbered labels.
 
-Every function below the checks returns the arguments of `Taxonomy`: edges (m, 2) of [parent, child],
-the names of the labels, and the lengths of the edges, or None where all are 1.
+Every function below the checks returns the arguments of `Taxonomy`: edges (m, 2) of [parent,
+child], the names of the labels, and the lengths of the edges, or None where all are 1.
 """
 
 from __future__ import annotations
@@ -38,11 +38,9 @@ def checked_edges(edges: Any, names: Any) -> tuple[Array, Array]:
             f"but their shape is {array.shape} and their dtype {array.dtype}"
         )
     array = array.astype(np.int64)
-    if names is None:
-        names = np.arange(array.max(initial=-1) + 1)
-    names = name_array(names)
-    if len(names) == 0:
+    if names is None and len(array) == 0:
         raise ValueError("a Taxonomy needs at least one label, but there are no names and no edges")
+    names = name_array(np.arange(array.max() + 1) if names is None else names)
     refuse_repeated(names.tolist())
     bad = np.flatnonzero((array < [-1, 0]).any(axis=1) | (array >= len(names)).any(axis=1))
     if len(bad):
