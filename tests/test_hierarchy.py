@@ -162,7 +162,7 @@ def test_the_likelihood_by_nodes_is_the_general_one(shape, size):
     some = taxonomy.close(ends.max(axis=1))
     some[0] = closed.most_likely(scores[:1])
     some[1] = 1 - some[1]
-    log_probability, away = closed.likelihood(scores, some)
+    log_probability, away = closed.closed_law.likelihood(scores, some)
     expected = np.where(closed.contains(some), closed.log_probability(scores, some), -np.inf)
     np.testing.assert_allclose(log_probability, expected, rtol=1e-11)
     moments = closed.moments(scores)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from setwise.expectation.cube_kernels import state_sums
 from setwise.expectation.expectation import Moment, Tempered, times_exp
 from setwise.expectation.path_kernels import path_rows
 from setwise.rows import for_rows
+from setwise.spaces.closed import ClosedLaw
 from setwise.spaces.forest import Forest
 from setwise.spaces.nodes import LANES
 from setwise.spaces.paths import Paths
@@ -21,19 +22,21 @@ from setwise.targets.measure import Additive, Of
 from setwise.targets.target import Target
 
 
-def is_hierarchy(space: Space) -> TypeGuard[Forest | Paths]:
-    """Whether the sets are the closed ones of a forest, or its paths."""
-    return isinstance(space, Paths) or (isinstance(space, Forest) and space.is_closed_only)
+def law_of(space: Space) -> ClosedLaw | Paths | None:
+    """What has passes of its own: the closed sets of a forest, or its paths; None for others."""
+    if isinstance(space, Forest):
+        return space.closed_law
+    return space if isinstance(space, Paths) else None
 
 
-def slopes_by_parameters(space: Forest | Paths, by_score: Array, wanted: bool) -> Array:
+def slopes_by_parameters(law: ClosedLaw | Paths, by_score: Array, wanted: bool) -> Array:
     """Derivatives by the space's parameters from those by the scores, none unless wanted."""
-    return space.by_parameters(by_score) if wanted else np.empty((len(by_score), 0))
+    return law.by_parameters(by_score) if wanted else np.empty((len(by_score), 0))
 
 
 @dataclass(frozen=True, eq=False)
 class HierarchyMoments:
-    """Additive targets on closed sets (`Forest.is_closed_only`) and on Paths; O(l) a row.
+    """Additive targets on closed sets and on Paths; O(l) a row.
 
     One pass from the leaves to the roots and one back (on paths the other way round) for the
     weights times q, and for q other than 1 the same for the weights themselves. Work is in float64;
@@ -42,19 +45,24 @@ class HierarchyMoments:
 
     target: Target
     space: Forest | Paths
+    _law: ClosedLaw | Paths = field(init=False, repr=False)
     _structure: tuple[Array, ...] = field(init=False, repr=False)
     _present: Array = field(init=False, repr=False)
 
     def __post_init__(self):
-        space = self.space
+        space, law = self.space, law_of(self.space)
         nothing = np.zeros((1, space.n_labels))
-        if isinstance(space, Forest):
-            flat = space.tempered(0.0)
-            own = (space.shift, flat.given_parents(nothing[0]))
+        if isinstance(law, ClosedLaw):
+            even = replace(law, shift=np.zeros_like(law.shift))
+            own = (law.shift, even.given_parents(nothing[0]))
+            present = even.marginals(nothing)[1][0]
         else:
-            flat, own = space, (np.zeros(space.n_labels + 1), space.is_end)
-        object.__setattr__(self, "_structure", (*space.nodes.arrays, *own))
-        object.__setattr__(self, "_present", flat.marginals(nothing)[0])
+            assert law is not None
+            own = (np.zeros(space.n_labels + 1), law.is_end)
+            present = law.marginals(nothing)[0]
+        object.__setattr__(self, "_law", law)
+        object.__setattr__(self, "_structure", (*law.nodes.arrays, *own))
+        object.__setattr__(self, "_present", present)
 
     def moment(
         self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
@@ -64,7 +72,7 @@ class HierarchyMoments:
         value, slope = self._pass(scores, y_true, float(q), False, of, log_scale)
         if parameters and self._overflows(slope):
             return self._general.moment(scores, y_true, q, of, log_scale)
-        return Moment(value, slope, slopes_by_parameters(self.space, slope, parameters))
+        return Moment(value, slope, slopes_by_parameters(self._law, slope, parameters))
 
     def logistic(
         self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
@@ -73,7 +81,7 @@ class HierarchyMoments:
         value, slope = self._pass(scores, y_true, 0.0, True, "utility", log_scale)
         if parameters and self._overflows(slope):
             return self._general.logistic(scores, y_true, log_scale)
-        return Moment(value, slope, slopes_by_parameters(self.space, slope, parameters))
+        return Moment(value, slope, slopes_by_parameters(self._law, slope, parameters))
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         """F(0), from the share of the space's sets that hold each label."""
@@ -98,7 +106,7 @@ class HierarchyMoments:
         run = closed_rows if isinstance(self.space, Forest) else path_rows
         for_rows(
             run, len(work), work, y_true, q, limit, log_scale, self.space.log_size,
-            *self._structure, self.space.nodes.of_labels(measure.weights), measure.agreement,
+            *self._structure, self._law.nodes.of_labels(measure.weights), measure.agreement,
             measure.scale(n_true), measure.constant(n_true), value, slope, least=8 * LANES,
         )  # fmt: skip
         return value, slope

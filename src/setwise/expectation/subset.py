@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from setwise.expectation.expectation import Moment, Moments, times_exp
-from setwise.expectation.hierarchy import is_hierarchy, slopes_by_parameters
+from setwise.expectation.hierarchy import law_of, slopes_by_parameters
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
 from setwise.spaces.paths import Paths
@@ -65,9 +65,10 @@ class SubsetMoments:
     def _likelihood(self, scores: Array, y_true: Array, parameters: bool) -> Moment:
         """log s(y), -inf outside the space, and its derivatives."""
         space = self.space
-        if is_hierarchy(space):
-            value, away = space.likelihood(scores, y_true)
-            return Moment(value, away, slopes_by_parameters(space, away, parameters))
+        law = law_of(space)
+        if law is not None:
+            value, away = law.likelihood(scores, y_true)
+            return Moment(value, away, slopes_by_parameters(law, away, parameters))
         assert not isinstance(space, Paths)
         scores = scores.astype(np.float64)
         value = np.where(space.contains(y_true), space.log_probability(scores, y_true), -np.inf)

@@ -9,6 +9,7 @@ import numpy as np
 
 from setwise.inputs import label_matrix, real_array, refuse_bad_weights, score_matrix
 from setwise.rows import for_rows
+from setwise.spaces.closed import ClosedLaw
 from setwise.spaces.nodes import Nodes
 from setwise.spaces.space import (
     Array,
@@ -51,7 +52,7 @@ class Forest:
     potentials: Any = None
     closed: bool = False
     nodes: Nodes = field(init=False, repr=False)
-    shift: Array | None = field(init=False, repr=False)
+    closed_law: ClosedLaw | None = field(init=False, repr=False)
     _log_size: float = field(init=False, repr=False)
 
     def __post_init__(self):
@@ -69,8 +70,9 @@ class Forest:
             potentials[parents >= 0, 1, 0] = -np.inf
         object.__setattr__(self, "parents", parents)
         object.__setattr__(self, "potentials", potentials)
-        object.__setattr__(self, "nodes", Nodes.of(parents))
-        object.__setattr__(self, "shift", self._find_shift())
+        nodes = Nodes.of(parents)
+        object.__setattr__(self, "nodes", nodes)
+        object.__setattr__(self, "closed_law", ClosedLaw.of(parents, nodes, potentials))
         object.__setattr__(self, "_log_size", self._count())
 
     @classmethod
@@ -124,15 +126,15 @@ class Forest:
     def log_partition(self, scores) -> Array:
         """A(h) by one pass from the leaves to the roots, (n,)."""
         checked = score_matrix(scores, self.n_labels)
-        if self.shift is not None:
-            return self._closed_marginals(checked)[0].astype(checked.dtype)
+        if self.closed_law is not None:
+            return self.closed_law.marginals(checked)[0].astype(checked.dtype)
         return self._run_log_partition(checked, self.potentials).astype(checked.dtype)
 
     def marginals(self, scores) -> Array:
         """P(label in the set) by two passes, (n, l)."""
         checked = score_matrix(scores, self.n_labels)
-        if self.shift is not None:
-            return self._closed_marginals(checked)[1]
+        if self.closed_law is not None:
+            return self.closed_law.marginals(checked)[1]
         return self.moments(checked).on.astype(checked.dtype)
 
     def most_likely(self, scores) -> Array:
@@ -155,13 +157,9 @@ class Forest:
     def contains(self, sets) -> Array:
         """Whether no potential excludes the set, (n,)."""
         sets = label_matrix(sets, self.n_labels, "sets")
-        if self.shift is None:
-            return ~np.isneginf(self.weight_of(sets))
-        from setwise.spaces.closed_kernels import closed_set_rows
-
-        out = np.empty(len(sets), dtype=bool)
-        for_rows(closed_set_rows, len(sets), sets, self.parents, out)
-        return out
+        if self.closed_law is not None:
+            return self.closed_law.contains(sets)
+        return ~np.isneginf(self.weight_of(sets))
 
     def weight_of(self, sets: Array) -> Array:
         """g of each set: the sum of its potentials, (n,)."""
@@ -188,6 +186,9 @@ class Forest:
 
     def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
         """A and its gradients: E[y'] and the probability of each edge's states."""
+        if self.closed_law is not None and not parameters:
+            log_partition, on = self.closed_law.marginals(scores)
+            return log_partition, 2.0 * on - 1.0, np.empty((len(scores), 0))
         moments = self.moments(scores, features=parameters)
         return moments.log_partition, moments.on - moments.off, moments.features
 
@@ -226,43 +227,6 @@ class Forest:
         for_rows(log_probability_rows, len(out), scores, *self._structure(), sets, out)
         return out
 
-    @property
-    def is_closed_only(self) -> bool:
-        """Whether the sets are all closed ones, so that potentials only add to labels' weights."""
-        return self.shift is not None
-
-    def likelihood(self, scores: Array, sets: Array) -> tuple[Array, Array]:
-        """log s(y) and y - E[y'] of one set a row, on closed sets, (n,) and (n, l)."""
-        from setwise.spaces.closed_kernels import likelihood_rows
-
-        log_probability, away = np.empty(len(scores)), np.empty_like(scores)
-        for_rows(
-            likelihood_rows, len(scores), scores, sets, *self.nodes.arrays, self.shift,
-            log_probability, away,
-        )  # fmt: skip
-        return log_probability, away
-
-    def given_parents(self, scores: Array) -> Array:
-        """P(label | parent) and P(no label | parent) of closed sets, by node, for one row."""
-        from setwise.spaces.closed_kernels import given_parents
-
-        out = np.empty((self.n_labels + 1, 2))
-        given_parents(scores[None], *self.nodes.arrays, self.shift, out)
-        return out
-
-    def by_parameters(self, by_score: Array) -> Array:
-        """Derivatives by the potentials, on closed sets, from those by the scores, (n, 4 l).
-
-        With labels b in 0/1 the states of an edge are 1 - b_parent, b_parent - b and b: sums of
-        labels, whose derivatives are half those of y' = 2 b - 1. The fourth is excluded.
-        """
-        half = 0.5 * by_score.astype(np.float64)
-        out = np.zeros((len(half), self.n_labels, 2, 2))
-        child = np.flatnonzero(self.parents >= 0)
-        own, above = half[:, child], half[:, self.parents[child]]
-        out[:, child, 0, 0], out[:, child, 0, 1], out[:, child, 1, 1] = -above, above - own, own
-        return out.reshape(len(half), 4 * self.n_labels)
-
     def __str__(self) -> str:
         kind = ", closed=True" if self.closed else ""
         return f"Forest of {self.n_labels} labels{kind}"
@@ -270,45 +234,15 @@ class Forest:
     def _structure(self) -> tuple[Array, Array, Array]:
         return self.nodes.labels[1:], self.parents, self.potentials
 
-    def _find_shift(self) -> Array | None:
-        """By node, what potentials add to the weights of labels; None unless sets are closed only.
-
-        On closed sets the state of an edge is a sum of labels b in 0/1, so that
-
-            g = sum over edges of [0, 0] + b_parent ([0, 1] - [0, 0]) + b ([1, 1] - [0, 1]).
-        """
-        child = np.flatnonzero(self.parents >= 0)
-        (neither, parent), (excluded, both) = np.moveaxis(self.potentials[child], 0, -1)
-        others = np.stack([neither, parent, both])
-        if not (np.isneginf(excluded).all() and np.isfinite(others).all()):
-            return None
-        shift = np.zeros(self.n_labels)
-        shift[child] = both - parent
-        np.add.at(shift, self.parents[child], parent - neither)
-        return self.nodes.of_labels(shift)
-
     def _count(self) -> float:
-        nothing = np.zeros((1, self.n_labels))
-        if self.shift is not None:
-            from setwise.spaces.closed_kernels import log_sum_rows
-
-            size = np.empty(1)
-            log_sum_rows(0, 1, nothing, *self.nodes.arrays, 0.0 * self.shift, size)
-        else:
-            size = self._run_log_partition(nothing, tempered_values(self.potentials, 0.0))
-        if not np.isfinite(size[0]):
+        """log of the number of sets; refused if there are none."""
+        if self.closed_law is not None:
+            return self.closed_law.log_size()
+        nothing, flat = np.zeros((1, self.n_labels)), tempered_values(self.potentials, 0.0)
+        size = float(self._run_log_partition(nothing, flat)[0])
+        if not np.isfinite(size):
             raise ValueError("potentials exclude every label set: a Forest needs at least one")
-        return float(size[0])
-
-    def _closed_marginals(self, scores: Array) -> tuple[Array, Array]:
-        """A and P(label), on closed sets, (n,) and (n, l)."""
-        from setwise.spaces.closed_kernels import marginal_rows
-
-        log_sum, out = np.empty(len(scores)), np.empty_like(scores)
-        for_rows(marginal_rows, len(scores), scores, *self.nodes.arrays, self.shift, log_sum, out)
-        # The sets were weighed against the one without labels.
-        nothing = self.potentials[self.parents >= 0, 0, 0].sum()
-        return log_sum - scores.sum(axis=1, dtype=np.float64) + nothing, out
+        return size
 
     def _run_log_partition(self, scores: Array, potentials: Array) -> Array:
         from setwise.spaces.propagation import log_partition_rows

@@ -88,13 +88,15 @@ class CompSum:
 
     def value_and_gradient(self, scores, y_true) -> tuple[Array, Array]:
         """Values (n,) and the gradient with respect to the scores (n, n_scores)."""
-        return self._gradients(scores, y_true, parameters=False)[:2]
+        return self.value_and_gradients(scores, y_true, parameters=False)[:2]
 
-    def value_and_gradients(self, scores, y_true) -> tuple[Array, Array, Array]:
-        """Values, score gradient, and the gradient by the space's parameters (n, p)."""
-        return self._gradients(scores, y_true, parameters=True)
+    def value_and_gradients(
+        self, scores, y_true, parameters: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """Values, score gradient, and the gradient by the space's parameters (n, p).
 
-    def _gradients(self, scores, y_true, parameters: bool) -> tuple[Array, Array, Array]:
+        Without ``parameters`` the last has no meaning, and may cost less.
+        """
         scores, y_true = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
         dtype = scores.dtype
         # What is too large for a float becomes infinite; sums that then have no value are replaced.
@@ -152,15 +154,20 @@ class CompSum:
         if len(rows) == 0:
             return direct
         scores, y_true = scores[rows].astype(np.float64), y_true[rows]
-        log_partition, mean_scores, mean_features = self.space.mean_scores(scores)
-        divergence = (scores * mean_scores).sum(axis=1) + mean_features @ parameters
+        matter = bool(parameters.any())
+        log_partition, mean_scores, mean_features = self.space.mean_scores(scores, matter)
+        divergence = (scores * mean_scores).sum(axis=1)
+        if matter:
+            divergence += mean_features @ parameters
         divergence -= log_partition - self.space.log_size
         nodes, weights = leggauss(SMALL_Q_NODES)
         total = np.zeros(len(rows))
         for node, weight in zip((1.0 + nodes) / 2.0, weights / 2.0, strict=True):
             at, scale = node * self.q, self._log_scale
-            moment = self.expectation.moment(scores, y_true, at, log_scale=scale)
-            along = (scores * moment.scores).sum(axis=1) + moment.parameters @ parameters
+            moment = self.expectation.moment(scores, y_true, at, log_scale=scale, parameters=matter)
+            along = (scores * moment.scores).sum(axis=1)
+            if matter:
+                along += moment.parameters @ parameters
             total -= weight * (along + moment.value * divergence)
         value = direct.copy()
         value[rows] = self._shifted(total, y_true)
