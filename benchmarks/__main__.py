@@ -15,11 +15,13 @@ from benchmarks.quadrature import quadrature
 from benchmarks.quality import quality
 from benchmarks.rows import load, store, table
 from benchmarks.speed import growth, speed
+from benchmarks.taxonomy import taxonomy
 from benchmarks.training import training
 
 MEASUREMENTS = {
     "speed": speed,
     "growth": growth,
+    "taxonomy": taxonomy,
     "modules": modules,
     "networks": networks,
     "decoding": decoding,
@@ -40,6 +42,10 @@ SHOWN = {
         *("mean_value", "gradient_norm", "value_error", "gradient_error"),
     ],
     "growth": ["rows", "labels", "target", "q", "doubling"],
+    "taxonomy": [
+        *("rows", "labels", "space", "loss", "ratio"),
+        *("mean_value", "gradient_norm", "value_error", "gradient_error"),
+    ],
     "modules": [
         *("rows", "labels", "target", "loss", "ratio"),
         *("mean_value", "gradient_norm", "value_error", "gradient_error"),
@@ -80,6 +86,10 @@ INTRODUCTION = {
     "that of PyTorch's binary cross-entropy with logits, forward and backward, same threads, "
     "minima of interleaved rounds. Errors are relative to the largest exact value and gradient.",
     "growth": "Time with twice the labels over time with that many: F1 at q = 1.",
+    "taxonomy": "Value and gradient of losses on a taxonomy from float32 scores. `ratio`: time "
+    "over that of PyTorch's binary cross-entropy with logits, forward and backward, same shape and "
+    "threads, minima of interleaved rounds. Errors are relative to the largest value and gradient "
+    "by the general recursion (closed sets) or over the list of paths, in float64.",
     "modules": "Forward and backward of `setwise.nn` losses from float32 logits and labels on the "
     "CPU. `ratio`: time over that of `BCEWithLogitsLoss`, same threads, minima of interleaved "
     "rounds. Errors are relative to the largest exact value and gradient.",
