@@ -18,15 +18,8 @@ from numba.extending import register_jitable
 
 from setwise.elementary import kernel
 from setwise.spaces.closed_kernels import condition, times
-from setwise.spaces.nodes import (
-    GROUP,
-    LANES,
-    add_scores,
-    add_to_parents,
-    add_up,
-    of_parents,
-    write_rows,
-)
+from setwise.spaces.node_kernels import add_scores, add_to_parents, add_up, of_parents, write_rows
+from setwise.spaces.nodes import GROUP, LANES
 
 # Above this exponent a factor is taken last, so that an overflow does not meet a zero.
 LARGE = 300.0

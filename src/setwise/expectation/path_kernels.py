@@ -9,7 +9,8 @@ from numba.extending import register_jitable
 
 from setwise.elementary import kernel
 from setwise.expectation.closed_kernels import LARGE, add_values, fill_lanes, times_exp
-from setwise.spaces.nodes import GROUP, LANES, add_up, write_rows
+from setwise.spaces.node_kernels import add_up, write_rows
+from setwise.spaces.nodes import GROUP, LANES
 from setwise.spaces.path_kernels import add_below, add_down, share_out, weigh
 
 # A difference below this share of its terms is rounding, and counts as 0: a utility of exactly 0

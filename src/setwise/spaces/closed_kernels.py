@@ -13,9 +13,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from setwise.elementary import exp, kernel, log1p_unit
-from setwise.spaces.nodes import (
-    GROUP,
-    LANES,
+from setwise.spaces.node_kernels import (
     add_scores,
     add_to_parents,
     add_up,
@@ -23,6 +21,7 @@ from setwise.spaces.nodes import (
     read_truth,
     write_rows,
 )
+from setwise.spaces.nodes import GROUP, LANES
 
 
 @register_jitable

@@ -8,15 +8,8 @@ import numpy as np
 from numba.extending import register_jitable
 
 from setwise.elementary import exp, kernel
-from setwise.spaces.nodes import (
-    GROUP,
-    LANES,
-    add_scores,
-    add_to_parents,
-    add_up,
-    of_parents,
-    write_rows,
-)
+from setwise.spaces.node_kernels import add_scores, add_to_parents, add_up, of_parents, write_rows
+from setwise.spaces.nodes import GROUP, LANES
 
 
 @register_jitable

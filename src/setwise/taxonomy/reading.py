@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.inputs import parent_vector
-from setwise.labels.values import name_array
 
 Array = NDArray[Any]
 Parts = tuple[Array, Any, Any]
@@ -40,7 +39,7 @@ def checked_edges(edges: Any, names: Any) -> tuple[Array, Array]:
     array = array.astype(np.int64)
     if names is None and len(array) == 0:
         raise ValueError("a Taxonomy needs at least one label, but there are no names and no edges")
-    names = name_array(np.arange(array.max() + 1) if names is None else names)
+    names = checked_names(np.arange(array.max() + 1) if names is None else names)
     refuse_repeated(names.tolist())
     bad = np.flatnonzero((array < [-1, 0]).any(axis=1) | (array >= len(names)).any(axis=1))
     if len(bad):
@@ -50,6 +49,13 @@ def checked_edges(edges: Any, names: Any) -> tuple[Array, Array]:
         )
     _refuse_loops(array, names)
     return array, names
+
+
+def checked_names(names: Any) -> Array:
+    """Names as an array, all text or all numbers."""
+    from setwise.labels.values import name_array
+
+    return name_array(names)
 
 
 def refuse_repeated(names: list[Any]) -> None:
@@ -125,7 +131,7 @@ def _numbers_of(parents: Any, names: Any) -> Array:
     """Parents given by name as numbers, -1 for none."""
     if names is None:
         raise ValueError("parents given by name need names, the name of each label")
-    order = name_array(names).tolist()
+    order = checked_names(names).tolist()
     refuse_repeated(order)
     place = {name: number for number, name in enumerate(order)}
     numbers = np.full(len(parents), -1)
@@ -162,7 +168,7 @@ def named_edges(edges: Any, names: Any, root: Any) -> Parts:
         ends = (end for row in rows for end in row[:2])
         order = list(dict.fromkeys(end for end in ends if end not in nowhere))
     else:
-        order = name_array(names).tolist()
+        order = checked_names(names).tolist()
         refuse_repeated(order)
     place: dict[Any, int] = {name: number for number, name in enumerate(order)}
     numbered = np.empty((len(rows), 2), dtype=np.int64)

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.inputs import parent_vector, real_vector
-from setwise.labels.values import name_array, zeros_and_ones
 from setwise.taxonomy import reading
-from setwise.taxonomy.closure import add_ancestors, ancestor_lists, first_open
 from setwise.taxonomy.order import levels_of
 
 Array = NDArray[Any]
@@ -189,6 +187,8 @@ class Taxonomy:
         """1 at [i, j] where j is label i or above it, a CSR array of shape (l, l)."""
         from scipy.sparse import csr_array
 
+        from setwise.taxonomy.closure import ancestor_lists
+
         starts = np.searchsorted(self.edges[:, 1], np.arange(self.n_labels + 1))
         ends, above = ancestor_lists(starts, np.ascontiguousarray(self.edges[:, 0]))
         shape = (self.n_labels, self.n_labels)
@@ -209,15 +209,17 @@ class Taxonomy:
             closed.data[:] = 1
             closed.sort_indices()
             return closed.astype(np.uint8)
+        from setwise.taxonomy.closure import add_ancestors
+
         return add_ancestors(sets, self._upward)
 
     def is_closed(self, Y: Any) -> Array:
         """Whether each label set holds the parents of its labels, (n,)."""
-        return first_open(self._label_sets(Y), self._upward) < 0
+        return self._open_edges(self._label_sets(Y)) < 0
 
     def refuse_open(self, Y: Any, name: str = "Y") -> None:
         """Raise for the first label set that lacks a parent, naming row, label and parent."""
-        found = first_open(self._label_sets(Y, name), self._upward)
+        found = self._open_edges(self._label_sets(Y, name))
         if (found >= 0).any():
             row = int(np.argmax(found >= 0))
             above, label = self.edges[found[row]]
@@ -230,7 +232,7 @@ class Taxonomy:
 
     def over(self, names: Any) -> Taxonomy:
         """The same taxonomy with its labels in another order; both must have the same labels."""
-        wanted = name_array(names)
+        wanted = reading.checked_names(names)
         place = {name: number for number, name in enumerate(wanted.tolist())}
         reading.refuse_missing(self.names.tolist(), place, "the names given")
         reading.refuse_missing(
@@ -279,7 +281,15 @@ class Taxonomy:
         order = np.argsort(-self.levels[self.edges[places, 1]], kind="stable")
         return np.column_stack([self.edges[places], places])[order]
 
+    def _open_edges(self, sets: Any) -> Array:
+        """Of each set the place of an edge of which it has only the child, -1 if none, (n,)."""
+        from setwise.taxonomy.closure import first_open
+
+        return first_open(sets, self._upward)
+
     def _label_sets(self, Y: Any, name: str = "Y") -> Any:
+        from setwise.labels.values import zeros_and_ones
+
         sets = zeros_and_ones(Y, name)
         if sets.shape[1] != self.n_labels:
             raise ValueError(
