@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo $$python && break; done)
 
-.PHONY: help demo test lint fresh bench clean
+.PHONY: help demo test lint fresh bench guarantees clean
 
 help:
 	@echo 'make demo    install setwise and run its demonstration'
@@ -18,6 +18,7 @@ help:
 	@echo 'make lint    the checks of make test that run no code'
 	@echo 'make fresh   forget compiled kernels'
 	@echo 'make bench   measure against torch and record what was computed'
+	@echo 'make guarantees  certify every combination, write docs/guarantees.md'
 	@echo 'make clean   remove the environment, caches and builds'
 
 demo: $(VENV)/.runtime
@@ -38,6 +39,9 @@ fresh:
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+
+guarantees: $(VENV)/.dev
+	$(BIN)/python -m benchmarks guarantees bounds tightness excess_risk
 
 # An empty file records each installation; a changed pyproject.toml makes it old.
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python

@@ -229,6 +229,19 @@ def test_what_stands_where_labels_are_unknown_does_not_matter(batch):
         torch.testing.assert_close(loss(*other, mask=mask), loss(logits, y_true, mask=mask))
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("surrogate", "settings"), SURROGATES)
+def test_unknown_labels_may_be_marked_by_anything(batch, surrogate, settings, backend):
+    """-1, NaN and infinities where nothing is known: neither refused nor seen in the gradient."""
+    logits, y_true = batch
+    mask = torch.rand(6, 5, generator=torch.Generator().manual_seed(2)) < 0.6
+    loss = SurrogateLoss("f1", None, surrogate, backend=backend, **settings)
+    wanted = gradient_of(loss, logits, y_true, mask=mask)
+    for no_logit, no_label in ((torch.nan, -1.0), (torch.inf, torch.nan)):
+        marked = torch.where(mask, logits, no_logit), torch.where(mask, y_true.double(), no_label)
+        torch.testing.assert_close(gradient_of(loss, *marked, mask=mask), wanted)
+
+
 def test_weights_of_known_labels_are_those_of_a_smaller_hamming_loss(batch):
     logits, y_true = batch
     weight, mask = torch.tensor([1.0, 2.0, 0.3, 3.0, 0.5]), torch.ones(6, 5, dtype=torch.bool)
@@ -322,10 +335,34 @@ def test_the_learnt_values_travel_in_the_state_dict():
     loss = SurrogateLoss("f1", LearnableSpace(LEARNABLE["sized"]), "logistic")
     with torch.no_grad():
         loss.space.values.copy_(torch.tensor([1.0, 2.0, 3.0]))
-    assert list(loss.state_dict()) == ["space.values"]
+    assert list(loss.state_dict()) == ["space.values", "space.places"]
     twin = SurrogateLoss("f1", LearnableSpace(LEARNABLE["sized"]), "logistic")
     twin.load_state_dict(loss.state_dict())
     np.testing.assert_array_equal(twin.space.current().bias, [1.0, 2.0, -np.inf, 3.0])
+
+
+def test_a_learnable_space_may_begin_without_memory():
+    """On the meta device first, as large models do; then loaded, or reset."""
+    full = LearnableSpace(LEARNABLE["sized"])
+    for fill in (lambda m: m.load_state_dict(full.state_dict()), lambda m: m.reset_parameters()):
+        empty = LearnableSpace(LEARNABLE["sized"]).to("meta").to_empty(device="cpu")
+        empty.places.fill_(10**6)
+        fill(empty)
+        torch.testing.assert_close(empty(), full())
+
+
+def test_on_the_cube_the_likelihood_is_cross_entropy(batch):
+    loss = SurrogateLoss("f1", surrogate="likelihood")
+    wanted = nn.BCEWithLogitsLoss(reduction="none")(batch[0], batch[1].double()).sum(1).mean()
+    torch.testing.assert_close(loss(*batch), wanted)
+
+
+@pytest.mark.parametrize("make", [float, torch.tensor, lambda w: torch.tensor([[w] * 5])])
+def test_pos_weight_is_as_in_cross_entropy(batch, make):
+    pos_weight = make(2.5)
+    loss = SurrogateLoss("hamming", surrogate="binary_relevance", pos_weight=pos_weight)
+    each = nn.BCEWithLogitsLoss(reduction="none", pos_weight=torch.as_tensor(pos_weight))
+    torch.testing.assert_close(loss(*batch), each(batch[0], batch[1].double()).sum(1).mean())
 
 
 def test_on_the_cube_the_most_likely_set_has_the_labels_of_nonnegative_logits(batch):
@@ -397,6 +434,8 @@ def test_a_schedule_goes_from_start_to_end_and_stays():
         assert values[0] == -0.5
         assert values[10:] == [0.7] * 4
         assert values == sorted(values)
+        assert schedule(torch.tensor(3)) == values[3]
+        assert values[3] < schedule(3.5) < values[4]
         assert QSchedule(10, kind=kind)(5) == pytest.approx(0.5)
 
 
@@ -451,9 +490,14 @@ def test_settings_that_make_no_sense_are_refused_at_once(make, message):
         ({"target": torch.zeros(5, 5)}, r"target must have shape \(6, 5\)"),
         ({"target": torch.full((6, 5), 0.5)}, r"target\[0, 0\] is 0.5"),
         ({"target": torch.full((6, 5), 2)}, r"target\[0, 0\] is 2"),
+        ({"target": np.zeros((6, 5))}, "target must be a tensor of 0 and 1, but it is ndarray"),
+        ({"target": torch.zeros(6, 5).to_sparse()}, "dense real tensor"),
+        ({"target": torch.zeros(6, 5, device="meta")}, "on the device of the input, cpu"),
+        ({"sample_weight": torch.full((6,), torch.nan)}, r"sample_weight\[0\] is nan"),
+        ({"sample_weight": torch.full((6,), -1.0)}, r"sample_weight\[0\] is -1"),
         ({"mask": torch.ones(6, 5)}, "mask must be a bool tensor"),
         ({"mask": torch.ones(5, dtype=torch.bool)}, "mask must be a bool tensor"),
-        ({"sample_weight": torch.ones(5)}, "a weight for each of the 6 rows"),
+        ({"sample_weight": torch.ones(5)}, r"shape \(6,\), a weight for each row"),
     ],
 )
 def test_what_comes_in_is_checked_where_that_is_cheap(batch, change, message):
@@ -466,6 +510,44 @@ def test_q_of_a_loss_without_q_cannot_be_set():
     loss = ExpectedLoss("f1")
     with pytest.raises(ValueError, match="has no q to change"):
         loss.q = 0.5
+
+
+def test_what_a_loss_is_made_of_stays_or_is_checked(batch):
+    loss = SurrogateLoss("f1", surrogate="logistic")
+    with pytest.raises(ValueError, match="reduction must be one of"):
+        loss.reduction = "avg"
+    with pytest.raises(ValueError, match="'logistic' is q = 0"):
+        loss.q = 1.0
+    with pytest.raises(AttributeError, match="make another loss"):
+        loss.space = Cube(5)
+    loss.reduction = "none"
+    assert loss(*batch).shape == (6,)
+    assert isinstance(ExpectedLoss("f1"), ExpectedLoss)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([0.0, 0.0, -np.inf], r"parameters\[2\] is -inf where"),
+        ([0.0, np.nan, 0.0], r"parameters\[1\] is nan"),
+        ([0.0, 0.0], r"shape \(3,\)"),
+    ],
+)
+def test_parameters_must_fit_the_space(batch, values, message, backend):
+    with pytest.raises(ValueError, match=message):
+        functional.expected_loss(
+            *batch, "f1", Sized(5, [0.0, 0.0, 0.0]),
+            parameters=torch.tensor(values), backend=backend,
+        )  # fmt: skip
+
+
+def test_functions_take_a_learnable_space(batch):
+    space = LearnableSpace(LEARNABLE["sized"])
+    value = functional.expected_loss(*batch, "f1", space)
+    torch.testing.assert_close(value, ExpectedLoss("f1", space)(*batch))
+    with pytest.raises(ValueError, match="one of the two"):
+        functional.expected_loss(*batch, "f1", space, parameters=space())
 
 
 def test_kernels_are_refused_where_they_cannot_serve():

@@ -9,7 +9,17 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from setwise import decoders, evaluation, expectation, linear, meta, spaces, surrogates, targets
+    from setwise import (
+        consistency,
+        decoders,
+        evaluation,
+        expectation,
+        linear,
+        meta,
+        spaces,
+        surrogates,
+        targets,
+    )
     from setwise import nn as nn
     from setwise.linear import SetClassifier, SetClassifierCV
     from setwise.meta import CatalogClassifier, TargetDecoder
@@ -24,6 +34,7 @@ __all__ = [
     "SetClassifierCV",
     "TargetDecoder",
     "Taxonomy",
+    "consistency",
     "decoders",
     "evaluation",
     "expectation",
@@ -38,6 +49,7 @@ __all__ = [
 ]
 
 _SUBMODULES = {
+    "consistency",
     "decoders",
     "evaluation",
     "expectation",

@@ -7,47 +7,28 @@ averaged over test inputs. All models are linear in x and trained by L-BFGS on t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import softmax
 
+from setwise.consistency.known_truth import Problem
 from setwise.spaces import Catalog, Cube, Space
-from setwise.spaces.listing import listing_of
 from setwise.spaces.space import Array, all_sets
 from setwise.surrogates import BinaryRelevance, CompSum, Logistic, MeanAbsoluteError, Surrogate
-from setwise.targets import get_target
 
 TARGETS = ("hamming", "f1", "jaccard", "subset")
 N_LABELS, N_FEATURES, N_TRAIN, N_TEST = 6, 5, 2_000, 1_000
 PENALTY = 1e-6
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Inputs, label sets and the law p(y | x) over listed sets that they were drawn from."""
-
-    x: Array
-    y: Array
-    sets: Array
-    law: Array
-
-
-def draw(n_rows: int, generator: np.random.Generator, sets: Array, weights: Array) -> Problem:
-    """Inputs from a normal law; each set's probability is a softmax of linear functions of x."""
-    x = np.hstack([generator.normal(size=(n_rows, N_FEATURES)), np.ones((n_rows, 1))])
-    law = softmax(x @ weights, axis=1)
-    chosen = (law.cumsum(axis=1) > generator.random((n_rows, 1))).argmax(axis=1)
-    return Problem(x, sets[chosen], sets, law)
-
-
-def fit(surrogate: Surrogate, problem: Problem, start: Array, space: Space) -> tuple[Array, Space]:
+def fit(
+    surrogate: Surrogate, x: Array, y: Array, start: Array, space: Space
+) -> tuple[Array, Space]:
     """Weights of linear scores, and the space with its own parameters, that minimise the loss.
 
-    The objective is the mean loss plus PENALTY / 2 times the squared weights, intercepts free.
+    The objective is the mean loss plus PENALTY / 2 times the squared weights; the last feature,
+    which is 1, is free.
     """
-    shape = (problem.x.shape[1], space.n_scores)
+    shape = (x.shape[1], space.n_scores)
     free = np.isfinite(space.parameters)
 
     def objective(flat: Array) -> tuple[float, Array]:
@@ -55,9 +36,9 @@ def fit(surrogate: Surrogate, problem: Problem, start: Array, space: Space) -> t
         loss = surrogate
         if isinstance(surrogate, CompSum) and free.any():
             loss = CompSum(surrogate.target, _with(space, flat, shape), surrogate.q)
-        value, by_score, by_parameter = loss.value_and_gradients(problem.x @ weights, problem.y)
+        value, by_score, by_parameter = loss.value_and_gradients(x @ weights, y)
         penalised = weights * (np.arange(shape[0]) < shape[0] - 1)[:, None]
-        gradient = problem.x.T @ by_score / len(problem.y) + PENALTY * penalised
+        gradient = x.T @ by_score / len(y) + PENALTY * penalised
         return (
             float(value.mean() + PENALTY / 2.0 * (penalised**2).sum()),
             np.concatenate([gradient.ravel(), by_parameter.mean(axis=0)[free]]),
@@ -68,38 +49,35 @@ def fit(surrogate: Surrogate, problem: Problem, start: Array, space: Space) -> t
     return found[: shape[0] * shape[1]].reshape(shape), _with(space, found, shape)
 
 
-def regret(y_pred: Array, target_name: str, problem: Problem) -> float:
-    """Exact expected loss of the predictions less that of the best label sets, averaged."""
-    measure = get_target(target_name).measure(N_LABELS, "loss")
-    risk = problem.law @ measure.matrix(listing_of(Cube(N_LABELS)), problem.sets)
-    place = y_pred @ (1 << np.arange(N_LABELS - 1, -1, -1))
-    return float((np.take_along_axis(risk, place[:, None], 1)[:, 0] - risk.min(axis=1)).mean())
-
-
 def main() -> None:
     """Train every method for every target and print the table of regrets."""
     generator = np.random.default_rng(7)
     every = all_sets(N_LABELS)
     sets = every[generator.choice(len(every), 12, replace=False)]
     weights = 1.5 * generator.normal(size=(N_FEATURES + 1, len(sets)))
-    train, test = (draw(n, generator, sets, weights) for n in (N_TRAIN, N_TEST))
-    cube, seen = Cube(N_LABELS), Catalog(np.unique(train.y, axis=0))
+    problem = Problem("twelve label sets", sets, weights[:-1].T, weights[-1])
+    x, y = problem.sample(N_TRAIN, generator)
+    fresh = problem.inputs(N_TEST, generator)
+    train, test = (np.column_stack([part, np.ones(len(part))]) for part in (x, fresh))
+    cube, seen = Cube(N_LABELS), Catalog(np.unique(y, axis=0))
     zeros = np.zeros((N_FEATURES + 1, N_LABELS))
-    relevance, _ = fit(BinaryRelevance(), train, zeros, cube)
-    likelihood, listed = fit(Logistic("subset", seen), train, zeros, seen)
+    relevance, _ = fit(BinaryRelevance(), train, y, zeros, cube)
+    likelihood, listed = fit(Logistic("subset", seen), train, y, zeros, seen)
     table: dict[str, list[float]] = {}
     for target in TARGETS:
-        logistic, _ = fit(Logistic(target, cube), train, zeros, cube)
+        best = problem.least_loss(target, fresh)
+        logistic, _ = fit(Logistic(target, cube), train, y, zeros, cube)
         # Not convex, so it starts where binary relevance ended (its scores are twice the cube's).
-        absolute, _ = fit(MeanAbsoluteError(target, cube), train, relevance / 2.0, cube)
+        absolute, _ = fit(MeanAbsoluteError(target, cube), train, y, relevance / 2.0, cube)
         predictions = {
-            "binary relevance, cut at 0.5": cube.most_likely(test.x @ relevance),
-            "logistic loss for the target, cube": cube.most_likely(test.x @ logistic),
-            "mean absolute error for the target, cube": cube.most_likely(test.x @ absolute),
-            "likelihood on the label sets seen": listed.most_likely(test.x @ likelihood),
+            "binary relevance, cut at 0.5": cube.most_likely(test @ relevance),
+            "logistic loss for the target, cube": cube.most_likely(test @ logistic),
+            "mean absolute error for the target, cube": cube.most_likely(test @ absolute),
+            "likelihood on the label sets seen": listed.most_likely(test @ likelihood),
         }
         for name, y_pred in predictions.items():
-            table.setdefault(name, []).append(regret(y_pred, target, test))
+            excess = problem.expected_loss(target, fresh, y_pred) - best
+            table.setdefault(name, []).append(float(excess.mean()))
     _show(table)
 
 

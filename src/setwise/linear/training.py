@@ -13,6 +13,7 @@ from typing import Any
 from setwise.inputs import real_number
 from setwise.linear.choice import own_space
 from setwise.linear.objective import Array, Objective, SurrogateSum, likelihood
+from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
@@ -20,16 +21,6 @@ from setwise.surrogates.comp_sum import CompSum
 from setwise.surrogates.constrained import Constrained
 from setwise.targets.target import Target
 
-MARGINS = {
-    "constrained_exponential": "exponential",
-    "constrained_squared_hinge": "squared_hinge",
-    "constrained_hinge": "hinge",
-    "constrained_rho": "rho",
-}
-COMP_SUM = {"sum_exponential": -1.0, "logistic": 0.0, "mean_absolute_error": 1.0}
-NAMES = (
-    "likelihood", "binary_relevance", *COMP_SUM, "generalized_cross_entropy", *MARGINS,
-)  # fmt: skip
 # Members of the comp-sum family that lead from the convex one to the one asked for.
 STEPS = (0.0, 0.5, 0.8)
 
@@ -47,8 +38,8 @@ class Training:
 
     def __post_init__(self):
         known = isinstance(self.surrogate, CompSum | Constrained | BinaryRelevance)
-        if not known and self.surrogate not in NAMES:
-            names = ", ".join(map(repr, ("auto", *NAMES)))
+        if not known and self.surrogate not in SURROGATES:
+            names = ", ".join(map(repr, ("auto", *SURROGATES)))
             raise ValueError(
                 f"surrogate must be one of {names} or a surrogate object, not {self.surrogate!r}"
             )
@@ -128,7 +119,7 @@ class Training:
         """The margin of a constrained loss."""
         if isinstance(self.surrogate, Constrained):
             return self.surrogate.margin
-        return MARGINS[self.surrogate]
+        return CONSTRAINED[self.surrogate]
 
     def _comp_sum(self, q: float) -> Stage:
         if isinstance(self.surrogate, CompSum):

@@ -34,7 +34,7 @@ def untraced(make: Callable[[Any], None]) -> Callable[[Any], None]:
     return cast("Callable[[Any], None]", torch.compiler.disable(make))
 
 
-def refuse_logits(logits: Tensor, n_scores: int) -> None:
+def refuse_shape(logits: Tensor, n_scores: int) -> None:
     """Raise unless there is a floating-point score for each row and label (or listed set)."""
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         kind = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
@@ -44,20 +44,41 @@ def refuse_logits(logits: Tensor, n_scores: int) -> None:
             f"input must have shape (n, {n_scores}), one logit a column, "
             f"but its shape is {tuple(logits.shape)}"
         )
+
+
+def refuse_bad_logits(logits: Tensor) -> None:
+    """Raise for NaN and infinities, where looking costs no waiting."""
     if is_plain(logits):
         # (NumPy has no bfloat16.)
         refuse_not_finite(logits.detach().to(working_type(logits)).numpy(), "input")
 
 
-def label_bytes(labels: Tensor, n_rows: int, n_labels: int) -> Tensor:
-    """True label sets as 0/1 bytes (n, n_labels), from bool, whole or floating-point numbers."""
-    if not isinstance(labels, Tensor) or labels.is_complex() or labels.layout != torch.strided:
-        raise ValueError(f"target must be a dense tensor of 0 and 1, but it is {labels!r}")
-    if labels.shape != (n_rows, n_labels):
+def refuse_elsewhere(tensor: Tensor, logits: Tensor, name: str) -> None:
+    """Raise unless the tensor is where the logits are."""
+    if tensor.device != logits.device:
         raise ValueError(
-            f"target must have shape ({n_rows}, {n_labels}), one 0/1 column for each label, "
-            f"but its shape is {tuple(labels.shape)}"
+            f"{name} must be on the device of the input, {logits.device}, but it is on "
+            f"{tensor.device}"
         )
+
+
+def refuse_labels(labels: Tensor, logits: Tensor, n_labels: int) -> None:
+    """Raise unless there is a dense real column for each label, beside the logits."""
+    if not isinstance(labels, Tensor):
+        raise ValueError(f"target must be a tensor of 0 and 1, but it is {type(labels).__name__}")
+    if labels.is_complex() or labels.layout != torch.strided:
+        kind = f"{labels.layout} {labels.dtype}"
+        raise ValueError(f"target must be a dense real tensor of 0 and 1, but it is {kind}")
+    if labels.shape != (logits.shape[0], n_labels):
+        raise ValueError(
+            f"target must have shape ({logits.shape[0]}, {n_labels}), one 0/1 column for each "
+            f"label, but its shape is {tuple(labels.shape)}"
+        )
+    refuse_elsewhere(labels, logits, "target")
+
+
+def label_bytes(labels: Tensor) -> Tensor:
+    """True label sets as 0/1 bytes (n, n_labels), from bool, whole or floating-point numbers."""
     if labels.dtype == torch.bool:
         return labels.view(torch.uint8)
     if not is_plain(labels):
@@ -76,21 +97,55 @@ def label_bytes(labels: Tensor, n_rows: int, n_labels: int) -> Tensor:
 def refuse_mask(mask: Tensor, labels: Tensor) -> None:
     """Raise unless the mask says of each label whether it is known."""
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != labels.shape:
-        what = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else repr(mask)
+        kind = type(mask).__name__
+        what = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else kind
         raise ValueError(
             f"mask must be a bool tensor of shape {tuple(labels.shape)}, True where the label is "
             f"known, but it is {what}"
         )
+    refuse_elsewhere(mask, labels, "mask")
 
 
-def refuse_sample_weight(sample_weight: Tensor, n_rows: int) -> None:
-    """Raise unless there is a weight for each row."""
+def refuse_sample_weight(sample_weight: Tensor, logits: Tensor) -> None:
+    """Raise unless there is a weight for each row: finite and not negative, where one can look."""
+    n_rows = logits.shape[0]
     if not isinstance(sample_weight, Tensor) or sample_weight.shape != (n_rows,):
-        shape = getattr(sample_weight, "shape", None)
+        is_tensor = isinstance(sample_weight, Tensor)
+        what = tuple(sample_weight.shape) if is_tensor else type(sample_weight).__name__
         raise ValueError(
-            f"sample_weight must be a tensor with a weight for each of the {n_rows} rows, but its "
-            f"shape is {shape and tuple(shape)}"
+            f"sample_weight must be a tensor of shape ({n_rows},), a weight for each row, "
+            f"but it is {what}"
         )
+    refuse_elsewhere(sample_weight, logits, "sample_weight")
+    if is_plain(sample_weight):
+        weights = sample_weight.detach().double().numpy()
+        bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
+        if len(bad):
+            raise ValueError(
+                f"sample_weight must be finite and at least 0, but sample_weight[{bad[0]}] is "
+                f"{weights[bad[0]]}"
+            )
+
+
+def refuse_parameters(parameters: Tensor, space: Space) -> None:
+    """Raise unless they fit the space, and exclude what it excludes, where one can look."""
+    own = space.parameters
+    if not isinstance(parameters, Tensor) or parameters.shape != own.shape:
+        is_tensor = isinstance(parameters, Tensor)
+        what = tuple(parameters.shape) if is_tensor else type(parameters).__name__
+        raise ValueError(
+            f"parameters must be a tensor of shape {own.shape}, as {space} has so many, "
+            f"but it is {what}"
+        )
+    if is_plain(parameters):
+        values = parameters.detach().double().numpy()
+        wrong = np.where(np.isneginf(own), ~np.isneginf(values), ~np.isfinite(values))
+        if wrong.any():
+            i = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"parameters must be -inf where those of the space are, and finite elsewhere, "
+                f"but parameters[{i}] is {values[i]} where {space} has {own[i]}"
+            )
 
 
 def working_type(logits: Tensor) -> torch.dtype:

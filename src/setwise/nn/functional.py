@@ -11,14 +11,18 @@ from torch import Tensor
 from setwise.nn.border import (
     label_bytes,
     reduced,
-    refuse_logits,
+    refuse_bad_logits,
+    refuse_labels,
     refuse_mask,
+    refuse_parameters,
     refuse_sample_weight,
+    refuse_shape,
     require_reduction,
     require_space,
     without_autocast,
     working_type,
 )
+from setwise.nn.learnable_space import LearnableSpace
 from setwise.nn.recipe import power_of, recipe_of, weights_of
 from setwise.nn.row_loss import RowLoss
 from setwise.spaces import Cube, Space
@@ -28,7 +32,7 @@ def expected_loss(
     input: Tensor,
     y_true: Tensor,
     target: Any,
-    space: Space | None = None,
+    space: Space | LearnableSpace | None = None,
     *,
     parameters: Tensor | None = None,
     mask: Tensor | None = None,
@@ -55,7 +59,7 @@ def surrogate_loss(
     input: Tensor,
     y_true: Tensor,
     target: Any,
-    space: Space | None = None,
+    space: Space | LearnableSpace | None = None,
     surrogate: str = "mean_absolute_error",
     *,
     q: float | None = None,
@@ -71,7 +75,8 @@ def surrogate_loss(
 ) -> Tensor:
     """A surrogate of the target loss: see `SurrogateLoss`, which has the same settings.
 
-    ``parameters`` (p,) replace those of the space, and receive a gradient; see `LearnableSpace`.
+    ``parameters`` (p,) replace those of the space, and receive a gradient; a `LearnableSpace`
+    brings its own.
 
     Examples
     --------
@@ -81,6 +86,10 @@ def surrogate_loss(
     tensor(-0.1904)
     """
     require_reduction(reduction)
+    if isinstance(space, LearnableSpace):
+        if parameters is not None:
+            raise ValueError("a LearnableSpace has its own parameters: hand over one of the two")
+        space, parameters = space.initial, space()
     power = power_of(surrogate, q)
     weights = (weights_of(weight, "weight"), weights_of(pos_weight, "pos_weight"))
     settings = (target, surrogate, margin, rho, backend, *weights)
@@ -103,11 +112,11 @@ _kept_row_loss = lru_cache(maxsize=64)(_row_loss)
 
 def width_of(logits: Tensor) -> int:
     """The number of labels of logits without a space."""
-    if not isinstance(logits, Tensor) or logits.ndim != 2 or logits.shape[1] == 0:
-        shape = getattr(logits, "shape", None)
+    if not isinstance(logits, Tensor):
+        raise ValueError(f"input must be a tensor of logits, but it is {type(logits).__name__}")
+    if logits.ndim != 2 or logits.shape[1] == 0:
         raise ValueError(
-            f"input must be a tensor of shape (n, n_labels), but its shape is "
-            f"{shape and tuple(shape)}"
+            f"input must have shape (n, n_labels), but its shape is {tuple(logits.shape)}"
         )
     return logits.shape[1]
 
@@ -124,13 +133,20 @@ def loss_of(
 ) -> Tensor:
     """Check what comes in, compute the loss of each row in float32 or float64, and reduce."""
     space = loss.space
-    refuse_logits(logits, space.n_scores)
-    labels = label_bytes(y_true, logits.shape[0], space.n_labels)
+    refuse_shape(logits, space.n_scores)
+    refuse_labels(y_true, logits, space.n_labels)
+    if parameters is not None:
+        refuse_parameters(parameters, space)
+    if sample_weight is not None:
+        refuse_sample_weight(sample_weight, logits)
     if mask is not None:
-        refuse_mask(mask, labels)
+        refuse_mask(mask, y_true)
+        loss.refuse_known(mask)
+        # Whatever stands where nothing is known: it has no value and no gradient.
+        logits, y_true = logits.masked_fill(~mask, 0), y_true.masked_fill(~mask, 0)
+    refuse_bad_logits(logits)
     with without_autocast(logits.device):
-        rows = loss(logits.to(working_type(logits)), parameters, labels, mask, q)
+        rows = loss(logits.to(working_type(logits)), parameters, label_bytes(y_true), mask, q)
         if sample_weight is not None:
-            refuse_sample_weight(sample_weight, logits.shape[0])
             rows = rows * sample_weight.to(rows.dtype)
         return reduced(rows, reduction, None if mask is None else mask.any(1))

@@ -32,7 +32,7 @@ class LearnableSpace(nn.Module):
     Sized(n_labels=3, bias=array([-inf,  0.5,  0. ]))
     """
 
-    _places: Tensor
+    places: Tensor
 
     def __init__(self, space: Space):
         super().__init__()
@@ -44,12 +44,19 @@ class LearnableSpace(nn.Module):
                 f"{space} has nothing to learn; use a Sized space, a Forest or a Catalog"
             )
         self._space = space
-        self.values = nn.Parameter(
-            torch.tensor(space.parameters[finite], dtype=torch.get_default_dtype())
-        )
-        # A copy that torch owns: letting go of NumPy's memory needs the interpreter, and a thread
+        self.values = nn.Parameter(torch.empty(len(finite)))
+        self.register_buffer("places", torch.empty(len(finite), dtype=torch.int64))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The values of the space it was made from; for a module that began without memory."""
+        own = self._space.parameters
+        finite = np.flatnonzero(np.isfinite(own))
+        # Copies that torch owns: letting go of NumPy's memory needs the interpreter, and a thread
         # of DistributedDataParallel that holds it last would wait for that forever.
-        self.register_buffer("_places", torch.tensor(finite), persistent=False)
+        with torch.no_grad():
+            self.values.copy_(torch.tensor(own[finite]))
+            self.places.copy_(torch.tensor(finite))
 
     @property
     def initial(self) -> Space:
@@ -64,7 +71,7 @@ class LearnableSpace(nn.Module):
             dtype=self.values.dtype,
             device=self.values.device,
         )
-        return everything.scatter(0, self._places, self.values)
+        return everything.scatter(0, self.places, self.values)
 
     def current(self) -> Space:
         """The space with the values learnt so far, for decoding with `setwise.decoders`."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from setwise.inputs import positive_number, real_number
 from setwise.surrogates.constrained import NAMES as CONSTRAINED_MARGINS
@@ -107,10 +108,14 @@ def _margin(surrogate: str, margin: str | None) -> str | None:
 
 
 def weights_of(values: Any, name: str) -> tuple[float, ...] | None:
-    """A nonnegative number for each label, or None."""
+    """A nonnegative number for each label (or one for all), or None."""
     if values is None:
         return None
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().double().numpy()
     array = np.asarray(values, dtype=np.float64)
+    # As torch's own losses do: one number, or a row of them.
+    array = array.reshape(-1) if array.ndim == 0 or array.shape[:-1] == (1,) else array
     if array.ndim != 1 or not (np.isfinite(array) & (array >= 0)).all():
         raise ValueError(
             f"{name} must be a finite number of at least 0 for each label, but it is {values!r}"

@@ -26,7 +26,10 @@ class RowLoss:
         self._laws: dict[bool, Law] = {}
         self._sizes_seen: set[int] = set()
         self._own = torch.from_numpy(space.parameters)
-        if recipe.surrogate == "binary_relevance":
+        # (On the cube the likelihood is that of its labels, one by one.)
+        is_cube_likelihood = recipe.surrogate == "likelihood" and isinstance(space, Cube)
+        self._is_by_label = recipe.surrogate == "binary_relevance" or is_cube_likelihood
+        if self._is_by_label:
             if not isinstance(space, Cube):
                 raise ValueError(
                     f"binary relevance decides label by label, but {space} does not have every "
@@ -50,9 +53,7 @@ class RowLoss:
         q: float | None,
     ) -> Tensor:
         """The loss of each row, (n,); 0 where no label is known."""
-        if known is not None:
-            self._refuse_known(known)
-        if self.recipe.surrogate == "binary_relevance":
+        if self._is_by_label:
             return relevance_rows(self.recipe, logits, y_true, known)
         if self._wants_kernels(logits, known):
             return Compiled.apply(logits, parameters, self, y_true, known, q)  # type: ignore
@@ -115,7 +116,7 @@ class RowLoss:
         target = self.recipe.target
         return isinstance(target, Hamming) and target.weights is not None
 
-    def _refuse_known(self, known: Tensor) -> None:
+    def refuse_known(self, known: Tensor) -> None:
         """Raise unless the loss has a meaning over some of the labels."""
         if not isinstance(self.space, Cube):
             raise ValueError(

@@ -37,9 +37,9 @@ class QSchedule:
         if self.kind not in ("linear", "cosine"):
             raise ValueError(f"kind must be 'linear' or 'cosine', but it is {self.kind!r}")
 
-    def __call__(self, step: int) -> float:
-        """q at a step, counted from 0."""
-        share = min(whole_number(step, "step", 0) / self.steps, 1.0)
+    def __call__(self, step: float) -> float:
+        """q at a step, counted from 0; between steps too."""
+        share = min(real_number(step, "step", 0.0, math.inf) / self.steps, 1.0)
         if self.kind == "cosine":
             share = (1.0 - math.cos(math.pi * share)) / 2.0
         return self.end if share == 1.0 else self.start + (self.end - self.start) * share

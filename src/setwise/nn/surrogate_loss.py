@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from setwise.inputs import real_number
 from setwise.nn.border import require_reduction, require_space, untraced
 from setwise.nn.functional import loss_of, width_of
 from setwise.nn.learnable_space import LearnableSpace
@@ -60,7 +59,8 @@ class SurrogateLoss(nn.Module):
     not finite and targets other than 0 and 1 are refused; elsewhere looking would mean waiting for
     the device, and they are not looked at.
 
-    For q in [0, 1] values and gradients are finite for any logits; below 0 they may overflow.
+    For q in [0, 1] values and gradients are finite for logits up to 1e15; below 0 they may
+    overflow.
 
     Examples
     --------
@@ -87,7 +87,6 @@ class SurrogateLoss(nn.Module):
         backend: str = "auto",
     ):
         super().__init__()
-        require_reduction(reduction)
         self._q = power_of(surrogate, q)
         self._recipe = recipe_of(target, surrogate, margin, rho, backend, weight, pos_weight)
         self.reduction = reduction
@@ -97,6 +96,13 @@ class SurrogateLoss(nn.Module):
             fixed = space.initial if isinstance(space, LearnableSpace) else space
             require_space(fixed)
             self._losses[fixed.n_scores] = RowLoss(self._recipe, fixed)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "reduction":
+            require_reduction(value)
+        if name == "space" and hasattr(self, "space"):
+            raise AttributeError("the space of a loss does not change: make another loss")
+        super().__setattr__(name, value)
 
     @property
     def target(self) -> Any:
@@ -114,7 +120,7 @@ class SurrogateLoss(nn.Module):
             raise ValueError(
                 f"{self._recipe.surrogate!r} has no q to change; use surrogate='comp_sum'"
             )
-        self._q = real_number(value, "q", -1.0, 1.0)
+        self._q = power_of(self._recipe.surrogate, value)
 
     def forward(
         self,
@@ -183,14 +189,12 @@ class SurrogateLoss(nn.Module):
         return answer if question == "most_likely" else answer.to(logits.dtype)
 
 
-def ExpectedLoss(
-    target: Any, space: Space | LearnableSpace | None = None, **options: Any
-) -> SurrogateLoss:
+class ExpectedLoss(SurrogateLoss):
     """The expected target loss of a label set drawn from the logits, in [0, 1].
 
     1 - M = sum over y' of s(y') L(y', y), with s the law that the logits define: on the cube every
     label is drawn on its own with probability sigmoid(logit). It is the surrogate
-    "mean_absolute_error" (q = 1) of `SurrogateLoss` less a constant, takes the same further
+    "mean_absolute_error" (q = 1) of `SurrogateLoss` less a constant, with the same further
     settings, and is consistent for every target on every space when the most likely set is
     predicted: the labels with logit >= 0 on the cube.
 
@@ -200,4 +204,11 @@ def ExpectedLoss(
     >>> loss(torch.tensor([[50.0, -50.0]]), torch.tensor([[1, 1]])).round(decimals=4)
     tensor(0.3333)
     """
-    return SurrogateLoss(target, space, "expected_loss", **options)
+
+    def __init__(
+        self,
+        target: Any,
+        space: Space | LearnableSpace | None = None,
+        **options: Any,
+    ):
+        super().__init__(target, space, "expected_loss", **options)

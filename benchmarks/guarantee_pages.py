@@ -1,0 +1,228 @@
+"""docs/guarantees.md from the rows of `benchmarks.guarantees`, and its pictures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.guarantees import MORE_TARGETS, SPACES, TARGETS
+from setwise.consistency import THEOREMS, Counterexample, bound, from_dict
+from setwise.consistency.distribution import word
+from setwise.consistency.pictures import excess_picture, regret_picture
+from setwise.consistency.scored_sets import KINDS, Kind, ScoredSets
+from setwise.consistency.setting import Setting
+from setwise.consistency.theorems import covering
+from setwise.names import SURROGATES
+from setwise.spaces import Cube, Space
+
+# The problem whose excess risks are shown.
+SHOWN = "rare but joint"
+COLUMNS = {
+    "likelihood": "likelihood",
+    "binary_relevance": "binary relevance",
+    "sum_exponential": "sum-exp",
+    "logistic": "logistic",
+    "mean_absolute_error": "mae",
+    "generalized_cross_entropy": "gce .7",
+    "constrained_exponential": "cstnd exp",
+    "constrained_squared_hinge": "cstnd sq. hinge",
+    "constrained_hinge": "cstnd hinge",
+    "constrained_rho": "cstnd rho",
+}
+
+NOTES = {
+    "†": "† The minimiser ties several sets; the scores lie 1e-10 from it, on the side of the "
+    "wrong one.",
+    "‡": "‡ The minimiser is not unique, and a wrong one is shown.",
+    "§": "§ Whatever the scores, the regret is at most sqrt(2 KL(p || s)): theorem L.",
+}
+
+INTRODUCTION = """# What is guaranteed
+
+Made by `make guarantees`; no figure is typed by hand. One combination at a time, on the command
+line: `setwise certify f1 logistic`.
+
+A surrogate is **consistent** for a target if scores whose expected surrogate loss approaches its
+infimum predict label sets whose expected target loss approaches the best of the space. Each cell
+below is one combination of target, surrogate, space and scores, on a small space, with one of
+three verdicts:
+
+- **a letter**: the theorem of that letter covers it (below, with the idea of its proof). The number
+  beside it is the largest ratio of regret to the theorem's bound met by a search over {tried} or
+  more distributions and scores; without a number the theorem has no rate, and the search met no
+  wrong prediction.
+- **✗ and a number**: not consistent; the number is the regret of the counterexample found, which
+  is listed below and was confirmed by enumeration. ° marks surrogates that are not convex where the
+  minimiser is the best of many descents, and so not certain; all others are certified by duality, a
+  linear program, branch and bound, or by comparing all candidates.
+- **?**: no theorem, and no counterexample found. That proves nothing.
+
+The prediction is the most likely set; after a likelihood, the set of the space with the least
+expected loss. Biases and potentials of a space are held at the values given. `gce .7` is the
+generalised cross-entropy with q = .7, `mae` the mean absolute error (q = 1), `cstnd` the
+constrained losses of the paper's appendix. True label sets are those of the space; for precision@k
+and recall@k all label sets.
+
+**About the paper.** Mao, Mohri and Zhong (2024) state their bounds for every target with one score
+a label (H = F^l). Their proofs exchange mass between two label sets, and say that the law that
+results "can be realized by some h' in H". With l scores for n label sets that is so if the sets are
+affinely independent: paths of a taxonomy are, all subsets of two or more labels are not. The line
+above each table counts the directions in which scores can move the law, and those there are. Where
+both numbers agree the theorem holds as stated; where they do not it can fail, and mostly does. It
+does not matter for mean absolute error, for Hamming loss on all label sets, and for precision@k,
+recall@k and F-beta on sets of one size, which have proofs of their own. For subset 0/1 the logistic
+loss with one score a label is binary relevance with doubled scores, which the paper itself calls
+inconsistent for it.
+"""
+
+
+PICTURES = """## Pictures
+
+Regret against surrogate regret of random distributions and scores, three labels, logistic loss, one
+score a label: for Hamming loss all points lie below both curves; for F1 some lie above the paper's,
+and minimisers of surrogate regret 0 predict wrong sets. With a score for each label set none does.
+
+{hamming}
+{labelwise}
+{joint}
+
+Excess risk against sample size on data whose p(y | x) is known: all labels together, or one alone
+(`setwise.consistency.known_truth.rare_but_joint`). Lines are means over repeated samples, shaded
+from the least to the largest. Mean absolute error and likelihoods that hold the truth approach the
+best possible; binary relevance, cut at 1/2 or decoded as though labels were independent, and the
+logistic loss with one score a label do not.
+
+{f1}
+{jaccard}
+""".format(
+    **{
+        name: f'<picture><source media="(prefers-color-scheme: dark)" '
+        f'srcset="pictures/{file}-dark.png"><img alt="{alt}" src="pictures/{file}-light.png">'
+        f"</picture>"
+        for name, file, alt in (
+            ("hamming", "regret-hamming", "Hamming loss: regrets below the bound"),
+            ("labelwise", "regret-f1-labelwise", "F1, one score a label: regrets above the bound"),
+            ("joint", "regret-f1-joint", "F1, one score a label set: regrets below the bound"),
+            ("f1", "excess-f1", "Excess F1 risk against sample size"),
+            ("jaccard", "excess-jaccard", "Excess Jaccard risk against sample size"),
+        )
+    }
+)
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """The document."""
+    found = {tuple(row["cell"]): row for row in rows}
+    tried = min(row["tried"] for row in rows)
+    parts = [INTRODUCTION.format(tried=f"{tried:,}"), "## The tables\n"]
+    for name, (space, words) in SPACES.items():
+        for kind in KINDS:
+            parts.append(_table(found, name, kind, space, words))
+    parts += [PICTURES, "## The theorems\n"]
+    parts += [
+        f"**{theorem.key}.** {theorem.statement} *({theorem.source})* {theorem.proof}\n"
+        for theorem in THEOREMS
+    ]
+    parts.append("## The counterexamples\n")
+    for name, (space, words) in SPACES.items():
+        parts.append(_counterexamples(found, name, space, words))
+    return "\n".join(part for part in parts if part)
+
+
+def draw(rows: list[dict[str, Any]], folder: Path) -> None:
+    """The pictures, light and dark; those of excess risks from their rows. Needs matplotlib."""
+    holds = Setting.of("hamming", "logistic", Cube(3))
+    coverage = covering(holds.target, holds.choice, holds.space)
+    assert coverage is not None
+    assert coverage.gamma is not None
+    fails = Setting.of("f1", "logistic", Cube(3))
+    joint = Setting.of("f1", "logistic", Cube(3), "joint")
+    printed = replace(bound("logistic"), theorem="the paper's Theorem 7")
+    own = replace(coverage.gamma, theorem="theorem H")
+    folder.mkdir(parents=True, exist_ok=True)
+    for theme in ("light", "dark"):
+        figures = {
+            "regret-hamming": regret_picture(holds, [printed, own], theme),
+            "regret-f1-labelwise": regret_picture(fails, [printed], theme),
+            "regret-f1-joint": regret_picture(joint, [printed], theme),
+        }
+        for target in ("f1", "jaccard"):
+            chosen = [row for row in rows if (row["problem"], row["target"]) == (SHOWN, target)]
+            title = f"Excess {target} risk, {SHOWN}"
+            figures[f"excess-{target}"] = excess_picture(chosen, title, theme)
+        for name, figure in figures.items():
+            figure.savefig(folder / f"{name}-{theme}.png")
+
+
+def _table(found: dict, name: str, kind: Kind, space: Space, words: str) -> str:
+    targets = [t for t in (*TARGETS, *MORE_TARGETS.get(name, ())) if _has(found, name, kind, t)]
+    if not targets:
+        return ""
+    columns = [s for s in SURROGATES if any((name, kind, t, s) in found for t in targets)]
+    scored = ScoredSets.of(space, kind)
+    per = "label" if kind == "labelwise" else "label set"
+    lines = [
+        f"### {name}: {words}; one score a {per}\n",
+        f"{space}: {scored.count} label sets; scores move their law in {scored.directions} of "
+        f"{scored.count - 1} directions.\n",
+        "| target | " + " | ".join(COLUMNS[s] for s in columns) + " |",
+        "|" + "---|" * (len(columns) + 1),
+    ]
+    for target in targets:
+        cells = [_cell(found.get((name, kind, target, s))) for s in columns]
+        lines.append(f"| {target} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _has(found: dict, name: str, kind: str, target: str) -> bool:
+    return any((name, kind, target, surrogate) in found for surrogate in SURROGATES)
+
+
+def _cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    if row["verdict"] == "certificate":
+        ratio = row["worst_ratio"]
+        return row["theorem"] if ratio is None else f"{row['theorem']} {_short(ratio)}"
+    if row["verdict"] == "undecided":
+        return "?"
+    return f"✗ {_short(row['regret'])}" + ("°" if "not certain" in row["method"] else "")
+
+
+def _short(value: float) -> str:
+    """Three digits without the leading zero."""
+    return f"{value:.3f}".removeprefix("0")
+
+
+def _counterexamples(found: dict, name: str, space: Space, words: str) -> str:
+    rows = [row for cell, row in found.items() if cell[0] == name]
+    rows = [row for row in rows if row["verdict"] == "counterexample"]
+    if not rows:
+        return ""
+    lines = [
+        f"### {name}: {words}\n",
+        "| target | surrogate | distribution | scores | predicts | best | regret | certain by |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [_line(row) for row in rows]
+    notes = [words for mark, words in NOTES.items() if any(mark in _marks(row) for row in rows)]
+    return "\n".join([*lines, "", *(f"{note}\n" for note in notes)])
+
+
+def _line(row: dict[str, Any]) -> str:
+    verdict = from_dict(row)
+    assert isinstance(verdict, Counterexample)
+    scores = ", ".join(f"{score:.3g}" for score in verdict.minimiser)
+    law = str(verdict.distribution).replace("P(", "").replace(") =", ":")
+    method = verdict.method.split(";")[0]
+    return (
+        f"| {row['cell'][2]} | {COLUMNS[row['cell'][3]]} | {law} | {scores} | "
+        f"{word(verdict.prediction)} | {word(verdict.bayes)} | {verdict.regret:.4f}{_marks(row)} | "
+        f"{method} |"
+    )
+
+
+def _marks(row: dict[str, Any]) -> str:
+    words = {"†": "ties", "‡": "not unique", "§": "KL"}
+    return "".join(mark for mark, word in words.items() if word in row["note"])

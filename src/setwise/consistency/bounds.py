@@ -1,0 +1,251 @@
+"""Bounds on the regret of a target by that of a surrogate, as the paper states them.
+
+"The paper" is Mao, Mohri, Zhong: Multi-Label Learning with Stronger Consistency Guarantees. Its
+theorems are numbered as their source counts them, definitions, corollaries and lemmas included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import exp, inf, log
+from typing import Any, Literal
+
+import numpy as np
+
+from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
+from setwise.consistency.naming import chosen_surrogate
+from setwise.spaces.space import Space
+
+Scale = Literal["paper", "unit"]
+COMPLETE = (
+    "scores are all measurable functions, or complete at each input, with the minimizability gaps "
+    "then added to both regrets"
+)
+REACHED = (
+    "every law over the label sets is reached by some scores: a score for each set, or label sets "
+    "that are affinely independent"
+)
+PREDICTED = "the prediction is the most likely set"
+# Binary margins: the bound on the 0/1 regret by the margin's is (factor t)^exponent.
+BINARY = {
+    "logistic": (2.0, 0.5),
+    "exponential": (2.0, 0.5),
+    "squared_hinge": (1.0, 0.5),
+    "hinge": (1.0, 1.0),
+}
+# Numbers beyond e^FAR, either way, are written as powers of e.
+FAR = 30.0
+
+
+@dataclass(frozen=True)
+class Gamma:
+    """regret of the target <= Gamma(t) = coefficient t^exponent, t the regret of the surrogate.
+
+    Parameters
+    ----------
+    log_coefficient, exponent : float
+        The logarithm, because on large spaces the coefficient is beyond floating point.
+    formula : str
+        The same in letters: l labels, n label sets.
+    theorem : str
+        Where it is proved.
+    assumptions : tuple of str
+        What it needs.
+    scale : {"paper", "unit"}
+        On which scale t is measured; `on` converts.
+    log_unit : float
+        Log of a surrogate regret on the paper's scale over that on the unit scale.
+
+    Examples
+    --------
+    >>> gamma = bound("logistic")
+    >>> print(gamma)
+    2 sqrt(t)
+    >>> round(gamma(0.01), 4)
+    0.2
+    """
+
+    log_coefficient: float
+    exponent: float
+    formula: str
+    theorem: str
+    assumptions: tuple[str, ...] = ()
+    scale: Scale = "paper"
+    log_unit: float = 0.0
+
+    @property
+    def coefficient(self) -> float:
+        """The factor of t^exponent; inf or 0 where it is beyond floating point."""
+        return _exp(self.log_coefficient)
+
+    def __call__(self, regret: Any) -> Any:
+        """The bound at a surrogate regret, or at each of an array of them."""
+        with np.errstate(divide="ignore", over="ignore"):
+            size = np.log(np.maximum(regret, 0.0))
+            value = np.exp(self.log_coefficient + self.exponent * size)
+        return float(value) if np.ndim(regret) == 0 else value
+
+    def on(self, scale: Scale) -> Gamma:
+        """The same bound for regrets on the other scale: Gamma_unit(t) = Gamma_paper(c t)."""
+        if scale not in ("paper", "unit"):
+            raise ValueError(f"scale must be 'paper' or 'unit', but it is {scale!r}")
+        if scale == self.scale:
+            return self
+        sign = 1.0 if scale == "unit" else -1.0
+        change = sign * self.log_unit
+        factor = f"{_exp(change):.4g}" if abs(change) <= FAR else f"e^{change:.0f}"
+        return replace(
+            self,
+            log_coefficient=self.log_coefficient + self.exponent * change,
+            scale=scale,
+            formula=f"{self.formula} at {factor} t for t" if change else self.formula,
+        )
+
+    @property
+    def in_numbers(self) -> str:
+        """The same with the coefficient as a number."""
+        power = {1.0: "t", 0.5: "sqrt(t)"}.get(self.exponent, f"t^{self.exponent:g}")
+        number = (
+            f"{self.coefficient:.4g}"
+            if abs(self.log_coefficient) <= FAR
+            else (f"e^{self.log_coefficient:.0f}")
+        )
+        return power if number == "1" else f"{number} {power}"
+
+    @property
+    def scales(self) -> str:
+        """What to add to a bound on the paper's scale: that it is, and the bound on the other."""
+        if not self.log_unit:
+            return ""
+        unit = self.on("unit").in_numbers
+        return f" on the scale of the paper's sum over label sets, {unit} on the unit scale"
+
+    def __str__(self) -> str:
+        numbers = self.in_numbers
+        return self.formula if self.formula == numbers else f"{self.formula} = {numbers}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields as plain values."""
+        return {
+            "log_coefficient": self.log_coefficient,
+            "exponent": self.exponent,
+            "formula": self.formula,
+            "theorem": self.theorem,
+            "assumptions": list(self.assumptions),
+            "scale": self.scale,
+            "log_unit": self.log_unit,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Gamma:
+        """The inverse of `to_dict`."""
+        given: dict[str, Any] = dict(values)
+        given["assumptions"] = tuple(values["assumptions"])
+        return cls(**given)
+
+
+def bound(
+    surrogate: Any, space: Space | None = None, *, q: float = 0.7, as_printed: bool = False
+) -> Gamma:
+    """The paper's bound for a surrogate by name or as an object, on the paper's scale.
+
+    Binary relevance bounds Hamming loss, a share of the l labels: Gamma(t / l) for the binary
+    Gamma. Generalised cross-entropy and mean absolute error depend on the number n of label sets,
+    so need the space. A likelihood with minimum-risk decoding: sqrt(2 t), t the divergence
+    KL(p || s) in nats.
+
+    Parameters
+    ----------
+    surrogate : str or Surrogate
+    space : Space, optional
+        The label sets, where the bound or its other scale depends on them.
+    q : float, default 0.7
+        Member of the generalised cross-entropy by name.
+    as_printed : bool, default False
+        The constant as printed where that is a slip: sqrt(l t) in place of sqrt(2 l t) for the
+        raw Hamming count with the logistic margin (Corollary 4).
+
+    Examples
+    --------
+    >>> from setwise.spaces import Cube
+    >>> print(bound("mean_absolute_error", Cube(3)))
+    n t = 8 t
+    >>> print(bound("binary_relevance", Cube(4)))
+    sqrt(2 t / l) = 0.7071 sqrt(t)
+    """
+    choice = chosen_surrogate(surrogate, q)
+    space = space if space is not None else choice.space
+    log_size = None if space is None else space.log_size
+    if choice.is_likelihood:
+        return LIKELIHOOD
+    if isinstance(choice.risk, RelevanceRisk):
+        return _relevance(choice.risk.margin, _labels(space, choice), as_printed)
+    gamma = _comp_sum(choice, log_size) if isinstance(choice.risk, CompSumRisk) else None
+    if isinstance(choice.risk, ConstrainedRisk):
+        gamma = _constrained(choice.risk.margin)
+    assert gamma is not None
+    return replace(gamma, log_unit=0.0 if log_size is None else choice.risk.log_unit(log_size))
+
+
+LIKELIHOOD = Gamma(
+    log(2.0) / 2.0,
+    0.5,
+    "sqrt(2 t)",
+    "Pinsker's inequality",
+    (
+        "t is the divergence KL(p || s) in nats: log-loss above the entropy of p, misspecification "
+        "included",
+        "the prediction has the least expected loss under s",
+    ),
+)
+
+
+def _comp_sum(choice: Any, log_size: float | None) -> Gamma:
+    q = choice.risk.q
+    theorem, needs = "Theorem 9 (section 6)", (COMPLETE, REACHED, PREDICTED)
+    if q == 0.0:
+        theorem = "Theorem 7 (section 5)"
+    if q in (0.0, -1.0):
+        return Gamma(log(2.0), 0.5, "2 sqrt(t)", theorem, needs)
+    if q < 0.0:
+        raise ValueError(f"the paper has no bound for q = {q:g}; it has for q = -1 and 0 <= q <= 1")
+    if log_size is None:
+        raise ValueError(f"the bound of {choice} depends on the number of label sets: pass a space")
+    if q == 1.0:
+        return Gamma(log_size, 1.0, "n t", theorem, needs)
+    size = log(2.0) + q * log_size / 2.0
+    return Gamma(size, 0.5, f"2 sqrt(n^{q:g} t)", theorem, needs)
+
+
+def _constrained(margin: str) -> Gamma:
+    """L_max is 1: targets lie in [0, 1]."""
+    theorem, needs = "Theorem 12 (appendix A)", (COMPLETE, REACHED, PREDICTED)
+    if margin in ("hinge", "rho"):
+        return Gamma(0.0, 1.0, "t", theorem, needs)
+    formula = "2 sqrt(L_max t)" if margin == "exponential" else "2 sqrt(t)"
+    return Gamma(log(2.0), 0.5, formula, theorem, needs)
+
+
+def _relevance(margin: str, n_labels: int, as_printed: bool) -> Gamma:
+    """l Gamma(t / l) for the count of wrong labels, so Gamma(t / l) for their share."""
+    factor, exponent = BINARY[margin]
+    needs = (COMPLETE, "t is summed over the labels", "the prediction is the sign of the scores")
+    theorem = "Theorem 3 (section 3)"
+    if as_printed:
+        if margin != "logistic":
+            raise ValueError(f"the paper prints no constant of its own for the {margin} margin")
+        factor, theorem = 1.0, "Corollary 4 (section 3) as printed, which is false"
+    share = factor / n_labels
+    inside = "2 t / l" if factor == 2.0 else "t / l"
+    formula = f"sqrt({inside})" if exponent == 0.5 else inside
+    return Gamma(exponent * log(share), exponent, formula, theorem, needs)
+
+
+def _labels(space: Space | None, choice: Any) -> int:
+    if space is None:
+        raise ValueError(f"the bound of {choice} depends on the number of labels: pass a space")
+    return space.n_labels
+
+
+def _exp(power: float) -> float:
+    return exp(power) if power < 709.0 else inf

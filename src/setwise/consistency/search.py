@@ -1,0 +1,208 @@
+"""The adversary: distributions for which a surrogate's minimiser predicts badly.
+
+Distributions are drawn at random, then the worst are varied and the best of their variations kept,
+for some rounds: first towards the largest regret at surrogate regret 0, then, where there is a
+bound, towards the largest ratio of regret to bound, over distributions and scores. All of it
+follows from a seed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import softmax
+
+from setwise.consistency.bounds import Gamma
+from setwise.consistency.setting import Setting
+from setwise.spaces.space import Array
+
+# Every true label set keeps this share of a uniform law, so that minimisers are finite.
+FLOOR = 1e-3
+CONCENTRATIONS = (0.1, 0.3, 1.0, 3.0)
+STEPS = (1.0, 0.3, 0.1, 0.03)
+# A prediction counts as wrong from this regret on.
+WRONG = 1e-3
+# Sets at least this much worse than the best are what the ascent tries to have predicted.
+AIMED_AT = 2.0 * WRONG
+# What a wrong prediction that ties with a right one is worth beside a clear one.
+TIED = 0.1
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to try: distributions drawn, those kept, variations of each, rounds."""
+
+    draws: int = 2000
+    kept: int = 24
+    variations: int = 8
+    rounds: int = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Worst:
+    """The largest value met, where, and after how many distributions.
+
+    ``candidates`` are the distributions of the last round, worst first, (n, m): where a risk is not
+    convex, the scores found for the first may turn out not to be its minimiser.
+    """
+
+    value: float
+    probability: Array
+    scores: Array
+    prediction: int
+    tried: int
+    candidates: Array
+
+
+def draw(n_rows: int, n_sets: int, rng: np.random.Generator) -> Array:
+    """Probabilities from symmetric Dirichlet laws, sparse to even, all above 0, (n, m)."""
+    parts = [
+        rng.dirichlet(np.full(n_sets, concentration), size=-(-n_rows // len(CONCENTRATIONS)))
+        for concentration in CONCENTRATIONS
+    ]
+    return floored(rng.permutation(np.concatenate(parts))[:n_rows])
+
+
+def floored(p: Array) -> Array:
+    """Mixed with a little of the uniform law."""
+    return (1.0 - FLOOR) * p + FLOOR / p.shape[1]
+
+
+def worst_regret(setting: Setting, effort: Effort, seed: int) -> Worst:
+    """The largest regret of a prediction whose scores have surrogate regret 0.
+
+    Where no prediction is wrong yet, the ascent brings a wrong set nearer to being predicted.
+    """
+    rng = np.random.default_rng(seed)
+    p = draw(effort.draws, len(setting.truths), rng)
+    kept = _judged(setting, p)
+    tried = len(p)
+    for _ in range(effort.rounds):
+        kept = kept.best(effort.kept)
+        parents = np.repeat(kept.p, effort.variations, axis=0)
+        children = _judged(setting, _varied(parents, rng))
+        tried += len(children.p)
+        kept = kept.with_more(children)
+    kept = kept.best(effort.kept)
+    return kept.worst(kept.regret, tried)
+
+
+def sampled_regrets(setting: Setting, n_rows: int, seed: int) -> tuple[Array, Array]:
+    """Surrogate regret (paper's scale) and regret of random distributions and scores, (n,) each.
+
+    Scores are the minimiser's, moved at random and then to where a set chosen at random just
+    becomes the prediction: there the regret is largest for its surrogate regret.
+    """
+    rows = _sampled(setting, n_rows, np.random.default_rng(seed))
+    return rows.paid, rows.regret
+
+
+def worst_ratio(setting: Setting, gamma: Gamma, effort: Effort, seed: int) -> Worst:
+    """The largest ratio of regret to gamma(surrogate regret), over distributions and scores.
+
+    gamma is on the paper's scale. It begins with the draws of `sampled_regrets`.
+    """
+    rng = np.random.default_rng(seed)
+    kept = _sampled(setting, effort.draws, rng).rated(gamma)
+    tried = effort.draws
+    for _ in range(effort.rounds):
+        kept = kept.best(effort.kept)
+        rows = np.repeat(np.arange(len(kept.p)), effort.variations)
+        step = rng.choice(STEPS, (len(rows), 1))
+        moved = kept.scores[rows] + step * rng.normal(size=(len(rows), kept.scores.shape[1]))
+        p = _varied(kept.p[rows], rng)
+        children = _aimed(setting, p, moved, kept.prediction[rows]).rated(gamma)
+        tried += len(rows)
+        kept = kept.with_more(children)
+    kept = kept.best(effort.kept)
+    return kept.worst(kept.merit, tried)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Distributions with scores, what is predicted, its regret, the surrogate's, and a merit.
+
+    The merit is what the ascent raises.
+    """
+
+    p: Array
+    scores: Array
+    prediction: Array
+    regret: Array
+    paid: Array
+    merit: Array
+
+    def best(self, count: int) -> _Rows:
+        order = np.argsort(-self.merit, kind="stable")[:count]
+        return _Rows(*(part[order] for part in self._parts))
+
+    def with_more(self, other: _Rows) -> _Rows:
+        pairs = zip(self._parts, other._parts, strict=True)
+        return _Rows(*(np.concatenate(pair) for pair in pairs))
+
+    def worst(self, value: Array, tried: int) -> Worst:
+        first = float(value[0]), self.p[0], self.scores[0], int(self.prediction[0])
+        return Worst(*first, tried, self.p)
+
+    @property
+    def _parts(self) -> tuple[Array, ...]:
+        return self.p, self.scores, self.prediction, self.regret, self.paid, self.merit
+
+    def rated(self, gamma: Gamma) -> _Rows:
+        # Smaller regrets are met by surrogate regrets that are rounding.
+        bounds = np.maximum(gamma(self.paid), 1e-300)
+        return replace(self, merit=np.where(self.regret > WRONG, self.regret / bounds, 0.0))
+
+
+def _varied(p: Array, rng: np.random.Generator) -> Array:
+    """Log-probabilities moved at random, some of them or all."""
+    step = rng.choice(STEPS, (len(p), 1))
+    some = rng.random(p.shape) < rng.choice((0.3, 1.0), (len(p), 1))
+    return floored(softmax(np.log(p) + step * some * rng.normal(size=p.shape), axis=1))
+
+
+def _judged(setting: Setting, p: Array) -> _Rows:
+    scores, _ = setting.minimisers(p)
+    prediction, regret = setting.worst_predictions(p, scores)
+    aimed = np.where(setting.regrets(p) >= AIMED_AT, setting.shortfalls(scores), np.inf)
+    nearest = np.minimum(aimed.min(axis=1), 1e9)
+    # A wrong prediction by a clear margin is worth more than one that is all but tied.
+    clear = np.minimum(setting.margins(p, scores, regret) / _clear_margin(setting), 1.0)
+    merit = np.where(regret > WRONG, regret * (TIED + (1.0 - TIED) * clear), -nearest)
+    return _Rows(p, scores, prediction, regret, np.zeros(len(p)), merit)
+
+
+def _clear_margin(setting: Setting) -> float:
+    """In units of weights z, or of expected loss after a likelihood."""
+    return 0.01 if setting.choice.is_likelihood else 0.1
+
+
+def _sampled(setting: Setting, n_rows: int, rng: np.random.Generator) -> _Rows:
+    p = draw(n_rows, len(setting.truths), rng)
+    scores = np.clip(setting.minimisers(p)[0], -8.0, 8.0)
+    scores = scores + rng.choice((0.0, 0.1, 1.0), (n_rows, 1)) * rng.normal(size=scores.shape)
+    return _aimed(setting, p, scores, rng.integers(setting.scored.count, size=n_rows))
+
+
+def _aimed(setting: Setting, p: Array, scores: Array, aim: Array) -> _Rows:
+    """Scores brought to where they predict the sets aimed at; after a likelihood as they are."""
+    if setting.choice.is_likelihood:
+        prediction, regret = setting.worst_predictions(p, scores)
+    else:
+        scores = _brought_to(setting, scores, aim)
+        prediction, regret = aim, setting.regrets(p)[np.arange(len(p)), aim]
+    paid = np.maximum(setting.value(p, scores) - setting.minimisers(p)[1], 0.0)
+    return _Rows(p, scores, prediction, regret, paid, np.zeros(len(p)))
+
+
+def _brought_to(setting: Setting, scores: Array, aim: Array) -> Array:
+    """Scores moved along the features of the set aimed at until it just ties for the heaviest."""
+    features = setting.scored.features
+    z = setting.scored.weights(scores)
+    rows = np.arange(len(scores))
+    behind = z - z[rows, aim][:, None]
+    rate = (features[aim] * features[aim]).sum(axis=1)[:, None] - features[aim] @ features.T
+    rate[rows, aim] = np.inf
+    behind[rows, aim] = 0.0
+    return scores + (behind / rate).max(axis=1)[:, None] * features[aim]

@@ -1,0 +1,344 @@
+"""What `certify` answers: theorems where there is a proof, counterexamples that enumeration
+confirms, and nothing else.
+"""
+
+import json
+
+import numpy as np
+import oracle
+import pytest
+
+from benchmarks.guarantees import LISTED
+from setwise.consistency import (
+    THEOREMS,
+    Certificate,
+    Counterexample,
+    Distribution,
+    Effort,
+    Undecided,
+    certify,
+    examine,
+    from_dict,
+    to_json,
+)
+from setwise.consistency.certify import enumeration_of
+from setwise.consistency.naming import chosen_surrogate, named_space
+from setwise.consistency.search import worst_regret
+from setwise.consistency.setting import Setting
+from setwise.consistency.theorems import covering
+from setwise.names import SURROGATES
+from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
+from setwise.surrogates import BinaryRelevance, CompSum, Logistic
+from setwise.targets import FBeta, Hamming, Jaccard, TreeDistance, ZeroOne, get_target
+
+QUICK = Effort(draws=800, kept=12, variations=6, rounds=10)
+CLOSED = np.array([[0, 0, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 1, 1]])
+F_BREAKS = (0.517, 0.055, 0.001, 0.004, 0.241, 0.128, 0.05, 0.004)
+
+
+# ------------------------------------------------------------------------------- counterexamples
+
+KNOWN = {
+    "subset, logistic, two labels": (
+        "subset", "logistic", Cube(2), (0.3, 0.3, 0.0, 0.4), (0, 1), 0.1,
+    ),
+    "subset, gce, two labels": (
+        "subset", "generalized_cross_entropy", Cube(2), (0.149, 0.316, 0.321, 0.214), (1, 1), 0.107,
+    ),
+    "f1, logistic": ("f1", "logistic", Cube(3), F_BREAKS, (1, 0, 0), 0.15533),
+    "f1, constrained exponential": (
+        "f1", "constrained_exponential", Cube(3), F_BREAKS, (1, 0, 0), 0.15533,
+    ),
+    "f1, gce": (
+        "f1", "generalized_cross_entropy", Cube(3),
+        (0.512, 0.02, 0.005, 0.0, 0.063, 0.068, 0.33, 0.002), (1, 0, 0), 0.18267,
+    ),
+    "jaccard, sum-exponential": (
+        "jaccard", "sum_exponential", Cube(3),
+        (0.074, 0.024, 0.307, 0.013, 0.516, 0.047, 0.009, 0.01), (1, 1, 0), 0.10017,
+    ),
+    "tree distance, closed sets": (
+        TreeDistance([-1, 0, 0]), "logistic", Forest([-1, 0, 0], closed=True),
+        (0.543, 0.415, 0.035, 0.006, 0.001), (1, 0, 0), 0.02867,
+    ),
+    "hamming, sized": (
+        "hamming", "logistic", Sized(3, [1.0, 0.0, 0.0, 1.0]),
+        (0.025, 0.006, 0.009, 0.213, 0.009, 0.687, 0.023, 0.028), (1, 1, 1), 0.15133,
+    ),
+    "hamming, list": (
+        "hamming", "logistic", Catalog(LISTED),
+        (0.001, 0.554, 0.001, 0.003, 0.318, 0.123, 0.0), (1, 1, 1, 0), 0.0275,
+    ),
+    "hamming, list again": (
+        "hamming", "logistic", Catalog(LISTED),
+        (0.009, 0.007, 0.061, 0.002, 0.506, 0.166, 0.249), (1, 1, 1, 0), 0.039,
+    ),
+    "hamming, constrained hinge": (
+        "hamming", "constrained_hinge", Cube(3),
+        (0.016, 0.014, 0.551, 0.042, 0.0, 0.006, 0.002, 0.369), (1, 1, 1), 0.128,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_known_counterexamples_are_reproduced(name):
+    target, surrogate, space, law, y_pred, regret = KNOWN[name]
+    found = examine(target, surrogate, law, space)
+    assert found is not None
+    assert found.prediction == y_pred
+    assert found.regret == pytest.approx(regret, abs=1e-4)
+    assert found.surrogate_regret <= 1e-8
+    assert "not certain" not in found.method
+
+
+def test_where_the_minimiser_is_right_there_is_no_counterexample():
+    assert examine("hamming", "logistic", F_BREAKS, Cube(3)) is None
+    assert examine("f1", "mean_absolute_error", F_BREAKS, Cube(3)) is None
+    # The list of Hamming's counterexample, decoded from a likelihood: marginals are matched.
+    law = (0.009, 0.007, 0.061, 0.002, 0.506, 0.166, 0.249)
+    assert examine("hamming", "likelihood", law, Catalog(LISTED)) is None
+
+
+def test_the_two_label_counterexample_is_found():
+    found = certify("subset", "logistic", Cube(2))
+    assert isinstance(found, Counterexample)
+    assert found.regret > 0.1
+    assert found.tried <= Effort().draws + Effort().rounds * Effort().kept * Effort().variations
+
+
+FOUND = [
+    ("f1", "logistic", None, oracle.f_beta()),
+    ("jaccard", "sum_exponential", None, oracle.jaccard()),
+    ("subset", "constrained_squared_hinge", None, oracle.subset()),
+    ("hamming", "constrained_hinge", None, oracle.hamming()),
+    ("f2", "constrained_rho", None, oracle.f_beta(2.0)),
+    ("f1", "binary_relevance", None, oracle.f_beta()),
+    ("recall@2", "binary_relevance", None, oracle.recall_at_k(2)),
+    ("hamming", "logistic", "sized", oracle.hamming()),
+    ("hamming", "logistic", "chain", oracle.hamming()),
+    ("subset", "generalized_cross_entropy", "closed", oracle.subset()),
+]
+
+
+@pytest.mark.parametrize(("target", "surrogate", "space", "definition"), FOUND)
+def test_counterexamples_are_wrong_by_the_definition_of_the_target(
+    target, surrogate, space, definition
+):
+    space = None if space is None else named_space(space, 3)
+    found = certify(target, surrogate, space, effort=QUICK)
+    assert isinstance(found, Counterexample), found
+    sets, law = found.distribution.sets, found.distribution.probability
+
+    def risk(y_pred):
+        return law @ [float(definition.loss(tuple(y_pred), tuple(y))) for y in sets.tolist()]
+
+    setting = Setting.of(target, surrogate, space)
+    best = min(risk(row) for row in setting.scored.sets.tolist())
+    assert risk(found.prediction) - best == pytest.approx(found.regret, abs=1e-9)
+    assert risk(found.bayes) == pytest.approx(best, abs=1e-9)
+    assert found.regret > 1e-3
+    assert found.surrogate_regret <= 1e-8
+
+
+def test_a_likelihood_with_one_score_a_label_says_what_still_holds():
+    found = certify("f1", "likelihood", Cube(3), effort=QUICK)
+    assert isinstance(found, Counterexample)
+    assert "sqrt(2 KL(p || s))" in found.note
+    kl = float(found.note.split("KL = ")[1].split(" ")[0])
+    assert found.regret <= np.sqrt(2.0 * kl)
+
+
+def test_a_false_counterexample_is_not_confirmed():
+    """Enumeration contests scores that are no minimiser: it finds lower ones."""
+    setting = Setting.of("f1", "logistic", Cube(3))
+    listed = enumeration_of(setting, np.array(F_BREAKS))
+    scores = np.array([2.0, 2.0, 2.0])
+    assert listed.contested(scores)[0] < float(listed.surrogate_risk(scores)[0]) - 0.1
+    best = setting.optimum(np.array(F_BREAKS))
+    assert listed.contested(best.scores)[0] >= best.value - 1e-9
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize("name", ["cube", "sized", "chain", "closed", "list"])
+def test_enumeration_and_search_compute_the_same_risks(surrogate, name):
+    """They share no code: two opinions on every figure."""
+    setting = Setting.of("jaccard", surrogate, named_space(name, 3))
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(len(setting.truths)))
+    listed = enumeration_of(setting, p)
+    np.testing.assert_array_equal(listed.sets, setting.scored.sets)
+    np.testing.assert_allclose(listed.risks(), p @ setting.losses, atol=1e-12)
+    scores = rng.normal(size=(5, setting.scored.n_scores))
+    ours = setting.value(np.tile(p, (5, 1)), scores)
+    np.testing.assert_allclose(listed.surrogate_risk(scores), ours, rtol=1e-10)
+
+
+# ---------------------------------------------------------------------------------- certificates
+
+PROVED = [
+    ("hamming", "logistic", None, "labelwise", "H"),
+    (Hamming([0.5, 2.0, 1.0]), "sum_exponential", None, "labelwise", "H"),
+    ("hamming", "constrained_exponential", None, "labelwise", "H"),
+    ("hamming", "constrained_squared_hinge", None, "labelwise", "H"),
+    ("hamming", "binary_relevance", None, "labelwise", "B"),
+    ("f1", "mean_absolute_error", None, "labelwise", "A"),
+    ("jaccard", "mean_absolute_error", named_space("chain", 3), "labelwise", "A"),
+    ("subset", "mean_absolute_error", Sized(3, [1.0, 0.0, 0.0, 1.0]), "labelwise", "A"),
+    ("precision@2", "logistic", None, "labelwise", "K"),
+    ("recall@2", "sum_exponential", None, "labelwise", "K"),
+    ("f1", "constrained_squared_hinge", Slice(4, 2), "labelwise", "K"),
+    ("precision@2", "binary_relevance", None, "labelwise", "P"),
+    (TreeDistance([-1, 0, 0, 1]), "logistic", Paths([-1, 0, 0, 1]), "labelwise", "R"),
+    ("f1", "constrained_hinge", Paths([-1, 0, 0, 1]), "labelwise", "C"),
+    (TreeDistance([-1, 0, 0]), "binary_relevance", None, "labelwise", "M"),
+    ("f1", "logistic", None, "joint", "R"),
+    ("jaccard", "sum_exponential", Catalog(LISTED), "joint", "R"),
+    ("subset", "generalized_cross_entropy", None, "joint", "R"),
+    ("f1", "constrained_rho", Catalog(LISTED, joint=True), "labelwise", "C"),
+    ("f1", "likelihood", None, "joint", "L"),
+    ("hamming", "likelihood", Catalog(LISTED), "labelwise", "L"),
+]
+
+
+@pytest.mark.parametrize(("target", "surrogate", "space", "scores", "theorem"), PROVED)
+def test_proved_combinations_get_their_theorem_and_the_search_agrees(
+    target, surrogate, space, scores, theorem
+):
+    verdict = certify(target, surrogate, space, scores, effort=QUICK)
+    assert isinstance(verdict, Certificate), verdict
+    assert verdict.theorem == theorem
+    assert verdict.tried >= 1000
+    assert verdict.worst_regret <= 1e-3
+    if verdict.gamma is not None:
+        assert 0.0 < verdict.worst_ratio <= 1.0 + 1e-6
+
+
+@pytest.mark.parametrize("q", [0.3, 0.7])
+def test_generalised_cross_entropy_is_proved_for_hamming(q):
+    verdict = certify("hamming", "generalized_cross_entropy", Cube(2), q=q, effort=QUICK)
+    assert isinstance(verdict, Certificate)
+    assert verdict.theorem == "H"
+    assert verdict.tried >= 1000
+
+
+def test_a_theorem_needs_what_its_proof_needs():
+    def key(target, surrogate, space, scores="labelwise"):
+        setting = Setting.of(target, surrogate, space, scores)
+        found = covering(setting.target, setting.choice, setting.space, setting.scored.kind)
+        return None if found is None else found.theorem.key
+
+    assert key("f1", "logistic", Cube(3)) is None
+    assert key("f1", "logistic", Cube(1)) == "R"  # two sets are affinely independent
+    assert key("f1", "logistic", Slice(4, 1)) == "R"
+    assert key("f1", "logistic", Slice(4, 2)) == "K"
+    assert key("jaccard", "logistic", Slice(4, 2)) is None
+    assert key("hamming", "logistic", Sized(3, [0.0, 0.0, 0.0, 0.0])) == "H"
+    assert key("hamming", "logistic", Sized(3, [0.0, 0.5, 1.0, 1.5])) == "H"  # scores absorb it
+    assert key("hamming", "binary_relevance", Sized(3, [0.0, 0.5, 1.0, 1.5])) is None
+    assert key("hamming", "logistic", Sized(3, [1.0, 0.0, 0.0, 1.0])) is None
+    assert key("hamming", "constrained_hinge", Cube(3)) is None
+    assert key("f1", "likelihood", Cube(3)) is None
+    assert key("hamming", "likelihood", named_space("chain", 3)) == "L"
+    assert key("f1", CompSum("subset", Cube(3), 1.0), Cube(3)) is None  # built for another target
+    assert key("f1", CompSum("f1", Cube(3), 1.0), Cube(3)) == "A"
+    assert key("recall@2", "binary_relevance", Slice(4, 2)) is None
+    assert key("hamming", BinaryRelevance("hinge"), Forest([-1, 0, 0], closed=True)) is None
+
+
+def test_theorems_cover_spaces_too_large_to_list():
+    for target, surrogate, space, key in (
+        ("f1", "mean_absolute_error", Cube(1000), "A"),
+        ("hamming", "logistic", Cube(1000), "H"),
+        ("hamming", "likelihood", Cube(1000), "L"),
+        ("precision@3", "logistic", Slice(100, 3), "K"),
+        (TreeDistance([-1] + [0] * 5000), "logistic", Paths([-1] + [0] * 5000), "R"),
+    ):
+        judged = get_target(target).on(space)
+        found = covering(judged, chosen_surrogate(surrogate), space)
+        assert found is not None
+        assert found.theorem.key == key
+    assert covering(get_target("f1"), chosen_surrogate("logistic"), Cube(1000)) is None
+    with pytest.raises(ValueError, match="too many to examine"):
+        certify("f1", "logistic", Cube(1000))
+
+
+def test_one_label_set_leaves_nothing_to_decide():
+    verdict = certify("f1", "binary_relevance", Catalog([[0, 1]]), effort=QUICK)
+    assert isinstance(verdict, Certificate)
+    assert verdict.theorem == "O"
+
+
+def test_every_theorem_has_a_letter_a_source_and_a_proof():
+    assert len({theorem.key for theorem in THEOREMS}) == len(THEOREMS)
+    for theorem in THEOREMS:
+        assert theorem.source
+        assert len(theorem.proof) > 40
+
+
+# ------------------------------------------------------------------------------------- undecided
+
+
+def test_a_search_that_finds_nothing_is_undecided():
+    """There is a counterexample, but a small effort misses it."""
+    little = Effort(draws=40, kept=4, variations=2, rounds=2)
+    verdict = certify("hamming", "binary_relevance", Catalog(LISTED), effort=little)
+    assert isinstance(verdict, Undecided)
+    assert "proves nothing" in str(verdict)
+    assert verdict.tried > 40
+    assert verdict.nearest > 0.0
+    assert to_json(from_dict(json.loads(to_json(verdict)))) == to_json(verdict)
+
+
+# ---------------------------------------------------------------------------------- words and files
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("f1", "logistic", Cube(2)), ("hamming", "logistic", Cube(2))],
+)
+def test_verdicts_survive_a_file_and_follow_from_the_seed(arguments):
+    first = certify(*arguments, effort=QUICK, seed=3)
+    again = certify(*arguments, effort=QUICK, seed=3)
+    assert to_json(first) == to_json(again)
+    read = from_dict(json.loads(to_json(first)))
+    assert str(read) == str(first)
+    assert type(read) is type(first)
+    with pytest.raises(ValueError, match="a verdict is one of"):
+        from_dict({"verdict": "perhaps"})
+
+
+def test_objects_and_names_are_the_same_question():
+    by_name = worst_regret(Setting.of("f1", "logistic", Cube(2)), QUICK, 0)
+    by_object = worst_regret(Setting.of(FBeta(), Logistic(FBeta(), Cube(2))), QUICK, 0)
+    assert by_name.value == by_object.value
+
+
+def test_a_loss_for_one_target_judged_by_another_is_named_so():
+    verdict = certify(Jaccard(), CompSum(ZeroOne(), Cube(2), 1.0), effort=QUICK)
+    assert isinstance(verdict, Counterexample)
+    assert verdict.surrogate == "mean absolute error [subset]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("f1", "nonsense"), "surrogate must be one of"),
+        (("f1", "logistic", "cube"), "a space is an object"),
+        (("f1", "logistic", Cube(2), "both"), "'labelwise' or 'joint'"),
+        (("f1", "binary_relevance", Cube(2), "joint"), "one score for each label"),
+    ],
+)
+def test_what_is_not_known_is_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        certify(*arguments)
+
+
+def test_a_seed_is_a_whole_number():
+    with pytest.raises(ValueError, match="seed must be a whole number"):
+        certify("f1", "logistic", Cube(2), seed=-1)
+
+
+def test_a_truth_outside_the_space_has_no_likelihood():
+    law = Distribution([[1, 1, 1], [0, 0, 0]], [0.5, 0.5])
+    with pytest.raises(ValueError, match="not among"):
+        examine("f1", "likelihood", law, Slice(3, 1))

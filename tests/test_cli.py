@@ -1,0 +1,102 @@
+"""The command answers in words or JSON, and refuses with one line and status 2."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from setwise import __version__
+from setwise.cli import main
+from setwise.consistency import Certificate, from_dict
+from setwise.names import SURROGATES
+
+
+def run(capsys, *words):
+    status = main(words)
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+def test_certify_prints_the_verdict_in_words(capsys):
+    status, out, err = run(capsys, "certify", "f1", "logistic")
+    assert (status, err) == (0, "")
+    assert out.startswith("Counterexample: logistic for f1 on Cube(3)")
+    assert "is not consistent" in out
+    status, out, _ = run(capsys, "certify", "hamming", "logistic", "--labels", "2")
+    assert status == 0
+    assert out.startswith("Certificate: logistic for hamming on Cube(2)")
+
+
+def test_certify_prints_a_verdict_that_can_be_read_back(capsys):
+    words = ("certify", "tree", "logistic", "--space", "paths", "--parents=-1,0,0,1", "--json")
+    status, out, _ = run(capsys, *words)
+    verdict = from_dict(json.loads(out))
+    assert status == 0
+    assert isinstance(verdict, Certificate)
+    assert verdict.theorem == "R"
+
+
+@pytest.mark.parametrize(
+    ("words", "space"),
+    [
+        (("precision@1", "logistic"), "Slice(3, 1)"),
+        (("precision@1", "logistic", "--labels", "2"), "Slice(2, 1)"),
+        (("f1", "logistic", "--labels", "2"), "Cube(2)"),
+        (("tree", "mean_absolute_error", "--labels", "2"), "Forest of 2 labels, closed=True"),
+        (("f1", "mean_absolute_error", "--space", "list"), "Catalog of 4 sets of 3 labels"),
+        (("hamming", "logistic", "--space", "slice", "--scores", "joint"), "Slice(4, 2)"),
+    ],
+)
+def test_without_a_space_the_target_is_at_home(words, space, capsys):
+    status, out, _ = run(capsys, "certify", *words)
+    assert status == 0
+    assert f" on {space} with one score a " in out.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("nonsense",), "No such command"),
+        (("certify", "f1"), "Missing argument"),
+        (("certify", "nonsense", "logistic"), "no target named 'nonsense'"),
+        (("certify", "f1", "nonsense"), "surrogate must be one of"),
+        (("certify", "f1", "logistic", "--space", "moon"), "no space named 'moon'"),
+        (("certify", "f1", "logistic", "--scores", "both"), "'labelwise' or 'joint'"),
+        (("certify", "f1", "logistic", "--labels", "0"), "at least 1, but it is 0"),
+        (("certify", "f1", "logistic", "--labels", "some"), "--labels"),
+        (("certify", "f1", "logistic", "--labels", "40"), "too many to examine"),
+        (("certify", "f1", "logistic", "--seed", "-1"), "seed must be"),
+        (("certify", "tree", "logistic", "--parents=root"), "--parents must be whole numbers"),
+        (("certify", "tree", "logistic", "--parents=-1,0", "--labels", "3"), "the 3 labels"),
+        (("certify", "precision@2", "logistic", "--space", "cube"), "label sets of size 2 only"),
+        (("certify", "f1", "generalized_cross_entropy", "--q", "2"), "q must be"),
+        (("certify", "f1", "binary_relevance", "--scores", "joint"), "one score for each label"),
+    ],
+)
+def test_what_cannot_be_answered_is_one_line_and_status_two(words, complaint, capsys):
+    status, out, err = run(capsys, *words)
+    assert (status, out) == (2, "")
+    assert err.startswith("setwise: ")
+    assert err.count("\n") == 1
+    assert complaint in err
+
+
+def test_help_names_every_surrogate_and_gives_examples(capsys):
+    status, out, _ = run(capsys, "certify", "--help")
+    assert status == 0
+    assert "setwise certify f1 logistic" in out
+    assert all(name in out for name in SURROGATES)
+    status, out, _ = run(capsys)
+    assert status == 0
+    assert "certify" in out
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    assert run(capsys, "--version") == (0, f"{__version__}\n", "")
+
+
+def test_help_loads_nothing_heavy():
+    code = "import sys; from setwise.cli import main; main(['--version']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(done.stdout.split()) & {"numba", "scipy", "sklearn", "numpy", "matplotlib"}
