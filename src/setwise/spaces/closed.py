@@ -96,4 +96,4 @@ class ClosedLaw:
         child = np.flatnonzero(self.parents >= 0)
         own, above = half[:, child], half[:, self.parents[child]]
         out[:, child, 0, 0], out[:, child, 0, 1], out[:, child, 1, 1] = -above, above - own, own
-        return out.reshape(len(half), -1)
+        return out.reshape(len(half), 4 * half.shape[1])
