@@ -1,4 +1,4 @@
-"""Expectations of sums over labels on closed sets and on paths, at the cost of a cross-entropy."""
+"""Expectations of sums over labels on closed sets and on paths, by passes over nodes."""
 
 from __future__ import annotations
 
