@@ -13,7 +13,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python; do \
 .PHONY: help demo test lint fresh bench guarantees clean
 
 help:
-	@echo 'make demo    install setwise and run its demonstration'
+	@echo 'make demo    install setwise, compare methods on known truth, write report.html'
 	@echo 'make test    install, lint, check types and imports, run all tests'
 	@echo 'make lint    the checks of make test that run no code'
 	@echo 'make fresh   forget compiled kernels'
@@ -22,7 +22,7 @@ help:
 	@echo 'make clean   remove the environment, caches and builds'
 
 demo: $(VENV)/.runtime
-	$(BIN)/python -m setwise.demo
+	$(BIN)/setwise demo
 
 test: lint
 	$(BIN)/python -m pytest --doctest-modules src tests

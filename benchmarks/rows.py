@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,13 +17,10 @@ RESULTS = Path(__file__).parent / "results"
 def machine() -> dict[str, Any]:
     """What the figures depend on: processor, threads, versions."""
     from setwise.rows import thread_count
+    from setwise.study.machine import processor
 
-    lines = (
-        Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []
-    )
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return {
-        "processor": names[0] if names else platform.processor(),
+        "processor": processor(),
         "threads": thread_count(),
         "python": platform.python_version(),
         "numpy": np.__version__,

@@ -15,6 +15,7 @@ from setwise.consistency import (
     Counterexample,
     Distribution,
     Effort,
+    Gamma,
     Undecided,
     certify,
     examine,
@@ -28,8 +29,8 @@ from setwise.consistency.setting import Setting
 from setwise.consistency.theorems import covering
 from setwise.names import SURROGATES
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
-from setwise.surrogates import BinaryRelevance, CompSum, Logistic
-from setwise.targets import FBeta, Hamming, Jaccard, TreeDistance, ZeroOne, get_target
+from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
+from setwise.targets import CountTarget, FBeta, Hamming, Jaccard, TreeDistance, ZeroOne, get_target
 
 QUICK = Effort(draws=800, kept=12, variations=6, rounds=10)
 CLOSED = np.array([[0, 0, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 1, 1]])
@@ -161,7 +162,7 @@ def test_a_false_counterexample_is_not_confirmed():
 @pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize("name", ["cube", "sized", "chain", "closed", "list"])
 def test_enumeration_and_search_compute_the_same_risks(surrogate, name):
-    """They share no code: two opinions on every figure."""
+    """They share losses and membership only: two opinions on every figure."""
     setting = Setting.of("jaccard", surrogate, named_space(name, 3))
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(len(setting.truths)))
@@ -342,3 +343,207 @@ def test_a_truth_outside_the_space_has_no_likelihood():
     law = Distribution([[1, 1, 1], [0, 0, 0]], [0.5, 0.5])
     with pytest.raises(ValueError, match="not among"):
         examine("f1", "likelihood", law, Slice(3, 1))
+
+
+# -------------------------------------------------------------------------- what theorems rest on
+
+
+class Scaled:
+    """Hamming loss times a factor: a target of a user's own."""
+
+    form = "additive"
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def loss(self, y_pred, y_true):
+        return self.factor * Hamming().loss(y_pred, y_true)
+
+    def measure(self, n_labels, of):
+        return Hamming().measure(n_labels, of)
+
+    def on(self, space):
+        return self
+
+
+@pytest.mark.parametrize("factor", [4.0, -0.5, np.nan])
+def test_losses_outside_the_unit_interval_are_refused(factor):
+    for scores in ("labelwise", "joint"):
+        with pytest.raises(ValueError, match=r"must lie in \[0, 1\].*predicting \[0, [01]\]"):
+            certify(Scaled(factor), "sum_exponential", Cube(2), scores)
+    with pytest.raises(ValueError, match=r"losses in \[0, 1\], but it returned 2"):
+        certify(CountTarget(lambda tp, fp, fn, tn: fp + fn), "logistic", Cube(2))
+    with pytest.raises(ValueError, match="largest must be at least 2"):
+        certify(TreeDistance([-1, 0, 0], largest=0.5), "logistic", Paths([-1, 0, 0]))
+
+
+@pytest.mark.parametrize("place", ["scores", "values"])
+@pytest.mark.parametrize("surrogate", ["logistic", "mean_absolute_error"])
+def test_a_search_that_meets_nan_stops(surrogate, place, monkeypatch):
+    """NaN is larger than nothing, so it would pass as nothing found."""
+    sound = Setting.minimisers
+
+    def broken(self, p):
+        scores, values = sound(self, p)
+        (scores if place == "scores" else values)[len(p) // 2] = np.nan
+        return scores, values
+
+    monkeypatch.setattr(Setting, "minimisers", broken)
+    with pytest.raises(RuntimeError, match="not finite"):
+        certify("f1", surrogate, Cube(2), effort=QUICK)
+
+
+def test_a_ratio_that_is_no_number_stops_the_search(monkeypatch):
+    monkeypatch.setattr(Gamma, "__call__", lambda self, t: np.full(np.shape(t), np.nan))
+    with pytest.raises(RuntimeError, match="not finite"):
+        certify("hamming", "logistic", Cube(2), effort=QUICK)
+
+
+# ------------------------------------------------------------------------ what a verdict says of it
+
+LITTLE = Effort(draws=40, kept=4, variations=2, rounds=1)
+
+
+def test_why_a_loss_for_another_target_fails_is_said_first():
+    found = certify(Jaccard(), CompSum(ZeroOne(), Cube(3), 1.0), effort=QUICK)
+    assert isinstance(found, Counterexample)
+    assert found.reason == "the surrogate is built for another target, subset"
+
+
+def test_why_a_likelihood_fails_is_its_decoding():
+    found = certify("f1", "likelihood", Cube(2), effort=QUICK)
+    assert isinstance(found, Counterexample)
+    assert "marginals" in found.reason
+    assert "f1 needs more" in found.reason
+    assert "Mao" not in found.reason
+
+
+CHAIN = np.tile(np.eye(2), (3, 1, 1))
+# Pairs of questions that differ in a parameter their names leave out.
+QUESTIONS = [
+    (("f1", "logistic", Cube(2)), (FBeta(1.0, empty=0.0), "logistic", Cube(2))),
+    (("jaccard", "logistic", Cube(2)), (Jaccard(empty=0.5), "logistic", Cube(2))),
+    ((Hamming([1, 2]), "logistic", Cube(2)), (Hamming([2, 1]), "logistic", Cube(2))),
+    (
+        (TreeDistance([-1, 0, 0]), "logistic", Paths([-1, 0, 0])),
+        (TreeDistance([-1, 0, 0], [1, 2, 1]), "logistic", Paths([-1, 0, 0])),
+    ),
+    (
+        ("hamming", "logistic", Sized(3, [1.0, 0, 0, 1.0])),
+        ("hamming", "logistic", Sized(3, [2.0, 0, 0, 2.0])),
+    ),
+    (
+        ("hamming", "logistic", Forest.chain(3, CHAIN)),
+        ("hamming", "logistic", Forest.chain(3, 2.0 * CHAIN)),
+    ),
+    (
+        ("hamming", "logistic", Forest([-1, 0, 0], closed=True)),
+        ("hamming", "logistic", Forest([-1, 0, 1], closed=True)),
+    ),
+    (
+        ("hamming", "logistic", Catalog([[0, 0], [0, 1]])),
+        ("hamming", "logistic", Catalog([[0, 0], [1, 1]])),
+    ),
+    (
+        ("f1", Constrained("f1", Cube(2), "rho")),
+        ("f1", Constrained("f1", Cube(2), "rho", rho=0.3)),
+    ),
+    (
+        ("f1", CompSum("f1", Cube(2), -0.5)),
+        ("f1", CompSum("f1", Cube(2), -0.25)),
+    ),
+    (
+        (FBeta(1.0, empty=0.0), CompSum(FBeta(1.0), Cube(2), 1.0)),
+        (FBeta(1.0, empty=0.0), CompSum(FBeta(1.0, empty=0.5), Cube(2), 1.0)),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second"), QUESTIONS)
+def test_a_verdict_says_which_question_it_answers(first, second):
+    one, other = (certify(*question, effort=LITTLE) for question in (first, second))
+    assert str(one).splitlines()[0] != str(other).splitlines()[0]
+    assert one.question != other.question
+    assert one != other
+    read = from_dict(json.loads(to_json(one)))
+    assert read == one
+    assert hash(read) == hash(one)
+    assert read.question == one.question
+
+
+def test_a_function_is_told_by_its_losses():
+    def certified(function):
+        return certify(CountTarget(function), "logistic", Cube(2), effort=LITTLE)
+
+    one = certified(lambda tp, fp, fn, tn: (fp + fn > 1) * 1.0)
+    other = certified(lambda tp, fp, fn, tn: (fp + fn > 0) * 1.0)
+    assert one.question["target"]["losses"][0] == [0.0, 0.0, 0.0, 1.0]
+    assert one.question != other.question
+
+
+def test_what_is_plain_is_json_without_infinities():
+    verdict = certify("hamming", "logistic", Forest([-1, 0], closed=True), effort=LITTLE)
+    assert "Infinity" not in to_json(verdict)
+    assert verdict.question["space"] == {
+        "type": "Forest",
+        "parents": [-1, 0],
+        "potentials": [[[0.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], ["-inf", 0.0]]],
+        "closed": True,
+    }
+    assert verdict.question["surrogate"] == {"name": "logistic", "q": 0.0, "target": None}
+
+
+def test_a_space_other_than_the_surrogates_own_is_refused():
+    with pytest.raises(ValueError, match=r"built for Cube\(2\), but the space is Cube\(3\)"):
+        certify("f1", CompSum("f1", Cube(2)), Cube(3))
+    with pytest.raises(ValueError, match="built for Sized"):
+        certify("f1", CompSum("f1", Sized(2, [0.0, 1.0, 0.0])), Sized(2, [0.0, 0.0, 0.0]))
+    bias = [0.0, 1.0, 0.0]
+    certify("f1", CompSum("f1", Sized(2, bias)), Sized(2, bias), effort=LITTLE)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: certify("f1", "logistic", Cube(2), effort=5),
+            "must be an Effort, .* not 5",
+        ),
+        (lambda: Effort(0, 0, 0, 0), "draws must be a whole number of at least 1"),
+        (lambda: Effort(10, 0, 2, 3), "kept must be a whole number of at least 1"),
+        (lambda: Effort(10, 3, 2, -1), "rounds must be a whole number of at least 0"),
+        (lambda: from_dict([1]), "a verdict is read from a dictionary, not from a list"),
+        (lambda: from_dict({"verdict": "certificate"}), "without 'target'"),
+        (lambda: from_dict({"verdict": ["x"]}), "a verdict is one of"),
+    ],
+)
+def test_nonsense_is_refused_in_words(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("tried", "many"), ("worst_ratio", "x"), ("gamma", 3), ("gamma", {}), ("target", 3)],
+)
+def test_a_damaged_certificate_is_refused(name, value):
+    values = certify("hamming", "logistic", Cube(2), effort=LITTLE).to_dict() | {name: value}
+    with pytest.raises(ValueError, match=f"certificate.*{name}"):
+        from_dict(values)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("distribution", {}), ("distribution", None), ("prediction", 3), ("minimiser", ["a"])],
+)
+def test_a_damaged_counterexample_is_refused(name, value):
+    found = examine("subset", "logistic", [0.3, 0.3, 0.0, 0.4], Cube(2))
+    with pytest.raises(ValueError, match=f"counterexample.*{name}"):
+        from_dict(found.to_dict() | {name: value})
+
+
+def test_verdicts_of_files_without_the_question_are_read():
+    found = examine("subset", "logistic", [0.3, 0.3, 0.0, 0.4], Cube(2))
+    values = found.to_dict()
+    del values["question"]
+    assert from_dict(values).question is None

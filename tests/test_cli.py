@@ -43,8 +43,14 @@ def test_certify_prints_a_verdict_that_can_be_read_back(capsys):
         (("precision@1", "logistic"), "Slice(3, 1)"),
         (("precision@1", "logistic", "--labels", "2"), "Slice(2, 1)"),
         (("f1", "logistic", "--labels", "2"), "Cube(2)"),
-        (("tree", "mean_absolute_error", "--labels", "2"), "Forest of 2 labels, closed=True"),
-        (("f1", "mean_absolute_error", "--space", "list"), "Catalog of 4 sets of 3 labels"),
+        (
+            ("tree", "mean_absolute_error", "--labels", "2"),
+            "Forest of 2 labels, closed=True (parents -1, 0)",
+        ),
+        (
+            ("f1", "mean_absolute_error", "--space", "list"),
+            "Catalog of 4 sets of 3 labels (sets 001, 011, 101, 111)",
+        ),
         (("hamming", "logistic", "--space", "slice", "--scores", "joint"), "Slice(4, 2)"),
     ],
 )
@@ -71,6 +77,21 @@ def test_without_a_space_the_target_is_at_home(words, space, capsys):
         (("certify", "tree", "logistic", "--parents=-1,0", "--labels", "3"), "the 3 labels"),
         (("certify", "precision@2", "logistic", "--space", "cube"), "label sets of size 2 only"),
         (("certify", "f1", "generalized_cross_entropy", "--q", "2"), "q must be"),
+        (("certify", "f1", "logistic", "--q", "0.5"), "--q is for generalized_cross_entropy and"),
+        (("certify", "f1", "comp_sum"), "comp_sum needs --q"),
+        (("certify", "f1", "comp_sum", "--q", "-2"), "q must be"),
+        (("certify", "f1", "logistic", "--margin", "hinge"), "--margin is for binary_relevance"),
+        (("certify", "f1", "binary_relevance", "--margin", "rho"), "margin must be one of"),
+        (("certify", "f1", "logistic", "--rho", "2"), "--rho is for constrained_rho"),
+        (("certify", "f1", "constrained_rho", "--rho", "-1"), "rho must be a positive number"),
+        (("certify", "f1", "logistic", "--parents=-1,0"), "--parents is for the target tree and"),
+        (("certify", "f1", "logistic", "--space", "cube", "--parents=-1,0"), "--parents is for"),
+        (
+            ("certify", "precision@5", "logistic", "--labels", "3"),
+            "k = 5 labels, but --labels is 3",
+        ),
+        (("certify", "precision@2", "logistic", "--space", "list"), "use --space slice"),
+        (("certify", "f1", "binary_relevance", "--scores", "joint"), "use --scores labelwise"),
         (("certify", "f1", "binary_relevance", "--scores", "joint"), "one score for each label"),
     ],
 )
@@ -80,12 +101,51 @@ def test_what_cannot_be_answered_is_one_line_and_status_two(words, complaint, ca
     assert err.startswith("setwise: ")
     assert err.count("\n") == 1
     assert complaint in err
+    # What helps in Python does not help here.
+    assert not any(word in err for word in ("object", "Slice(", "Catalog(", "scores=", "pass "))
+
+
+@pytest.mark.parametrize(
+    ("words", "subject"),
+    [
+        (("comp_sum", "--q", "-0.5"), "comp-sum q = -0.5 for f1 on Cube(2)"),
+        (("comp_sum", "--q=0.5"), "generalized cross entropy (q = 0.5) for f1 on Cube(2)"),
+        (("comp_sum", "--q", "0"), "logistic for f1 on Cube(2)"),
+        (("generalized_cross_entropy",), "generalized cross entropy (q = 0.7) for f1 on Cube(2)"),
+        (("binary_relevance", "--margin", "hinge"), "binary relevance (hinge) for f1 on Cube(2)"),
+        (("constrained_rho", "--rho", "0.5"), "constrained rho (rho = 0.5) for f1 on Cube(2)"),
+    ],
+)
+def test_members_margins_and_widths_are_options(words, subject, capsys):
+    status, out, err = run(capsys, "certify", "f1", *words, "--labels", "2")
+    assert (status, err) == (0, "")
+    assert f": {subject} with" in out.splitlines()[0]
+
+
+def test_the_taxonomy_of_tree_serves_other_spaces(capsys):
+    status, out, _ = run(capsys, "certify", "tree", "mean_absolute_error", "--space", "slice")
+    assert status == 0
+    assert "Slice(3, 2)" in out
+    words = ("certify", "tree", "mean_absolute_error", "--space", "cube", "--parents=-1,0")
+    status, out, _ = run(capsys, *words)
+    assert status == 0
+    assert "(parents -1, 0) on Cube(2)" in out
 
 
 def test_help_names_every_surrogate_and_gives_examples(capsys):
     status, out, _ = run(capsys, "certify", "--help")
     assert status == 0
-    assert "setwise certify f1 logistic" in out
+    lines = [line.strip() for line in out.splitlines()]
+    for example in (
+        "setwise certify f1 logistic",
+        "setwise certify f1 logistic --scores joint",
+        "setwise certify precision@2 logistic --space slice --labels 5",
+        "setwise certify tree logistic --space paths --parents=-1,0,0,1",
+        "setwise certify hamming comp_sum --q -0.5",
+        "setwise certify hamming logistic --json",
+    ):
+        assert example in lines
+    assert "\\b" not in out
     assert all(name in out for name in SURROGATES)
     status, out, _ = run(capsys)
     assert status == 0

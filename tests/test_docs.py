@@ -1,4 +1,4 @@
-"""The code in the user's guide runs, and its ONNX recipe gives the scores of the model."""
+"""The code in the user's guides runs, and the ONNX recipe gives the scores of the model."""
 
 import re
 from contextlib import chdir
@@ -11,17 +11,18 @@ import pytest
 from setwise.decoders import MinimumRisk, MostLikely
 from setwise.linear import SetClassifier
 
-GUIDE = (Path(__file__).parents[1] / "docs" / "estimators.md").read_text()
+DOCS = Path(__file__).parents[1] / "docs"
+GUIDE = (DOCS / "estimators.md").read_text()
 BEFORE, ONNX = GUIDE.split("## Serving elsewhere: ONNX")
 
 
-def run(text, scope, folder):
+def run(text, scope, folder, name="docs/estimators.md"):
     """Every block of Python, one after the other, in one namespace."""
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert blocks
     with chdir(folder):
         for block in blocks:
-            exec(compile(block, "docs/estimators.md", "exec"), scope)
+            exec(compile(block, name, "exec"), scope)
     return scope
 
 
@@ -100,3 +101,24 @@ def test_the_onnx_file_runs_elsewhere(with_onnx, folder):
         (scores,) = session.run(["scores"], {"X": rows.astype(np.float32)})
         expected = with_onnx["model"].decision_function(rows)
         np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_every_block_of_the_guide_to_data_sets_runs(tmp_path):
+    text = (Path(__file__).parents[1] / "docs" / "datasets.md").read_text()
+    scope = run(text, {}, tmp_path, "docs/datasets.md")
+    assert str(scope["genes"]) == (
+        "genes: 2 rows, 1 feature, 4 labels, 3.00 labels a row, 2 distinct sets; a hierarchy; "
+        "missing values"
+    )
+
+
+def test_the_guide_to_studies_runs_and_names_every_method(tmp_path):
+    from setwise.study import METHODS, peers
+
+    text = (DOCS / "study.md").read_text()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(peers, "N_TREES", 10)
+        scope = run(text, {}, tmp_path, "docs/study.md")
+    assert scope["results"].outcomes
+    for name in METHODS:
+        assert f"| `{name}` |" in text

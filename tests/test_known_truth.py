@@ -8,17 +8,21 @@ import oracle
 import pytest
 
 from benchmarks.guarantee_pages import page
-from setwise.consistency.bounds import bound
-from setwise.consistency.known_truth import (
-    PROBLEMS,
+from setwise.consistency import (
     Problem,
+    bound,
+    chain,
     excess_risk,
+    exclusive,
+    hierarchy,
+    independent,
     rare_but_joint,
     surrogate_excess,
 )
+from setwise.consistency.known_truth import PROBLEMS
 from setwise.consistency.setting import Setting
 from setwise.linear import SetClassifier
-from setwise.spaces import Catalog, Cube
+from setwise.spaces import Catalog, Cube, Slice
 from setwise.targets import get_target
 
 ROOT = Path(__file__).parents[1]
@@ -125,6 +129,58 @@ def test_a_fitted_model_is_within_its_bound():
     kl = surrogate_excess("likelihood", scores, problem, fresh, space=model.space_, kind="joint")
     found = excess_risk(model, problem, "f1", n_rows=4000)
     assert 0.0 <= found.value <= bound("likelihood")(kl)
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "words"),
+    [
+        (lambda X: np.zeros((1, 4)), {}, "a label set for each of the 50 inputs, but it has 1 row"),
+        (lambda X: np.zeros((5, 4)), {}, "each of the 50 inputs, but it has 5 rows"),
+        (lambda X: np.zeros((len(X), 3)), {}, r"must have shape \(n, 4\)"),
+        (np.zeros((50, 4)), {}, "model must have a method predict or be a function of X"),
+        (None, {}, "model must have a method predict or be a function of X"),
+        (lambda X: np.ones((len(X), 4)), {"problem": None}, "must be a Problem, .* not None"),
+        (lambda X: np.ones((len(X), 4)), {"space": Cube(3)}, "as many labels as the problem, 4"),
+        (
+            lambda X: np.eye(4)[np.arange(len(X)) % 4],
+            {"space": Slice(4, 2)},
+            r"50 of the 50 predictions are not in Slice\(4, 2\), the first at row 0: \[1, 0",
+        ),
+        (
+            lambda X: np.where(np.arange(len(X))[:, None] == 7, [[1, 1, 1, 1]], [[1, 0, 0, 0]]),
+            {"space": Slice(4, 1)},
+            r"1 of the 50 predictions are not in Slice\(4, 1\), the first at row 7: \[1, 1",
+        ),
+    ],
+)
+def test_predictions_that_cannot_be_judged_are_refused(model, settings, words):
+    problem = settings.get("problem", rare_but_joint())
+    space = settings.get("space")
+    with pytest.raises(ValueError, match=words):
+        excess_risk(model, problem, "f1", space=space, n_rows=50)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: independent(0), "n_labels must be a whole number of at least 1, but it is 0"),
+        (lambda: independent(30), "n_labels must be at most 16, .* but it is 30"),
+        (lambda: independent(2, 0), "n_features must be a whole number of at least 1"),
+        (lambda: chain(2.5), "n_labels must be a whole number"),
+        (lambda: exclusive(3), r"groups must list the sizes of groups.*\(3, 2\), but it is 3"),
+        (
+            lambda: exclusive((0, 2)),
+            r"groups\[0\] must be a whole number of at least 1, but it is 0",
+        ),
+        (lambda: exclusive(()), "groups must list the sizes of groups"),
+        (lambda: hierarchy(3), "parents must be"),
+        (lambda: rare_but_joint().conditional(np.zeros((3, 5))), r"X must have shape \(n, 2\)"),
+        (lambda: rare_but_joint().conditional(np.zeros(2)), r"X must have shape \(n, 2\)"),
+    ],
+)
+def test_problems_that_make_no_sense_are_refused(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
 
 
 def test_rows_that_do_not_fit_are_refused():

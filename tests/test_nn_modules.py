@@ -165,6 +165,17 @@ def test_the_caller_s_tensors_are_not_changed(batch):
     torch.testing.assert_close(y_true, batch[1], rtol=0, atol=0)
 
 
+def test_a_second_derivative_where_parameters_are_used_by_nothing(batch):
+    """The potentials of a forest of roots belong to no edge."""
+    logits = batch[0].clone().requires_grad_()
+    space = LearnableSpace(Forest([-1] * 5))
+    value = SurrogateLoss("f1", space, "logistic")(logits, batch[1])
+    first = torch.autograd.grad(value, [logits, space.values], create_graph=True)
+    second = torch.autograd.grad(first[0].square().sum(), logits)[0]
+    assert (first[1] == 0.0).all()
+    assert second.abs().max() > 0.0
+
+
 def test_backward_twice_gives_the_gradient_twice(batch):
     logits = batch[0].clone().requires_grad_()
     loss = ExpectedLoss("f1")(logits, batch[1])

@@ -1,11 +1,9 @@
 """Laws of the package as a whole: what importing costs, what the README says."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import setwise
@@ -37,16 +35,6 @@ def test_public_names_resolve_and_others_do_not():
         setwise.nonsense  # noqa: B018
 
 
-def test_the_readme_example_runs_and_does_what_it_says():
-    text = (Path(__file__).parents[1] / "README.md").read_text()
-    scope: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
-        exec(block, scope)
-    assert scope["value"].shape == (2,)
-    assert scope["gradient"].shape == (2, 3)
-    assert np.isfinite(scope["gradient"]).all()
-
-
 def test_the_readme_names_the_two_commands_near_its_top():
     top = (Path(__file__).parents[1] / "README.md").read_text().splitlines()[:20]
     assert "make demo" in top
@@ -59,17 +47,3 @@ def test_a_registered_target_is_found_by_name_and_refused_twice(monkeypatch):
     assert setwise.get_target("tversky3").beta == 3.0
     with pytest.raises(ValueError, match="already"):
         targets.register("tversky*", targets.FBeta)
-
-
-def test_the_demo_prints_a_regret_for_every_method_and_target(monkeypatch, capsys):
-    from setwise import demo
-
-    monkeypatch.setattr(demo, "N_TRAIN", 150)
-    monkeypatch.setattr(demo, "N_TEST", 50)
-    demo.main()
-    printed = capsys.readouterr().out
-    figures = [float(x) for x in re.findall(r"\d\.\d{4}", printed)]
-    assert len(figures) == 4 * len(demo.TARGETS)
-    assert all(0.0 <= figure <= 1.0 for figure in figures)
-    likelihood, relevance = figures[-4:], figures[:4]
-    assert likelihood[3] < relevance[3]

@@ -466,7 +466,7 @@ CALLS = {
     "a class that setwise imports": ("setwise.persistence", "Path"),
     "a pool that setwise imports": ("setwise.rows", "ThreadPoolExecutor"),
     "a function of setwise": ("setwise.persistence", "load"),
-    "a private function of setwise": ("setwise.persistence", "_write"),
+    "a function of setwise that writes": ("setwise.files", "write_whole"),
     "a kernel of setwise": ("setwise.elementary", "sum_rows"),
     "what is run as a program": ("setwise.__main__", "main"),
     "a module that is not there": ("setwise.nonsense", "Thing"),

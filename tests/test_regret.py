@@ -7,17 +7,21 @@ import pytest
 
 from setwise.consistency import (
     Distribution,
+    Effort,
+    FiniteInputs,
     bayes,
     best_in_class,
     branch,
+    certify,
     regret,
     risks,
+    surrogate_gap,
     surrogate_regret,
     surrogate_risk,
+    target_gap,
 )
 from setwise.consistency.best_scores import best_scores, least_risks
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
-from setwise.consistency.gaps import FiniteInputs, surrogate_gap, target_gap
 from setwise.consistency.naming import named_space
 from setwise.consistency.piecewise import has_vertices, vertices
 from setwise.consistency.scored_sets import ScoredSets
@@ -359,9 +363,78 @@ def test_the_bound_holds_with_the_gaps_on_both_sides(surrogate):
 
 
 def test_gaps_that_are_not_computed_are_refused():
-    with pytest.raises(ValueError, match="rho margin"):
-        surrogate_gap("constrained_rho", Cube(3), inputs_on(PLANE))
-    with pytest.raises(ValueError, match="Cube only"):
+    with pytest.raises(ValueError, match="on all label sets only"):
         target_gap("hamming", Slice(3, 1), inputs_on(PLANE))
     with pytest.raises(ValueError, match="inputs by label sets"):
         FiniteInputs(PLANE, np.full(4, 0.25), oracle.all_sets(3), np.ones((4, 2)))
+
+
+# ------------------------------------------------------------- the rho margin on spaces too large
+
+RHO_CASES = [
+    (Cube(3), 1.0), (Cube(3), 0.3), (Sized(3, [1.0, 0.0, 0.0, 1.0]), 1.0), (Slice(4, 2), 2.0),
+    (Forest([-1, 0, 0], closed=True), 1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("space", "rho"), RHO_CASES)
+def test_descents_of_the_rho_margin_end_where_all_vertices_compared_do(space, rho, monkeypatch):
+    surrogate = Constrained("f1", space, "rho", rho=rho)
+    rng = np.random.default_rng(0)
+    laws = rng.dirichlet(np.full(len(space.enumerate()), 0.5), size=12)
+    exact = [best_in_class(surrogate, law) for law in laws]
+    assert {optimum.method for optimum in exact} == {"vertices"}
+    monkeypatch.setattr("setwise.consistency.piecewise.MOST_VERTICES", 0)
+    for law, known in zip(laws, exact, strict=True):
+        found = best_in_class(surrogate, law)
+        assert found.method == "multistart"
+        assert not found.is_certain
+        assert found.value == pytest.approx(known.value, abs=1e-9)
+        assert found.lower <= known.value + 1e-12
+        assert surrogate_risk(surrogate, found.scores, law) * len(laws[0]) == pytest.approx(
+            found.value, abs=1e-9
+        )
+
+
+def test_the_rho_margin_on_five_labels_is_the_best_of_descents_and_says_so():
+    surrogate = Constrained("f1", Cube(5), "rho")
+    rng = np.random.default_rng(1)
+    law = rng.dirichlet(np.full(32, 0.3))
+    found = best_in_class(surrogate, law)
+    assert (found.method, found.is_certain) == ("multistart", False)
+    setting = Setting.of("f1", surrogate, truths=Cube(5).enumerate())
+    points = rng.normal(size=(5000, 5)) * rng.choice([0.1, 0.5, 2.0], (5000, 1))
+    assert found.value <= setting.value(np.tile(law, (5000, 1)), points).min() + 1e-12
+
+
+def test_the_rho_margin_on_five_labels_has_a_verdict():
+    verdict = certify("f1", "constrained_rho", Cube(5), effort=Effort(200, 8, 4, 4))
+    assert verdict.verdict == "counterexample"
+    assert "not certain" in verdict.method
+
+
+def test_the_gap_of_the_rho_margin_is_the_best_of_descents():
+    rng = np.random.default_rng(2)
+    inputs = FiniteInputs(
+        rng.normal(size=(3, 1)),
+        np.full(3, 1 / 3),
+        Cube(2).enumerate(),
+        rng.dirichlet(np.ones(4), 3),
+    )
+    gap = surrogate_gap("constrained_rho", Cube(2), inputs, target="f1")
+    assert (gap.method, gap.lower) == ("multistart", -np.inf)
+    surrogate = Setting.of("f1", "constrained_rho", Cube(2), truths=Cube(2).enumerate())
+    least = np.inf
+    for _ in range(3000):
+        weights = rng.normal(size=(2, 2)) * rng.choice([0.3, 1.0, 3.0])
+        scores = np.column_stack([inputs.X, np.ones(3)]) @ weights
+        least = min(least, float(inputs.weight @ surrogate.value(inputs.conditional, scores)))
+    assert gap.best <= least + 1e-12
+    assert gap.best >= gap.pointwise - 1e-12
+
+
+def test_a_gap_that_is_not_computed_says_what_is():
+    inputs = FiniteInputs([[0.0]], [1.0], [[1, 0]], [[1.0]])
+    with pytest.raises(ValueError, match=r"use Cube\(2\).*hypotheses='all'"):
+        target_gap("f1", Slice(2, 1), inputs)
+    assert target_gap("f1", Slice(2, 1), inputs, "all").value == 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -17,10 +19,21 @@ from setwise.decoders import MinimumRisk
 from setwise.linear import SetClassifier, SetClassifierCV
 from setwise.linear.choice import choose_space, unseen_mass
 from setwise.linear.design import standard_deviations
+from setwise.linear.guarantee import guarantee
 from setwise.linear.objective import CatalogLikelihood
-from setwise.spaces import Catalog, Cube, Sized
+from setwise.linear.training import Training
+from setwise.spaces import Catalog, Cube, Paths, Sized
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
-from setwise.targets import Hamming
+from setwise.targets import (
+    CountTarget,
+    FBeta,
+    Hamming,
+    Jaccard,
+    LinearFractional,
+    TableTarget,
+    TreeDistance,
+    ZeroOne,
+)
 
 SEEDS = (0, 1, 2)
 
@@ -271,8 +284,15 @@ def test_a_weight_of_two_is_a_row_twice():
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-5)
 
 
-@pytest.mark.parametrize("space", ["catalog", "joint", "sized", "forest", "auto"])
-@pytest.mark.parametrize("surrogate", ["likelihood", "mean_absolute_error", "binary_relevance"])
+@pytest.mark.parametrize(
+    ("surrogate", "space"),
+    [
+        *product(
+            ["likelihood", "mean_absolute_error"], ["catalog", "joint", "sized", "forest", "auto"]
+        ),
+        ("binary_relevance", "auto"),
+    ],
+)
 def test_a_row_of_weight_zero_is_not_there(surrogate, space):
     """Its label set is not listed, nor does it count among those seen once."""
     X, Y = drawn(6)
@@ -460,11 +480,88 @@ def test_what_is_guaranteed_is_said():
     assert "no bound" in between.fit(X, Y).guarantee_
     classes = SetClassifier("f1", "logistic").fit(X, Y[:, 0])
     assert "sqrt(2 r)" in classes.guarantee_
-    assert "subset" in classes.guarantee_
+    assert "share of wrong classes" in classes.guarantee_
     relevance = SetClassifier("hamming", "binary_relevance").fit(X, Y).guarantee_
     assert "hamming is at most sqrt(2 t / l)" in relevance
     assert "No theorem" in SetClassifier("f1", "logistic").fit(X, Y).guarantee_
     assert "not convex" in SetClassifier("f1", "mean_absolute_error").fit(X, Y).guarantee_
+
+
+SETS = [[0, 0], [0, 1], [1, 0], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("target", "trained_for", "space"),
+    [
+        (FBeta(1.0, empty=0.0), FBeta(1.0), Cube(2)),
+        (Jaccard(), Jaccard(empty=0.5), Cube(2)),
+        (Hamming([0.0, 1.0]), Hamming([1.0, 0.0]), Cube(2)),
+        (TableTarget(SETS, np.eye(4)), TableTarget(SETS, 1.0 - np.eye(4)), Catalog(SETS)),
+        (
+            CountTarget(lambda tp, fp, fn, tn: (fp + fn > 0) * 1.0),
+            CountTarget(lambda tp, fp, fn, tn: (fp + fn == 0) * 1.0),
+            Cube(2),
+        ),
+        (TreeDistance([-1, 0], [1.0, 9.0]), TreeDistance([-1, 0], [9.0, 1.0]), Cube(2)),
+        (FBeta(1.0, empty=0.0), FBeta(1.0), Cube(30)),
+    ],
+)
+def test_a_surrogate_for_another_target_of_the_same_name_is_not_certified(
+    target, trained_for, space
+):
+    said = guarantee(
+        Training(CompSum(trained_for, space, 1.0), target), target, space, "most_likely", None
+    )
+    assert said.startswith("No theorem is known to cover a surrogate trained for"), said
+    assert "Consistent" not in said
+
+
+@pytest.mark.parametrize(
+    ("target", "trained_for", "space"),
+    [
+        (FBeta(1.0, empty=0.0), FBeta(1.0, empty=0.0), Cube(30)),
+        (Hamming(), Hamming([2.0, 2.0]), Cube(2)),
+        (TableTarget(SETS, np.eye(4)), TableTarget(SETS, np.eye(4)), Catalog(SETS)),
+        (TreeDistance([-1, 0, 0]), TreeDistance([-1, 0, 0]), Paths([-1, 0, 0])),
+        (FBeta(), LinearFractional([0, 0, 1, 1, 0], [0, 2, 1, 1, 0]), Cube(30)),
+        (ZeroOne(), CountTarget(lambda tp, fp, fn, tn: (fp + fn > 0) * 1.0), Cube(2)),
+    ],
+)
+def test_a_surrogate_for_the_same_target_written_otherwise_is_certified(target, trained_for, space):
+    training = Training(CompSum(trained_for, space, 1.0), target)
+    assert guarantee(training, target, space, "most_likely", None).startswith("Consistent")
+
+
+@pytest.mark.parametrize("scale", ["unit", "paper"])
+def test_the_log_loss_is_that_of_the_scores_on_any_scale(scale):
+    X, Y = drawn(2)
+    model = SetClassifier("subset", CompSum("subset", Cube(3), 0.0, scale)).fit(X, Y)
+    scores = X @ model.coef_.T + model.intercept_
+    loss = Logistic("subset", Cube(3), "paper").value_and_gradient(scores, Y)[0].mean()
+    assert f"log-loss reached is {loss:.4f} nats" in model.guarantee_
+
+
+@pytest.mark.parametrize("surrogate", ["likelihood", "logistic", "binary_relevance"])
+@pytest.mark.parametrize("target", ["f1", "hamming", "subset"])
+def test_of_classes_the_guarantee_speaks_of_classes(surrogate, target):
+    X, _ = drawn(2)
+    y = np.array(["a", "b", "c"])[np.arange(len(X)) % 3]
+    model = SetClassifier(target, surrogate).fit(X, y)
+    assert "share of wrong classes" in model.guarantee_
+    assert "abel set" not in model.guarantee_
+    assert "Slice" not in model.guarantee_
+    if surrogate != "binary_relevance":
+        chosen = model.predict_proba(X)[np.arange(len(X)), np.arange(len(X)) % 3]
+        if "nats" in model.guarantee_:
+            assert f"is {-np.log(chosen).mean():.4f} nats" in model.guarantee_
+
+
+@pytest.mark.parametrize("space", ["catalog", "sized", "joint", "forest"])
+def test_binary_relevance_refuses_a_named_space(space):
+    X, Y = drawn(2)
+    with pytest.raises(ValueError, match=f"takes no space '{space}'"):
+        SetClassifier("hamming", "binary_relevance", space).fit(X, Y)
+    SetClassifier("hamming", "binary_relevance", "cube").fit(X, Y)
 
 
 def test_binary_relevance_takes_any_label_count():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import setwise
 from setwise import get_target
+from setwise.spaces import Catalog, Cube, Forest, Paths, Slice
 from setwise.targets import (
     TARGETS,
     CountTarget,
@@ -236,3 +237,25 @@ def test_a_count_function_is_called_with_tp_fp_fn_tn():
         np.array([[1, 1, 1, 0, 0, 0, 0, 0, 0, 0]]), np.array([[1, 0, 0, 1, 1, 1, 0, 0, 0, 0]])
     )
     np.testing.assert_allclose(loss, (1 + 20 + 300 + 4000) / 10_000, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("space", "diameter"),
+    [
+        (Cube(3), 7.0),
+        (Forest([-1, 0, 0], closed=True), 7.0),
+        (Paths([-1, 0, 0]), 6.0),
+        (Paths([-1, 0, 0], leaves_only=True), 6.0),
+        (Slice(3, 1), 6.0),
+        (Catalog([[1, 0, 0], [1, 1, 0]]), 2.0),
+        (Cube(40), 44.0),
+        (Slice(40, 2), 8.0),
+    ],
+)
+def test_a_tree_distance_counts_no_more_than_one_on_its_space(space, diameter):
+    """The largest distance given is refused below what two sets of the space are apart."""
+    lengths = [1.0, 2.0, 4.0] + [1.0] * (space.n_labels - 3)
+    parents = [-1] + [0] * (space.n_labels - 1)
+    with pytest.raises(ValueError, match=rf"largest must be at least {diameter:g}.*but it is 0\.5"):
+        TreeDistance(parents, lengths, largest=0.5).on(space)
+    assert TreeDistance(parents, lengths, largest=diameter).on(space).largest == diameter

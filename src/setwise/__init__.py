@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from setwise import (
         consistency,
+        datasets,
         decoders,
         evaluation,
         expectation,
         linear,
         meta,
         spaces,
+        study,
         surrogates,
         targets,
     )
@@ -35,6 +37,7 @@ __all__ = [
     "TargetDecoder",
     "Taxonomy",
     "consistency",
+    "datasets",
     "decoders",
     "evaluation",
     "expectation",
@@ -44,12 +47,14 @@ __all__ = [
     "meta",
     "save",
     "spaces",
+    "study",
     "surrogates",
     "targets",
 ]
 
 _SUBMODULES = {
     "consistency",
+    "datasets",
     "decoders",
     "evaluation",
     "expectation",
@@ -57,6 +62,7 @@ _SUBMODULES = {
     "meta",
     "nn",  # not in __all__: it needs PyTorch, which `from setwise import *` does not
     "spaces",
+    "study",
     "surrogates",
     "targets",
 }

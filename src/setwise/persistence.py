@@ -16,9 +16,10 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
+
+from setwise.files import write_whole
 
 PACKAGE = __name__.partition(".")[0]
 # Types that skops does not trust by itself and that hold nothing but data.
@@ -88,7 +89,7 @@ def save(estimator: Any, path: str | os.PathLike[str], *, trusted: Iterable[str]
             f"function is code, which a file must not bring along. A type that you trust can be "
             f"named: trusted={foreign}, here and in load"
         )
-    _write(Path(os.path.realpath(path)), data)
+    write_whole(Path(os.path.realpath(path)), data)
 
 
 def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
@@ -146,21 +147,6 @@ def _skops() -> Any:
     except ImportError as error:
         raise ImportError("to save and load, install skops: pip install skops") from error
     return skops.io
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Replace the file at once; on an error what was there stays."""
-    # Not by `tempfile`, whose files nobody else may read.
-    beside = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        with open(beside, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 # ------------------------------------------------------------------------------ which types may be

@@ -3,18 +3,37 @@
 Kernels release the interpreter lock and work on a range of rows, so a plain pool of threads runs
 them side by side. (The compiler's own parallel loops are not used: they cannot be entered from two
 Python threads at once, nor after a fork.) The number of threads is that of the processors this
-process may use, or OMP_NUM_THREADS where that is set.
+process may use, or OMP_NUM_THREADS where that is set, unless `threads_limited` says less.
 """
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 _CHUNKS_PER_THREAD = 8
 _pool: ThreadPoolExecutor | None = None
+_most: ContextVar[int | None] = ContextVar("most threads", default=None)
+
+
+@contextmanager
+def threads_limited(most: int) -> Iterator[None]:
+    """Share rows among at most so many threads, in what the calling thread does within."""
+    before = _most.set(most)
+    try:
+        yield
+    finally:
+        _most.reset(before)
 
 
 def thread_count() -> int:
     """How many threads share the rows of a batch."""
+    most = _most.get()
+    return _usable_threads() if most is None else min(most, _usable_threads())
+
+
+def _usable_threads() -> int:
     limit = os.environ.get("OMP_NUM_THREADS", "")
     if limit.isdigit() and int(limit) > 0:
         return int(limit)

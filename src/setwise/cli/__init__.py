@@ -1,28 +1,59 @@
 """The command `setwise`. Each of its commands has a file of its own, and loads what it needs.
 
-Exit status: 0 with an answer; 2 when what was asked cannot be answered, and a line that says why.
+Exit status: 0 with an answer; 1 when part of what was asked could not be done; 2 when what was
+asked cannot be answered, and a line that says why; 130 when interrupted.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Sequence
 
 import typer
 
 from setwise.cli.certify import certify
+from setwise.cli.compare import compare
+from setwise.cli.datasets import datasets
+from setwise.cli.decode import decode
+from setwise.cli.demo import demo
+from setwise.cli.evaluate import evaluate
+from setwise.cli.fit import fit
+from setwise.cli.flat import help_of
+from setwise.cli.messages import complaint, warn
+from setwise.cli.predict import predict
+
+DONE, PARTLY, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 app = typer.Typer(
     name="setwise", rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False
 )
-app.command()(certify)
+for _command in (fit, predict, evaluate, compare, decode, certify, demo):
+    app.command(help=help_of(_command))(_command)
+app.add_typer(datasets, name="datasets")
 
 
-@app.callback(invoke_without_command=True)
 def setwise(
     context: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version and leave."),
 ) -> None:
-    """Multi-label learning for the measure you are judged by."""
+    r"""Multi-label learning for the measure you are judged by.
+
+    \b
+    Examples:
+      setwise demo
+      setwise fit books.csv --label-column tags --separator ";" --target f1 -o model.skops
+      setwise predict model.skops new.csv -o predictions.csv
+      setwise compare books.csv --label-column tags --separator ";" --targets f1,jaccard -o study
+
+    \b
+    Exit status:
+      0    fine
+      1    part of what was asked failed, or nobody read the output any more
+      2    it cannot be done, and one line on the error stream says why
+      130  interrupted
+    """
     if version:
         from setwise import __version__
 
@@ -31,18 +62,42 @@ def setwise(
         typer.echo(context.get_help())
 
 
+app.callback(invoke_without_command=True, help=help_of(setwise))(setwise)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or those of the process; returns the exit status."""
-    given = None if arguments is None else list(arguments)
-    try:
-        status = app(given, prog_name="setwise", standalone_mode=False)
-    except typer.Abort:
-        return 1
-    except Exception as error:
-        # Typer's own complaints about arguments say in format_message what they are about.
-        said = getattr(error, "format_message", None)
-        if said is None and not isinstance(error, ValueError):
-            raise
-        typer.echo(f"setwise: {error if said is None else said()}", err=True)
-        return 2
-    return status if isinstance(status, int) else 0
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    with warnings.catch_warnings():
+        warnings.showwarning = warn
+        # What the user is to know is said, whatever the environment thinks of warnings.
+        warnings.simplefilter("always", UserWarning)
+        try:
+            # (Not by calling the app, which makes an end of its own of interrupts and pipes.)
+            command = typer.main.get_command(app)
+            with command.make_context("setwise", list(given), obj=given) as context:
+                status = command.invoke(context)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except typer.Exit as leave:
+            return leave.exit_code
+        except KeyboardInterrupt as interrupt:
+            # What was interrupted may have left a note: how to go on.
+            notes = getattr(interrupt, "__notes__", ())
+            typer.echo("\n".join(["setwise: interrupted", *notes]), err=True)
+            return INTERRUPTED
+        except BrokenPipeError:
+            return _unread()
+        except Exception as error:
+            said = complaint(error)
+            if said is None:
+                raise
+            typer.echo(f"setwise: {said}", err=True)
+            return REFUSED
+    return status if isinstance(status, int) else DONE
+
+
+def _unread() -> int:
+    """Nobody reads the output any more: nothing is left to say, at exit either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return PARTLY

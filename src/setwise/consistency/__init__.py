@@ -2,14 +2,28 @@
 
 On small spaces and finite distributions everything is exact: conditional risks, best label sets,
 regrets of targets and surrogates. `certify` says whether a surrogate is consistent for a target,
-with the theorem that says so or a distribution that shows it is not. `known_truth` makes data whose
-p(y | x) is known.
+with the theorem that says so or a distribution that shows it is not. `surrogate_gap` and
+`target_gap` are the minimizability gaps of linear scores. `independent`, `chain`, `exclusive`,
+`hierarchy` and `rare_but_joint` make data whose p(y | x) is known, for the
+`excess_risk` of any model.
 """
 
 from setwise.consistency.best_scores import Optimum
 from setwise.consistency.bounds import Gamma, bound
 from setwise.consistency.certify import certify, examine
 from setwise.consistency.distribution import Distribution
+from setwise.consistency.gaps import FiniteInputs, Gap, surrogate_gap, target_gap
+from setwise.consistency.known_truth import (
+    ExcessRisk,
+    Problem,
+    chain,
+    excess_risk,
+    exclusive,
+    hierarchy,
+    independent,
+    rare_but_joint,
+    surrogate_excess,
+)
 from setwise.consistency.proofs import THEOREMS, Theorem
 from setwise.consistency.regret import (
     bayes,
@@ -34,19 +48,32 @@ __all__ = [
     "Counterexample",
     "Distribution",
     "Effort",
+    "ExcessRisk",
+    "FiniteInputs",
     "Gamma",
+    "Gap",
     "Optimum",
+    "Problem",
     "Theorem",
     "Undecided",
     "bayes",
     "best_in_class",
     "bound",
     "certify",
+    "chain",
     "examine",
+    "excess_risk",
+    "exclusive",
     "from_dict",
+    "hierarchy",
+    "independent",
+    "rare_but_joint",
     "regret",
     "risks",
+    "surrogate_excess",
+    "surrogate_gap",
     "surrogate_regret",
     "surrogate_risk",
+    "target_gap",
     "to_json",
 ]

@@ -11,7 +11,13 @@ from setwise.consistency import branch
 from setwise.consistency.conditional import FAR, CompSumRisk, ConstrainedRisk
 from setwise.consistency.duality import lower_bound
 from setwise.consistency.newton import descend
-from setwise.consistency.piecewise import has_vertices, hinge_program, vertices
+from setwise.consistency.piecewise import (
+    along_lines,
+    has_vertices,
+    least_hinge,
+    lower_rho,
+    vertices,
+)
 from setwise.consistency.scored_sets import ScoredSets
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Array
@@ -27,6 +33,10 @@ CERTAIN = 1e-8
 # Random points where descents of a single risk that is not convex begin, beside those towards the
 # label sets.
 RANDOM_STARTS = 60
+# Of the descents of a rho margin so many are ended by linear programs.
+ENDED = 12
+# In a search, its descents begin at zero and towards so many of the best sets.
+NEAREST = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +80,7 @@ def best_scores(risk: Risk, scored: ScoredSets, worth: Array, seed: int = 0) -> 
         scores, value = _closed(risk, scored, row)
         return Optimum(scores[0], float(value[0]), float(risk.least(row)[1][0]), "closed form")
     if isinstance(risk, ConstrainedRisk) and not risk.is_smooth:
-        return _best_of_pieces(risk, scored, worth)
+        return _best_of_pieces(risk, scored, worth, seed)
     if risk.is_convex:
         start = np.zeros((1, scored.n_scores))
         scores, value = descend(risk, features, offset, row[:, None], start)
@@ -92,6 +102,8 @@ def least_risks(risk: Risk, scored: ScoredSets, worth: Array) -> tuple[Array, Ar
             values = worth @ costs.T
             best = values.argmin(axis=1)
             return points[best], values[np.arange(len(worth)), best]
+        if risk.margin == "rho":
+            return _lowest_lines(risk, scored, worth)
         found = [best_scores(risk, scored, row) for row in worth]
         return np.array([one.scores for one in found]), np.array([one.value for one in found])
     features, offset = scored.features[None], scored.offset[None]
@@ -123,24 +135,46 @@ def _closed(risk: Risk, scored: ScoredSets, worth: Array) -> tuple[Array, Array]
     return np.linalg.lstsq(centred, wanted.T, rcond=None)[0].T, value
 
 
-def _best_of_pieces(risk: ConstrainedRisk, scored: ScoredSets, worth: Array) -> Optimum:
+def _best_of_pieces(risk: ConstrainedRisk, scored: ScoredSets, worth: Array, seed: int) -> Optimum:
     features, offset = scored.features, scored.offset
     least = _least_vertices(risk, scored, worth)
     if risk.margin == "hinge":
-        scores, slopes = hinge_program(features[None], offset[None], worth[None])
-        value = float(risk.value((features @ scores + offset)[None, None], worth[None, None])[0])
-        lower = lower_bound(risk, features[None], offset[None], worth[None], scores, slopes)
+        scores, value, lower = least_hinge(risk, features[None], offset[None], worth[None])
         centred = features - features.mean(axis=0)
         others = [other for other in least if np.abs(centred @ (other - scores)).max() > 1e-9]
         return Optimum(scores, value, lower, "linear program", tuple(others))
     if not least:
-        raise ValueError(
-            f"the rho margin on {scored.space} meets its planes in too many points to compare; "
-            f"examine a smaller space"
-        )
+        return _best_of_lines(risk, scored, worth, seed)
     first = least[0]
     value = float(risk.value((features @ first + offset)[None, None], worth[None, None])[0])
     return Optimum(first, value, value, "vertices", tuple(least[1:]))
+
+
+def _best_of_lines(risk: ConstrainedRisk, scored: ScoredSets, worth: Array, seed: int) -> Optimum:
+    """The best of many descents of the rho margin, each ended by linear programs."""
+    features, offset = scored.features, scored.offset
+    starts = risk.rho * _starts(scored, seed)
+    every = np.tile(worth, (len(starts), 1))
+    scores, value = along_lines(risk, features, offset, every, starts, seed)
+    ends = [
+        lower_rho(risk, features[None], offset[None], worth[None], scores[k])
+        for k in np.argsort(value, kind="stable")[:ENDED]
+    ]
+    best, least = min(ends, key=lambda end: end[1])
+    return Optimum(best, least, float(risk.least(worth[None])[1][0]), "multistart")
+
+
+def _lowest_lines(risk: ConstrainedRisk, scored: ScoredSets, worth: Array) -> tuple[Array, Array]:
+    """The lowest of a few descents along lines for each worth, from zero and the best sets."""
+    nearest = np.argsort(worth, axis=1, kind="stable")[:, :NEAREST]
+    starts = risk.rho * scored.features[nearest]
+    starts = np.concatenate([np.zeros((len(worth), 1, scored.n_scores)), starts], axis=1)
+    count, every = starts.shape[1], np.repeat(worth, starts.shape[1], axis=0)
+    flat = starts.reshape(-1, scored.n_scores)
+    scores, value = along_lines(risk, scored.features, scored.offset, every, flat)
+    value, rows = value.reshape(-1, count), np.arange(len(worth))
+    best = value.argmin(axis=1)
+    return scores.reshape(len(worth), count, -1)[rows, best], value[rows, best]
 
 
 def _least_vertices(risk: ConstrainedRisk, scored: ScoredSets, worth: Array) -> list[Array]:
@@ -154,15 +188,7 @@ def _least_vertices(risk: ConstrainedRisk, scored: ScoredSets, worth: Array) -> 
 
 
 def _best_of_descents(risk: Risk, scored: ScoredSets, worth: Array, seed: int) -> Optimum:
-    rng = np.random.default_rng(seed)
-    scales = np.repeat([0.3, 1.0, 3.0], RANDOM_STARTS // 3)[:, None]
-    starts = np.concatenate(
-        [
-            np.zeros((1, scored.n_scores)),
-            *(size * scored.features for size in (0.1, 0.3, 1.0, 3.0)),
-            scales * rng.normal(size=(RANDOM_STARTS, scored.n_scores)),
-        ]
-    )
+    starts = _starts(scored, seed)
     scores, value = descend(
         risk,
         scored.features[None],
@@ -179,6 +205,19 @@ def _best_of_descents(risk: Risk, scored: ScoredSets, worth: Array, seed: int) -
             return Optimum(scores[best], least, lower, "branch and bound")
     lower = float(risk.least(worth[None])[1][0])
     return Optimum(scores[best], least, lower, "multistart")
+
+
+def _starts(scored: ScoredSets, seed: int) -> Array:
+    """Zero, towards each of the label sets, and at random."""
+    rng = np.random.default_rng(seed)
+    scales = np.repeat([0.3, 1.0, 3.0], RANDOM_STARTS // 3)[:, None]
+    return np.concatenate(
+        [
+            np.zeros((1, scored.n_scores)),
+            *(size * scored.features for size in (0.1, 0.3, 1.0, 3.0)),
+            scales * rng.normal(size=(RANDOM_STARTS, scored.n_scores)),
+        ]
+    )
 
 
 def _is_small_cube(scored: ScoredSets) -> bool:

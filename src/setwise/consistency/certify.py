@@ -11,8 +11,17 @@ from setwise.consistency.best_scores import Optimum
 from setwise.consistency.conditional import ConstrainedRisk, RelevanceRisk
 from setwise.consistency.distribution import Distribution, as_distribution
 from setwise.consistency.enumeration import SLACK, Enumeration
+from setwise.consistency.identity import in_words
 from setwise.consistency.scored_sets import Kind
-from setwise.consistency.search import AIMED_AT, WRONG, Effort, Worst, worst_ratio, worst_regret
+from setwise.consistency.search import (
+    AIMED_AT,
+    WRONG,
+    Effort,
+    Worst,
+    refuse_not_finite,
+    worst_ratio,
+    worst_regret,
+)
 from setwise.consistency.setting import Setting
 from setwise.consistency.theorems import Coverage, covering
 from setwise.consistency.verdicts import Certificate, Counterexample, Undecided, Verdict
@@ -87,7 +96,7 @@ def certify(
     """
     setting, seed = Setting.of(target, surrogate, space, scores, q), whole_number(seed, "seed", 0)
     coverage = covering(setting.target, setting.choice, setting.space, setting.scored.kind)
-    effort = effort or Effort()
+    effort = _checked(effort)
     worst = worst_regret(setting, effort, seed)
     found = _counterexample_near(setting, worst, seed) if worst.value > WRONG else None
     if coverage is not None:
@@ -149,6 +158,7 @@ class _Shown:
 def _shown(setting: Setting, p: Array, seed: int) -> _Shown | None:
     """Scores near a minimiser that predict a wrong set, without a tie; None if there are none."""
     optimum = setting.optimum(p, seed)
+    refuse_not_finite(np.append(optimum.scores, optimum.value)[None], "minimiser", p[None])
     minimisers = np.array([optimum.scores, *optimum.others])
     every = np.tile(p, (len(minimisers), 1))
     places, regrets = setting.worst_predictions(every, minimisers)
@@ -198,6 +208,7 @@ def _confirmed(
     regret = float(risks[place] - risks.min())
     own = float(listed.surrogate_risk(shown.scores)[0])
     least, points = listed.contested(shown.scores, seed)
+    refuse_not_finite(np.array([[regret, own, least]]), "figure of enumeration", p[None])
     if not same or regret <= WRONG or least < own - SLACK:
         return None
     check = (
@@ -243,9 +254,10 @@ def _certificate(
             # The descents of the search may have stopped short of the infimum.
             paid = float(setting.value(rated.probability[None], rated.scores[None])[0])
             paid -= setting.optimum(rated.probability, seed).value
-            regret = setting.regrets(rated.probability[None])[0, rated.prediction]
-            ratio = float(regret / coverage.gamma(paid))
-        if ratio > 1.0 + ROUNDING:
+            regret = float(setting.regrets(rated.probability[None])[0, rated.prediction])
+            allowed = coverage.gamma(paid)
+            ratio = regret / allowed if allowed > 0.0 else np.inf
+        if not ratio <= 1.0 + ROUNDING:
             raise RuntimeError(
                 f"this contradicts theorem {coverage.theorem.key}: the ratio of regret to bound is "
                 f"{ratio} at {setting.distribution(rated.probability)}, scores {rated.scores}"
@@ -258,12 +270,13 @@ def _certificate(
     )  # fmt: skip
 
 
-def _names(setting: Setting) -> dict[str, str]:
+def _names(setting: Setting) -> dict[str, Any]:
     return {
-        "target": str(setting.target),
+        "target": in_words(setting.target),
         "surrogate": str(setting.choice),
-        "space": str(setting.space),
+        "space": in_words(setting.space),
         "scores": setting.scored.kind,
+        "question": setting.question,
     }
 
 
@@ -281,10 +294,15 @@ def _method(optimum: Optimum) -> str:
 
 def _reason(setting: Setting) -> str:
     count, free = setting.scored.count, setting.scored.directions
+    if setting.choice.target is not None:
+        return f"the surrogate is built for another target, {in_words(setting.choice.target)}"
     if isinstance(setting.risk, RelevanceRisk):
         return "binary relevance sees the marginals only"
-    if setting.scored.reaches_every_law:
-        return "the surrogate is built for another target"
+    if setting.choice.is_likelihood:
+        return (
+            f"the likelihood's best law matches the marginals of the truth, and the best set for "
+            f"{setting.target} needs more than those"
+        )
     return (
         f"the theorems of Mao, Mohri and Zhong (2024) need scores that move the law of the {count} "
         f"label sets in all {count - 1} directions; one score a label moves it in {free}"
@@ -318,6 +336,12 @@ def _rounded(p: Array, digits: int) -> Array:
     rounded = np.round(kept / kept.sum(), digits)
     rounded[int(np.argmax(p))] += 1.0 - rounded.sum()
     return np.round(rounded, digits + 2)
+
+
+def _checked(effort: Any) -> Effort:
+    if effort is not None and not isinstance(effort, Effort):
+        raise ValueError(f"effort must be an Effort, such as Effort(draws=500), not {effort!r}")
+    return effort or Effort()
 
 
 def _harder(setting: Setting, effort: Effort) -> Effort:

@@ -1,8 +1,9 @@
 """A second opinion: the figures of a counterexample from their definitions, by enumeration.
 
-Nothing here is shared with the search: sums over label sets are written out from the paper's
-formulas, the weight of a set from the definition of each space, and the minimiser is contested by
-points of a grid, points around it and descents with numerical gradients.
+Sums over label sets are written out from the paper's formulas, the weight of a set from the
+definition of each space, and the minimiser is contested by points of a grid, points around it and
+descents with numerical gradients. Shared with the search are what a target's loss is and which sets
+a space contains (both have tests against a definition of their own), no risk, weight or minimiser.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from setwise.consistency.best_scores import RANDOM_STARTS, Risk
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
 from setwise.consistency.duality import lower_bound
 from setwise.consistency.newton import descend
-from setwise.consistency.piecewise import hinge_program
+from setwise.consistency.piecewise import least_hinge, lower_rho
 from setwise.consistency.scored_sets import Kind
 from setwise.consistency.setting import Setting
 from setwise.inputs import real_array, real_vector
@@ -105,7 +105,8 @@ def surrogate_gap(
 ) -> Gap:
     """The gap of a surrogate by name (for the target) or as an object.
 
-    Convex surrogates with a certificate; comp-sum losses with q > 0 as the best of many descents.
+    On every space that can be listed. Convex surrogates with a certificate; comp-sum losses with
+    q > 0 and the rho margin as the best of many descents.
     """
     target = getattr(surrogate, "target", target)
     setting = Setting.of(target, surrogate, space, scores, q, np.asarray(inputs.sets, np.uint8))
@@ -138,7 +139,11 @@ def target_gap(
     if hypotheses == "all":
         return Gap(pointwise, pointwise, pointwise, "closed form")
     if not isinstance(space, Cube):
-        raise ValueError(f"the gap of a target is computed on a Cube only, not on {space}")
+        raise ValueError(
+            f"the gap of a target with linear scores is computed on all label sets only, where "
+            f"labels are decided one by one, not on {space}; use Cube({space.n_labels}), or "
+            f"hypotheses='all', for which it is 0"
+        )
     parts = np.array([part for part in _partings(len(inputs.X)) if _is_linear(inputs.X, part)])
     labels = space.n_labels
     if len(parts) ** labels > MOST_ASSIGNMENTS:
@@ -197,12 +202,10 @@ def _solved(
     size = features.shape[-1]
     if isinstance(risk, ConstrainedRisk) and not risk.is_smooth:
         if risk.margin == "rho":
-            raise ValueError(
-                "the gap of the rho margin is not computed: it is neither convex nor smooth"
-            )
-        weights, slopes = hinge_program(features, offset, worth)
-        best = float(risk.value((features @ weights + offset)[None], worth[None])[0])
-        lower = lower_bound(risk, features, offset, worth, weights, slopes)
+            starts = np.random.default_rng(seed).normal(size=(RANDOM_STARTS, size))
+            ends = [lower_rho(risk, features, offset, worth, start) for start in starts]
+            return Gap(min(value for _, value in ends), pointwise, -np.inf, "multistart")
+        _, best, lower = least_hinge(risk, features, offset, worth)
         return Gap(best, pointwise, lower, "linear program")
     if risk.is_convex:
         weights, value = descend(risk, features, offset, worth[None], np.zeros((1, size)))

@@ -7,6 +7,7 @@ all; what else does is said with each.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from scipy.special import softmax
 from setwise.consistency.loss_matrix import loss_matrix
 from setwise.consistency.scored_sets import Kind
 from setwise.consistency.setting import Setting
-from setwise.inputs import label_matrix, parent_vector, real_array, whole_number
+from setwise.inputs import label_matrix, parent_vector, real_array, score_matrix, whole_number
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
 from setwise.spaces.sized import Slice
@@ -25,6 +26,8 @@ from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target
 
+# Label sets of so many labels are listed.
+MOST_LABELS = 16
 # Whole numbers, or a generator that goes on where it is.
 Seed = int | np.random.Generator
 
@@ -81,7 +84,13 @@ class Problem:
 
     def conditional(self, X: Any) -> tuple[Array, Array]:
         """The label sets (K, l) and p(y | x) of each row, (n, K)."""
-        return self.sets, softmax(np.asarray(X) @ self.coef.T + self.intercept, axis=1)
+        inputs = score_matrix(X, None, "X") if np.ndim(X) == 2 else np.asarray(X)
+        if inputs.ndim != 2 or inputs.shape[1] != self.n_features:
+            raise ValueError(
+                f"X must have shape (n, {self.n_features}), one feature a column, but its shape "
+                f"is {inputs.shape}"
+            )
+        return self.sets, softmax(inputs @ self.coef.T + self.intercept, axis=1)
 
     def inputs(self, n_rows: int, seed: Seed = 0) -> Array:
         """Inputs drawn from their law, (n, d): those of `sample`."""
@@ -105,6 +114,11 @@ class Problem:
     def expected_loss(self, target: Any, X: Any, y_pred: Any) -> Array:
         """Expected loss of each prediction, (n,)."""
         y_pred = label_matrix(y_pred, self.n_labels, "predictions")
+        if len(y_pred) != len(X):
+            raise ValueError(
+                f"predictions must have a label set for each of the {len(X)} inputs, but it has "
+                f"{len(y_pred)} row{'s' * (len(y_pred) != 1)}"
+            )
         distinct, place = np.unique(y_pred, axis=0, return_inverse=True)
         return self.risks(target, X, distinct)[np.arange(len(y_pred)), place.ravel()]
 
@@ -158,7 +172,7 @@ def excess_risk(
     target : Target or str, default "f1"
     space : Space, optional
         The label sets a prediction is compared with: all by default, those of size k for
-        precision@k and recall@k.
+        precision@k and recall@k. Predictions outside are refused: they may be better than all.
     n_rows, seed : int
         Fresh inputs.
 
@@ -168,9 +182,26 @@ def excess_risk(
     >>> round(found.value, 3), round(found.bayes_risk, 3)
     (0.1, 0.427)
     """
+    if not isinstance(problem, Problem):
+        raise ValueError(
+            f"problem must be a Problem, such as rare_but_joint() makes, not {problem!r}"
+        )
+    predict = getattr(model, "predict", model)
+    if not callable(predict):
+        raise ValueError(
+            f"model must have a method predict or be a function of X, but it is a "
+            f"{type(model).__name__}"
+        )
+    if space is not None and space.n_labels != problem.n_labels:
+        raise ValueError(
+            f"the space must have as many labels as the problem, {problem.n_labels}, but {space} "
+            f"has {space.n_labels}"
+        )
     X = problem.inputs(n_rows, seed)
-    predict = model.predict if hasattr(model, "predict") else model
-    own = problem.expected_loss(target, X, predict(X))
+    y_pred = label_matrix(predict(X), problem.n_labels, "predictions")
+    own = problem.expected_loss(target, X, y_pred)
+    if space is not None:
+        _refuse_outside(space, y_pred)
     best = problem.least_loss(target, X, space)
     excess = own - best
     error = float(excess.std(ddof=1) / np.sqrt(n_rows)) if n_rows > 1 else float("inf")
@@ -223,18 +254,21 @@ def chain(n_labels: int = 4, n_features: int = 3, coupling: float = 1.5, seed: i
 
 def exclusive(groups: tuple[int, ...] = (3, 2), n_features: int = 3, seed: int = 0) -> Problem:
     """Exactly one label of each group, groups independent given x: a list holds the truth."""
-    n_labels = sum(groups)
-    ends = np.cumsum(groups)
-    every = all_sets(n_labels)
-    parts = np.split(every, ends[:-1], axis=1)
+    if not isinstance(groups, Iterable) or not (sizes := list(groups)):
+        raise ValueError(
+            f"groups must list the sizes of groups of labels, such as (3, 2), but it is {groups!r}"
+        )
+    sizes = [whole_number(size, f"groups[{place}]", 1) for place, size in enumerate(sizes)]
+    own, base = _weights(sum(sizes), n_features, seed)
+    every = all_sets(sum(sizes))
+    parts = np.split(every, np.cumsum(sizes)[:-1], axis=1)
     sets = every[np.all([part.sum(axis=1) == 1 for part in parts], axis=0)]
-    own, base = _weights(n_labels, n_features, seed)
     return Problem("exclusive", sets, sets @ own, sets @ base)
 
 
 def hierarchy(parents: Any = (-1, 0, 0, 1, 1), n_features: int = 3, seed: int = 0) -> Problem:
     """Sets closed upwards in a taxonomy, weighed label by label: `Forest` with closed sets."""
-    tree = parent_vector(list(parents))
+    tree = parent_vector(list(parents) if isinstance(parents, Iterable) else parents)
     own, base = _weights(len(tree), n_features, seed)
     sets = Forest(tree, closed=True).enumerate()
     return Problem("hierarchy", sets, sets @ own, sets @ (base + 0.8))
@@ -269,6 +303,13 @@ PROBLEMS = {
 
 def _weights(n_labels: int, n_features: int, seed: int) -> tuple[Array, Array]:
     """Slopes and intercepts of the labels."""
+    n_labels = whole_number(n_labels, "n_labels", 1)
+    n_features = whole_number(n_features, "n_features", 1)
+    if n_labels > MOST_LABELS:
+        raise ValueError(
+            f"n_labels must be at most {MOST_LABELS}, since label sets are listed, but it is "
+            f"{n_labels}"
+        )
     rng = np.random.default_rng(seed)
     return 1.2 * rng.normal(size=(n_labels, n_features)), rng.normal(-0.5, 0.5, size=n_labels)
 
@@ -278,3 +319,12 @@ def _candidates(target: Target, n_labels: int, space: Space | None) -> Array:
         at_k = isinstance(target, PrecisionAtK | RecallAtK)
         space = Slice(n_labels, target.k) if at_k else Cube(n_labels)
     return space.enumerate()
+
+
+def _refuse_outside(space: Space, y_pred: Array) -> None:
+    outside = np.flatnonzero(~np.asarray(space.contains(y_pred), dtype=bool))
+    if len(outside):
+        raise ValueError(
+            f"{len(outside)} of the {len(y_pred)} predictions are not in {space}, the first at row "
+            f"{outside[0]}: {y_pred[outside[0]].tolist()}; compare with a space that has them"
+        )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
+from setwise.consistency.identity import in_words, plain, same_values
 from setwise.inputs import parent_vector, real_number, whole_number
 from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.spaces.catalog import Catalog
@@ -48,7 +49,21 @@ class Choice:
             words += f" (q = {self.risk.q:g})"
         if isinstance(self.risk, RelevanceRisk) and self.risk.margin != "logistic":
             words += f" ({self.risk.margin.replace('_', ' ')})"
-        return words if self.target is None else f"{words} [{self.target}]"
+        if isinstance(self.risk, ConstrainedRisk) and self.risk.rho != 1.0:
+            words += f" (rho = {self.risk.rho:g})"
+        return words if self.target is None else f"{words} [{in_words(self.target)}]"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What makes it the loss it is, as plain values; the target only if it is another one."""
+        own: dict[str, Any] = {"name": self.name}
+        if isinstance(self.risk, CompSumRisk):
+            own["q"] = self.risk.q
+        else:
+            own["margin"] = self.risk.margin
+        if isinstance(self.risk, ConstrainedRisk) and self.risk.margin == "rho":
+            own["rho"] = self.risk.rho
+        return own | {"target": plain(self.target)}
 
 
 def chosen_surrogate(surrogate: Any, q: float = 0.7) -> Choice:
@@ -90,6 +105,11 @@ def chosen_space(target: Target, choice: Choice, space: Space | None) -> Space:
     """The space given, that of the surrogate, or a small one the target is at home on."""
     if space is not None and not isinstance(space, Space):
         raise ValueError(f"a space is an object such as Cube(3), but this is {space!r}")
+    if space is not None and choice.space is not None and not same_values(space, choice.space):
+        raise ValueError(
+            f"the surrogate is built for {in_words(choice.space)}, but the space is "
+            f"{in_words(space)}; leave the space out, or build the surrogate for it"
+        )
     if space is None:
         space = choice.space
     if space is not None:
@@ -127,7 +147,9 @@ def named_space(
     at_k = isinstance(target, PrecisionAtK | RecallAtK)
     if name is None:
         name = "slice" if at_k else "closed" if isinstance(target, TreeDistance) else "cube"
-    if n_labels is None and (at_k or name == "slice"):
+    if n_labels is None and isinstance(target, TreeDistance):
+        n_labels = len(target.parents)
+    if n_labels is None and parents is None and (at_k or name == "slice"):
         n_labels = target.k + 2 if at_k else 4
     tree = _taxonomy(n_labels, parents)
     count = len(tree)

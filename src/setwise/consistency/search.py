@@ -15,6 +15,7 @@ from scipy.special import softmax
 
 from setwise.consistency.bounds import Gamma
 from setwise.consistency.setting import Setting
+from setwise.inputs import whole_number
 from setwise.spaces.space import Array
 
 # Every true label set keeps this share of a uniform law, so that minimisers are finite.
@@ -37,6 +38,11 @@ class Effort:
     kept: int = 24
     variations: int = 8
     rounds: int = 24
+
+    def __post_init__(self):
+        for name in ("draws", "kept", "variations", "rounds"):
+            least = 0 if name == "rounds" else 1
+            object.__setattr__(self, name, whole_number(getattr(self, name), name, least))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +158,9 @@ class _Rows:
     def rated(self, gamma: Gamma) -> _Rows:
         # Smaller regrets are met by surrogate regrets that are rounding.
         bounds = np.maximum(gamma(self.paid), 1e-300)
-        return replace(self, merit=np.where(self.regret > WRONG, self.regret / bounds, 0.0))
+        merit = np.where(self.regret > WRONG, self.regret / bounds, 0.0)
+        refuse_not_finite(merit, "ratio of regret to bound", self.p)
+        return replace(self, merit=merit)
 
 
 def _varied(p: Array, rng: np.random.Generator) -> Array:
@@ -163,7 +171,7 @@ def _varied(p: Array, rng: np.random.Generator) -> Array:
 
 
 def _judged(setting: Setting, p: Array) -> _Rows:
-    scores, _ = setting.minimisers(p)
+    scores, _ = _minimisers(setting, p)
     prediction, regret = setting.worst_predictions(p, scores)
     aimed = np.where(setting.regrets(p) >= AIMED_AT, setting.shortfalls(scores), np.inf)
     nearest = np.minimum(aimed.min(axis=1), 1e9)
@@ -173,6 +181,23 @@ def _judged(setting: Setting, p: Array) -> _Rows:
     return _Rows(p, scores, prediction, regret, np.zeros(len(p)), merit)
 
 
+def _minimisers(setting: Setting, p: Array) -> tuple[Array, Array]:
+    scores, least = setting.minimisers(p)
+    refuse_not_finite(scores, "minimiser", p)
+    refuse_not_finite(least, "least surrogate risk", p)
+    return scores, least
+
+
+def refuse_not_finite(values: Array, name: str, p: Array) -> None:
+    """Raise for NaN or infinity, which compare as nothing: a search must not pass over them."""
+    bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
+    if len(bad):
+        raise RuntimeError(
+            f"the search met a {name} that is not finite, {values[bad[0]]}, at the probabilities "
+            f"{p[bad[0]].tolist()} ({len(bad)} such distributions)"
+        )
+
+
 def _clear_margin(setting: Setting) -> float:
     """In units of weights z, or of expected loss after a likelihood."""
     return 0.01 if setting.choice.is_likelihood else 0.1
@@ -180,7 +205,7 @@ def _clear_margin(setting: Setting) -> float:
 
 def _sampled(setting: Setting, n_rows: int, rng: np.random.Generator) -> _Rows:
     p = draw(n_rows, len(setting.truths), rng)
-    scores = np.clip(setting.minimisers(p)[0], -8.0, 8.0)
+    scores = np.clip(_minimisers(setting, p)[0], -8.0, 8.0)
     scores = scores + rng.choice((0.0, 0.1, 1.0), (n_rows, 1)) * rng.normal(size=scores.shape)
     return _aimed(setting, p, scores, rng.integers(setting.scored.count, size=n_rows))
 
@@ -192,7 +217,10 @@ def _aimed(setting: Setting, p: Array, scores: Array, aim: Array) -> _Rows:
     else:
         scores = _brought_to(setting, scores, aim)
         prediction, regret = aim, setting.regrets(p)[np.arange(len(p)), aim]
-    paid = np.maximum(setting.value(p, scores) - setting.minimisers(p)[1], 0.0)
+    value = setting.value(p, scores)
+    # A risk beyond floating point is infinite, and so is what it allows.
+    refuse_not_finite(np.where(value == np.inf, 0.0, value), "surrogate risk", p)
+    paid = np.maximum(value - _minimisers(setting, p)[1], 0.0)
     return _Rows(p, scores, prediction, regret, paid, np.zeros(len(p)))
 
 

@@ -7,6 +7,7 @@ label sets considered into expected losses, least surrogate risks and prediction
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from scipy.special import softmax
 from setwise.consistency.best_scores import Optimum, best_scores, least_risks
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
 from setwise.consistency.distribution import Distribution
-from setwise.consistency.loss_matrix import loss_matrix
+from setwise.consistency.identity import is_plain, plain
+from setwise.consistency.loss_matrix import unit_losses
 from setwise.consistency.naming import Choice, chosen_space, chosen_surrogate
 from setwise.consistency.scored_sets import Kind, ScoredSets
 from setwise.spaces.space import Array, Space, all_sets
@@ -28,6 +30,8 @@ from setwise.targets.target import Target
 TIE = 1e-10
 # With at most this many labels, true label sets outside the space are considered too.
 FEW_LABELS = 6
+# Losses of a target that is code are written down up to this many.
+MOST_LISTED = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +79,9 @@ class Setting:
             at_k = isinstance(target, PrecisionAtK | RecallAtK) and not choice.is_likelihood
             every = at_k and space.n_labels <= FEW_LABELS
             truths = all_sets(space.n_labels) if every else scored.sets
-        losses = stakes = loss_matrix(target, truths, scored.sets)
+        losses = stakes = unit_losses(target, truths, scored.sets)
         if choice.target is not None:
-            stakes = loss_matrix(choice.target.on(space), truths, scored.sets)
+            stakes = unit_losses(choice.target.on(space), truths, scored.sets)
             if np.array_equal(stakes, losses):
                 choice = replace(choice, target=None)
         if choice.is_likelihood:
@@ -172,6 +176,24 @@ class Setting:
         p = np.zeros(len(self.truths))
         p[place[place >= 0]] = distribution.probability[place >= 0]
         return p
+
+    @property
+    def question(self) -> dict[str, Any]:
+        """What is asked, as plain values: all that the names of its parts leave out."""
+        target = plain(self.target)
+        if not isinstance(target, dict):
+            target = {"type": type(self.target).__name__}
+        if not is_plain(self.target):
+            # Code has no parameters; what it says of these label sets has.
+            few = self.losses.size <= MOST_LISTED
+            digest = {"losses_sha256": sha256(self.losses.tobytes()).hexdigest()}
+            target |= {"losses": self.losses.tolist()} if few else digest
+        return {
+            "target": target,
+            "surrogate": self.choice.parameters,
+            "space": plain(self.space),
+            "scores": self.scored.kind,
+        }
 
     def __str__(self) -> str:
         return f"{self.choice} for {self.target} on {self.space}, {self.scored.kind} scores"

@@ -1,12 +1,15 @@
 """What `certify` answers: a certificate, a counterexample, or that it could not decide.
 
-All three print as words and turn into plain values and back, for files of results.
+All three print as words and turn into plain values and back, for files of results. They are equal
+if their plain values are. ``question`` has the parameters of target, surrogate and space as plain
+values, so that a file says what was asked; None in files written before there was one.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
 from setwise.consistency.bounds import Gamma
@@ -36,6 +39,7 @@ class Certificate:
     worst_regret: float
     tried: int
     seed: int
+    question: dict[str, Any] | None = None
     verdict: ClassVar[str] = "certificate"
 
     def __str__(self) -> str:
@@ -56,6 +60,12 @@ class Certificate:
             f"surrogate regret 0 was {self.worst_regret:.1e}."
         )
         return "\n".join(lines)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.to_dict() == other.to_dict()  # type: ignore
+
+    def __hash__(self) -> int:
+        return hash(to_json(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields as plain values."""
@@ -92,6 +102,7 @@ class Counterexample:
     check: str
     tried: int
     seed: int
+    question: dict[str, Any] | None = None
     verdict: ClassVar[str] = "counterexample"
 
     def __str__(self) -> str:
@@ -111,6 +122,12 @@ class Counterexample:
         lines.append(f"  Checked by enumeration: {self.check}.")
         lines.append(f"  Found among {self.tried} distributions (seed {self.seed}).")
         return "\n".join(lines)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.to_dict() == other.to_dict()  # type: ignore
+
+    def __hash__(self) -> int:
+        return hash(to_json(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields as plain values."""
@@ -134,6 +151,7 @@ class Undecided:
     worst_regret: float
     nearest: float | None
     seed: int
+    question: dict[str, Any] | None = None
     verdict: ClassVar[str] = "undecided"
 
     def __str__(self) -> str:
@@ -146,6 +164,12 @@ class Undecided:
             f"surrogate regret 0 was {self.worst_regret:.1e}, and {near}. That proves nothing."
         )
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.to_dict() == other.to_dict()  # type: ignore
+
+    def __hash__(self) -> int:
+        return hash(to_json(self))
+
     def to_dict(self) -> dict[str, Any]:
         """Its fields as plain values."""
         return {"verdict": self.verdict} | _plain(self)
@@ -156,19 +180,19 @@ Verdict = Certificate | Counterexample | Undecided
 
 def from_dict(values: dict[str, Any]) -> Verdict:
     """The verdict that `to_dict` wrote."""
+    if not isinstance(values, dict):
+        raise ValueError(f"a verdict is read from a dictionary, not from a {type(values).__name__}")
     kinds = {kind.verdict: kind for kind in (Certificate, Counterexample, Undecided)}
-    kind = kinds.get(values.get("verdict", ""))
+    name = values.get("verdict")
+    kind = kinds.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ValueError(
-            f"a verdict is one of {', '.join(map(repr, kinds))}, not {values.get('verdict')!r}"
-        )
-    given = {field.name: values[field.name] for field in fields(kind)}
-    if kind is Certificate and given["gamma"] is not None:
-        given["gamma"] = Gamma.from_dict(given["gamma"])
-    if kind is Counterexample:
-        given["distribution"] = Distribution.from_dict(given["distribution"])
-        for name in ("minimiser", "prediction", "bayes"):
-            given[name] = tuple(given[name])
+        raise ValueError(f"a verdict is one of {', '.join(map(repr, kinds))}, not {name!r}")
+    given = {}
+    for field in fields(kind):
+        if field.name in values:
+            given[field.name] = _read(name, field.name, str(field.type), values[field.name])
+        elif field.default is MISSING:
+            raise ValueError(f"this is no {name}: it is without {field.name!r}")
     return kind(**given)
 
 
@@ -185,3 +209,36 @@ def _subject(verdict: Verdict) -> str:
 def _plain(verdict: Verdict) -> dict[str, Any]:
     values = {field.name: getattr(verdict, field.name) for field in fields(verdict)}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+
+
+def _read(verdict: Any, name: str, kind: str, value: Any) -> Any:
+    """A field from its plain value."""
+    if value is None and kind.endswith("| None"):
+        return None
+    try:
+        return _READERS[kind.removesuffix(" | None")](value)
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"this is no {verdict}: its {name!r} is {value!r} ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _exactly(kind: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise TypeError(f"a {kind.__name__} is expected")
+        return value
+
+    return read
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "str": _exactly(str),
+    "int": _exactly(int),
+    "float": float,
+    "Gamma": Gamma.from_dict,
+    "Distribution": Distribution.from_dict,
+    "tuple[float, ...]": lambda value: tuple(map(float, value)),
+    "tuple[int, ...]": lambda value: tuple(map(int, value)),
+    "dict[str, Any]": _exactly(dict),
+}

@@ -1,19 +1,29 @@
 """How good are predictions, how sure is that, and are others better?
 
-`evaluate` gives every figure with an interval, `compare` two predictions for the same rows.
+`evaluate` gives every figure with an interval, `compare` two predictions for the same rows;
+`per_label`, `reliability` and `precision_recall` are what is drawn.
 """
 
 from setwise.evaluation.comparison import Comparison, Difference, compare
 from setwise.evaluation.evaluation import evaluate
 from setwise.evaluation.figure import Evaluation, Figure
+from setwise.evaluation.per_label import PerLabel, per_label
+from setwise.evaluation.precision_recall import PrecisionRecall, precision_recall
 from setwise.evaluation.propensity import propensities
+from setwise.evaluation.reliability import Reliability, reliability
 
 __all__ = [
     "Comparison",
     "Difference",
     "Evaluation",
     "Figure",
+    "PerLabel",
+    "PrecisionRecall",
+    "Reliability",
     "compare",
     "evaluate",
+    "per_label",
+    "precision_recall",
     "propensities",
+    "reliability",
 ]

@@ -49,6 +49,11 @@ def calibration_statistics(probability: Any, true: Any, n_bins: int) -> tuple[St
     return brier, CalibrationBins(Sums.of(excess), Sums.of(entries))
 
 
+def bins_of(values: Array, n_bins: int) -> Array:
+    """The bin of each value: equal widths on [0, 1], each with its upper end, the first with 0."""
+    return np.searchsorted(np.linspace(0.0, 1.0, n_bins + 1)[1:-1], values)
+
+
 def _sums_of_rows(probability: Any, true: Any, n_bins: int) -> tuple[Array, Array, Array]:
     """Squared errors, (n,), excess of p over y and number of entries, (n, n_bins), of each row.
 
@@ -63,8 +68,7 @@ def _sums_of_rows(probability: Any, true: Any, n_bins: int) -> tuple[Array, Arra
     row = rows_of(probability)
     squares = np.bincount(row, error**2, minlength=n_rows) + missed
 
-    inner_edges = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
-    cell = row * n_bins + np.searchsorted(inner_edges, probability.data)
+    cell = row * n_bins + bins_of(probability.data, n_bins)
     size = n_rows * n_bins
     excess = np.bincount(cell, error, minlength=size).reshape(n_rows, n_bins)
     entries = np.bincount(cell, minlength=size).reshape(n_rows, n_bins).astype(np.float64)

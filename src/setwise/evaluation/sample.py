@@ -56,13 +56,18 @@ def checked_sample(
     predicted = label_sets(y_pred, f"y_pred{suffix}")
     require_shape(predicted, true, f"y_pred{suffix}")
     if probability is not None:
-        probability = probability_matrix(probability, f"probability{suffix}")
-        probability = probability.astype(np.float64, copy=False)
-        require_shape(probability, true, f"probability{suffix}")
+        probability = checked_probability(probability, true, suffix)
     if scores is not None:
         scores = finite_matrix(scores, f"scores{suffix}")
         require_shape(scores, true, f"scores{suffix}")
     return Sample(predicted, true, probability, scores)
+
+
+def checked_probability(probability: Any, true: Any, suffix: str = "") -> Any:
+    """Probabilities of the entries of ``true`` in float64, dense or CSR without stored zeros."""
+    matrix = probability_matrix(probability, f"probability{suffix}")
+    require_shape(matrix, true, f"probability{suffix}")
+    return matrix.astype(np.float64, copy=False)
 
 
 def label_sets(sets: Any, name: str) -> Any:

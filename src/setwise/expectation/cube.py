@@ -8,7 +8,12 @@ from functools import partial
 import numpy as np
 
 from setwise.expectation.count_law import CountMean
-from setwise.expectation.cube_kernels import additive_rows, count_true, fraction_rows, soft_rows
+from setwise.expectation.cube_kernels import (
+    additive_rows,
+    count_true_rows,
+    fraction_rows,
+    soft_rows,
+)
 from setwise.expectation.expectation import Moment, Moments, Tempered, times_exp
 from setwise.expectation.rules import (
     DOUBLE_ERROR,
@@ -127,7 +132,7 @@ def in_range(scores: Array, q: float) -> Array:
 def true_counts(y_true: Array) -> Array:
     """The number of true labels of each row, (n,)."""
     n_true = np.empty(len(y_true), dtype=np.int64)
-    count_true(y_true, n_true)
+    for_rows(count_true_rows, len(y_true), y_true, n_true)
     return n_true
 
 

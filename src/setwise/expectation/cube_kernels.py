@@ -81,13 +81,14 @@ def log_excess(line, q, e, e_one):
 
 
 @kernel
-def count_true(y_true, n_true):
+def count_true_rows(start, stop, y_true, n_true):
     """The number of true labels of each row."""
-    for row in range(len(y_true)):
+    for row in range(start, stop):
         y = y_true[row]
-        count = 0
+        # (Narrow numbers: more of them are added at once.)
+        count = np.uint32(0)
         for j in range(len(y)):
-            count += y[j]
+            count += np.uint32(y[j])
         n_true[row] = count
 
 

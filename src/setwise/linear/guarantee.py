@@ -1,16 +1,21 @@
 """What is proved about a trained combination of surrogate, space, target and decoder, in words.
 
 Which theorem covers a surrogate with the most likely set is asked of `setwise.consistency`; here
-are the sentences, and the bound of a likelihood with what is known of it after training.
+are the sentences, and the bound of a likelihood with what is known of it after training. A theorem
+is claimed only where the surrogate was trained for the very target it is judged by.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from setwise.consistency.bounds import REACHED
+from setwise.consistency.identity import in_words
+from setwise.consistency.loss_matrix import is_same_target, loss_matrix
 from setwise.consistency.naming import chosen_surrogate
 from setwise.consistency.theorems import covering
 from setwise.linear.training import Training
@@ -22,6 +27,7 @@ from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.targets.hamming import Hamming
 from setwise.targets.linear_fractional import FBeta
 from setwise.targets.target import Target
+from setwise.targets.zero_one import ZeroOne
 
 LIKELIHOOD = (
     "Likelihood and minimum risk: where the law learnt has the mean divergence r = KL(p || s) from "
@@ -49,6 +55,7 @@ NONE = (
     "and the most likely set.) On a small space, `setwise certify` looks for a counterexample."
 )
 NOT_CONVEX = " The objective is not convex, and the solver may have stopped short of its minimiser."
+CLASSES = "the share of wrong classes"
 DECODERS = {
     "minimum_risk": "label set of least expected loss",
     "most_likely": "most likely set",
@@ -61,29 +68,28 @@ def guarantee(
     target: Target,
     space: Space,
     decoder: str,
-    log_loss: float | None,
+    log_loss: Callable[[], float] | None,
     unseen: float | None = None,
 ) -> str:
     """The sentences for a combination.
 
-    ``log_loss`` is the mean one reached where a likelihood was trained, ``unseen`` the estimated
-    mass of label sets never seen.
+    ``log_loss`` computes the mean one reached on the training rows, asked for only where a
+    likelihood was trained; ``unseen`` is the estimated mass of label sets never seen.
     """
     words = {
-        "target": target, "space": space, "surrogate": training, "decoder": DECODERS[decoder],
+        "target": in_words(target), "space": space, "surrogate": training,
+        "decoder": DECODERS[decoder],
     }  # fmt: skip
     on_cube = isinstance(space, Cube)
-    trained_for = getattr(training.surrogate, "target", target)
-    q = training.q_of_family
-    likelihood = training.is_likelihood or training.is_separate
-    if q == 0.0 and trained_for.form == target.form == "subset":
-        likelihood, decoder = True, "minimum_risk"
-    elif decoder == "marginals" and (on_cube or target.form == "additive"):
+    trained_for = getattr(training.surrogate, "target", training.target)
+    likelihood = _is_likelihood(training, trained_for, space)
+    if decoder == "marginals" and (on_cube or target.form == "additive"):
         decoder = "minimum_risk"
     if isinstance(target, Hamming) and (training.is_by_label or (likelihood and on_cube)):
         # On all label sets the likelihood is binary relevance with scores of half the size.
         margin = getattr(training.surrogate, "margin", "logistic")
-        return _covered(BinaryRelevance(margin), training, target, space) or NONE.format(**words)
+        said = _covered(BinaryRelevance(margin), training, target, space, words)
+        return said or NONE.format(**words)
     best = decoder == "minimum_risk" or (decoder == "most_likely" and target.form == "subset")
     if likelihood and best:
         outside = ""
@@ -94,26 +100,66 @@ def guarantee(
             everywhere = target.form in ("additive", "subset") or isinstance(target, FBeta)
             if not everywhere and not isinstance(space, Sized):
                 outside += AMONG.format(**words)
-        return LIKELIHOOD.format(**words, log_loss=log_loss, outside=outside)
-    if decoder != "most_likely" or likelihood or training.is_by_label:
+        return LIKELIHOOD.format(**words, log_loss=log_loss and log_loss(), outside=outside)
+    if decoder != "most_likely" or training.is_likelihood or training.is_by_label:
         return NONE.format(**words)
-    if str(trained_for) != str(target):
-        return OTHER.format(**words, trained_for=trained_for)
-    return _covered(training.surrogate, training, target, space) or NONE.format(**words)
+    if not is_same_target(trained_for, target, space):
+        return OTHER.format(**words, trained_for=in_words(trained_for))
+    return _covered(training.surrogate, training, target, space, words) or NONE.format(**words)
 
 
-def _covered(surrogate: Any, training: Training, target: Target, space: Space) -> str | None:
+def guarantee_of_classes(
+    training: Training, space: Space, n_classes: int, log_loss: Callable[[], float]
+) -> str:
+    """The sentences for a one-dimensional y: of exclusive classes the most likely is predicted.
+
+    It is judged by the share of wrong classes, or by what the surrogate was trained for where that
+    is a multiple of it.
+    """
+    words = {
+        "target": CLASSES, "space": f"{n_classes} classes", "surrogate": training,
+        "decoder": "most likely class",
+    }  # fmt: skip
+    trained_for = getattr(training.surrogate, "target", training.target)
+    if training.is_by_label or _is_likelihood(training, trained_for, space, own_truths=True):
+        if training.is_by_label and not training.is_separate:
+            return NONE.format(**words).replace("label sets", "classes")
+        return LIKELIHOOD.format(**words, log_loss=log_loss(), outside="")
+    trained_for, sets = trained_for.on(space), space.enumerate()
+    losses = loss_matrix(trained_for, sets, sets)
+    share = float(losses[0, -1])
+    if not np.array_equal(losses, share * (1.0 - np.eye(len(sets)))) or share == 0.0:
+        return OTHER.format(**words, trained_for=in_words(trained_for))
+    if share != 1.0:
+        words["target"] = f"{in_words(trained_for)}, which is {share:.4g} times {CLASSES},"
+    said = _covered(training.surrogate, training, trained_for, space, words) or NONE.format(**words)
+    said = said.replace(f"the {n_classes} label sets are affinely independent", "each has a score")
+    return said.replace("label sets", "classes").replace("most likely set", "most likely class")
+
+
+def _is_likelihood(
+    training: Training, trained_for: Target, space: Space, own_truths: bool = False
+) -> bool:
+    """Whether a likelihood was trained: by name, label by label, or as the logistic subset loss."""
+    if training.is_likelihood or training.is_separate:
+        return True
+    return training.q_of_family == 0.0 and is_same_target(trained_for, ZeroOne(), space, own_truths)
+
+
+def _covered(
+    surrogate: Any, training: Training, target: Target, space: Space, words: dict[str, Any]
+) -> str | None:
     """The sentences of the theorem that covers a surrogate for the target, or None."""
     choice = replace(chosen_surrogate(surrogate, training.q), target=None)
-    found = covering(target, choice, space)
+    found = covering(target.on(space), choice, space)
     if found is None:
         return None
     rate, gamma = NO_BOUND, found.gamma
     if gamma is not None:
-        needs = "; ".join(gamma.assumptions)
-        rate = BOUND.format(target=target, gamma=gamma, scales=gamma.scales, needs=needs)
+        # That every law is reached has been established.
+        needs = "; ".join(need for need in gamma.assumptions if need != REACHED)
+        rate = BOUND.format(**words, gamma=gamma, scales=gamma.scales, needs=needs)
     shortfall = "" if training.is_convex else NOT_CONVEX
     return COVERED.format(
-        target=target, space=space, reason=found.reason, source=found.theorem.source, rate=rate,
-        shortfall=shortfall,
-    )  # fmt: skip
+        **words, reason=found.reason, source=found.theorem.source, rate=rate, shortfall=shortfall
+    )

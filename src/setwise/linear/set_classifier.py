@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +21,7 @@ from setwise.labels import LabelNames
 from setwise.linear.choice import SPACES, choose_space, one_of, unseen_mass
 from setwise.linear.decoding import decoded, marginals
 from setwise.linear.design import Design, scaled_rows
-from setwise.linear.guarantee import guarantee
+from setwise.linear.guarantee import guarantee, guarantee_of_classes
 from setwise.linear.newton import solve_binary_relevance
 from setwise.linear.progress import steps_shown
 from setwise.linear.reading import counted, read_training
@@ -28,12 +30,14 @@ from setwise.linear.training import Training
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Space
+from setwise.surrogates.comp_sum import CompSum
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, mean_utility
-from setwise.targets.zero_one import ZeroOne
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
 LEAST = 1e-7
+# Rows whose log-loss is computed at once.
+LOG_LOSS_ROWS = 4096
 DECODERS = ("auto", "minimum_risk", "most_likely", "marginals")
 
 
@@ -183,8 +187,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             # What cannot be decoded is refused before it is trained.
             decoded(training, target, space, decoder, np.zeros((1, space.n_scores)))
         solution = self._solve(training, space, design, sets, weights)
-        self.target_, self._names, self.classes_ = target, names, names.names
-        self._trained, self._scaling = training, self.scaling
+        self._names, self.classes_ = names, names.names
+        self._scaling = self.scaling
         self._features = self._label_features(space.n_scores)
         dtype = design.inputs.dtype
         self.space_ = space.with_parameters(solution.parameters)
@@ -196,21 +200,64 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             intercept = intercept - intercept.mean()
         self.intercept_ = intercept.astype(dtype)
         self.objective_, self.n_iter_ = solution.value, solution.n_iter
-        self.decoder_ = decoder
-        penalty = float(self.alpha) / 2.0 * float((solution.weights**2).sum())
-        log_loss = solution.value - penalty
-        # Of classes the most likely is predicted, which is best for the share of errors.
-        judged = (ZeroOne(), "most_likely") if names.one_dimensional else (target, decoder)
-        named = isinstance(self.space, str)
-        self.guarantee_ = guarantee(
-            training,
-            judged[0],
-            self.space_,
-            judged[1],
-            log_loss,
-            unseen_mass(sets) if named else None,
-        )
+        self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
+
+        def log_loss() -> float:
+            return self._log_loss(training, design, sets, weights, solution)
+
+        # For `for_target`, which no other surrogate serves.
+        likelihood = training.is_likelihood or training.is_separate
+        self._reached = log_loss() if likelihood else None
+        self._decide(training, target, decoder, log_loss)
         return self
+
+    def _decide(
+        self, training: Training, target: Target, decoder: str, log_loss: Callable[[], float]
+    ) -> None:
+        """What predictions are decoded for, and what is proved of that."""
+        self.target_, self._trained, self.decoder_ = target, training, decoder
+        if self._names.one_dimensional:
+            self.guarantee_ = guarantee_of_classes(
+                training, self.space_, len(self.classes_), log_loss
+            )
+        else:
+            self.guarantee_ = guarantee(
+                training, target, self.space_, decoder, log_loss, self._unseen
+            )
+
+    def for_target(self, target, decoder=None):
+        """The same fit, decoded for another target; nothing is trained again.
+
+        A likelihood and binary relevance are trained without a look at the target, so this is equal
+        to a fit for that target. Other surrogates are losses of their target, and are refused.
+
+        Parameters
+        ----------
+        target : str or Target
+        decoder : str, optional
+            Another decoder too.
+
+        Returns
+        -------
+        SetClassifier
+            A fitted one; this one stays as it is.
+        """
+        check_is_fitted(self, "coef_")
+        if not (self._trained.is_likelihood or self._trained.is_by_label):
+            raise ValueError(
+                f"a classifier trained on the loss {self._trained} of {self.target_} is not one "
+                f"for {target}: fit it again; only 'likelihood' and 'binary_relevance' serve all"
+            )
+        other: Any = copy(self)
+        other.set_params(target=target, decoder=self.decoder if decoder is None else decoder)
+        other._check_parameters()
+        judge = get_target(target)
+        training = replace(self._trained, target=judge)
+        name = other._decoder_name(training, judge, self.space_)
+        if not self._names.one_dimensional:
+            decoded(training, judge, self.space_, name, np.zeros((1, self.space_.n_scores)))
+        other._decide(training, judge, name, lambda: self._reached)
+        return other
 
     def decision_function(self, X):
         """The scores of the labels, (n, n_labels); (n,) for a y of two classes.
@@ -336,6 +383,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             return self.space
         if not isinstance(self.space, str):
             raise ValueError(f"space must be a name or a Space, not {self.space!r}")
+        if training.is_by_label and self.space not in ("auto", "cube"):
+            raise ValueError(
+                f"binary relevance decides every label by itself, on all label sets: it takes no "
+                f"space {self.space!r}; use surrogate='likelihood' there"
+            )
         if training.is_by_label or (self.space == "auto" and not training.is_likelihood):
             return training.space(sets.shape[1])
         return choose_space(self.space, sets, weights)
@@ -374,6 +426,24 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             if len(begun) > 1:
                 found = min(begun, key=problems[-1].value)
             return solve(problems[-1], found, tol, self.max_iter, warn=True, progress=told)
+
+    def _log_loss(
+        self, training: Training, design: Design, sets, weights, solution: Solution
+    ) -> float:
+        """The mean log-loss of the training rows, of those in the space, in nats."""
+        if training.is_likelihood or training.is_separate:
+            return solution.value - float(self.alpha) / 2.0 * float((solution.weights**2).sum())
+        loss = CompSum("subset", self.space_, 0.0, "paper")
+        total = mass = 0.0
+        for first in range(0, len(sets), LOG_LOSS_ROWS):
+            rows = slice(first, first + LOG_LOSS_ROWS)
+            scores = np.asarray(design.inputs[rows] @ solution.weights) + solution.intercept
+            if self._features is not None:
+                scores = scores @ self._features.T
+            held = weights[rows] * self.space_.contains(sets[rows])
+            total += float(held @ loss.value_and_gradient(scores, sets[rows])[0])
+            mass += float(held.sum())
+        return total / mass if mass else float("inf")
 
     def _last(self, design: Design, n_scores: int, blank: NDArray[Any]) -> Solution | None:
         """The last solution if a fit is to begin there and fits the space, else None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,6 +162,24 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.classes_ = names.names
         pass_features(self)
         return self
+
+    def for_target(self, target) -> CatalogClassifier:
+        """The same fit, decoded for another target; nothing is trained again.
+
+        Refused with ``min_count`` above 1: which sets are merged depends on the target.
+        """
+        check_is_fitted(self, "estimator_")
+        if self.min_count > 1:
+            raise ValueError(
+                f"with min_count={self.min_count} rare label sets were merged for {self.target}: "
+                f"fit the classifier again for {target}, or with min_count=1"
+            )
+        other: Any = copy(self)
+        other.set_params(target=target)
+        other._decoder = MinimumRisk(target)
+        if not self._names.one_dimensional:
+            other.over_ = _usable_over(other._decoder, self.sets_, self.over)
+        return other
 
     @available_if(gives_probability)
     def posterior(self, X) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from setwise.decoders import MinimumRisk
-from setwise.labels import read_labels
+from setwise.labels import LabelNames, read_labels
 from setwise.meta.calibration import (
     METHODS,
     Calibrator,
@@ -157,10 +158,7 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         labels, names = read_labels(y)
         check_consistent_length(X, labels)
         sets = labels.toarray() if hasattr(labels, "toarray") else labels
-        decoder = MinimumRisk(self.target)
-        if not names.one_dimensional:
-            # A target that cannot be decoded is refused here rather than in predict.
-            decoder.decode(np.full((1, names.n_labels), 0.5))
+        decoder = _usable_decoder(self.target, names)
         params, split_params = routed(self, sets, sample_weight, fit_params)
         self._names, self._decoder = names, decoder
         estimator = seeded(self.estimator, self.random_state)
@@ -171,6 +169,14 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.calibrators_ = self._calibrators(estimator, X, sets, weight, params, split_params)
         pass_features(self)
         return self
+
+    def for_target(self, target) -> TargetDecoder:
+        """The same fit, decoded for another target; nothing is trained again."""
+        check_is_fitted(self, "estimator_")
+        other: Any = copy(self)
+        other.set_params(target=target)
+        other._decoder = _usable_decoder(target, self._names)
+        return other
 
     @available_if(gives_probability)
     def predict_proba(self, X) -> Array:
@@ -254,6 +260,14 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             else None
             for label in range(len(enough))
         ]
+
+
+def _usable_decoder(target: Any, names: LabelNames) -> MinimumRisk:
+    """The decoder; a target that cannot be decoded is refused here rather than in predict."""
+    decoder = MinimumRisk(target)
+    if not names.one_dimensional:
+        decoder.decode(np.full((1, names.n_labels), 0.5))
+    return decoder
 
 
 def _as_law(calibrated: Array, probability: Array) -> Array:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from setwise.inputs import refuse_not_finite
+from setwise.nn.passes import as_bytes
 from setwise.spaces import Space
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -83,15 +84,12 @@ def label_bytes(labels: Tensor) -> Tensor:
         return labels.view(torch.uint8)
     if not is_plain(labels):
         return (labels != 0).view(torch.uint8)
-    # NumPy compares several times as fast as torch does (and has no bfloat16).
-    array = (labels.float() if labels.dtype == torch.bfloat16 else labels).detach().numpy()
-    present = array != 0
-    if not np.array_equal(present, array == 1):
-        row, column = (int(i) for i in np.argwhere(present & (array != 1))[0])
-        raise ValueError(
-            f"target must hold only 0 and 1, but target[{row}, {column}] is {array[row, column]}"
-        )
-    return torch.from_numpy(present.view(np.uint8))
+    # (A kernel for each type of number would be many: the others become one of the usual three.)
+    if labels.dtype in (torch.float16, torch.bfloat16):
+        labels = labels.float()
+    elif not labels.is_floating_point():
+        labels = labels.long()
+    return torch.from_numpy(as_bytes(labels.detach().numpy(), "target"))
 
 
 def refuse_mask(mask: Tensor, labels: Tensor) -> None:

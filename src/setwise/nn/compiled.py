@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from setwise.expectation import expectation
+from setwise.nn.passes import scaled
 from setwise.nn.recipe import Recipe
-from setwise.nn.scaling import scaled
 from setwise.spaces import Cube, Space
 from setwise.spaces.space import Array
 from setwise.surrogates import CompSum, Constrained, Logistic
@@ -37,12 +37,12 @@ def core_of(recipe: Recipe, space: Space, parameters: bool = False) -> Core:
     target = recipe.target
     if recipe.has_power:
         family = CompSum(target, space, 1.0)
-        return lambda scores, y_true, q: family.with_q(q).value_and_gradients(  # type: ignore
+        return lambda scores, y_true, q: family.with_q(q).of_checked(  # type: ignore
             scores, y_true, parameters
         )
     if recipe.surrogate == "likelihood":
         loss = Logistic("subset", space, "paper")
-        return lambda scores, y_true, q: loss.value_and_gradients(scores, y_true, parameters)
+        return lambda scores, y_true, q: loss.of_checked(scores, y_true, parameters)
     if recipe.surrogate == "constrained":
         assert recipe.margin is not None
         margins = Constrained(target, space, recipe.margin, recipe.rho)
@@ -110,7 +110,7 @@ class Compiled(torch.autograd.Function):
         """The loss of each row, (n,)."""
         array = logits.detach().numpy()
         value, by_score, by_parameter = loss.cores.run(
-            scaled(array, np.full(len(array), 0.5, array.dtype)),
+            scaled(array, np.full(len(array), 0.5, array.dtype), "input"),
             y_true.numpy(),
             None if known is None else known.numpy(),
             None if parameters is None else parameters.detach().double().numpy(),
@@ -129,7 +129,12 @@ class Compiled(torch.autograd.Function):
             # Asked for a derivative of the gradient too (create_graph).
             again = ctx.loss.by_tensors(logits, parameters, y_true, known, ctx.q)
             wanted = [t for t in (logits, parameters) if t is not None and t.requires_grad]
-            made = iter(torch.autograd.grad(again, wanted, upstream, create_graph=True))
+            # (Potentials of a forest without edges are used by nothing.)
+            made = iter(
+                torch.autograd.grad(
+                    again, wanted, upstream, create_graph=True, materialize_grads=True
+                )
+            )
             gradients = [
                 next(made) if t is not None and t.requires_grad else None
                 for t in (logits, parameters)

@@ -11,7 +11,6 @@ from torch import Tensor
 from setwise.nn.border import (
     label_bytes,
     reduced,
-    refuse_bad_logits,
     refuse_labels,
     refuse_mask,
     refuse_parameters,
@@ -144,7 +143,6 @@ def loss_of(
         loss.refuse_known(mask)
         # Whatever stands where nothing is known: it has no value and no gradient.
         logits, y_true = logits.masked_fill(~mask, 0), y_true.masked_fill(~mask, 0)
-    refuse_bad_logits(logits)
     with without_autocast(logits.device):
         rows = loss(logits.to(working_type(logits)), parameters, label_bytes(y_true), mask, q)
         if sample_weight is not None:

@@ -6,13 +6,15 @@ import torch
 from torch import Tensor
 
 from setwise.nn.binary_relevance import relevance_rows
-from setwise.nn.border import is_plain, untraced
+from setwise.nn.border import is_plain, refuse_bad_logits, untraced
 from setwise.nn.compiled import Compiled, Cores
 from setwise.nn.recipe import Recipe
 from setwise.nn.tensors import Batch, Law, law_of
+from setwise.nn.tensors.batch import lasting
+from setwise.nn.tensors.constant import Constant
+from setwise.nn.tensors.elementary import within_unit
 from setwise.nn.tensors.law import listed_law_of
 from setwise.nn.tensors.listed import Listed
-from setwise.nn.tensors.values import beside
 from setwise.spaces import Cube, Space
 from setwise.targets import Hamming, ZeroOne
 from setwise.targets.measure import Table
@@ -25,7 +27,7 @@ class RowLoss:
         self.recipe, self.space = recipe, space
         self._laws: dict[bool, Law] = {}
         self._sizes_seen: set[int] = set()
-        self._own = torch.from_numpy(space.parameters)
+        self._own = Constant(space.parameters)
         # (On the cube the likelihood is that of its labels, one by one.)
         is_cube_likelihood = recipe.surrogate == "likelihood" and isinstance(space, Cube)
         self._is_by_label = recipe.surrogate == "binary_relevance" or is_cube_likelihood
@@ -53,10 +55,13 @@ class RowLoss:
         q: float | None,
     ) -> Tensor:
         """The loss of each row, (n,); 0 where no label is known."""
+        y_true = lasting(y_true)
+        known = None if known is None else lasting(known)
+        if not self._is_by_label and self._wants_kernels(logits, known):
+            return Compiled.apply(logits, parameters, self, y_true, known, q)  # type: ignore
+        refuse_bad_logits(logits)
         if self._is_by_label:
             return relevance_rows(self.recipe, logits, y_true, known)
-        if self._wants_kernels(logits, known):
-            return Compiled.apply(logits, parameters, self, y_true, known, q)  # type: ignore
         if self.recipe.target.form == "table" and is_plain(logits):
             measure = self.recipe.target.measure(self.space.n_labels, "loss")
             assert isinstance(measure, Table)
@@ -76,13 +81,13 @@ class RowLoss:
         if masked not in self._laws:
             untraced(self._build_law)(masked)
         law, batch = self._laws[masked], Batch.of(y_true, known, logits)
-        own = beside(self._own, logits) if parameters is None else parameters.to(logits.dtype)
+        own = self._own.beside(logits) if parameters is None else parameters.to(logits.dtype)
         if q is not None:
             rows = law.comp_sum(batch, logits, own, q)
         elif self.recipe.surrogate == "likelihood":
             rows = law.likelihood(batch, logits, own)
         elif self.recipe.surrogate == "expected_loss":
-            rows = law.expected(batch, logits, own)
+            rows = within_unit(law.expected(batch, logits, own))
         elif isinstance(law, Listed) and self.recipe.margin not in (None, "exponential"):
             rows = law.constrained(batch, logits, own, self.recipe.margin, self.recipe.rho)
         else:

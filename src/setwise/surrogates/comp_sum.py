@@ -97,7 +97,13 @@ class CompSum:
 
         Without ``parameters`` the last has no meaning, and may cost less.
         """
-        scores, y_true = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
+        arrays = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
+        return self.of_checked(*arrays, parameters)
+
+    def of_checked(
+        self, scores: Array, y_true: Array, parameters: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """Values and both gradients of arrays that need no check: finite scores, 0/1 bytes."""
         dtype = scores.dtype
         # What is too large for a float becomes infinite; sums that then have no value are replaced.
         with np.errstate(over="ignore", invalid="ignore"):

@@ -44,15 +44,30 @@ def get_target(target: Any) -> Target:
         raise ValueError(
             f"a target is a name such as 'f1' or an object such as FBeta(1.0), not {target!r}"
         )
-    if target in TARGETS and "*" not in target:
-        return TARGETS[target]()
-    for name, make in TARGETS.items():
-        pattern = re.escape(name).replace(r"\*", r"(\d+(?:\.\d+)?)")
-        found = re.fullmatch(pattern, target) if "*" in name else None
+    made = _made(target)
+    if made is None:
+        known = ", ".join(repr(name.replace("*", "NUMBER")) for name in TARGETS)
+        raise ValueError(
+            f"there is no target named {target!r}; known are {known}, or pass an object"
+        )
+    return made
+
+
+def is_named(name: str) -> bool:
+    """Whether there is a target of that name; its number may still be refused."""
+    return any(re.fullmatch(_pattern(known), name) for known in TARGETS)
+
+
+def _made(name: str) -> Target | None:
+    for known, make in TARGETS.items():
+        found = re.fullmatch(_pattern(known), name)
         if found:
-            return make(found.group(1))
-    known = ", ".join(repr(name.replace("*", "NUMBER")) for name in TARGETS)
-    raise ValueError(f"there is no target named {target!r}; known are {known}, or pass an object")
+            return make(*found.groups())
+    return None
+
+
+def _pattern(name: str) -> str:
+    return re.escape(name).replace(r"\*", r"(\d+(?:\.\d+)?)")
 
 
 def _whole(name: str, number: str) -> int:

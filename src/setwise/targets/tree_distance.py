@@ -9,9 +9,12 @@ import numpy as np
 
 from setwise.inputs import positive_number, real_vector
 from setwise.targets.hamming import AGREE, DIFFER
-from setwise.targets.measure import Additive, Array, Form, Of
+from setwise.targets.measure import ROUNDING, Additive, Array, Form, Of
 from setwise.targets.target import loss_of_rows, require_labels
 from setwise.taxonomy import Taxonomy, tree_parents
+
+# Distances of so many label sets are compared one by one.
+MOST_COMPARED = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +33,8 @@ class TreeDistance:
         Positive length of each label's edge to its parent; by default those of the taxonomy, or 1.
     largest : float, optional
         What counts as loss 1. By default the sum of all lengths, the largest distance of two
-        closed sets; on a space of single paths, the largest distance of two paths.
+        closed sets; on a space of single paths, the largest distance of two paths. A smaller one
+        than the largest distance of two sets of a space is refused there.
 
     Examples
     --------
@@ -74,13 +78,40 @@ class TreeDistance:
         return Additive(self.lengths / largest, AGREE, constant=lambda n: np.full_like(n, rest))
 
     def on(self, space) -> TreeDistance:
-        """The same with loss 1 for the largest distance on the space."""
+        """The same with loss 1 for the largest distance on the space; refused if that is larger."""
         require_labels(self, len(self.lengths), space.n_labels)
-        diameter = getattr(space, "diameter", None)
-        if self.largest is not None or diameter is None:
-            return self
-        # A space of one path has no two sets to differ; any length serves.
-        return replace(self, largest=diameter(self.lengths) or float(self.lengths.sum()))
+        if self.largest is None:
+            diameter = getattr(space, "diameter", None)
+            # A space of one path has no two sets to differ; any length serves.
+            largest = diameter and (diameter(self.lengths) or float(self.lengths.sum()))
+            return replace(self, largest=largest) if diameter else self
+        least = _diameter(space, self.lengths)
+        if self.largest < least * (1.0 - ROUNDING):
+            raise ValueError(
+                f"largest must be at least {least:g}, by which two sets of {space} may differ, "
+                f"so that losses lie in [0, 1], but it is {self.largest:g}; leave it out for that"
+            )
+        return self
 
     def __str__(self) -> str:
         return f"TreeDistance over {len(self.lengths)} labels"
+
+
+def _diameter(space, lengths: Array) -> float:
+    """The largest distance of two sets of a space; on large ones, of sets of the same sizes."""
+    if hasattr(space, "diameter"):
+        return space.diameter(lengths)
+    if space.log_size <= np.log(MOST_COMPARED) + 1e-9:
+        sets = space.enumerate().astype(np.float64)
+        alone = sets @ lengths
+        return float(
+            max(
+                np.max(alone + own - 2.0 * (sets @ (row * lengths)))
+                for row, own in zip(sets, alone, strict=True)
+            )
+        )
+    # Two sets of sizes a and b differ in at most min(a + b, 2 l - a - b) labels.
+    sizes, labels = np.asarray(space.sizes), len(lengths)
+    both = np.add.outer(sizes, sizes)
+    apart = int(np.minimum(both, 2 * labels - both).max())
+    return float(np.sort(lengths)[::-1][:apart].sum())

@@ -7,15 +7,24 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from setwise.nn.tensors.constant import is_traced
+
+
+def lasting(labels: Tensor) -> Tensor:
+    """The labels; what was made in inference mode is copied, as no backward pass may keep it."""
+    return labels.clone() if not is_traced() and labels.is_inference() else labels
+
 
 @dataclass(frozen=True)
 class Batch:
     """True label sets, and which of their labels are known.
 
-    ``truth`` (n, l) of 0/1 in the type of the logits, 0 where unknown; ``known`` (n, l) or None
-    where all are; ``n_true`` and ``n_known`` count labels, (n,), as whole numbers.
+    ``is_true`` (n, l), False where unknown, and ``truth`` the same as 0/1 in the type of the
+    logits; ``known`` (n, l) or None where all are; ``n_true`` and ``n_known`` count labels, (n,),
+    as whole numbers.
     """
 
+    is_true: Tensor
     truth: Tensor
     known: Tensor | None
     n_true: Tensor
@@ -29,15 +38,13 @@ class Batch:
             n_known = torch.full_like(present[:, 0], y_true.shape[1], dtype=torch.long)
         else:
             present, n_known = present & known, known.sum(1)
-        return cls(present.to(like.dtype), known, present.sum(1), n_known)
+        return cls(present, present.to(like.dtype), known, present.sum(1), n_known)
 
-    @property
-    def is_true(self) -> Tensor:
-        """Which labels are true, (n, l)."""
-        return self.truth != 0
+    def by_truth(self, if_true: float | Tensor, if_false: float | Tensor) -> Tensor:
+        """One number, or one a row, for the true labels and one for the others, exactly, (n, l).
 
-    def by_truth(self, if_true: float, if_false: float) -> Tensor:
-        """One number for the true labels and one for the others, exactly, (n, l)."""
+        (On the CPU this is many times as fast as ``torch.where``.)
+        """
         return if_true * self.truth + if_false * (1.0 - self.truth)
 
     def only_known(self, values: Tensor, otherwise: float = 0.0) -> Tensor:

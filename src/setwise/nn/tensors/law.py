@@ -10,8 +10,8 @@ from torch import Tensor
 from setwise.expectation.pairs import FEW, LISTABLE
 from setwise.nn.tensors.batch import Batch
 from setwise.nn.tensors.listed import Listed
-from setwise.nn.tensors.means import mean_of
-from setwise.nn.tensors.partition import partition_of
+from setwise.nn.tensors.means import mean_of, partition_of
+from setwise.nn.tensors.soft_labels import soft_labels_of
 from setwise.nn.tensors.structured import Structured
 from setwise.spaces import Cube, Forest, Sized, Space
 from setwise.surrogates.constrained import LISTED
@@ -51,7 +51,8 @@ def law_of(target: Target, space: Space, of: Of, masked: bool) -> Structured | L
         partition = partition_of(space)
         mean = None if listed_is_better else mean_of(measure, space, partition, masked)
         if mean is not None:
-            return Structured(space, partition, mean)
+            soft = soft_labels_of(target, mean, space, masked) if of == "utility" else None
+            return Structured(space, partition, mean, soft)
         if space.log_size > np.log(LISTABLE) + 1e-9:
             raise ValueError(
                 f"{target} on {space} would need all e^{space.log_size:.0f} label sets in torch "

@@ -8,9 +8,10 @@ from torch import Tensor
 from torch.nn.functional import relu
 
 from setwise.nn.tensors.batch import Batch
+from setwise.nn.tensors.constant import Constant
+from setwise.nn.tensors.elementary import psi, times_exp
 from setwise.nn.tensors.log_sum import log_sum
-from setwise.nn.tensors.structured import psi, times_exp
-from setwise.nn.tensors.values import CountValues, LabelValues, beside
+from setwise.nn.tensors.values import CountValues, LabelValues
 from setwise.spaces import Catalog, Space
 from setwise.targets.measure import Additive, Counts, Equality, Fraction, Measure, Table
 
@@ -20,14 +21,14 @@ class Listed:
 
     def __init__(self, space: Space, measure: Measure, masked: bool):
         sets = space.enumerate()
-        self._sets = torch.from_numpy(sets.astype(np.float64))
+        self._sets = Constant(sets.astype(np.float64))
         self._log_size = float(np.log(len(sets)))
         self._is_joint = isinstance(space, Catalog) and space.joint
         # The sets of the support use no excluded parameter; a Catalog's use one each.
         finite = np.isfinite(space.parameters)
-        self._kept, self._features = torch.from_numpy(np.flatnonzero(finite)), None
+        self._kept, self._features = Constant(np.flatnonzero(finite)), None
         if not isinstance(space, Catalog):
-            self._features = torch.from_numpy(space.features(sets)[:, finite])
+            self._features = Constant(space.features(sets)[:, finite])
         self._values = _values_of(measure, sets, masked)
 
     def comp_sum(self, batch: Batch, logits: Tensor, parameters: Tensor, q: float) -> Tensor:
@@ -59,28 +60,29 @@ class Listed:
         self, batch: Batch, logits: Tensor, parameters: Tensor, margin: str, rho: float
     ) -> Tensor:
         """The mean over the list of L Phi(-z), with z centred, (n,)."""
-        weights = self._weights(batch, logits, parameters)
-        phi = margin_loss(weights.mean(-1, keepdim=True) - weights, margin, rho)
-        return (self._values.of(batch, self) * phi).mean(-1)
+        weights, loss = self._weights(batch, logits, parameters), self._values.of(batch, self)
+        centred = weights.mean(-1, keepdim=True) - weights
+        # A square may overflow, which must not meet a loss of 0.
+        return (loss * margin_loss(torch.where(loss == 0.0, 0.0, centred), margin, rho)).mean(-1)
 
     def present(self, values: Tensor) -> Tensor:
         """Sums of label values over the labels of each set, (n, K)."""
-        return values @ beside(self._sets, values).T
+        return values @ self._sets.beside(values).T
 
     def absent(self, values: Tensor) -> Tensor:
         """Sums of label values over the labels not in each set, (n, K)."""
-        return values @ (1.0 - beside(self._sets, values)).T
+        return values @ (1.0 - self._sets.beside(values)).T
 
     def _weights(self, batch: Batch, logits: Tensor, parameters: Tensor) -> Tensor:
         """z of each set, (n, K); an unknown label weighs nothing."""
         scores = batch.only_known(logits / 2.0) if batch.known is not None else logits / 2.0
-        kept = self._kept.to(parameters.device)
+        kept = self._kept.beside(parameters)
         bias = parameters[kept]
         if self._features is not None:
-            bias = beside(self._features, logits) @ bias
+            bias = self._features.beside(logits) @ bias
         if self._is_joint:
             return scores[:, kept] + bias
-        return scores @ (2.0 * beside(self._sets, scores) - 1.0).T + bias
+        return scores @ (2.0 * self._sets.beside(scores) - 1.0).T + bias
 
 
 class _LabelSums:
@@ -110,13 +112,13 @@ class _TableRows:
     """A table of losses, looked up by the true set; one that is not listed has no value."""
 
     def __init__(self, measure: Table, sets: np.ndarray):
-        self._known = torch.from_numpy(measure.sets.astype(np.float64))
-        self._columns = torch.from_numpy(measure.values[measure.index(sets, "sets")].T.copy())
+        self._known = Constant(measure.sets.astype(np.float64))
+        self._columns = Constant(measure.values[measure.index(sets, "sets")].T)
 
     def of(self, batch: Batch, listed: Listed) -> Tensor:
-        signs = 2.0 * beside(self._known, batch.truth) - 1.0
+        signs = 2.0 * self._known.beside(batch.truth) - 1.0
         same = (2.0 * batch.truth - 1.0) @ signs.T > signs.shape[1] - 0.5
-        values = beside(self._columns, batch.truth)[same.long().argmax(-1)]
+        values = self._columns.beside(batch.truth)[same.long().argmax(-1)]
         return torch.where(same.any(-1, keepdim=True), values, torch.nan)
 
 

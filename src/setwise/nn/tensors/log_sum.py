@@ -17,12 +17,6 @@ def log_sum(values: Tensor, dim: int) -> Tensor:
     return _log(torch.exp(values - high).sum(dim), high.squeeze(dim))
 
 
-def log_add(a: Tensor, b: Tensor) -> Tensor:
-    """log(e^a + e^b), entry by entry."""
-    high = _finite(torch.maximum(a, b).detach())
-    return _log(torch.exp(a - high) + torch.exp(b - high), high)
-
-
 def _finite(high: Tensor) -> Tensor:
     return torch.where(high > -torch.inf, high, 0.0)
 
@@ -53,3 +47,8 @@ def log_multiply(a: Tensor, b: Tensor, largest: int) -> Tensor:
     # Window c of the padded b holds b_(c - width + 1) to b_c, which meet a_(width - 1) to a_0.
     windows = pad(b, (width - 1, width - 1), value=-torch.inf).unfold(-1, width, 1)
     return log_sum(a.flip(-1)[..., None, :] + windows[..., :terms, :], -1)
+
+
+def log_multiply_matrices(a: Tensor, b: Tensor) -> Tensor:
+    """log of the entries of the matrix product of e^a and e^b, (..., rows of a, columns of b)."""
+    return log_sum(a[..., None] + b[..., None, :, :], -2)

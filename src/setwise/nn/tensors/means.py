@@ -1,4 +1,7 @@
-"""Expected values of a measure on a space with structure, by the form of the measure."""
+"""Expected values of a measure on a space with structure, by the form of the measure.
+
+``odds`` (n, l) are twice the scores: on the cube, the log-odds of each label.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,20 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from setwise.nn.tensors.batch import Batch
+from setwise.nn.tensors.forest import ForestPartition
 from setwise.nn.tensors.fraction import FractionMean
 from setwise.nn.tensors.log_sum import log_polynomial, log_sum
-from setwise.nn.tensors.partition import Partition, Power, States, padded
+from setwise.nn.tensors.partition import (
+    CubePartition,
+    Partition,
+    SizedPartition,
+    along,
+    normalised,
+    padded,
+)
 from setwise.nn.tensors.values import CountValues, LabelValues
 from setwise.spaces import Cube, Forest, Sized
 from setwise.targets.measure import Additive, Counts, Equality, Fraction, Measure
@@ -19,20 +31,23 @@ from setwise.targets.measure import Additive, Counts, Equality, Fraction, Measur
 class MeanOf(Protocol):
     """E[u] under the law of a space."""
 
-    def __call__(self, batch: Batch, weights: States, parameters: Tensor) -> Tensor: ...
+    def __call__(self, batch: Batch, odds: Tensor, parameters: Tensor) -> Tensor: ...
 
 
 class AdditiveMean:
     """Sums over labels."""
 
     def __init__(self, measure: Additive, n_labels: int, partition: Partition):
-        self._values, self._partition = LabelValues(measure, n_labels), partition
+        self.values, self._partition = LabelValues(measure, n_labels), partition
 
-    def __call__(self, batch: Batch, weights: States, parameters: Tensor) -> Tensor:
-        values = self._values.states(batch)
-        one = Power(torch.zeros_like(values[0])[:, None], torch.zeros_like(batch.is_true))
-        _, total = self._partition.tilted(weights, one, values, parameters)
-        return self._values.complete(batch, total[:, 0])
+    def __call__(self, batch: Batch, odds: Tensor, parameters: Tensor) -> Tensor:
+        on, off = self.values.states(batch)
+        if self._partition.independent:
+            known = batch.only_known(odds)
+            total = (torch.sigmoid(known) * on + torch.sigmoid(-known) * off).sum(-1)
+        else:
+            total = along(self._partition, normalised(odds, batch), (on, off), parameters)[1]
+        return self.values.complete(batch, total)
 
 
 class EqualityMean:
@@ -41,16 +56,17 @@ class EqualityMean:
     def __init__(self, measure: Equality, partition: Partition):
         self._is_utility, self._partition = measure.when_equal == 1.0, partition
 
-    def log_probability(self, batch: Batch, weights: States, parameters: Tensor) -> Tensor:
+    def log_probability(self, batch: Batch, odds: Tensor, parameters: Tensor) -> Tensor:
         """log s(y), -inf outside the space, (n,)."""
-        weight = torch.where(batch.is_true, *weights).sum(-1)
+        towards = batch.by_truth(1.0, -1.0) * odds
+        weight = batch.only_known(logsigmoid(towards)).sum(-1)
         if self._partition.independent:
             return weight
-        normaliser = self._partition(weights, parameters)
+        normaliser = self._partition(normalised(odds, batch), parameters)
         return weight + self._partition.offset(batch, parameters) - normaliser
 
-    def __call__(self, batch: Batch, weights: States, parameters: Tensor) -> Tensor:
-        log_probability = self.log_probability(batch, weights, parameters)
+    def __call__(self, batch: Batch, odds: Tensor, parameters: Tensor) -> Tensor:
+        log_probability = self.log_probability(batch, odds, parameters)
         return log_probability.exp() if self._is_utility else -torch.expm1(log_probability)
 
 
@@ -62,8 +78,8 @@ class CountMean:
         self._values = CountValues(measure, space.n_labels, masked, self._largest)
         self._is_cube = isinstance(space, Cube)
 
-    def __call__(self, batch: Batch, weights: States, parameters: Tensor) -> Tensor:
-        on, off = weights
+    def __call__(self, batch: Batch, odds: Tensor, parameters: Tensor) -> Tensor:
+        on, off = normalised(odds, batch)
         none, never = torch.zeros_like(on), torch.full_like(on, -torch.inf)
         tp, fp = (
             log_polynomial(
@@ -79,6 +95,13 @@ class CountMean:
         law = torch.exp(log_law - log_sum(log_law.flatten(1), -1)[:, None, None])
         values = self._values.at(batch, count[None, :, None], count[None, None, :])
         return (law * values).sum((1, 2))
+
+
+def partition_of(space: Cube | Sized | Forest) -> Partition:
+    """The log-partition of a space with structure."""
+    if isinstance(space, Cube):
+        return CubePartition()
+    return SizedPartition(space) if isinstance(space, Sized) else ForestPartition(space)
 
 
 def mean_of(

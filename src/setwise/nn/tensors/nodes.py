@@ -15,8 +15,7 @@ from torch import Tensor
 from setwise.expectation.quadrature import exponential_sum
 from setwise.expectation.rules import MEANS, Rules, laguerre_table
 from setwise.nn.tensors.batch import Batch
-from setwise.nn.tensors.partition import States
-from setwise.nn.tensors.values import beside
+from setwise.nn.tensors.constant import Constant
 from setwise.targets.measure import ZERO_DENOMINATOR
 
 
@@ -40,41 +39,37 @@ class RowNodes:
 
     def __init__(self, rules: Rules):
         table = rules.table(np.arange(rules.n_labels + 1))
-        far_x, far_w = laguerre_table()
-        width = max(table.weight.shape[2], far_x.shape[1])
+        width = int(np.abs(table.count).max())
+        far_x, far_w = (_wide(part, width) for part in laguerre_table())
         used = np.arange(table.weight.shape[2]) < table.count[..., None]
         powers = [np.where(used, p, 1.0) for p in (table.power_true, table.power_false)]
         with np.errstate(divide="ignore"):
-            self._logs = [torch.from_numpy(_wide(np.log(p), width)) for p in powers]
-        self._weight = torch.from_numpy(_wide(np.where(used, table.weight, 0.0), width))
-        self._far_x = torch.from_numpy(_wide(far_x, width))
-        self._far_w = torch.from_numpy(_wide(far_w, width))
-        self._start, self._zero = torch.from_numpy(table.start), torch.from_numpy(table.zero > 0)
-        self._count, self._means = torch.from_numpy(table.count), torch.tensor(MEANS)
-        self._step, self._flip = rules.step.tolist(), rules.flip.tolist()
+            self._logs = [Constant(_wide(np.log(p), width)) for p in powers]
+        self._weight = Constant(_wide(np.where(used, table.weight, 0.0), width))
+        self._far_x, self._far_w = Constant(far_x), Constant(far_w)
+        self._start, self._zero = Constant(table.start), Constant(table.zero > 0)
+        self._count, self._means = Constant(table.count), Constant(MEANS)
+        self._step = rules.step.tolist()
 
-    def at(self, batch: Batch, weights: States) -> Nodes:
-        """The nodes of each row; they do not depend on the weights as far as derivatives go."""
-        on, off = weights
+    def at(self, batch: Batch, odds: Tensor, left_out: Tensor) -> Nodes:
+        """The nodes of each row; ``left_out`` says which labels count when they are left out."""
         steps = batch.only_known(batch.by_truth(*self._step))
-        flips = batch.by_truth(*map(float, self._flip)) != 0
-        mean = (steps * torch.where(flips, off, on).detach().exp()).sum(-1)
-        n_true, device = batch.n_true, on.device
-        level = torch.bucketize(mean, beside(self._means, on))
-        count = self._count.to(device)[n_true, level]
-        start = beside(self._start, on)[n_true]
+        mean = (steps * torch.sigmoid(torch.where(left_out, -odds, odds))).sum(-1)
+        n_true, level = batch.n_true, torch.bucketize(mean, self._means.beside(odds))
+        count = self._count.beside(odds)[n_true, level]
+        start = self._start.beside(odds)[n_true]
         # Laguerre nodes (a negative count), scaled by the row's mean of D.
         center = (start + mean)[:, None]
         row = (-count).clamp(min=0)
-        x = beside(self._far_x, on)[row] / center
-        far_w = beside(self._far_w, on)[row] / center * torch.exp(-x * start[:, None])
+        x = self._far_x.beside(odds)[row] / center
+        far_w = self._far_w.beside(odds)[row] / center * torch.exp(-x * start[:, None])
         is_far = (count < 0)[:, None]
         log_true, log_false = (
-            torch.where(is_far, -step * x, beside(log, on)[n_true, level])
+            torch.where(is_far, -step * x, log.beside(odds)[n_true, level])
             for step, log in zip(self._step, self._logs, strict=True)
         )
-        weight = torch.where(is_far, far_w, beside(self._weight, on)[n_true, level])
-        return Nodes(self._zero.to(device)[n_true], log_true, log_false, weight)
+        weight = torch.where(is_far, far_w, self._weight.beside(odds)[n_true, level])
+        return Nodes(self._zero.beside(odds)[n_true], log_true, log_false, weight)
 
 
 class SharedNodes:
@@ -93,19 +88,21 @@ class SharedNodes:
         least_step = rules.step[rules.step > 0].min(initial=1.0)
         low = np.where(start > self._tiny, start, least_step).min()
         x, w = exponential_sum(float(low), float(max(high.max(), low)))
-        self._x, self._w = torch.from_numpy(x.copy()), torch.from_numpy(w.copy())
+        self._x, self._w = Constant(x), Constant(w)
 
-    def at(self, batch: Batch, weights: States) -> Nodes:
+    def at(self, batch: Batch, odds: Tensor, left_out: Tensor) -> Nodes:
         """The nodes; only whether D can be 0 and the weights depend on the row."""
-        on, _ = weights
-        n_true, n_false = batch.n_true.to(on.dtype), (batch.n_known - batch.n_true).to(on.dtype)
+        n_true, n_false = (
+            count.to(odds.dtype) for count in (batch.n_true, batch.n_known - batch.n_true)
+        )
         start = self._start[0] + self._start[1] * n_true + self._start[2] * n_false
-        zero = start <= max(self._tiny, 64.0 * torch.finfo(on.dtype).eps)
-        x, w = beside(self._x, on), beside(self._w, on)
+        zero = start <= max(self._tiny, 64.0 * torch.finfo(odds.dtype).eps)
+        x, w = self._x.beside(odds), self._w.beside(odds)
         weight = w * torch.exp(-x * torch.where(zero, 0.0, start)[:, None])
         return Nodes(zero, -self._step[0] * x[None], -self._step[1] * x[None], weight)
 
 
 def _wide(values: np.ndarray, width: int) -> np.ndarray:
-    """Zeros up to that width of the last axis."""
+    """As much of the last axis, with zeros where it ends before."""
+    values = values[..., :width]
     return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, width - values.shape[-1])])

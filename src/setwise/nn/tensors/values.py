@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from setwise.nn.tensors.batch import Batch
+from setwise.nn.tensors.constant import Constant
 from setwise.targets.measure import (
     ZERO_DENOMINATOR,
     Additive,
@@ -19,28 +20,22 @@ from setwise.targets.measure import (
 LARGEST_TABLE = 2**22
 
 
-def beside(constant: Tensor, other: Tensor) -> Tensor:
-    """A constant in the floating type and on the device of another tensor."""
-    # The type first: not every device has float64.
-    return constant.to(other.dtype).to(other.device)
-
-
 class LabelValues:
     """constant + scale * sum over labels of what each adds in its state (an additive measure)."""
 
     def __init__(self, measure: Additive, n_labels: int):
         sizes = np.arange(n_labels + 1.0)
-        self._weights = torch.from_numpy(measure.weights.copy())
+        self._weights = Constant(measure.weights)
         self._agreement = measure.agreement.tolist()
-        self._constant = torch.from_numpy(np.array(measure.constant(sizes)))
-        self._scale = torch.from_numpy(np.array(measure.scale(sizes)))
+        self._constant = Constant(measure.constant(sizes))
+        self._scale = Constant(measure.scale(sizes))
 
     def states(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What each label adds when it is in the set and when it is not, (n, l) each.
 
         Where labels are unknown, the weights of the known ones are made to add up to the same.
         """
-        weights = beside(self._weights, batch.truth)
+        weights = self._weights.beside(batch.truth)
         if batch.known is not None:
             total, weights = weights.sum(), batch.only_known(weights)
             known_total = weights.sum(1, keepdim=True)
@@ -53,8 +48,8 @@ class LabelValues:
 
     def complete(self, batch: Batch, total: Tensor) -> Tensor:
         """The value from the sum over labels; both have the rows of the batch in front."""
-        constant = beside(self._constant, total)[batch.n_true]
-        scale = beside(self._scale, total)[batch.n_true]
+        constant = self._constant.beside(total)[batch.n_true]
+        scale = self._scale.beside(total)[batch.n_true]
         if total.ndim > 1:
             constant, scale = constant[:, None], scale[:, None]
         return constant + scale * total
@@ -77,15 +72,14 @@ class CountValues:
             self._quotient = measure.numerator.tolist(), measure.denominator.tolist()
             self._largest, self._empty = float(np.abs(measure.denominator).max()), measure.empty
         else:
-            table = tabulated(measure, n_labels, masked, min(n_labels, largest))
-            self._table = torch.from_numpy(table)
+            self._table = Constant(tabulated(measure, n_labels, masked, min(n_labels, largest)))
 
     def at(self, batch: Batch, tp: Tensor, fp: Tensor) -> Tensor:
         """The value at whole numbers of tp and fp, with the rows of the batch in front."""
         column = (-1,) + (1,) * (tp.ndim - 1)
         n_true, n_known = batch.n_true.reshape(column), batch.n_known.reshape(column)
         if self._table is not None:
-            table = beside(self._table, batch.truth)
+            table = self._table.beside(batch.truth)
             known = n_known if table.shape[0] > 1 else torch.zeros_like(n_known)
             most = table.shape[-1] - 1
             return table[known, n_true, tp.clamp(max=most), fp.clamp(max=most)]

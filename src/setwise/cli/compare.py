@@ -1,0 +1,123 @@
+"""`setwise compare DATA --targets f1,jaccard -o study`: which method is best for which target?"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from setwise.cli.flat import flat
+from setwise.cli.output import can_write, say
+from setwise.cli.reading import Reading, held_out, names, target_for
+
+# Known to `setwise.study`, which is too heavy to be asked for a line of help.
+METHODS = (
+    "binary_relevance", "logistic", "mean_absolute_error", "catalog", "auto", "one_vs_rest",
+    "one_vs_rest_decoded", "chain", "thresholds", "forest", "forest_decoded",
+    "extra_trees_catalog",
+)  # fmt: skip
+DEFAULT = "binary_relevance,logistic,mean_absolute_error,catalog"
+
+
+@flat
+def compare(
+    context: typer.Context,
+    data: Annotated[Path, typer.Argument(help="A data file, as for `setwise fit`.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="A folder for what is found; made if need be."),
+    ],
+    reading: Reading,
+    targets: Annotated[
+        str, typer.Option(help="What is judged by, commas between, as in `setwise fit`.")
+    ] = "f1,hamming",
+    methods: Annotated[
+        str, typer.Option(help=f"Commas between: {', '.join(METHODS)}; or all.")
+    ] = DEFAULT,
+    folds: Annotated[
+        int | None, typer.Option(help="By default the file's own split, or else 5.", min=2)
+    ] = None,
+    test: Annotated[Path | None, typer.Option(help="Instead: a second file, to test on.")] = None,
+    test_share: Annotated[
+        float | None, typer.Option(help="Instead: test on this share of the rows, drawn by --seed.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Where the report goes; by default report.html in it.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes at work at once.", min=1)] = 1,
+    seed: Annotated[int, typer.Option(help="Of the folds and the methods.", min=0)] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> int:
+    r"""Train every method for every target, judge it on rows held out, and write a report.
+
+    Each finished part is stored in the folder at once. A run that was killed or interrupted goes
+    on where it stopped when the same command is given again, and finds the same.
+
+    Missing features take their mean over the training rows of each fold.
+
+    \b
+    Examples:
+      setwise compare books.csv --label-column tags --separator ";" --targets f1,jaccard -o study
+      setwise compare yeast.arff --test yeast-test.arff --methods auto,forest_decoded -o study
+      setwise compare music.csv --label-prefix is_ --folds 10 --jobs 2 --report music.html -o study
+
+    Exit status: 0 fine; 1 a method failed, the others are reported; 2 the file or an option is
+    wrong; 130 interrupted, what is finished is kept.
+    """
+    from setwise.report import write
+    from setwise.study import Study, leaderboard, summary
+
+    page = output / "report.html" if report is None else report
+    if report is not None:
+        can_write(report)
+    rows = held_out(reading.read(data, test), test_share, seed)
+    study = Study(
+        rows.X,
+        rows.Y,
+        methods=list(METHODS) if methods == "all" else names(methods),
+        targets=_targets(names(targets), rows),
+        folds=_folds(rows, folds),
+        label_names=rows.label_names.tolist(),
+        name=rows.name,
+        parents=_parents(rows),
+        seed=seed,
+        question={"command": shlex.join(["setwise", *context.obj]), "data": data.name},
+    )
+    results = study.run(output, jobs=jobs)
+    told, board = summary(output), leaderboard(results)
+    write(results, page, board=board)
+    found = {
+        "folder": str(output),
+        "report": str(page),
+        "units": told.n_units,
+        "finished": told.n_finished,
+        "failed": {str(unit): message for unit, message in told.failed.items()},
+        "leaderboard": board.to_dict(),
+    }
+    say(json, found, f"{rows}\n{board}\nreport: {page}")
+    return 1 if told.failed else 0
+
+
+def _targets(wanted: list[str], data: Any) -> dict[str, Any]:
+    if len(set(wanted)) < len(wanted):
+        raise ValueError(f"each of --targets may be there once, but they are {', '.join(wanted)}")
+    return {name: target_for(name, data) for name in wanted}
+
+
+def _folds(data: Any, folds: int | None) -> Any:
+    """The file's own split if nothing else is asked for."""
+    if folds is not None or data.split is None or not {"train", "test"} <= data.split.keys():
+        return 5 if folds is None else folds
+    return data.split["train"], data.split["test"]
+
+
+def _parents(data: Any) -> Any:
+    """Of a hierarchy that is a forest; others are not drawn."""
+    if data.hierarchy is None:
+        return None
+    try:
+        return data.parents
+    except ValueError:
+        return None

@@ -1,0 +1,236 @@
+"""`setwise fit DATA --target f1 -o model.skops`: train a model, and say what is known of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from setwise.cli.flat import flat
+from setwise.cli.output import can_write, say
+from setwise.cli.reading import Reading, held_out, names, target_for
+
+if TYPE_CHECKING:
+    from setwise.datasets import Dataset
+    from setwise.fitted import Fitted
+
+MEAN = (
+    "a missing feature takes its mean over the training rows, in this model and in what it predicts"
+)
+
+
+@flat
+def fit(
+    data: Annotated[
+        Path, typer.Argument(help="CSV, TSV, Parquet, ARFF, LIBSVM, extreme-classification file.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where the model goes, by custom .skops.")
+    ],
+    reading: Reading,
+    target: Annotated[
+        str,
+        typer.Option(
+            help="What predictions are judged by: hamming, f1, f2, jaccard, subset, precision@3, "
+            "recall@5, ..., tree (the distance in the hierarchy of the data)."
+        ),
+    ] = "f1",
+    test: Annotated[
+        Path | None, typer.Option(help="A second file, to test on; by default the file's own.")
+    ] = None,
+    test_share: Annotated[
+        float | None, typer.Option(help="Instead: test on this share of the rows, drawn by --seed.")
+    ] = None,
+    surrogate: Annotated[
+        str,
+        typer.Option(
+            help="What is trained on: likelihood, binary_relevance, logistic, mean_absolute_error, "
+            "...; several with commas are tried."
+        ),
+    ] = "likelihood",
+    space: Annotated[
+        str,
+        typer.Option(
+            help="Label sets that are weighed: auto, catalog, joint, sized, forest, cube; several "
+            "with commas are tried."
+        ),
+    ] = "auto",
+    alpha: Annotated[
+        str | None, typer.Option(help="Penalty of the weights; several with commas are tried.")
+    ] = None,
+    cv: Annotated[
+        bool, typer.Option("--cv/--no-cv", help="Whether cross-validation chooses all this.")
+    ] = True,
+    folds: Annotated[
+        int | None, typer.Option(help="Of the cross-validation; by default by the number of rows.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of folds and of --test-share.", min=0)] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> None:
+    r"""Train a model for a target and write it to one file, with the columns it was trained on.
+
+    Prints what was chosen, how good it is, and what is guaranteed. With rows to test on (a second
+    file, a share, or the file's own split) the model is trained on the others.
+
+    Missing features take their mean over the training rows.
+
+    \b
+    Examples:
+      setwise fit books.csv --label-column tags --separator ";" -o model.skops
+      setwise fit music.csv --label-prefix is_ --target jaccard --test-share 0.3 -o model.skops
+      setwise fit posts.csv --labels spam,ad --text-columns title,body -o model.skops
+      setwise fit yeast.arff --test yeast-test.arff --target subset -o model.skops
+      setwise fit big.csv --label-prefix is_ --no-cv --alpha 0.01 --json -o model.skops
+
+    Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted, nothing is written.
+    """
+    can_write(output)
+    if test is not None and test_share is not None:
+        raise ValueError("--test and --test-share exclude each other")
+    rows = held_out(reading.read(data, test), test_share, seed)
+    judged = target_for(target, rows)
+    estimator = _estimator(judged, surrogate, space, alpha, cv, folds, seed, rows.X)
+    fitted = _trained(estimator, rows, judged, data)
+    from setwise.persistence import save
+
+    save(fitted, output)
+    say(json, {**fitted.about, "output": str(output)}, _words(rows, fitted, output))
+
+
+def _estimator(
+    target: Any, surrogate: str, space: str, alpha: str | None, cv: bool, folds: int | None,
+    seed: int, X: Any,
+) -> Any:  # fmt: skip
+    """A classifier that is not fitted; it shows its progress on a terminal."""
+    import sys
+
+    from scipy.sparse import issparse
+
+    from setwise.linear import SetClassifier, SetClassifierCV
+
+    shown = sys.stderr.isatty()
+    surrogates, alphas = names(surrogate), _numbers(alpha)
+    spaces: Any = names(space)
+    if cv:
+        return SetClassifierCV(
+            target,
+            surrogates=surrogates,
+            spaces="auto" if spaces == ["auto"] else spaces,
+            alphas=alphas,
+            cv=folds,
+            random_state=seed,
+            verbose=shown,
+        )
+    for option, given in (("surrogate", surrogates), ("space", spaces), ("alpha", alphas or [0.0])):
+        if len(given) != 1:
+            raise ValueError(f"--no-cv takes one --{option}, but there are {len(given)}")
+    if folds is not None:
+        raise ValueError("--folds is for cross-validation, which --no-cv switches off")
+    return SetClassifier(
+        target,
+        surrogates[0],
+        spaces[0],
+        alpha=1e-3 if alphas is None else alphas[0],
+        scaling=None if issparse(X) else "standard",
+        random_state=seed,
+        verbose=shown,
+    )
+
+
+def _numbers(words: str | None) -> list[float] | None:
+    if words is None:
+        return None
+    try:
+        return [float(word) for word in words.split(",")]
+    except ValueError:
+        raise ValueError(f"--alpha must be numbers such as 0.1,0.01, not {words!r}") from None
+
+
+def _trained(estimator: Any, data: Dataset, target: Any, path: Path) -> Fitted:
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+
+    from setwise.fitted import Fitted
+
+    train = data.train() if data.split is not None and "train" in data.split else data
+    model = make_pipeline(SimpleImputer(keep_empty_features=True), estimator)
+    model.fit(train.X, train.Y)
+    assert data.schema is not None
+    plain = Fitted(model, data.schema, target)
+    about = {
+        "setwise": _version(),
+        "data": path.name,
+        "rows": train.n_rows,
+        "features": train.n_features,
+        "labels": train.n_labels,
+        "target": str(target),
+        "chosen": _chosen(plain),
+        "by_cross_validation": hasattr(estimator, "best_loss_"),
+        "cross_validated_loss": getattr(estimator, "best_loss_", None),
+        "missing_features": int(_count_missing(train.X)),
+        "missing_rule": MEAN,
+        "test": _tested(plain, data) if data.split is not None and "test" in data.split else None,
+        "guarantee": plain.guarantee,
+    }
+    return Fitted(model, data.schema, target, about)
+
+
+def _version() -> str:
+    from setwise import __version__
+
+    return __version__
+
+
+def _chosen(fitted: Fitted) -> dict[str, Any]:
+    classifier = fitted.classifier
+    return {
+        "surrogate": str(classifier.surrogate),
+        "space": str(classifier.space_),
+        "scaling": classifier.scaling,
+        "alpha": float(classifier.alpha),
+        "decoder": classifier.decoder_,
+    }
+
+
+def _count_missing(X: Any) -> int:
+    import numpy as np
+
+    return np.isnan(X.data if hasattr(X, "tocsr") else X).sum()
+
+
+def _tested(fitted: Fitted, data: Dataset) -> dict[str, Any]:
+    """The mean loss on the test rows, with its interval."""
+    from setwise.evaluation import evaluate
+
+    test = data.test()
+    judged = evaluate(fitted.model.predict(test.X), test.Y, targets=[fitted.target])
+    figure = judged[f"loss: {fitted.target}"]
+    return {"rows": test.n_rows, "loss": figure.value, "low": figure.low, "high": figure.high}
+
+
+def _words(data: Dataset, fitted: Fitted, output: Path) -> str:
+    about, chosen = fitted.about, fitted.about["chosen"]
+    by = "chosen by cross-validation" if about["by_cross_validation"] else "as asked"
+    lines = [
+        str(data),
+        f"trained for {about['target']} on {about['rows']} rows: {chosen['surrogate']} on "
+        f"{chosen['space']}, alpha {chosen['alpha']:.3g}, scaling {chosen['scaling']} ({by})",
+    ]
+    loss, test = about["cross_validated_loss"], about["test"]
+    if loss is not None:
+        lines.append(
+            f"cross-validated: {_scored(loss)} (the choice was made by it, so a little optimistic)"
+        )
+    if test is not None:
+        ends = f"95 % interval of the score {1 - test['high']:.4f} to {1 - test['low']:.4f}"
+        lines.append(f"on {test['rows']} test rows: {_scored(test['loss'])}, {ends}")
+    missing = about["missing_features"]
+    lines.append(f"missing features ({missing} in training): {MEAN}")
+    lines.append(f"guarantee: {about['guarantee']}")
+    lines.append(f"wrote {output}")
+    return "\n".join(lines)
+
+
+def _scored(loss: float) -> str:
+    return f"mean loss {loss:.4f}, score {1 - loss:.4f}"

@@ -1,0 +1,110 @@
+"""Tables of which only the labels are read: predictions beside the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from setwise.cli.reading import Reading
+from setwise.datasets.cells import Cells, TableFile, open_table
+from setwise.datasets.column_values import lists, truths
+from setwise.datasets.data_error import refuse
+from setwise.datasets.label_source import LabelColumns, LabelList, labelled, listed
+from setwise.datasets.schema import existing, named
+from setwise.datasets.table import require_columns
+
+ROWS = 4096
+
+
+def label_tables(paths: Sequence[Path], reading: Reading) -> tuple[list[Any], list[str]]:
+    """The label sets of each table, CSR with the same columns, and the names of these.
+
+    Labels that are listed in one column are those of any of the tables; label columns have to be
+    the same.
+    """
+    options = reading.options
+    tables = [_opened(path, options) for path in paths]
+    source = _source(tables, options)
+    return [_sets(table, source) for table in tables], source.names.tolist()
+
+
+def aligned_probabilities(path: Path, labels: Sequence[str], n_rows: int) -> Any:
+    """Probabilities with a column for each of the labels, in their order."""
+    from setwise.cli.probability_file import ProbabilityFile
+
+    file = ProbabilityFile.opened(path)
+    if sorted(file.names) != sorted(labels):
+        raise ValueError(
+            f"{path.name} must have a column for each of the {len(labels)} labels "
+            f"{', '.join(labels[:5])}, ..., but its columns are {', '.join(file.names[:5])}, ..."
+        )
+    parts = list(file.parts(ROWS))
+    found = vstack(parts).toarray() if hasattr(parts[0], "tocsr") else np.concatenate(parts)
+    if len(found) != n_rows:
+        raise ValueError(f"{path.name} has {len(found)} rows, but {n_rows} are expected")
+    return found[:, [file.names.index(label) for label in labels]]
+
+
+def _opened(path: Path, options: dict[str, Any]) -> TableFile:
+    found = existing(path)
+    with named(path):
+        return open_table(found, options.get("delimiter"), options.get("encoding", "utf-8"), None)
+
+
+def _source(tables: list[TableFile], options: dict[str, Any]) -> LabelColumns | LabelList:
+    column = options.get("label_column")
+    keys = ("labels", "label_prefix", "label_column")
+    if sum(options.get(key) is not None for key in keys) != 1:
+        raise ValueError(
+            "which columns are labels? Say one of --labels A,B, --label-prefix P and "
+            "--label-column C, as for the training file"
+        )
+    if column is None:
+        columns = [_label_columns(table, options) for table in tables]
+        if any(sorted(names) != sorted(columns[0]) for names in columns):
+            raise ValueError(
+                f"{tables[0].path.name} and {tables[1].path.name} must have the same label "
+                f"columns, but have {', '.join(columns[0])} and {', '.join(columns[1])}"
+            )
+        return LabelColumns(columns[0])
+    separator = options.get("separator", ",")
+    found: set[str] = set()
+    for table in tables:
+        for cells in _cells(table, [column]):
+            for cell in lists(cells.columns[column]):
+                found.update(label for label in listed(cell, separator) if label)
+    if not found:
+        refuse(tables[0].path, None, f"no row has a label in column {column!r}")
+    return LabelList(column, separator, sorted(found))
+
+
+def _label_columns(table: TableFile, options: dict[str, Any]) -> list[str]:
+    prefix = options.get("label_prefix")
+    if prefix is None:
+        return list(options["labels"])
+    return [name for name in table.names if name.startswith(prefix)]
+
+
+def _cells(table: TableFile, columns: list[str]) -> Any:
+    require_columns(table, columns)
+    return table.cells(set(columns), ROWS)
+
+
+def _sets(table: TableFile, source: LabelColumns | LabelList) -> csr_array:
+    with named(table.path):
+        parts = [_rows(cells, source) for cells in _cells(table, source.columns)]
+        if not parts:
+            refuse(table.path, None, "no rows")
+        return csr_array(vstack(parts))
+
+
+def _rows(cells: Cells, source: LabelColumns | LabelList) -> csr_array:
+    if isinstance(source, LabelList):
+        given: Any = lists(cells.columns[source.column])
+    else:
+        given = np.column_stack([truths(cells.columns[n], n, cells.place) for n in source.columns])
+    return csr_array(labelled(source, given, cells.place, "refuse").Y)

@@ -1,0 +1,71 @@
+"""What the commands say when something is wrong: one line, in the words of the command line."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import typer
+
+# Options of the readers, as they are called here.
+OPTIONS = {
+    "labels": "--labels",
+    "label_prefix": "--label-prefix",
+    "label_column": "--label-column",
+    "separator": "--separator",
+    "text": "--text-columns",
+    "categorical": "--categorical",
+    "drop": "--drop",
+    "delimiter": "--delimiter",
+    "unknown_labels": "--unknown-labels",
+    "encoding": "--encoding",
+    "max_bytes": "--max-bytes",
+    "format": "--format",
+    "xml": "--xml",
+    "url": "--url",
+    "version": "--version",
+}
+_SPOKEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(\[[^\]]*\]|'[^']*'|\"[^\"]*\"|\.\.\.)")
+
+
+def complaint(error: BaseException) -> str | None:
+    """One line about an error of the user or of the machine; None for one of setwise's own."""
+    # Typer's own complaints about arguments say in format_message what they are about.
+    said = getattr(error, "format_message", None)
+    if said is not None:
+        return _line(said())
+    if isinstance(error, OSError) and error.strerror:
+        place = "" if error.filename is None else f": {str(error.filename)!r}"
+        return _line(error.strerror + place)
+    if isinstance(error, MemoryError):
+        return _line(f"there is not enough memory for this: {error}".rstrip(": "))
+    if isinstance(error, ValueError | OSError | ImportError):
+        return _line(in_options(str(error)))
+    return None
+
+
+def in_options(message: str) -> str:
+    """A message that speaks of arguments in Python, in options of the command line.
+
+    Examples
+    --------
+    >>> in_options("leave it out (drop=['id'])")
+    "leave it out (--drop 'id')"
+    """
+    return _SPOKEN.sub(lambda m: f"{OPTIONS[m[1]]} {m[2].strip('[]')}", message)
+
+
+def warn(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *more: Any
+) -> None:
+    """A warning as one line on the error stream."""
+    typer.echo(f"setwise: warning: {_line(str(message))}", err=True)
+
+
+def note(message: str) -> None:
+    """Something to know that is no part of the output."""
+    typer.echo(message, err=True)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

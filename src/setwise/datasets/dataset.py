@@ -1,0 +1,262 @@
+"""Rows with features and label sets, whatever file they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from setwise.datasets.hierarchy import edge_array, parents_of
+from setwise.datasets.names import repeated, text_array
+from setwise.inputs import real_array, real_number
+from setwise.labels.values import zeros_and_ones
+
+if TYPE_CHECKING:
+    from setwise.datasets.schema import Schema
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Features, label sets and what is known about them.
+
+    Parameters
+    ----------
+    X : float array or csr_array of shape (n_rows, n_features)
+        The features, float32 or float64. NaN is a missing value (see `has_missing`); infinity is
+        refused.
+    Y : uint8 array or csr_array of shape (n_rows, n_labels), or None
+        The label sets, 0/1. None if the file was read without its labels.
+    feature_names : array of str, or None
+        A name for each feature; None where the format has none.
+    label_names : array of str
+        A name for each label, no two alike.
+    split : dict of str to int array, optional
+        The rows of each part, such as "train" and "test"; no row is in two parts.
+    hierarchy : int array of shape (m, 2), optional
+        Edges [parent, child] between labels, without cycles.
+    Y_specific : as Y, optional
+        In a hierarchy, the labels as they were written, where Y has their ancestors too.
+    name, source : str
+        What the data set is called and where it came from.
+    schema : Schema, optional
+        How the file was read: reads other files into the same columns.
+
+    Examples
+    --------
+    >>> data = Dataset([[1.0], [2.0]], [[0, 1], [1, 1]], ["size"], ["art", "law"], name="books")
+    >>> print(data)
+    books: 2 rows, 1 feature, 2 labels, 1.50 labels a row, 2 distinct sets
+    >>> data.split_off(train=0.5).train().n_rows
+    1
+    """
+
+    X: Any
+    Y: Any
+    feature_names: Any = None
+    label_names: Any = None
+    split: Mapping[str, Any] | None = None
+    hierarchy: Any = None
+    Y_specific: Any = None
+    name: str = ""
+    source: str = ""
+    schema: Schema | None = None
+
+    def __post_init__(self):
+        X = _features(self.X)
+        Y = None if self.Y is None else zeros_and_ones(self.Y, "Y")
+        if Y is not None and Y.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"X and Y must have the same number of rows, but X has {X.shape[0]} and Y has "
+                f"{Y.shape[0]}"
+            )
+        labels = self.label_names
+        if labels is None:
+            labels = np.arange(0 if Y is None else Y.shape[1]).astype(str)
+        n_labels = len(labels) if Y is None else Y.shape[1]
+        checked = {
+            "X": X,
+            "Y": Y,
+            "feature_names": _names(self.feature_names, X.shape[1], "feature_names"),
+            "label_names": _names(labels, n_labels, "label_names"),
+            "split": None if self.split is None else _parts(self.split, X.shape[0]),
+            "hierarchy": None if self.hierarchy is None else edge_array(self.hierarchy, n_labels),
+            "Y_specific": _specific(self.Y_specific, Y),
+        }
+        for field, value in checked.items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.X.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.X.shape[1]
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.label_names)
+
+    @cached_property
+    def cardinality(self) -> float:
+        """Mean number of labels a row."""
+        return float(self._labels().sum(dtype=np.int64)) / self.n_rows
+
+    @cached_property
+    def distinct_sets(self) -> int:
+        """Number of different label sets."""
+        Y = self._labels()
+        if not issparse(Y):
+            return len({row.tobytes() for row in np.packbits(Y, axis=1)})
+        ends = Y.indptr[1:].tolist()
+        return len({Y.indices[a:b].tobytes() for a, b in zip([0, *ends], ends, strict=False)})
+
+    @cached_property
+    def has_missing(self) -> bool:
+        """Whether a feature is NaN somewhere."""
+        return bool(np.isnan(self.X.data if issparse(self.X) else self.X).any())
+
+    @cached_property
+    def parents(self) -> NDArray[np.int64]:
+        """The parent of each label, -1 for a root, as `Forest` and `TreeDistance` take it."""
+        if self.hierarchy is None:
+            raise ValueError(f"{self.name or 'this data set'} has no hierarchy")
+        return parents_of(self.hierarchy, self.n_labels)
+
+    def rows(self, rows: Any) -> Dataset:
+        """Some of the rows, by number or mask, as a data set without a split."""
+        Y, specific = (None if sets is None else sets[rows] for sets in (self.Y, self.Y_specific))
+        return replace(self, X=self.X[rows], Y=Y, Y_specific=specific, split=None)
+
+    def part(self, name: str) -> Dataset:
+        """The rows of one part of the split."""
+        if self.split is None or name not in self.split:
+            known = "no split" if self.split is None else f"only the parts {', '.join(self.split)}"
+            raise ValueError(
+                f"{self.name or 'this data set'} has {known}, not {name!r}; "
+                f"split_off() makes 'train' and 'test'"
+            )
+        return self.rows(self.split[name])
+
+    def train(self) -> Dataset:
+        """The rows to train on."""
+        return self.part("train")
+
+    def test(self) -> Dataset:
+        """The rows to test on."""
+        return self.part("test")
+
+    def split_off(self, seed: int = 7, train: float = 0.7) -> Dataset:
+        """The same data with a random split.
+
+        ``numpy.random.default_rng(seed).permutation(n_rows)``; the first ``int(train * n_rows)``
+        rows of it are "train", the others "test".
+        """
+        order = np.random.default_rng(seed).permutation(self.n_rows)
+        size = int(real_number(train, "train", 0.0, 1.0) * self.n_rows)
+        if not 0 < size < self.n_rows:
+            raise ValueError(
+                f"both parts must have rows, but {train} of {self.n_rows} rows are {size}"
+            )
+        return replace(self, split={"train": order[:size], "test": order[size:]})
+
+    def __str__(self) -> str:
+        counts = [_count(self.n_rows, "row"), _count(self.n_features, "feature")]
+        counts.append(_count(self.n_labels, "label"))
+        if self.Y is not None:
+            counts += [f"{self.cardinality:.2f} labels a row"]
+            counts += [_count(self.distinct_sets, "distinct set")]
+        parts = [f"{name} {len(rows)}" for name, rows in (self.split or {}).items()]
+        more = ["; " + ", ".join(parts)] if parts else []
+        more += ["; a hierarchy"] if self.hierarchy is not None else []
+        more += ["; missing values"] if self.has_missing else []
+        more += ["; labels not read"] if self.Y is None else []
+        return f"{self.name or 'data'}: {', '.join(counts)}{''.join(more)}"
+
+    __repr__ = __str__
+
+    def _labels(self) -> Any:
+        if self.Y is None:
+            raise ValueError(f"the labels of {self.name or 'this data set'} were not read")
+        return self.Y
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _features(X: Any) -> Any:
+    """Float32 or float64 of shape (n, d), dense or tidy CSR; NaN stays, infinity is refused."""
+    if issparse(X):
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            raise ValueError(f"X must be a matrix of numbers, but it has the type {X.dtype}")
+        matrix: Any = csr_array(X)
+        matrix.check_format(full_check=True)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sort_indices()
+            if not matrix.has_canonical_format:
+                raise ValueError("X must have each entry once, but some are repeated")
+        checked, values = matrix, matrix.data
+    else:
+        checked = values = real_array(X, "X")
+    if checked.ndim != 2 or 0 in checked.shape:
+        raise ValueError(
+            f"X must have shape (n_rows, n_features) with at least one of each, "
+            f"but its shape is {checked.shape}"
+        )
+    if values.dtype not in (np.float32, np.float64):
+        checked = checked.astype(np.float64)
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise ValueError(f"X must be finite or NaN, but {infinite.sum()} entries are infinite")
+    return checked if issparse(checked) else np.ascontiguousarray(checked)
+
+
+def _names(names: Any, count: int, what: str) -> Any:
+    if names is None:
+        return None
+    array = text_array(names)
+    if len(array) != count:
+        raise ValueError(f"{what} must have {count} names, one a column, but it has {len(array)}")
+    if what == "label_names" and (name := repeated(array.tolist())) is not None:
+        raise ValueError(f"each label must have its own name, but {name!r} is there twice")
+    return array
+
+
+def _parts(split: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[np.int64]]:
+    """The rows of each part: numbers of rows that exist, each once."""
+    parts = {str(name): np.asarray(rows) for name, rows in split.items()}
+    taken = np.zeros(n_rows, bool)
+    for name, rows in parts.items():
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) == 0:
+            raise ValueError(f"split[{name!r}] must be a list of rows, but it is {rows!r}")
+        outside = (rows < 0) | (rows >= n_rows)
+        if outside.any():
+            raise ValueError(
+                f"split[{name!r}] must have rows from 0 to {n_rows - 1}, "
+                f"but one is {rows[np.argmax(outside)]}"
+            )
+        if taken[rows].any() or len(np.unique(rows)) < len(rows):
+            raise ValueError(f"no row may be in the split twice, but one of {name!r} is")
+        taken[rows] = True
+    return {name: rows.astype(np.int64) for name, rows in parts.items()}
+
+
+def _specific(sets: Any, Y: Any) -> Any:
+    if sets is None or Y is None:
+        return None
+    specific = zeros_and_ones(sets, "Y_specific")
+    if specific.shape != Y.shape:
+        raise ValueError(f"Y_specific must have the shape {Y.shape} of Y, not {specific.shape}")
+    if (csr_array(specific).multiply(csr_array(Y))).nnz < csr_array(specific).nnz:
+        raise ValueError("Y must have every label of Y_specific, but some are not in it")
+    return specific

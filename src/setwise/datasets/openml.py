@@ -1,0 +1,216 @@
+"""Data sets from OpenML, kept in a folder once they are fetched.
+
+A data set is asked for by number, or by name and version: its description is JSON, its file ARFF.
+scikit-learn's ``fetch_openml`` has one fixed server and gives a table, from which label sets and
+sparse rows would have to be made again; here the file is read by `read_arff`. What comes over the
+net is checked against the md5 of the description and only ever read as data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import urllib.error
+import urllib.request
+from dataclasses import replace
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+from uuid import uuid4
+
+from setwise.datasets.arff import read_arff
+from setwise.datasets.data_error import DataError, refuse, shown
+from setwise.datasets.dataset import Dataset
+from setwise.datasets.schema import File
+from setwise.inputs import whole_number
+
+# What stands for a file in messages.
+OPENML = "OpenML"
+SERVER = "https://www.openml.org/api/v1"
+MOST_BYTES = 2**30
+MOST_DESCRIPTION = 2**24
+PIECE = 2**18
+
+
+def fetch(
+    name_or_id: str | int,
+    *,
+    version: int | None = None,
+    cache: File | None = None,
+    url: str = SERVER,
+    timeout: float = 30.0,
+    max_bytes: int = MOST_BYTES,
+    **options: Any,
+) -> Dataset:
+    """A data set of OpenML, from the cache if it was fetched before.
+
+    Parameters
+    ----------
+    name_or_id : str or int
+        Its number, or its name; of several with one name, the active one with the highest version.
+    version : int, optional
+        The version, with a name.
+    cache : path, optional
+        Where files are kept; by default ``setwise/openml`` in the user's cache folder
+        (``$XDG_CACHE_HOME``, or ``~/.cache``).
+    url : str
+        The server's interface.
+    timeout : float, default 30
+        Seconds to wait for an answer.
+    max_bytes : int
+        Largest file to fetch, 1 GiB by default.
+    **options
+        Options of `read_arff`. By default ``labels`` are the targets of the description.
+
+    Raises
+    ------
+    DataError
+        If the server cannot be reached, does not have the data set, or its file is damaged.
+    """
+    folder = (Path(cache) if cache is not None else _cache_folder()) / _folder_name(url)
+    number = _number(name_or_id, version, folder, url, timeout)
+    about = _description(number, folder, url, timeout)
+    path = folder / str(number) / "data.arff"
+    if not path.exists():
+        _download(_file_address(about), path, about.get("md5_checksum"), timeout, max_bytes)
+    options.setdefault("labels", _names(about.get("default_target_attribute")))
+    dropped = _names(about.get("row_id_attribute")) + _names(about.get("ignore_attribute"))
+    options.setdefault("drop", [name for name in dropped if name not in options["labels"]])
+    if not options["labels"]:
+        refuse(path, None, "OpenML names no targets; name the labels (labels=[...])")
+    data = read_arff(path, **options)
+    title = str(about.get("name", number))
+    return replace(data, name=title, source=f"OpenML {number}, version {about.get('version')}")
+
+
+def _number(
+    name_or_id: str | int, version: int | None, folder: Path, url: str, timeout: float
+) -> int:
+    """The number of a data set."""
+    if not isinstance(name_or_id, str) or name_or_id.isdigit():
+        if version is not None:
+            raise ValueError("a version goes with a name: a number is one version already")
+        return whole_number(int(name_or_id), "the number of a data set", 1)
+    name = quote(name_or_id, safe="")
+    chosen = "" if version is None else f"/data_version/{whole_number(version, 'version', 1)}"
+    address = f"{url}/json/data/list/data_name/{name}{chosen}/status/active/limit/100"
+    key = hashlib.sha256(address.encode()).hexdigest()[:16]
+    answer = _answer(address, folder / "names" / f"{key}.json", timeout)
+    found = _inside(answer, "data", "dataset")
+    rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+    try:
+        return int(max(rows, key=lambda row: int(row["version"]))["did"])
+    except (KeyError, ValueError, TypeError) as error:
+        raise DataError(OPENML, None, f"no data set is named {shown(name_or_id)}") from error
+
+
+def _description(number: int, folder: Path, url: str, timeout: float) -> dict[str, Any]:
+    address = f"{url}/json/data/{number}"
+    answer = _answer(address, folder / str(number) / "description.json", timeout)
+    about = _inside(answer, "data_set_description")
+    if not isinstance(about, dict):
+        refuse(OPENML, None, f"{address} gives no description of a data set")
+    if str(about.get("format", "ARFF")).lower() not in ("arff", "sparse_arff"):
+        refuse(OPENML, None, f"the format is {shown(about.get('format'))}; only ARFF is read")
+    return about
+
+
+def _inside(answer: Any, *keys: str) -> Any:
+    for key in keys:
+        answer = answer.get(key) if isinstance(answer, dict) else None
+    return answer
+
+
+def _names(value: Any) -> list[str]:
+    """Names that are a list, or text with commas."""
+    parts = value if isinstance(value, list) else str(value or "").split(",")
+    return [str(part).strip() for part in parts if str(part).strip()]
+
+
+def _file_address(about: dict[str, Any]) -> str:
+    address = str(about.get("url", ""))
+    if urlsplit(address).scheme not in ("http", "https"):
+        refuse(OPENML, None, f"the file is at {shown(address)}; expected is an http address")
+    return address
+
+
+# ------------------------------------------------------------------------------------------ the net
+
+
+def _answer(address: str, kept: Path, timeout: float) -> Any:
+    """An answer in JSON, kept for the next time."""
+    if not kept.exists():
+        _download(address, kept, None, timeout, MOST_DESCRIPTION)
+    try:
+        return json.loads(kept.read_bytes())
+    except (ValueError, RecursionError) as error:
+        kept.unlink(missing_ok=True)
+        raise DataError(OPENML, None, f"{address} gives no JSON: {error}") from error
+
+
+def _download(address: str, path: Path, md5: str | None, timeout: float, max_bytes: int) -> None:
+    """Fetch a file: it appears whole and checked, or not at all."""
+    if urlsplit(address).scheme not in ("http", "https"):
+        raise ValueError(f"url must begin with http:// or https://, but it is {address!r}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        digest = _stream(address, beside, timeout, max_bytes)
+        if md5 and digest != str(md5).lower():
+            refuse(
+                OPENML,
+                None,
+                f"{address} was damaged on the way: its md5 is {digest}, not {shown(md5)}",
+            )
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _stream(address: str, path: Path, timeout: float, max_bytes: int) -> str:
+    digest, size = hashlib.md5(usedforsecurity=False), 0
+    request = urllib.request.Request(address, headers={"User-Agent": "setwise"})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer, open(path, "xb") as file:
+            promised = answer.headers.get("Content-Length")
+            while piece := answer.read(PIECE):
+                size += len(piece)
+                if size > max_bytes:
+                    refuse(OPENML, None, f"{address} is larger than {max_bytes} bytes (max_bytes)")
+                digest.update(piece)
+                file.write(piece)
+            if promised and promised.isdigit() and size < int(promised):
+                refuse(OPENML, None, f"{address} was cut off after {size} of {promised} bytes")
+            file.flush()
+            os.fsync(file.fileno())
+    except urllib.error.HTTPError as error:
+        raise DataError(OPENML, None, f"{address} says {error.code}: {_reason(error)}") from error
+    except (HTTPException, TimeoutError, urllib.error.URLError, ConnectionError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DataError(
+            OPENML,
+            None,
+            f"{urlsplit(address).netloc} cannot be reached ({reason}); without a network only what "
+            f"was fetched before can be read",
+        ) from error
+    return digest.hexdigest()
+
+
+def _reason(error: urllib.error.HTTPError) -> str:
+    """OpenML's own words, if it says any."""
+    try:
+        message = _inside(json.loads(error.read(PIECE)), "error", "message")
+    except (ValueError, OSError, HTTPException):
+        message = None
+    return shown(message) if message else str(error.reason)
+
+
+def _folder_name(url: str) -> str:
+    return quote(urlsplit(url).netloc, safe="") or "server"
+
+
+def _cache_folder() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "setwise" / "openml"

@@ -1,0 +1,160 @@
+"""Precision against recall, over all thresholds: one curve for all entries, or one a label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
+
+from setwise.entries import places_among, rows_of
+from setwise.evaluation.sample import Array, checked_probability, label_sets, row_ranges
+
+# A recall this little above what a threshold reaches is the same number, rounded otherwise.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class PrecisionRecall:
+    """The points of one or more curves, each from the highest threshold down.
+
+    A curve has a point for each recall it reaches, at the highest threshold that does: lower ones
+    of the same recall only lose precision. Its last recall is 1. A curve of entries that are
+    never true has no points.
+
+    Attributes
+    ----------
+    start : array of shape (n_curves + 1,)
+        The points of curve i are those from ``start[i]`` to before ``start[i + 1]``.
+    threshold, precision, recall : array of shape (n_points,)
+        Of "true if the probability is at least the threshold".
+    average_precision : array of shape (n_curves,)
+        The mean over true entries of the precision at the threshold that just finds them; 0 where
+        no entry is true, as in scikit-learn.
+    """
+
+    start: NDArray[np.int64]
+    threshold: NDArray[np.float64]
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    average_precision: NDArray[np.float64]
+
+    def interpolated(self, recall: ArrayLike) -> NDArray[np.float64]:
+        """The highest precision of each curve at these recalls or beyond, (n_curves, n_recalls).
+
+        0 on a curve without points.
+        """
+        asked = np.asarray(recall, np.float64)
+        n_curves = len(self.average_precision)
+        curve = np.repeat(np.arange(n_curves), np.diff(self.start))
+        # A running maximum from the last point back. A step of 2 between curves keeps each to
+        # itself: precisions differ by at most 1.
+        step = 2.0 * (n_curves - curve)
+        best = np.maximum.accumulate((self.precision + step)[::-1])[::-1] - step
+        wanted = 2.0 * np.arange(n_curves)[:, None] + asked - ROUNDING
+        places = np.searchsorted(2.0 * curve + self.recall, wanted)
+        there = places < self.start[1:, None]
+        return np.where(there, np.append(best, 0.0)[places], 0.0)
+
+
+def precision_recall(
+    probability: Any, y_true: Any, *, average: Literal["micro"] | None = "micro"
+) -> PrecisionRecall:
+    """Precision and recall of "true if the probability is at least t", for every t.
+
+    Parameters
+    ----------
+    probability : array or sparse matrix of shape (n, n_labels)
+        Of each label, in [0, 1]; absent entries are 0.
+    y_true : array or sparse matrix of shape (n, n_labels)
+        True label sets, 0/1.
+    average : {"micro", None}, default "micro"
+        One curve over the entries of all labels, or, with None, one for each label.
+
+    Notes
+    -----
+    Entries of equal probability are found together, as in scikit-learn. The cost is a sort of the
+    probabilities and a search for each true entry; a range of labels is sorted at a time, and for
+    "micro" all stored entries.
+
+    Examples
+    --------
+    >>> curve = precision_recall([[0.9, 0.2], [0.6, 0.4]], [[1, 0], [0, 1]])
+    >>> curve.recall, curve.precision.round(2), curve.threshold
+    (array([0.5, 1. ]), array([1.  , 0.67]), array([0.9, 0.4]))
+    """
+    if average not in ("micro", None):
+        raise ValueError(f"average must be 'micro' or None (one curve a label), not {average!r}")
+    true = label_sets(y_true, "y_true")
+    return curves(checked_probability(probability, true), true, average)
+
+
+def curves(probability: Any, true: Any, average: Literal["micro"] | None) -> PrecisionRecall:
+    """The curves of a checked sample.
+
+    A threshold matters only where it finds a true entry. So the probabilities are sorted by
+    themselves, and only the true ones are looked up among them.
+    """
+    if average == "micro":
+        own = _own(probability, true)
+        return _curves(np.zeros(len(own), np.int64), own, _as_high(probability, own), [len(own)])
+    truth: Any = csr_array(true.T)
+    by_label = csr_array(probability.T) if issparse(probability) else probability.T
+    parts = [_of_labels(by_label[labels], truth[labels]) for labels in row_ranges(*truth.shape)]
+    own, as_high = map(np.concatenate, zip(*parts, strict=True))
+    return _curves(rows_of(truth), own, as_high, np.diff(truth.indptr))
+
+
+def _own(probability: Any, true: Any) -> Array:
+    """The probability of each true entry."""
+    if not issparse(probability):
+        return probability[rows_of(true), true.indices]
+    places, stored = places_among(probability, true)
+    return np.where(stored, np.append(probability.data, 0.0)[places], 0.0)
+
+
+def _as_high(probability: Any, own: Array) -> Array:
+    """How many of all entries are at least as probable as each true one."""
+    stored = probability.data if issparse(probability) else probability
+    ordered = np.sort(stored, axis=None)
+    absent = probability.shape[0] * probability.shape[1] - len(ordered)
+    return len(ordered) - np.searchsorted(ordered, own) + np.where(own > 0.0, 0, absent)
+
+
+def _of_labels(by_label: Any, truth: Any) -> tuple[Array, Array]:
+    """For some labels, a row each: probabilities of true entries, and how many are as high."""
+    rows = by_label.toarray() if issparse(by_label) else by_label
+    of = rows_of(truth)
+    own = rows[of, truth.indices]
+    ordered = np.sort(rows, axis=1)
+    low, high = np.zeros(len(own), np.int64), np.full(len(own), rows.shape[1])
+    # Bisection, of all true entries at once: below ``low`` all are smaller, from ``high`` on none.
+    for _ in range(int(rows.shape[1]).bit_length()):
+        middle = (low + high) // 2
+        smaller = (middle < high) & (ordered[of, np.minimum(middle, rows.shape[1] - 1)] < own)
+        low, high = np.where(smaller, middle + 1, low), np.where(smaller, high, middle)
+    return own, rows.shape[1] - low
+
+
+def _curves(curve: Array, own: Array, as_high: Array, n_true: ArrayLike) -> PrecisionRecall:
+    """The curves of true entries: the curve, the probability and the count of each."""
+    order = np.lexsort((-own, curve))
+    curve, own, as_high = curve[order], own[order], as_high[order]
+    # Equal probabilities are found together: the last of them is the point.
+    changes = (own[1:] != own[:-1]) | (curve[1:] != curve[:-1])
+    last = np.flatnonzero(np.append(changes, True)[: len(own)])
+    support = np.asarray(n_true)
+    before = np.cumsum(support) - support
+    of = curve[last]
+    tp = last + 1 - before[of]
+    precision = tp / as_high[last]
+    gained = np.bincount(of, np.diff(last, prepend=-1) * precision, minlength=len(support))
+    return PrecisionRecall(
+        np.append(0, np.cumsum(np.bincount(of, minlength=len(support)))),
+        own[last],
+        precision,
+        tp / support[of],
+        gained / np.maximum(support, 1),
+    )

@@ -1,0 +1,78 @@
+"""How a target is shown: under which name, which way up, and what it means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from setwise.report.names import clipped, plain
+
+# Patterns of targets' names; what stands for the number takes the place of {}.
+KNOWN = {
+    r"hamming": ("Hamming loss", True, "the share of labels that are wrong"),
+    r"subset": ("Subset accuracy", False, "the share of rows whose label set is exactly right"),
+    r"jaccard": ("Jaccard", False, "labels both true and predicted, over labels either"),
+    r"f1": ("F1", False, "the harmonic mean of a row’s precision and recall"),
+    r"f(\d+(?:\.\d+)?)": (
+        "F{}",
+        False,
+        "the mean of a row’s precision and recall, recall weighing {} times as much",
+    ),
+    r"precision@(\d+)": ("Precision@{}", False, "the share of {} predicted labels that are true"),
+    r"recall@(\d+)": ("Recall@{}", False, "the share of a row’s true labels among {} predicted"),
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A target as it is shown: its loss, or 1 less the loss where people say it that way.
+
+    Attributes
+    ----------
+    target, title, meaning : str
+        Name of the target, name in the page, and what is averaged over rows.
+    is_loss : bool
+        Whether the loss itself is shown, and lower is better.
+    """
+
+    target: str
+    title: str
+    is_loss: bool
+    meaning: str
+
+    @property
+    def spoken(self) -> str:
+        """The title within a sentence: a capital stays where it is a name."""
+        is_word = self.title.startswith(("Subset", "Precision", "Recall"))
+        return self.title[0].lower() + self.title[1:] if is_word else self.title
+
+    @property
+    def better(self) -> str:
+        """Which values are good."""
+        return "lower is better" if self.is_loss else "higher is better"
+
+    def shown(self, loss: float) -> float:
+        """The loss, or 1 less it."""
+        return loss if self.is_loss else 1.0 - loss
+
+    def ends(self, low: float | None, high: float | None) -> tuple[float | None, float | None]:
+        """The ends of an interval of the loss, as shown."""
+        if low is None or high is None or self.is_loss:
+            return low, high
+        return 1.0 - high, 1.0 - low
+
+
+def measure_of(target: str) -> Measure:
+    """How the target of that name is shown; an unknown one as its loss.
+
+    Examples
+    --------
+    >>> measure_of("f0.5").title, measure_of("my own").title
+    ('F0.5', 'my own')
+    """
+    for pattern, (title, is_loss, meaning) in KNOWN.items():
+        found = re.fullmatch(pattern, target)
+        if found:
+            number = "".join(found.groups())
+            return Measure(target, title.format(number), is_loss, meaning.format(number))
+    return Measure(target, clipped(plain(target), 40), True, "a loss of its own")

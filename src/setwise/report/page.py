@@ -1,0 +1,151 @@
+"""The page: all sections in one file that loads nothing and runs one known script."""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from setwise.files import write_whole
+from setwise.report.material import Material, checked
+from setwise.report.names import isolated, name, prose
+from setwise.report.palette import SCHEMES
+from setwise.report.sections.calibration import calibration
+from setwise.report.sections.cooccurrence import cooccurrence
+from setwise.report.sections.guarantees import guarantees
+from setwise.report.sections.hierarchy import hierarchy
+from setwise.report.sections.labels import label_data, labels
+from setwise.report.sections.leaderboards import leaderboards
+from setwise.report.sections.precision_recall import precision_recall
+from setwise.report.sections.question import question
+from setwise.report.sections.regret import regret
+from setwise.report.sections.reproduction import reproduction
+from setwise.report.sections.sizes import sizes
+from setwise.report.sections.timing import timing
+from setwise.report.sections.verdict import verdict
+from setwise.study import Leaderboard, Results, leaderboard
+
+Section = Callable[[Material], Mapping[str, Any] | None]
+# Title, and what fills the template that bears the function's name.
+SECTIONS: tuple[tuple[str, Section], ...] = (
+    ("What was asked", question),
+    ("Leaderboards", leaderboards),
+    ("What is guaranteed", guarantees),
+    ("Labels", labels),
+    ("Labels that come together", cooccurrence),
+    ("Sizes of label sets", sizes),
+    ("Calibration", calibration),
+    ("Precision and recall", precision_recall),
+    ("Regret", regret),
+    ("Time", timing),
+    ("Hierarchy", hierarchy),
+    ("How to repeat it", reproduction),
+)
+
+
+def write(
+    results: Results, path: str | os.PathLike[str], *, board: Leaderboard | None = None
+) -> None:
+    """Write the report of a study as one HTML file.
+
+    The file is complete or not there: it is written beside its place and then moved.
+
+    Parameters
+    ----------
+    results : Results
+        Of a study, finished or not.
+    path : str or path
+        Where the file goes; one that is there is replaced.
+    board : Leaderboard, optional
+        The leaderboard of these results, if it has been made already.
+
+    Notes
+    -----
+    Equal results give equal bytes. Names from data are text wherever they stand, the page may
+    neither load nor send anything, and runs no script but its own (a Content-Security-Policy says
+    so to the browser).
+    """
+    place = _place(path)
+    checked(results, board)
+    material = Material(results, leaderboard(results) if board is None else board)
+    write_whole(place, _page(material).encode())
+
+
+def _page(material: Material) -> str:
+    environment = _environment()
+    present = [
+        (section.__name__, title, content)
+        for title, section in SECTIONS
+        if (content := section(material)) is not None
+    ]
+    style = environment.get_template("style.css").render(schemes=SCHEMES)
+    script = _script(environment)
+    data = label_data(material) if material.results.outcomes else {}
+    return environment.get_template("page.html").render(
+        results=material.results,
+        material=material,
+        verdict=verdict(material),
+        sections=present,
+        style=Markup(style),
+        script=Markup(script),
+        policy=_policy(style, script),
+        data=_json(data),
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("setwise.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {"name": name, "prose": prose, "isolated": isolated}
+    return environment
+
+
+def _script(environment: Environment) -> str:
+    """The page's own script, as it stands in its file."""
+    loader: Any = environment.loader
+    return loader.get_source(environment, "script.js")[0]
+
+
+def _policy(style: str, script: str) -> str:
+    """What the page may do: show its own style, run its own script, nothing else."""
+    own = {kind: _fingerprint(text) for kind, text in (("style", style), ("script", script))}
+    return (
+        f"default-src 'none'; style-src {own['style']}; script-src {own['script']}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _fingerprint(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _json(data: Any) -> Markup:
+    """JSON that neither ends the element it stands in nor begins a comment."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return Markup(text)
+
+
+def _place(path: str | os.PathLike[str]) -> Path:
+    """Where the file goes, or a ValueError where it cannot."""
+    place = Path(path)
+    if place.is_dir():
+        raise ValueError(f"the report cannot be written: {str(place)!r} is a folder")
+    if not place.parent.is_dir():
+        raise ValueError(f"the report cannot be written: there is no folder {str(place.parent)!r}")
+    return place

@@ -1,0 +1,22 @@
+"""Which method is best for which target? Every method on the same rows, stored as it goes."""
+
+from setwise.study.leaderboard import Leaderboard, Standing, leaderboard
+from setwise.study.methods import METHODS, Method
+from setwise.study.reading import Summary, load, summary
+from setwise.study.results import KnownTruth, Outcome, Results
+from setwise.study.study import Study
+
+__all__ = [
+    "METHODS",
+    "KnownTruth",
+    "Leaderboard",
+    "Method",
+    "Outcome",
+    "Results",
+    "Standing",
+    "Study",
+    "Summary",
+    "leaderboard",
+    "load",
+    "summary",
+]

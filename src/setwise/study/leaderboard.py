@@ -1,0 +1,256 @@
+"""Who is best for which target, and which of the others are as good for all one can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setwise.evaluation.bootstrap import Bootstrap
+from setwise.evaluation.comparison import holm, p_values
+from setwise.evaluation.figure import described
+from setwise.evaluation.statistics import RowMeans, Sums, Title
+from setwise.evaluation.table import aligned, interval, number
+from setwise.study.results import Outcome, Results, losses_of
+from setwise.targets import get_target
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One method on the leaderboard of one target.
+
+    Attributes
+    ----------
+    method, target : str
+        Their names.
+    value : float
+        The mean loss of the held-out rows; lower is better, and 1 - value is the mean utility.
+    low, high : float or None
+        Ends of its bootstrap interval; None without a bootstrap.
+    difference : float
+        ``value`` less that of the best method; 0 for the best.
+    difference_low, difference_high : float or None
+        Ends of the bootstrap interval of the difference, both methods on the same resamples.
+    p : float or None
+        Two-sided bootstrap p-value of "no different from the best"; None for the best itself.
+    adjusted_p : float or None
+        The same after Holm's correction for all pairs of methods of this target.
+    is_best_or_tied : bool
+        Whether it is the best, or not significantly worse: ``adjusted_p`` above 1 - confidence.
+        Without a bootstrap, whether it is as low as the best.
+    """
+
+    method: str
+    target: str
+    value: float
+    low: float | None
+    high: float | None
+    difference: float
+    difference_low: float | None
+    difference_high: float | None
+    p: float | None
+    adjusted_p: float | None
+    is_best_or_tied: bool
+
+
+@dataclass(frozen=True)
+class Leaderboard(Sequence[Standing]):
+    """The standings of all methods, target by target, the best first; printed, a table.
+
+    Attributes
+    ----------
+    standings : tuple of Standing
+        In the order of the study's targets; of equal values, in that of its methods.
+    n_rows, n_labels : int
+        Size of the held-out data.
+    n_bootstrap : int
+        Number of resamples behind intervals and p-values; 0 if there are none.
+    confidence : float
+        Level of the intervals, and 1 - level of the tests.
+    """
+
+    standings: tuple[Standing, ...]
+    n_rows: int
+    n_labels: int
+    n_bootstrap: int
+    confidence: float
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.standings[place]
+
+    def __len__(self) -> int:
+        return len(self.standings)
+
+    def __iter__(self) -> Iterator[Standing]:
+        return iter(self.standings)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets that have standings, in order."""
+        return tuple(dict.fromkeys(standing.target for standing in self.standings))
+
+    def of(self, target: str) -> tuple[Standing, ...]:
+        """The standings of one target, the best first."""
+        return tuple(standing for standing in self.standings if standing.target == target)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, ready for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        head = described(self.n_rows, self.n_labels, self.n_bootstrap, self.confidence)
+        if not self.standings:
+            return f"{head}\nno method has finished all folds of a target yet"
+        lines = [["", "loss", "", "less best", "", "p", "adjusted p", ""]]
+        for target in self.targets:
+            lines.append([target])
+            lines += [_line(standing) for standing in self.of(target)]
+        return "\n".join([head, aligned(lines), *self._notes()])
+
+    def _notes(self) -> list[str]:
+        if not self.n_bootstrap:
+            return ["* the best"]
+        level = 1.0 - self.confidence
+        notes = [
+            f"* the best, or not significantly worse: adjusted p (Holm, all pairs of methods of a "
+            f"target) above {level:.4g}"
+        ]
+        most = max(len(self.of(target)) for target in self.targets)
+        least = most * (most - 1) // 2 / (self.n_bootstrap + 1)
+        if least > level:
+            notes.append(
+                f"  the smallest adjusted p that {self.n_bootstrap} resamples can show is "
+                f"{min(least, 1.0):.4g}: increase n_bootstrap"
+            )
+        return notes
+
+
+def _line(standing: Standing) -> list[str]:
+    return [
+        f"  {standing.method}",
+        number(standing.value),
+        interval(standing.low, standing.high),
+        number(standing.difference),
+        "" if standing.p is None else interval(standing.difference_low, standing.difference_high),
+        "" if standing.p is None else f"{standing.p:.4f}",
+        "" if standing.adjusted_p is None else f"{standing.adjusted_p:.4f}",
+        "*" if standing.is_best_or_tied else "",
+    ]
+
+
+def leaderboard(
+    results: Results, *, n_bootstrap: int = 5000, confidence: float = 0.95, seed: Any = 0
+) -> Leaderboard:
+    """Order the methods of each target by their mean loss, and test each against the best.
+
+    The bootstrap is that of `setwise.evaluation`: with the same number of resamples and the same
+    seed, values and intervals are those of `evaluate`, and p is that of `compare`.
+
+    Parameters
+    ----------
+    results : Results
+        Of a study, finished or not; what has not finished all folds is not on it.
+    n_bootstrap : int, default 5000
+        Number of resamples of the held-out rows; 0 for values alone. For m methods, fewer than
+        m (m - 1) / 2 / (1 - confidence) cannot show any difference.
+    confidence : float, default 0.95
+        Level of the intervals; the tests are at 1 - confidence.
+    seed : int, Generator or None, default 0
+        Of the resamples.
+
+    Notes
+    -----
+    The best method is found on the same rows as the differences to it, so it looks a little better
+    than it is. The correction therefore counts all pairs of a target's methods: whichever pair is
+    then looked at, the chance that any of a target's methods is wrongly called different stays
+    below 1 - confidence, as far as the p-values are right. Targets are not corrected for.
+
+    Rows of all folds are resampled together, as they are. That speaks of other rows from the same
+    source, not of training again on others.
+    """
+    bootstrap = Bootstrap(n_bootstrap, confidence, seed)
+    shape: Any = results.y_true.shape
+    n_rows, n_labels = shape
+    asked = [[o for o in results.outcomes if o.target == target] for target in results.targets]
+    boards = [outcomes for outcomes in asked if outcomes]
+    statistics = [_mean_losses(outcomes, results) for outcomes in boards]
+    standings: list[Standing] = []
+    if boards:
+        replicates = bootstrap.replicates(statistics, n_rows, n_labels)
+        parts = np.split(replicates, np.cumsum([len(outcomes) for outcomes in boards])[:-1])
+        for outcomes, statistic, part in zip(boards, statistics, parts, strict=True):
+            values = statistic.at(np.ones((n_rows, 1)))[:, 0]
+            standings += _standings(outcomes, values, part, bootstrap)
+    return Leaderboard(
+        tuple(standings), n_rows, n_labels, bootstrap.n_resamples, bootstrap.confidence
+    )
+
+
+def _losses(outcome: Outcome, results: Results) -> NDArray[np.float64]:
+    if outcome.losses is not None:
+        return outcome.losses
+    return losses_of(get_target(outcome.target), outcome.y_pred, results.y_true)
+
+
+def _mean_losses(outcomes: Sequence[Outcome], results: Results) -> RowMeans:
+    """The mean loss of each outcome of a target, on the rows as they are or resampled."""
+    titles = tuple(Title(outcome.method, "target", "lower") for outcome in outcomes)
+    losses = np.column_stack([_losses(outcome, results) for outcome in outcomes])
+    return RowMeans(titles, Sums.of(losses))
+
+
+def _standings(
+    outcomes: Sequence[Outcome],
+    values: NDArray[Any],
+    replicates: NDArray[Any],
+    bootstrap: Bootstrap,
+) -> list[Standing]:
+    """The standings of one target, from mean losses and their replicates (methods, resamples)."""
+    best = int(np.argmin(values))
+    differences = values - values[best]
+    intervals = bootstrap.intervals(replicates)
+    apart = bootstrap.intervals(replicates - replicates[best])
+    p, adjusted = _against(best, values, replicates, bootstrap)
+    standings = []
+    for place in np.argsort(values, kind="stable").tolist():
+        tied = differences[place] <= 0.0
+        if adjusted[place] is not None:
+            tied = adjusted[place] > 1.0 - bootstrap.confidence
+        standings.append(
+            Standing(
+                method=outcomes[place].method,
+                target=outcomes[place].target,
+                value=float(values[place]),
+                low=intervals[place][0],
+                high=intervals[place][1],
+                difference=float(differences[place]),
+                difference_low=apart[place][0],
+                difference_high=apart[place][1],
+                p=p[place],
+                adjusted_p=adjusted[place],
+                is_best_or_tied=bool(tied),
+            )
+        )
+    return standings
+
+
+def _against(
+    best: int, values: NDArray[Any], replicates: NDArray[Any], bootstrap: Bootstrap
+) -> tuple[list[float | None], list[float | None]]:
+    """P-value, plain and adjusted over all pairs, of each method against the best."""
+    p: list[float | None] = [None] * len(values)
+    adjusted: list[float | None] = [None] * len(values)
+    pairs = list(combinations(range(len(values)), 2))
+    if bootstrap.n_resamples == 0 or not pairs:
+        return p, adjusted
+    first, second = np.array(pairs).T
+    plain = p_values(values[second] - values[first], replicates[second] - replicates[first])
+    for pair, before, after in zip(pairs, plain.tolist(), holm(plain).tolist(), strict=True):
+        if best in pair:
+            other = pair[0] if pair[1] == best else pair[1]
+            p[other], adjusted[other] = before, after
+    return p, adjusted

@@ -1,0 +1,50 @@
+"""`setwise datasets fetch`, from a stand-in for OpenML: what it writes is read without options."""
+
+import numpy as np
+import pytest
+from command import found, run
+from test_openml import server  # noqa: F401  (a fixture)
+
+from setwise.cli.data_folder import write_folder
+from setwise.datasets import Dataset, fetch, read
+
+
+def test_what_was_fetched_is_a_folder_to_fit(server, tmp_path, capfd):  # noqa: F811
+    place = ("--url", server.url, "--cache", tmp_path / "cache")
+    told = found(capfd, "datasets", "fetch", 7, *place, "-o", tmp_path / "texts")
+    assert told["name"] == "texts"
+    expected = fetch(7, cache=tmp_path / "cache", url=server.url)
+    again = read(tmp_path / "texts")
+    np.testing.assert_array_equal(again.Y.toarray(), expected.Y.toarray())
+    np.testing.assert_array_equal(again.X.toarray(), expected.X.toarray())
+    assert again.label_names.tolist() == expected.label_names.tolist()
+    assert again.feature_names.tolist() == expected.feature_names.tolist()
+    assert found(capfd, "datasets", "info", tmp_path / "texts") == told
+    status, _, err = run(capfd, "datasets", "fetch", 7, *place, "-o", tmp_path / "texts")
+    assert status == 2
+    assert "is there already" in err
+    status, _, err = run(capfd, "datasets", "fetch", 8, *place)
+    assert status == 2
+    assert "Unknown dataset" in err
+
+
+@pytest.mark.parametrize("split", [None, {"train": [2, 0], "test": [1]}])
+def test_a_folder_keeps_split_and_hierarchy(split, tmp_path):
+    data = Dataset(
+        [[1.0, np.nan], [2.0, 0.5], [3.0, 1.0]],
+        [[1, 0], [1, 1], [0, 0]],
+        ["size", "été"],
+        ["law", "law, civil"],
+        split=split,
+        hierarchy=[[0, 1]],
+        name="books",
+    )
+    write_folder(data, tmp_path / "books")
+    first = read(tmp_path / "books")
+    for again in (first, first.schema.read(tmp_path / "books")):
+        np.testing.assert_array_equal(again.X, data.X)
+        np.testing.assert_array_equal(again.Y.toarray(), data.Y)
+        assert again.label_names.tolist() == data.label_names.tolist()
+        assert again.hierarchy.tolist() == [[0, 1]]
+        kept = again.split and {name: rows.tolist() for name, rows in again.split.items()}
+        assert kept == split
