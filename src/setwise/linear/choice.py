@@ -17,7 +17,6 @@ from setwise.spaces.catalog import Catalog
 from setwise.spaces.chow_liu import chow_liu
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
-from setwise.spaces.paths import Paths
 from setwise.spaces.sized import Sized, Slice
 from setwise.spaces.space import Space
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
@@ -78,7 +77,7 @@ def start_scores(space: Space, sets: NDArray[np.uint8], weights: NDArray[np.floa
 
     Half the log-odds of each label, where the space's parameters do not hold them already.
     """
-    if isinstance(space, Catalog | Paths):
+    if isinstance(space, Catalog):
         return np.zeros(space.n_scores)
     share = frequency(sets, weights)
     scores = (np.log(share) - np.log1p(-share)) / 2.0

@@ -22,6 +22,12 @@ from setwise.linear.choice import SPACES, choose_space, one_of, unseen_mass
 from setwise.linear.decoding import decoded, marginals
 from setwise.linear.design import Design, scaled_rows
 from setwise.linear.guarantee import guarantee, guarantee_of_classes
+from setwise.linear.hierarchy import (
+    HIERARCHIES,
+    hierarchy_space,
+    refuse_open,
+    refuse_open_predictions,
+)
 from setwise.linear.newton import solve_binary_relevance
 from setwise.linear.progress import steps_shown
 from setwise.linear.reading import counted, read_training
@@ -33,6 +39,7 @@ from setwise.spaces.space import Space
 from setwise.surrogates.comp_sum import CompSum
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, mean_utility
+from setwise.targets.tree_distance import TreeDistance
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
 LEAST = 1e-7
@@ -55,7 +62,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     target : str or Target, default "f1"
-        What a prediction is judged by.
+        What a prediction is judged by. With `TreeDistance` label sets must be closed, a label
+        beside all above it, and so are all predictions.
     surrogate : str or Surrogate, default "auto"
         What is trained on: "likelihood" (the choice of "auto"), "binary_relevance", or one of the
         target's own losses: "logistic", "sum_exponential", "generalized_cross_entropy" (with `q`),
@@ -66,8 +74,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     space : str or Space, default "auto"
         The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
         "sized" (all of the sizes seen, a bias for each size), "forest" (all, with potentials on
-        the edges of the Chow-Liu tree of the training labels), "cube" (all). What the space has of
-        biases and potentials is learnt with the weights. "auto": for a likelihood the catalog,
+        the edges of the Chow-Liu tree of the training labels), "cube" (all); of the taxonomy of
+        tree distance "paths" (a label and all above it) or "closed" (a child brings its parent).
+        What the space has of biases and potentials is learnt with the weights. "auto": for tree
+        distance "paths" where every set of y is one, else "closed"; for a likelihood the catalog,
         unless more than nine in ten rows have a label set that occurs once, then "sized"; for
         other losses the sets of k labels (precision@k, recall@k), those of a table, else the cube.
     decoder : {"auto", "minimum_risk", "most_likely", "marginals"}, default "auto"
@@ -172,6 +182,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
         """
         inputs, sets, names, weights = read_training(self, X, y, sample_weight)
+        refuse_open(self.target, sets, names, weights)
         inputs, sets, weights = counted(inputs, sets, weights)
         design = Design.of(inputs, self.scaling, self.fit_intercept, weights)
         return self._fit(design, sets, names, weights)
@@ -191,7 +202,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self._scaling = self.scaling
         self._features = self._label_features(space.n_scores)
         dtype = design.inputs.dtype
-        self.space_ = space.with_parameters(solution.parameters)
+        learnt = solution.parameters
+        self.space_ = space.with_parameters(learnt) if len(learnt) else space
         coef = (solution.weights / design.unit[:, None]).T
         self.coef_ = np.ascontiguousarray(coef).astype(dtype)
         intercept = solution.intercept
@@ -348,10 +360,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         return Training(surrogate, target, self.q, int(seed))
 
     def _decoder_name(self, training: Training, target: Target, space: Space) -> str:
-        if self.decoder != "auto":
-            return self.decoder
-        if not (training.is_likelihood or training.is_separate):
-            return "most_likely"
+        name = self.decoder
+        if name == "auto" and not (training.is_likelihood or training.is_separate):
+            name = "most_likely"
+        if name == "most_likely":
+            refuse_open_predictions(target, space)
+        if name != "auto":
+            return name
         exact = training.is_by_label or MinimumRisk(target).decodes(space)
         return "minimum_risk" if exact else "marginals"
 
@@ -364,8 +379,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"decoder must be one of {known}, not {self.decoder!r}")
 
     def _space_for(self, training: Training, names: LabelNames, sets, weights) -> Space:
-        if isinstance(self.space, str) and self.space not in SPACES:
-            known = ", ".join(map(repr, SPACES))
+        if isinstance(self.space, str) and self.space not in (*SPACES, *HIERARCHIES):
+            known = ", ".join(map(repr, (*SPACES, *HIERARCHIES)))
             raise ValueError(f"space must be one of {known} or a space object, not {self.space!r}")
         if names.one_dimensional and not training.is_by_label:
             return one_of(sets.shape[1])
@@ -388,7 +403,12 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
                 f"binary relevance decides every label by itself, on all label sets: it takes no "
                 f"space {self.space!r}; use surrogate='likelihood' there"
             )
-        if training.is_by_label or (self.space == "auto" and not training.is_likelihood):
+        if training.is_by_label:
+            return training.space(sets.shape[1])
+        by_taxonomy = isinstance(training.target, TreeDistance) and not training.has_space
+        if self.space in HIERARCHIES or (self.space == "auto" and by_taxonomy):
+            return hierarchy_space(self.space, training.target, sets)
+        if self.space == "auto" and not training.is_likelihood:
             return training.space(sets.shape[1])
         return choose_space(self.space, sets, weights)
 

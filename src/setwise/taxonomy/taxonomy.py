@@ -288,9 +288,15 @@ class Taxonomy:
         return first_open(sets, self._upward)
 
     def _label_sets(self, Y: Any, name: str = "Y") -> Any:
+        from setwise.labels.forms import Columns, form_of
         from setwise.labels.values import zeros_and_ones
 
-        sets = zeros_and_ones(Y, name)
+        named = isinstance(Y, list | tuple) or (
+            np.ndim(Y) == 1 and np.asarray(Y).dtype.kind in "OU"
+        )
+        form = form_of(Y, column_of_classes=False) if named else None
+        named = form is not None and not isinstance(form, Columns)
+        sets = form.sets(self.names) if named else zeros_and_ones(Y, name)
         if sets.shape[1] != self.n_labels:
             raise ValueError(
                 f"{name} must have {self.n_labels} columns, one for each label of the taxonomy, "
