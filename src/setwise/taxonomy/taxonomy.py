@@ -201,7 +201,8 @@ class Taxonomy:
 
         Parameters
         ----------
-        Y : 0/1 array or sparse matrix of shape (n, n_labels)
+        Y : 0/1 array or sparse matrix of shape (n, n_labels), or names
+            A list of the names of each row's labels, or one name a row.
         """
         sets = self._label_sets(Y)
         if not isinstance(sets, np.ndarray):
@@ -288,21 +289,9 @@ class Taxonomy:
         return first_open(sets, self._upward)
 
     def _label_sets(self, Y: Any, name: str = "Y") -> Any:
-        from setwise.labels.forms import Columns, form_of
-        from setwise.labels.values import zeros_and_ones
+        from setwise.taxonomy.label_sets import label_sets
 
-        named = isinstance(Y, list | tuple) or (
-            np.ndim(Y) == 1 and np.asarray(Y).dtype.kind in "OU"
-        )
-        form = form_of(Y, column_of_classes=False) if named else None
-        named = form is not None and not isinstance(form, Columns)
-        sets = form.sets(self.names) if named else zeros_and_ones(Y, name)
-        if sets.shape[1] != self.n_labels:
-            raise ValueError(
-                f"{name} must have {self.n_labels} columns, one for each label of the taxonomy, "
-                f"but its shape is {sets.shape}"
-            )
-        return sets
+        return label_sets(Y, self.names, name)
 
     def _require_tree(self) -> None:
         if not self.is_tree:
