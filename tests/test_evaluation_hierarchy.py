@@ -58,7 +58,9 @@ def test_hierarchical_figures_are_those_of_sets_with_their_ancestors(given_sets)
     both = sum(len(a & b) for a, b in pairs)
     predicted, true = (sum(len(pair[side]) for pair in pairs) for side in (0, 1))
     found = {name: figure.value for name, figure in figures.items() if figure.group == "hierarchy"}
-    assert found.pop("hierarchical precision") == pytest.approx(both / predicted if predicted else 1)
+    assert found.pop("hierarchical precision") == pytest.approx(
+        both / predicted if predicted else 1
+    )
     assert found.pop("hierarchical recall") == pytest.approx(both / true if true else 1.0)
     assert found.pop("hierarchical f1") == pytest.approx(f1(pairs))
     levels = by_level(y_pred, y_true, taxonomy)
