@@ -16,6 +16,7 @@ from setwise.spaces import Forest, Paths  # noqa: E402
 from setwise.surrogates import CompSum  # noqa: E402
 from setwise.targets import TreeDistance  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
 SPACES = {"closed": lambda taxonomy: Forest(taxonomy, closed=True), "paths": Paths}
 every_space = pytest.mark.parametrize("make", SPACES.values(), ids=SPACES)
 
