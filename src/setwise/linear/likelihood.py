@@ -12,6 +12,7 @@ from setwise.linear.objective import (
     refuse_outside,
 )
 from setwise.spaces.catalog import Catalog
+from setwise.spaces.closed import ClosedLaw
 from setwise.spaces.forest import Forest
 from setwise.spaces.paths import Paths
 from setwise.spaces.space import Space
@@ -22,7 +23,7 @@ def likelihood(space: Space, y_true: Array, weights: Array) -> Objective:
     if isinstance(space, Catalog):
         return (JointLikelihood if space.joint else CatalogLikelihood)(space, y_true, weights)
     law = space.closed_law if isinstance(space, Forest) else space
-    if law is None or not isinstance(space, Forest | Paths):
+    if not isinstance(law, ClosedLaw | Paths):
         return Likelihood(space, y_true, weights)
     refuse_outside(space.contains(y_true), space)
     return HierarchyLikelihood(law, y_true, weights)
