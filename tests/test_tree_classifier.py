@@ -3,6 +3,7 @@
 import cases
 import numpy as np
 import pytest
+from command import run
 from examples import generators
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -219,3 +220,28 @@ def test_a_saved_classifier_knows_its_taxonomy(tmp_path):
     again = setwise.load(tmp_path / "model.skops")
     assert (again.predict(X) == model.predict(X)).all()
     assert again.target_.taxonomy.names.tolist() == ANIMALS.names.tolist()
+
+
+def test_methods_of_studies_that_know_the_target_predict_closed_sets():
+    from setwise.study.methods import METHODS, Question
+
+    X, Y = drawn(ANIMALS, "paths")
+    question = Question(TreeDistance(ANIMALS), 0, len(X), False)
+    for name in ("auto", "binary_relevance", "logistic", "mean_absolute_error", "catalog"):
+        model = METHODS[name].make(question).fit(X, Y)
+        assert ANIMALS.is_closed(model.predict(X)).all(), name
+
+
+def test_the_command_learns_from_a_file_with_a_hierarchy(tmp_path, capfd):
+    X, Y = drawn(ANIMALS, "paths")
+    ends = [ANIMALS.names[row.nonzero()[0][-1]] for row in Y]
+    lines = ["@relation life", *(f"@attribute x{i} numeric" for i in range(3))]
+    lines += [f"@attribute class hierarchical {','.join(ANIMALS.names)}", "@data"]
+    lines += [",".join([*map(str, row), end]) for row, end in zip(X, ends, strict=True)]
+    (tmp_path / "life.arff").write_text("\n".join(lines))
+    words = ("fit", tmp_path / "life.arff", "--target", "tree", "--no-cv")
+    status, out, _ = run(capfd, *words, "-o", tmp_path / "model.skops")
+    assert status == 0
+    assert "likelihood on Paths of 5 labels" in out
+    model = setwise.load(tmp_path / "model.skops").model
+    assert ANIMALS.is_closed(model.predict(X)).all()
