@@ -172,6 +172,32 @@ def test_fit_says_what_was_chosen_and_what_is_guaranteed(folder, tmp_path, capfd
     assert fitted.about["cross_validated_loss"] == fitted.model.steps[-1][1].best_loss_
 
 
+def test_a_single_label_is_a_label(tmp_path, capfd):
+    """Not two classes: in a column of its own, written as words, and through every command."""
+    X, Y = rows()
+    lines = ["a,b,c,d,is_law", *(",".join([*map(str, x), "yes" if y[1] else "no"])
+                                 for x, y in zip(X, Y, strict=True))]  # fmt: skip
+    (tmp_path / "one.csv").write_text("\n".join(lines))
+    one, model = tmp_path / "one.csv", tmp_path / "one.skops"
+    words = ("fit", one, "--labels", "is_law", *QUICK, "--test-share", "0.3", "-o", model)
+    status, out, err = run(capfd, *words)
+    assert (status, err) == (0, "")
+    assert "trained for f1" in out
+    fitted, data = load(model), read(one, labels=["is_law"])
+    expected = SetClassifier("f1", alpha=0.01, scaling="standard", random_state=0)
+    train = data.split_off(0).train()
+    expected.fit(train.X, csr_array(train.Y))
+    probability = expected.predict_proba(data.X)
+    assert probability.shape == (80, 1)
+    np.testing.assert_allclose(fitted.probability(data.X), probability)
+    _, out, _ = run(capfd, "predict", model, one, "--format", "probabilities")
+    written = [float(line) for line in out.splitlines()[1:]]
+    np.testing.assert_allclose(written, probability[:, 0])
+    _, out, _ = run(capfd, "predict", model, one)
+    assert lists(out) == [["is_law"] if p >= 0.5 else [] for p in written]
+    assert found(capfd, "evaluate", model, one)
+
+
 def test_labels_in_columns_text_and_categories(tmp_path, capfd):
     X, Y = rows(40)
     lines = ["title,cover,x,is_art,is_law,id"]

@@ -65,6 +65,13 @@ def test_nobody_reads_the_output_and_nobody_complains(folder, long_file):
     assert process.returncode == 1
 
 
+def test_a_pipe_is_written_to_by_its_name(folder):
+    words = (*COMMAND, "predict", "model.skops", "books.csv", "-o", "/dev/stdout")
+    done = subprocess.run(words, cwd=folder, capture_output=True)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"tags\n")
+
+
 def test_a_closed_output_is_named(folder):
     words = (*COMMAND, "predict", "model.skops", "books.csv")
     line = 'exec "$@" >&-'
@@ -75,7 +82,9 @@ def test_a_closed_output_is_named(folder):
 
 def test_an_interrupted_study_says_how_to_go_on(folder):
     words = ("compare", "books.csv", *LISTED, "--folds", "20", "-o", "interrupted")
-    process = begin(folder, *words, stdout=subprocess.DEVNULL)
+    # (Tests that run in the background of a shell are told to ignore an interrupt.)
+    listen = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    process = begin(folder, *words, stdout=subprocess.DEVNULL, **listen)
     units = folder / "interrupted" / "units"
     wait_for(lambda: units.exists() and any(units.glob("*.npz")), process)
     process.send_signal(signal.SIGINT)

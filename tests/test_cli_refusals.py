@@ -70,7 +70,6 @@ COMMANDS = [
     (("fit", "books.csv", *LISTED, "--space", "outer", "-o", "o"), "space"),
     (("fit", "books.csv", *LISTED, "--alpha", "few", "-o", "o"), "--alpha must be numbers"),
     (("fit", "books.csv", *LISTED, *QUICK, "--space", "cube,sized", "-o", "o"), "one --space"),
-    (("fit", "books.csv", *LISTED, *QUICK, "--test-share", "1.5", "-o", "o"), "train"),
     (("fit", "books.csv", *LISTED, "--folds", "1", "-o", "o"), "at least 2"),
     (("fit", "books.csv", *LISTED, "-o", "none/out.skops"), "no folder 'none'"),
     (("fit", "books.csv", *LISTED, "-o", "."), "is a folder"),
@@ -108,6 +107,12 @@ COMMANDS = [
     (("compare", "books.csv", *LISTED, "-o", "s", "--methods", "magic"), "no method named 'magic'"),
     (("compare", "books.csv", *LISTED, "-o", "s", "--targets", "f1,f1"), "may be there once"),
     (("compare", "books.csv", *LISTED, "-o", "s", "--report", "no/r.html"), "no folder 'no'"),
+    (("fit", "books.csv", *LISTED, "-o", "books.csv"), "'books.csv' is read, and would be lost"),
+    (("fit", "books.csv", *LISTED, "-o", "word.csv"), "'word.csv' is there and is not a model"),
+    (("predict", "model.skops", "books.csv", "-o", "./books.csv"), "is read, and would be lost"),
+    (("compare", "books.csv", *LISTED, "-o", "s", "--report", "p.csv"), "is not a page"),
+    (("decode", "p.csv", "-o", "p.csv"), "is read, and would be lost"),
+    (("fit", "books.csv", *LISTED, "--test-share", "1.5", "-o", "m"), "--test-share must be betw"),
     (("datasets", "info", "none.csv"), "there is no file 'none.csv'"),
     (("datasets", "fetch", "birds", "--url", "file:///etc"), "must begin with http"),
     (("demo", "-o", "none/report.html"), "no folder 'none'"),
@@ -128,6 +133,21 @@ def test_one_line_says_what_is_wrong_and_nothing_is_written(
     assert out == ""
     # (A lock is what a study leaves where it looks.)
     assert [path for path in sorted(folder.iterdir()) if path.name != ".lock"] == before
+
+
+def test_an_index_without_a_name_is_neither_label_nor_feature(tmp_path, capfd):
+    table = tmp_path / "frame.csv"
+    table.write_text(",a,is_law\n0,0.5,1\n1,0.25,0\n")
+    status, _, err = run(capfd, "decode", table)
+    assert status == 2
+    assert "frame.csv, line 1: column 1 has no name" in err
+    words = ("datasets", "info", table, "--label-prefix", "is_")
+    status, _, err = run(capfd, *words)
+    assert status == 2
+    assert "has no name: the index of a data frame? Leave it out (--drop '')" in err
+    status, out, _ = run(capfd, *words, "--drop", "")
+    assert status == 0
+    assert "1 feature," in out
 
 
 def test_a_refusal_leaves_the_old_file(folder, tmp_path, capfd, monkeypatch):

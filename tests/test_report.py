@@ -25,6 +25,7 @@ from setwise.report import numbers, write
 from setwise.report.names import clipped, plain
 from setwise.report.palette import SCHEMES
 from setwise.report.sections import labels as label_section
+from setwise.report.sections.sizes import Bars
 from setwise.study import leaderboard
 from setwise.taxonomy import Taxonomy
 
@@ -427,6 +428,33 @@ def test_labels_never_true_or_never_predicted_show_a_dash(folder):
     outcomes = tuple(replace(outcome, y_pred=nothing) for outcome in results.outcomes)
     found = Parsed(page_of(replace(results, y_true=nothing, outcomes=outcomes), folder))
     assert found.data["beliefs"][0]["average"] == [-1, -1, -1]
+
+
+def test_labels_that_are_never_true_come_last(folder):
+    """Also where the label sets are unsigned bytes, whose negative is a large number."""
+    results = studies.wide(40, 60, 1)
+    y_true = results.y_true.toarray().astype(np.uint8)
+    y_true[:, :36] = 0
+    y_true[:30, 36:] = 1
+    results = replace(results, y_true=sparse.csr_array(y_true))
+    found = Parsed(page_of(results, folder))
+    assert found.data["support"][:4] == sorted(y_true[:, 36:].sum(axis=0), reverse=True)
+    assert found.data["support"][4:] == [0] * 36
+    assert found.all("section", id="cooccurrence")
+
+
+@pytest.mark.parametrize("largest", [0, 1, 12, 13, 30, 400])
+def test_bars_hold_every_size_once(largest):
+    """Few bars, none for sizes that do not occur, each size in the bar that names it."""
+    sizes = np.random.default_rng(largest).integers(0, largest + 1, size=500)
+    sizes[0] = largest
+    bars = Bars.of([sizes])
+    shares = bars.shares(sizes)
+    assert len(shares) == len(bars.names) <= 14
+    assert shares.sum() == pytest.approx(1.0)
+    for start, end, share in zip(bars.starts, [*bars.starts[1:], np.inf], shares, strict=True):
+        assert share == pytest.approx(((sizes >= start) & (sizes < end)).mean())
+    assert bars.is_open == (sizes.max() >= bars.count * bars.width)
 
 
 @pytest.mark.parametrize(("n_labels", "targets"), [(2000, ("f1",)), (1000, ("f1", "hamming"))])

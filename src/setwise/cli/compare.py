@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from setwise.cli.flat import flat
-from setwise.cli.output import can_write, say
+from setwise.cli.output import PAGE, can_write, say
 from setwise.cli.reading import Reading, held_out, names, target_for
 
 # Known to `setwise.study`, which is too heavy to be asked for a line of help.
@@ -71,7 +71,7 @@ def compare(
 
     page = output / "report.html" if report is None else report
     if report is not None:
-        can_write(report)
+        can_write(report, (data, test, reading.xml), PAGE)
     rows = held_out(reading.read(data, test), test_share, seed)
     study = Study(
         rows.X,

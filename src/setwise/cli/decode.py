@@ -57,7 +57,7 @@ def decode(
 
     Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted, nothing is written.
     """
-    can_write(output)
+    can_write(output, (probabilities,))
     from setwise.cli.label_rows import LabelRows
     from setwise.cli.probability_file import ProbabilityFile
     from setwise.decoders import MinimumRisk

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from setwise.cli.output import can_write, say
+from setwise.cli.output import PAGE, can_write, say
 
 
 def demo(
@@ -26,7 +26,7 @@ def demo(
 
     Exit status: 0 fine; 2 the report cannot be written there; 130 interrupted.
     """
-    can_write(output)
+    can_write(output, replaces=PAGE)
     from setwise.demo import demonstrated, regrets, table
     from setwise.report import write
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from setwise.cli.flat import flat
-from setwise.cli.output import can_write, say
+from setwise.cli.output import MODEL, can_write, say
 from setwise.cli.reading import Reading, held_out, names, target_for
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def fit(
 
     Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted, nothing is written.
     """
-    can_write(output)
+    can_write(output, (data, test, reading.xml), MODEL)
     if test is not None and test_share is not None:
         raise ValueError("--test and --test-share exclude each other")
     rows = held_out(reading.read(data, test), test_share, seed)
@@ -148,6 +148,7 @@ def _numbers(words: str | None) -> list[float] | None:
 
 
 def _trained(estimator: Any, data: Dataset, target: Any, path: Path) -> Fitted:
+    from scipy.sparse import csr_array
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
 
@@ -155,7 +156,8 @@ def _trained(estimator: Any, data: Dataset, target: Any, path: Path) -> Fitted:
 
     train = data.train() if data.split is not None and "train" in data.split else data
     model = make_pipeline(SimpleImputer(keep_empty_features=True), estimator)
-    model.fit(train.X, train.Y)
+    # (A dense column would be taken for classes; a sparse one is a label.)
+    model.fit(train.X, csr_array(train.Y) if train.n_labels == 1 else train.Y)
     assert data.schema is not None
     plain = Fitted(model, data.schema, target)
     about = {
@@ -226,7 +228,8 @@ def _words(data: Dataset, fitted: Fitted, output: Path) -> str:
         ends = f"95 % interval of the score {1 - test['high']:.4f} to {1 - test['low']:.4f}"
         lines.append(f"on {test['rows']} test rows: {_scored(test['loss'])}, {ends}")
     missing = about["missing_features"]
-    lines.append(f"missing features ({missing} in training): {MEAN}")
+    if missing:
+        lines.append(f"missing features ({missing} in training): {MEAN}")
     lines.append(f"guarantee: {about['guarantee']}")
     lines.append(f"wrote {output}")
     return "\n".join(lines)

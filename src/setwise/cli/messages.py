@@ -25,7 +25,12 @@ OPTIONS = {
     "url": "--url",
     "version": "--version",
 }
-_SPOKEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(\[[^\]]*\]|'[^']*'|\"[^\"]*\"|\.\.\.)")
+# What only Python can do, or should be done with care.
+_PYTHON_ONLY = re.compile(
+    r",? or pass an object| or a surrogate object|; for an estimator of your own write \S+ \S+"
+    r"| If you trust who wrote it: .*"
+)
+_SPOKEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(\[[^\]]*\]|'[^']*'|\"[^\"]*\"|\.\.\.|-\d+|\d+)")
 
 
 def complaint(error: BaseException) -> str | None:
@@ -51,8 +56,16 @@ def in_options(message: str) -> str:
     --------
     >>> in_options("leave it out (drop=['id'])")
     "leave it out (--drop 'id')"
+    >>> in_options("there is no target named 'f'; known are 'hamming', or pass an object")
+    "there is no target named 'f'; known are 'hamming'"
     """
-    return _SPOKEN.sub(lambda m: f"{OPTIONS[m[1]]} {m[2].strip('[]')}", message)
+    return _SPOKEN.sub(_option, _PYTHON_ONLY.sub("", message))
+
+
+def _option(spoken: re.Match[str]) -> str:
+    value = spoken[2].strip("[]")
+    # (What begins with a minus would be taken for an option.)
+    return f"{OPTIONS[spoken[1]]}{'=' if value.startswith('-') else ' '}{value}"
 
 
 def warn(

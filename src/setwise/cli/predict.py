@@ -57,7 +57,7 @@ def predict(
     Exit status: 0 fine; 2 the file or the model cannot be read; 130 interrupted, and nothing is
     written.
     """
-    can_write(output)
+    can_write(output, (model, data))
     fitted = load_fitted(model)
     lines = _lines(fitted, "json" if json else format, separator)
     probable = lines.format == "probabilities"

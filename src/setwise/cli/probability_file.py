@@ -57,6 +57,13 @@ class ProbabilityFile:
                 refuse(path, 1, "the file is empty; expected are probabilities")
             headed = not all(map(_is_number, first))
             names = [cell.strip() for cell in first] if headed else _numbered(len(first))
+            if "" in names:
+                refuse(
+                    path,
+                    1,
+                    f"column {names.index('') + 1} has no name; expected is one for each label "
+                    f"(the index of a data frame is left out by index=False)",
+                )
             twice = repeated(names)
             if twice is not None:
                 refuse(path, 1, f"two columns are named {shown(twice)}")

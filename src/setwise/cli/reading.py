@@ -85,7 +85,10 @@ class Reading:
     def options(self) -> dict[str, Any]:
         """What was said, as the readers take it."""
         lists = {"text": self.text_columns, "drop": self.drop}
-        given: dict[str, Any] = {name: names(words) for name, words in lists.items() if words}
+        # (--drop '' is the column without a name.)
+        given: dict[str, Any] = {
+            name: names(words) or [""] for name, words in lists.items() if words is not None
+        }
         if self.labels is not None:
             given["labels"] = _count(self.labels) or names(self.labels)
         if self.categorical is not None:
@@ -129,6 +132,8 @@ def held_out(data: Dataset, share: float | None, seed: int) -> Dataset:
     """The data with a random share of the rows to test on, if asked for."""
     if share is None:
         return data
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"--test-share must be between 0 and 1, such as 0.3, but it is {share}")
     if data.split is not None:
         raise ValueError(
             f"{data.name} has a test part already: --test-share is for a file without one"

@@ -90,7 +90,8 @@ def truths(cells: Sequence[Any], name: str, place: Place) -> NDArray[np.float64]
         value = str(cell).strip().lower()
         code = np.nan if value in MISSING else TRUTH.get(value)
         if code is None:
-            raise place.error(row, f"label {shown(name)} is {shown(cell)}; expected is 0 or 1")
+            expected = "expected is 0 or 1 (or true or false, yes or no)"
+            raise place.error(row, f"label {shown(name)} is {shown(cell)}; {expected}")
         codes.append(code)
     return np.array(codes, np.float64)
 

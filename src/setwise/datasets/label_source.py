@@ -19,7 +19,8 @@ from setwise.labels.values import some
 
 UNKNOWN = "?"
 # What a cell of a 0/1 column may say, in lower case.
-TRUTH = {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0, "false": 0.0, "true": 1.0}
+FALSE, TRUE = ("0", "0.0", "false", "no"), ("1", "1.0", "true", "yes")
+TRUTH = {**dict.fromkeys(FALSE, 0.0), **dict.fromkeys(TRUE, 1.0)}
 
 
 class Place(NamedTuple):
@@ -161,7 +162,9 @@ def labelled(source: LabelSource, cells: Any, place: Place, unknown: str) -> Lab
     sets, known = source.sets(cells, place)
     if unknown == "refuse" and not known.all():
         row = int(np.argmin(known))
-        raise place.error(row, f"label {source.name_unknown(cells, row)} is '?'; {EXPECTED}")
+        raise place.error(
+            row, f"label {source.name_unknown(cells, row)} is unknown (empty, or '?'); {EXPECTED}"
+        )
     if isinstance(source, LabelList) and source.edges is not None:
         return Labelled(closed_upwards(sets, source.edges), sets, known)
     return Labelled(sets, None, known)

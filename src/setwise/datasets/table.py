@@ -225,6 +225,13 @@ def read_table(
         inputs = [n for n in table.names if n not in {*columns, *drop}]
         if not inputs:
             refuse(file, None, "no column is left to be a feature")
+        if "" in inputs:
+            refuse(
+                file,
+                1,
+                f"column {table.names.index('') + 1} has no name: the index of a data frame? Leave "
+                f"it out (drop=['']), or name it",
+            )
         parts = [
             _prepared(cells, inputs, {*text, *chosen}, categorical == "auto")
             for cells in table.cells({*inputs, *columns}, BLOCK_ROWS)

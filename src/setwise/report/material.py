@@ -46,7 +46,7 @@ class Material:
     @cached_property
     def support(self) -> Any:
         """In how many rows each label is true, (l,)."""
-        return np.asarray(self.results.y_true.sum(axis=0)).ravel()
+        return np.asarray(self.results.y_true.sum(axis=0)).ravel().astype(np.int64)
 
     @cached_property
     def believed(self) -> tuple[int | None, ...]:

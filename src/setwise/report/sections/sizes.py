@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,8 +12,10 @@ from setwise.report.drawing import element, picture
 from setwise.report.material import Material
 from setwise.report.palette import Style
 
-# Sizes from this one on share a bar.
-LARGEST = 12
+# No more bars than these: where sizes are many, several share one.
+MOST_BARS = 13
+# Sizes above this share of all, of rows or of a method's predictions, are taken together.
+COMMON = 0.99
 WIDTH, HEIGHT, TOP, BOTTOM, LEFT = 190.0, 128.0, 8.0, 106.0, 4.0
 
 
@@ -22,8 +25,8 @@ def sizes(material: Material) -> dict[str, Any] | None:
         return None
     true = _sizes(material.results.y_true)
     predicted = [_sizes(outcome.y_pred) for outcome in material.results.outcomes]
-    last = int(min(max(true.max(), *(p.max() for p in predicted), 1), LARGEST))
-    shares = [_shares(own, last) for own in (true, *predicted)]
+    bars = Bars.of([true, *predicted])
+    shares = [bars.shares(own) for own in (true, *predicted)]
     highest = max(float(share.max()) for share in shares)
     panels = []
     for target in material.judged:
@@ -41,7 +44,7 @@ def sizes(material: Material) -> dict[str, Any] | None:
                             shares[place + 1],
                             highest,
                             material.styles[outcome.method],
-                            largest=last == LARGEST,
+                            bars,
                         ),
                     }
                     for place, outcome in material.of(target)
@@ -52,24 +55,49 @@ def sizes(material: Material) -> dict[str, Any] | None:
         "panels": panels,
         "true_mean": f"{true.mean():.2f}",
         "true_shares": [numbers.share(share, 2) for share in shares[0]],
-        "sizes": _labels(last),
-        "largest": LARGEST if last == LARGEST else None,
+        "sizes": bars.names,
+        "largest": bars.starts[-1] if bars.is_open else None,
     }
+
+
+class Bars(NamedTuple):
+    """So many bars of equally many sizes; the last one may hold all that are larger."""
+
+    count: int
+    width: int
+    is_open: bool
+
+    @classmethod
+    def of(cls, samples: Sequence[Any]) -> Bars:
+        """Wide enough that few bars hold nearly all sizes."""
+        top = max(1, *(int(np.quantile(own, COMMON, method="higher")) for own in samples))
+        width = top // MOST_BARS + 1
+        count = top // width + 1
+        return cls(count, width, any(own.max() >= count * width for own in samples))
+
+    @property
+    def starts(self) -> list[int]:
+        """The smallest size of each bar."""
+        return [self.width * bar for bar in range(self.count)]
+
+    @property
+    def names(self) -> list[str]:
+        """The sizes of each bar, in words."""
+        last = self.width - 1
+        names = [str(start) if last == 0 else f"{start}–{start + last}" for start in self.starts]
+        return [*names[:-1], f"{self.starts[-1]}+"] if self.is_open else names
+
+    def shares(self, own: Any) -> Any:
+        """The share of each bar."""
+        bar = np.minimum(own // self.width, self.count - 1)
+        return np.bincount(bar, minlength=self.count) / len(own)
 
 
 def _sizes(sets: Any) -> Any:
     return np.asarray(sets.sum(axis=1)).ravel().astype(int)
 
 
-def _shares(own: Any, last: int) -> Any:
-    return np.bincount(np.minimum(own, last), minlength=last + 1) / len(own)
-
-
-def _labels(last: int) -> list[str]:
-    return [*map(str, range(last)), f"{last}+" if last == LARGEST else str(last)]
-
-
-def _picture(true: Any, predicted: Any, highest: float, style: Style, largest: bool) -> Any:
+def _picture(true: Any, predicted: Any, highest: float, style: Style, bars: Bars) -> Any:
     """Bars of the true sizes, and the method's marks upon them."""
     step = (WIDTH - 2 * LEFT) / len(true)
     high = BOTTOM - TOP
@@ -89,7 +117,8 @@ def _picture(true: Any, predicted: Any, highest: float, style: Style, largest: b
             )
         )
         y = BOTTOM - high * dot / highest
-        tip = f"size {size}: true {numbers.share(bar, 2)}, predicted {numbers.share(dot, 2)}"
+        shares = f"true {numbers.share(bar, 2)}, predicted {numbers.share(dot, 2)}"
+        tip = f"size {bars.names[size]}: {shares}"
         parts.append(
             element(
                 "line",
@@ -102,7 +131,8 @@ def _picture(true: Any, predicted: Any, highest: float, style: Style, largest: b
             )
         )
         if size % every == 0:
-            label = f"{size}+" if largest and size == len(true) - 1 else str(size)
+            is_last = bars.is_open and size == len(true) - 1
+            label = f"{bars.starts[size]}{'+' if is_last else ''}"
             parts.append(
                 element("text", label, x=x + step / 2, y=BOTTOM + 16, class_="tick middle")
             )
