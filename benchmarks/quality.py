@@ -40,7 +40,7 @@ COMPARED = {
 
 
 def load(folder: Path) -> tuple[Any, Any, Any, Any]:
-    """X and Y to train on, X and Y to test on."""
+    """X and Y to train on, X and Y to test on; rows to choose settings by are trained on."""
     stored = folder / "X.npz"
     X = sparse.csr_array(sparse.load_npz(stored)) if stored.exists() else np.load(folder / "X.npy")
     Y = sparse.load_npz(folder / "Y.npz").toarray().astype(np.int64)
@@ -50,6 +50,8 @@ def load(folder: Path) -> tuple[Any, Any, Any, Any]:
         train, test = np.split(order, [int(0.7 * len(Y))])
     else:
         train, test = (rows(split[part], folder) for part in ("train", "test"))
+        if "valid" in split:
+            train = np.concatenate([train, rows(split["valid"], folder)])
     return X[train], Y[train], X[test], Y[test]
 
 

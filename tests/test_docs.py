@@ -122,3 +122,8 @@ def test_the_guide_to_studies_runs_and_names_every_method(tmp_path):
     assert scope["results"].outcomes
     for name in METHODS:
         assert f"| `{name}` |" in text
+
+
+def test_the_guide_to_hierarchies_runs(tmp_path):
+    scope = run((DOCS / "hierarchies.md").read_text(), {}, tmp_path, "docs/hierarchies.md")
+    assert str(scope["life"]) == "Taxonomy of 7 labels on 3 levels, a tree with 2 roots"

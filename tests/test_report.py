@@ -27,6 +27,7 @@ from setwise.report.palette import SCHEMES
 from setwise.report.sections import labels as label_section
 from setwise.report.sections.sizes import Bars
 from setwise.study import leaderboard
+from setwise.taxonomy import Taxonomy
 
 VOID = {"meta", "link", "br", "input", "img", "hr"}
 EVIL = [
@@ -314,6 +315,16 @@ def test_levels_of_the_hierarchy_are_micro_figures_of_their_labels(parsed):
     outcome = next(o for o in results.outcomes if (o.method, o.target) == ("catalog", "f1"))
     predicted, true = outcome.y_pred.toarray()[:, roots], results.y_true.toarray()[:, roots]
     f1 = 2 * (predicted * true).sum() / (predicted.sum() + true.sum())
+    cells = [e["text"] for e in parsed.section("hierarchy") if e["tag"] == "td"]
+    assert numbers.share(f1) in cells
+
+
+def test_hierarchical_f1_is_that_of_label_sets_with_their_ancestors(parsed):
+    results = studies.study()
+    taxonomy = Taxonomy.from_parents(results.parents)
+    outcome = next(o for o in results.outcomes if (o.method, o.target) == ("catalog", "f1"))
+    predicted, true = (taxonomy.close(y).toarray() for y in (outcome.y_pred, results.y_true))
+    f1 = 2 * (predicted & true).sum() / (predicted.sum() + true.sum())
     cells = [e["text"] for e in parsed.section("hierarchy") if e["tag"] == "td"]
     assert numbers.share(f1) in cells
 

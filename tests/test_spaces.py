@@ -139,7 +139,11 @@ def test_extreme_scores_give_the_enumerated_sums(name, size, data):
     case, scores = data.draw(space_examples(name, largest=1.0, n_rows=2))
     scores = scores * size
     expected = by_row(oracle.log_partition, case, scores)
-    np.testing.assert_allclose(case.space.log_partition(scores), expected, rtol=1e-12, atol=1e-12)
+    # As above: six scores of 9990 that cancel leave the rounding of 60,000.
+    rounding = 1e-12 + 1e-15 * np.abs(scores).sum(axis=1).max(initial=0.0)
+    np.testing.assert_allclose(
+        case.space.log_partition(scores), expected, rtol=1e-12, atol=rounding
+    )
     np.testing.assert_allclose(
         case.space.marginals(scores), by_row(oracle.marginals, case, scores), atol=1e-10
     )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from setwise.meta import CatalogClassifier, TargetDecoder
     from setwise.persistence import load, save
     from setwise.targets import get_target
+    from setwise.taxonomy import Taxonomy
 
 __version__ = "0.1.0"
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "SetClassifier",
     "SetClassifierCV",
     "TargetDecoder",
+    "Taxonomy",
     "consistency",
     "datasets",
     "decoders",
@@ -69,6 +71,7 @@ _NAMES = {
     "SetClassifier": "setwise.linear",
     "SetClassifierCV": "setwise.linear",
     "TargetDecoder": "setwise.meta",
+    "Taxonomy": "setwise.taxonomy",
     "get_target": "setwise.targets",
     "load": "setwise.persistence",
     "save": "setwise.persistence",

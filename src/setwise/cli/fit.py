@@ -52,8 +52,8 @@ def fit(
     space: Annotated[
         str,
         typer.Option(
-            help="Label sets that are weighed: auto, catalog, joint, sized, forest, cube; several "
-            "with commas are tried."
+            help="Label sets that are weighed: auto, catalog, joint, sized, forest, cube, of a "
+            "hierarchy paths, closed; several with commas are tried."
         ),
     ] = "auto",
     alpha: Annotated[

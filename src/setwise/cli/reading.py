@@ -123,7 +123,9 @@ def target_for(name: str, data: Any) -> Target:
     """A target by name; "tree" is the distance in the hierarchy of the data."""
     from setwise.targets import TreeDistance, get_target
 
-    return TreeDistance(data.parents) if name == "tree" else get_target(name)
+    if name != "tree":
+        return get_target(name)
+    return TreeDistance(data.parents, names=data.label_names)
 
 
 def held_out(data: Dataset, share: float | None, seed: int) -> Dataset:

@@ -86,7 +86,8 @@ def in_words(value: Any) -> str:
 
 
 def _names(value: Any) -> list[str]:
-    return [field.name for field in fields(value) if field.init]
+    """The parameters; one that is not compared, such as names of labels, changes no law."""
+    return [field.name for field in fields(value) if field.init and field.compare]
 
 
 def _unusual(value: Any) -> list[str]:

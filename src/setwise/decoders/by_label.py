@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from setwise.decoders.decisions import Decisions
-from setwise.spaces.forest import parents_first
+from setwise.spaces.nodes import parents_first
 from setwise.targets.measure import Additive, Array
 
 # A sum of gains below this share of its terms is rounding: a tie.

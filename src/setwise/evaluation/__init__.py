@@ -1,18 +1,20 @@
 """How good are predictions, how sure is that, and are others better?
 
 `evaluate` gives every figure with an interval, `compare` two predictions for the same rows;
-`per_label`, `reliability` and `precision_recall` are what is drawn.
+`per_label`, `by_level`, `reliability` and `precision_recall` are what is drawn.
 """
 
 from setwise.evaluation.comparison import Comparison, Difference, compare
 from setwise.evaluation.evaluation import evaluate
 from setwise.evaluation.figure import Evaluation, Figure
+from setwise.evaluation.hierarchy import ByLevel, by_level
 from setwise.evaluation.per_label import PerLabel, per_label
 from setwise.evaluation.precision_recall import PrecisionRecall, precision_recall
 from setwise.evaluation.propensity import propensities
 from setwise.evaluation.reliability import Reliability, reliability
 
 __all__ = [
+    "ByLevel",
     "Comparison",
     "Difference",
     "Evaluation",
@@ -20,6 +22,7 @@ __all__ = [
     "PerLabel",
     "PrecisionRecall",
     "Reliability",
+    "by_level",
     "compare",
     "evaluate",
     "per_label",

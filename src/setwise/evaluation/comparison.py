@@ -143,6 +143,7 @@ def compare(
     targets: Iterable[Any] = (),
     ks: Sequence[int] | None = None,
     propensity: Any = None,
+    taxonomy: Any = None,
     n_bins: int = 15,
     zero_division: float = 1.0,
     n_bootstrap: int = 1000,
@@ -162,7 +163,7 @@ def compare(
         The true label sets, 0/1.
     probability_a, probability_b, scores_a, scores_b : optional
         Probabilities and scores of each, as in `evaluate`.
-    targets, ks, propensity, n_bins, zero_division, n_bootstrap, confidence, random_state
+    targets, ks, propensity, taxonomy, n_bins, zero_division, n_bootstrap, confidence, random_state
         As in `evaluate`; with ``n_bootstrap=0`` there are neither intervals nor p-values.
 
     Returns
@@ -200,7 +201,7 @@ def compare(
     sample_a = checked_sample(y_pred_a, y_true, probability_a, scores_a, "_a")
     sample_b = checked_sample(y_pred_b, y_true, probability_b, scores_b, "_b")
     n_rows, n_labels = sample_a.n_rows, sample_a.n_labels
-    options = checked_options(n_labels, targets, ks, propensity, n_bins, zero_division)
+    options = checked_options(n_labels, targets, ks, propensity, n_bins, zero_division, taxonomy)
     bootstrap = Bootstrap(n_bootstrap, confidence, random_state)
     of_a, of_b = statistics_of(sample_a, options), statistics_of(sample_b, options)
     replicates = bootstrap.replicates([*of_a, *of_b], n_rows, n_labels)

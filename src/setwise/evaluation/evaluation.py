@@ -12,6 +12,7 @@ import numpy as np
 from setwise.evaluation.bootstrap import Bootstrap
 from setwise.evaluation.calibration import calibration_statistics
 from setwise.evaluation.figure import GROUPS, Evaluation, Figure
+from setwise.evaluation.hierarchy import checked_taxonomy, hierarchy_statistics
 from setwise.evaluation.label_sets import instance_means, label_counts, target_means
 from setwise.evaluation.propensity import checked_propensity
 from setwise.evaluation.ranking import propensity_scored, ranking_means, true_ranks
@@ -20,6 +21,7 @@ from setwise.evaluation.scikit import scikit_figures
 from setwise.evaluation.statistics import Statistic, Title
 from setwise.inputs import whole_number
 from setwise.targets import Target, get_target
+from setwise.taxonomy import Taxonomy
 
 DEFAULT_KS = (1, 3, 5)
 
@@ -33,6 +35,7 @@ class Options:
     propensity: Array | None
     n_bins: int
     zero_division: float
+    taxonomy: Taxonomy | None = None
 
 
 def evaluate(
@@ -44,6 +47,7 @@ def evaluate(
     targets: Iterable[Any] = (),
     ks: Sequence[int] | None = None,
     propensity: Any = None,
+    taxonomy: Taxonomy | None = None,
     n_bins: int = 15,
     zero_division: float = 1.0,
     n_bootstrap: int = 1000,
@@ -69,6 +73,9 @@ def evaluate(
         not larger than the number of labels.
     propensity : array of shape (n_labels,), optional
         Propensity of each label, from `propensities`; gives psp@k.
+    taxonomy : Taxonomy, optional
+        A hierarchy over the labels; gives the figures of label sets with all above their labels:
+        hierarchical precision, recall and f1, f1 on each level and, of a tree, tree distance.
     n_bins : int, default 15
         Number of bins of the calibration errors.
     zero_division : {0.0, 1.0}, default 1.0
@@ -102,6 +109,10 @@ def evaluate(
     first. ndcg@k is the mean over all orders of equal scores. The other ranking figures count a
     tie against the ranking.
 
+    *Hierarchy.* Both sets are closed first; hierarchical figures are then over all entries
+    (Kiritchenko, Matwin and Famili, 2005), and "tree distance" is the mean length of the edges on
+    which they differ. "closed predictions" is the share of predicted sets that were closed.
+
     *psp@k* is the sum over rows of 1 / propensity over the true labels among the first k, divided
     by the largest sum that k labels in each row could reach.
 
@@ -131,7 +142,9 @@ def evaluate(
     ...
     """
     sample = checked_sample(y_pred, y_true, probability, scores)
-    options = checked_options(sample.n_labels, targets, ks, propensity, n_bins, zero_division)
+    options = checked_options(
+        sample.n_labels, targets, ks, propensity, n_bins, zero_division, taxonomy
+    )
     bootstrap = Bootstrap(n_bootstrap, confidence, random_state)
     statistics = statistics_of(sample, options)
     replicates = bootstrap.replicates(statistics, sample.n_rows, sample.n_labels)
@@ -139,7 +152,13 @@ def evaluate(
 
 
 def checked_options(
-    n_labels: int, targets: Any, ks: Any, propensity: Any, n_bins: Any, zero_division: Any
+    n_labels: int,
+    targets: Any,
+    ks: Any,
+    propensity: Any,
+    n_bins: Any,
+    zero_division: Any,
+    taxonomy: Any = None,
 ) -> Options:
     """The options of `evaluate`, or a ValueError."""
     if not isinstance(zero_division, int | float) or zero_division not in (0, 1):
@@ -150,6 +169,7 @@ def checked_options(
         propensity=None if propensity is None else checked_propensity(propensity, n_labels),
         n_bins=whole_number(n_bins, "n_bins", 1),
         zero_division=float(zero_division),
+        taxonomy=None if taxonomy is None else checked_taxonomy(taxonomy, n_labels),
     )
 
 
@@ -188,6 +208,8 @@ def statistics_of(sample: Sample, options: Options) -> list[Statistic]:
         instance_means(sample, options.zero_division),
         label_counts(sample, options.zero_division),
     ]
+    if options.taxonomy is not None:
+        statistics += hierarchy_statistics(sample, options.taxonomy, options.zero_division)
     if sample.ranked_by is not None:
         ranks = true_ranks(sample.ranked_by, sample.true)
         statistics.append(ranking_means(ranks, options.ks, options.zero_division))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from setwise.evaluation.table import aligned, interval, number
 
-Group = Literal["instance", "micro", "macro", "ranking", "calibration", "target"]
+Group = Literal["instance", "micro", "macro", "hierarchy", "ranking", "calibration", "target"]
 Better = Literal["higher", "lower"]
-GROUPS: tuple[Group, ...] = ("instance", "micro", "macro", "ranking", "calibration", "target")
+GROUPS: tuple[Group, ...] = get_args(Group)
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Figure:
     name : str
         For example ``"instance f1"`` or ``"precision@3"``.
     group : str
-        ``"instance"``, ``"micro"``, ``"macro"``, ``"ranking"``, ``"calibration"`` or ``"target"``.
+        ``"instance"``, ``"micro"``, ``"macro"``, ``"hierarchy"``, ``"ranking"``,
+        ``"calibration"`` or ``"target"``.
     value : float
         On the rows as they are.
     low, high : float or None

@@ -21,7 +21,7 @@ class AdditiveMean:
     target: Target
     space: Sized | Forest
 
-    def mean(self, scores: Array, y_true: Array, of: Of) -> Mean:
+    def mean(self, scores: Array, y_true: Array, of: Of, parameters: bool = True) -> Mean:
         """constant + scale * E[sum of what each label adds]."""
         measure = self.target.measure(self.space.n_labels, of)
         assert isinstance(measure, Additive)
@@ -29,7 +29,7 @@ class AdditiveMean:
         constant, scale = measure.constant(n_true), measure.scale(n_true)
         present = measure.agreement[y_true, 1] * measure.weights
         absent = measure.agreement[y_true, 0] * measure.weights
-        m = self.space.moments(scores, (present, absent), features=True)
+        m = self.space.moments(scores, (present, absent), features=parameters)
         return Mean(
             m.log_partition,
             constant + scale * m.total,

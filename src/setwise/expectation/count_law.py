@@ -29,7 +29,7 @@ class CountMean:
     target: Target
     space: Cube | Sized
 
-    def mean(self, scores: Array, y_true: Array, of: Of) -> Mean:
+    def mean(self, scores: Array, y_true: Array, of: Of, parameters: bool = True) -> Mean:
         """Contract the law of (tp, fp) with the table of the measure, one n_true at a time."""
         n, n_labels = scores.shape
         measure = self.target.measure(n_labels, of)

@@ -57,8 +57,9 @@ class CubeMoments:
         return cls(target, space, Tempered(target, CountMean(target, space)))
 
     def moment(
-        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0
-    ) -> Moment:
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
+        parameters: bool = True,
+    ) -> Moment:  # fmt: skip
         """F(q) and its derivatives."""
         return self._general.moment(scores, y_true, q, of, log_scale)
 
@@ -67,7 +68,9 @@ class CubeMoments:
         base, _, _, _ = self._pulls(y_true, of)
         return times_exp(base, log_scale)
 
-    def logistic(self, scores: Array, y_true: Array, log_scale: float = 0.0) -> Moment:
+    def logistic(
+        self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
+    ) -> Moment:
         """M(0) sum_i log cosh(h_i) - sum_i E_0[u y'_i] h_i, by one pass."""
         base, up, down, weights = self._pulls(y_true, "utility")
         value, slope = np.empty(len(scores)), np.empty_like(scores)
@@ -141,8 +144,9 @@ class AdditiveOnCube:
     space: Cube
 
     def moment(
-        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0
-    ) -> Moment:
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
+        parameters: bool = True,
+    ) -> Moment:  # fmt: skip
         """F(q) and its derivatives by one pass."""
         measure = self.target.measure(self.space.n_labels, of)
         assert isinstance(measure, Additive)
@@ -166,8 +170,9 @@ class FractionOnCube:
     _rules: dict = field(default_factory=dict, repr=False)
 
     def moment(
-        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0
-    ) -> Moment:
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
+        parameters: bool = True,
+    ) -> Moment:  # fmt: skip
         """F(q) and its derivatives by one pass."""
         work = in_range(scores, q)
         rules = self._rules_of(of, work.dtype == np.float32)

@@ -92,6 +92,17 @@ def count_true_rows(start, stop, y_true, n_true):
         n_true[row] = count
 
 
+@kernel
+def state_sums(start, stop, y_true, if_true, if_false, sums):
+    """Of each row the sum of if_true over its true labels and of if_false over the others."""
+    for row in range(start, stop):
+        y = y_true[row]
+        total = 0.0
+        for j in range(len(y)):
+            total += if_true[j] if y[j] == 1 else if_false[j]
+        sums[row] = total
+
+
 @register_jitable
 def states(line, y, q, flip_true, flip_false, one, p, rest, truth, tanh, e, e_one):
     """What a row needs: p = sigmoid(2 q h) and rest = 1 - p (exchanged where flipped), truth = y.

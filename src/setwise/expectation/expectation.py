@@ -50,9 +50,13 @@ class Moments(Protocol):
     """F(q) for every q."""
 
     def moment(
-        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0
-    ) -> Moment:
-        """F(q) of utility or loss, with its derivatives, times e^log_scale."""
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
+        parameters: bool = True,
+    ) -> Moment:  # fmt: skip
+        """F(q) of utility or loss, with its derivatives, times e^log_scale.
+
+        Without ``parameters`` the derivatives by them have no meaning and may be left out.
+        """
         ...
 
 
@@ -73,7 +77,9 @@ class Expectation(Moments, Protocol):
         """F(0), the uniform mean, (n,)."""
         ...
 
-    def logistic(self, scores: Array, y_true: Array, log_scale: float = 0.0) -> Moment:
+    def logistic(
+        self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
+    ) -> Moment:
         """-F'(0) = E_0[u log(1 / (|Y| s))] of the utility, and its own derivatives."""
         ...
 
@@ -84,7 +90,7 @@ class MeanOf(Protocol):
     @property
     def space(self) -> Space: ...
 
-    def mean(self, scores: Array, y_true: Array, of: Of) -> Mean: ...
+    def mean(self, scores: Array, y_true: Array, of: Of, parameters: bool = True) -> Mean: ...
 
     def on(self, space: Space) -> MeanOf: ...
 
@@ -103,38 +109,47 @@ class Tempered:
         return self.route.space
 
     def moment(
-        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0
-    ) -> Moment:
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
+        parameters: bool = True,
+    ) -> Moment:  # fmt: skip
         """F(q) by tempering, with its derivatives."""
         space = self.space
         scores = scores.astype(np.float64)
-        log_partition, mean_scores, mean_features = space.mean_scores(scores)
-        mean = self._at(q).mean(q * scores, y_true, of)
+        log_partition, mean_scores, mean_features = space.mean_scores(scores, parameters)
+        mean = self._at(q).mean(q * scores, y_true, of, parameters)
         excess = (mean.log_partition - space.log_size) - q * (log_partition - space.log_size)
         excess += log_scale
         return Moment(
             times_exp(mean.value, excess),
             times_exp(mean.scores - mean.value[:, None] * mean_scores, excess[:, None]),
-            times_exp(self._apart(mean.parameters, mean_features), excess[:, None]),
+            times_exp(self._apart(mean.parameters, mean_features), excess[:, None])
+            if parameters
+            else mean_features,
         )
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         """F(0): the mean without scores on the space without finite biases."""
-        return times_exp(self._uniform_mean(y_true, of).value, log_scale)
+        return times_exp(self._uniform_mean(y_true, of, False).value, log_scale)
 
-    def logistic(self, scores: Array, y_true: Array, log_scale: float = 0.0) -> Moment:
+    def logistic(
+        self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
+    ) -> Moment:
         """E_0[u] (A - log|Y|) - E_0[u z] and its derivatives E_0[u] E[y'] - E_0[u y']."""
         space = self.space
         scores = scores.astype(np.float64)
-        log_partition, mean_scores, mean_features = space.mean_scores(scores)
-        flat = self._uniform_mean(y_true, "utility")
+        log_partition, mean_scores, mean_features = space.mean_scores(scores, parameters)
         biased = np.where(np.isfinite(space.parameters), space.parameters, 0.0)
+        flat = self._uniform_mean(y_true, "utility", parameters or bool(biased.any()))
         value = flat.value * (log_partition - space.log_size)
-        value -= (scores * flat.scores).sum(axis=1) + flat.parameters @ biased
+        value -= (scores * flat.scores).sum(axis=1)
+        if biased.any():
+            value -= flat.parameters @ biased
         return Moment(
             times_exp(value, log_scale),
             times_exp(flat.value[:, None] * mean_scores - flat.scores, log_scale),
-            times_exp(-self._apart(flat.parameters, mean_features), log_scale),
+            times_exp(-self._apart(flat.parameters, mean_features), log_scale)
+            if parameters
+            else mean_features,
         )
 
     def _at(self, q: float) -> MeanOf:
@@ -146,8 +161,9 @@ class Tempered:
             self._tempered[q] = route
         return self._tempered[q]
 
-    def _uniform_mean(self, y_true: Array, of: Of) -> Mean:
-        return self._at(0.0).mean(np.zeros((len(y_true), self.space.n_scores)), y_true, of)
+    def _uniform_mean(self, y_true: Array, of: Of, parameters: bool) -> Mean:
+        nothing = np.zeros((len(y_true), self.space.n_scores))
+        return self._at(0.0).mean(nothing, y_true, of, parameters)
 
     def _apart(self, weighted: Array, mean_features: Array) -> Array:
         """E_q[u f] - E_q[u] E_1[f] for each feature f; 0 for excluded ones.

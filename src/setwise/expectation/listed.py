@@ -27,7 +27,7 @@ class ListedMean:
     def __post_init__(self):
         object.__setattr__(self, "_listing", listing_of(self.space))
 
-    def mean(self, scores: Array, y_true: Array, of: Of) -> Mean:
+    def mean(self, scores: Array, y_true: Array, of: Of, parameters: bool = True) -> Mean:
         """Sums over the list, some rows at a time so that memory stays bounded."""
         measure = self.target.measure(self.space.n_labels, of)
         rows = max(1, CHUNK // self._listing.count)

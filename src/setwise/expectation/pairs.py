@@ -6,11 +6,13 @@ import numpy as np
 
 from setwise.expectation.additive import AdditiveMean
 from setwise.expectation.expectation import Expectation, Tempered
+from setwise.expectation.hierarchy import HierarchyMoments, law_of
 from setwise.expectation.listed import ListedMean
 from setwise.expectation.subset import SubsetMoments
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
 from setwise.spaces.listing import Listing
+from setwise.spaces.paths import Paths
 from setwise.spaces.sized import Sized
 from setwise.spaces.space import Space
 from setwise.targets.measure import Table
@@ -44,6 +46,10 @@ def expectation(target: Target | str, space: Space) -> Expectation:
     if not isinstance(space, Space):
         raise ValueError(f"a space is an object such as Cube(10), but this is {space!r}")
     target = get_target(target).on(space)
+    if target.form in ("additive", "subset") and law_of(space) is not None:
+        assert isinstance(space, Forest | Paths)
+        way = HierarchyMoments if target.form == "additive" else SubsetMoments
+        return way(target, space)
     if isinstance(space, Listing):
         _refuse_unlisted(target, space)
         return Tempered(target, ListedMean(target, space))

@@ -28,12 +28,12 @@ class ShiftedMean:
     target: Target
     space: Forest
 
-    def mean(self, scores: Array, y_true: Array, of: Of) -> Mean:
+    def mean(self, scores: Array, y_true: Array, of: Of, parameters: bool = True) -> Mean:
         """Sum over the rule of weight * E[N t^D], and what D = 0 contributes."""
         measure = self.target.measure(self.space.n_labels, of)
         assert isinstance(measure, Fraction)
         form = reduce(measure, y_true)
-        plain = self.space.moments(scores, features=True)
+        plain = self.space.moments(scores, features=parameters)
         total = Mean(
             plain.log_partition,
             np.zeros(len(scores)),
@@ -44,12 +44,16 @@ class ShiftedMean:
             return total
         x_nodes, weights = _rule(form)
         for x, weight in zip(x_nodes, weights, strict=True):
-            shifted = self.space.moments(scores - 0.5 * x * form.step, form.values, features=True)
+            shifted = self.space.moments(
+                scores - 0.5 * x * form.step, form.values, features=parameters
+            )
             exponent = shifted.log_partition - plain.log_partition
             exponent -= x * (form.start + 0.5 * form.step.sum(axis=1))
             total = _add(total, shifted, weight * np.exp(exponent), form.constant, 1.0)
         if form.has_zero.any():
-            total = self._add_zero(total, plain, scores, form, weights.sum(), measure.empty)
+            total = self._add_zero(
+                total, plain, scores, form, weights.sum(), measure.empty, parameters
+            )
         return total
 
     def on(self, space: Forest) -> ShiftedMean:
@@ -57,7 +61,14 @@ class ShiftedMean:
         return ShiftedMean(self.target, space)
 
     def _add_zero(
-        self, total: Mean, plain: Moments, scores: Array, form: Reduced, excess: float, empty: float
+        self,
+        total: Mean,
+        plain: Moments,
+        scores: Array,
+        form: Reduced,
+        excess: float,
+        empty: float,
+        parameters: bool,
     ) -> Mean:
         """Where D can be 0: take out what the rule made of it and put the convention in.
 
@@ -66,7 +77,7 @@ class ShiftedMean:
         """
         side = np.where(form.has_zero[:, None], -np.sign(form.step), 0.0)
         fixed = np.where(side == 0.0, scores, np.where(side > 0, np.inf, -np.inf))
-        m = self.space.moments(fixed, form.values, features=True)
+        m = self.space.moments(fixed, form.values, features=parameters)
         exponent = m.log_partition + (side * scores).sum(axis=1) - plain.log_partition
         probability = np.where(form.has_zero, np.exp(exponent), 0.0)
         return _add(total, m, probability, empty - excess * form.constant, -excess)

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setwise.linear.hierarchy import HIERARCHIES, hierarchy_space
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.chow_liu import chow_liu
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
-from setwise.spaces.paths import Paths
 from setwise.spaces.sized import Sized, Slice
 from setwise.spaces.space import Space
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.table import TableTarget
 from setwise.targets.target import Target
+from setwise.targets.tree_distance import TreeDistance
 
 if TYPE_CHECKING:
     from setwise.linear.training import Training
@@ -51,9 +52,9 @@ def space_for(space: Any, training: Training, is_class: bool, sets, weights) -> 
 
     ``is_class`` says that exactly one label is in every set: a one-dimensional y.
     """
-    n_labels = sets.shape[1]
-    if not isinstance(space, str | Space) or (isinstance(space, str) and space not in SPACES):
-        known = ", ".join(map(repr, SPACES))
+    n_labels, names = sets.shape[1], (*SPACES, *HIERARCHIES)
+    if not isinstance(space, str | Space) or (isinstance(space, str) and space not in names):
+        known = ", ".join(map(repr, names))
         raise ValueError(f"space must be one of {known} or a space object, not {space!r}")
     if is_class and not training.is_by_label:
         return one_of(n_labels)
@@ -70,7 +71,12 @@ def space_for(space: Any, training: Training, is_class: bool, sets, weights) -> 
                 f"{space.n_labels}"
             )
         return space
-    if training.is_by_label or (space == "auto" and not training.is_likelihood):
+    if training.is_by_label:
+        return training.space(n_labels)
+    by_taxonomy = isinstance(training.target, TreeDistance) and not training.has_space
+    if space in HIERARCHIES or (space == "auto" and by_taxonomy):
+        return hierarchy_space(space, training.target, sets)
+    if space == "auto" and not training.is_likelihood:
         return training.space(n_labels)
     return choose_space(space, sets, weights)
 
@@ -108,7 +114,7 @@ def start_scores(space: Space, sets: NDArray[np.uint8], weights: NDArray[np.floa
 
     Half the log-odds of each label, where the space's parameters do not hold them already.
     """
-    if isinstance(space, Catalog | Paths):
+    if isinstance(space, Catalog):
         return np.zeros(space.n_scores)
     share = frequency(sets, weights)
     scores = (np.log(share) - np.log1p(-share)) / 2.0

@@ -85,11 +85,16 @@ class Fitting:
             found = min(begun, key=problems[-1].value)
         return solve(problems[-1], found, self.tol, self.max_iter, warn=True, progress=told)
 
+    def learnt(self, solution: Solution) -> Space:
+        """The space with the parameters of the solution, where it has any."""
+        parameters = solution.parameters
+        return self.space.with_parameters(parameters) if len(parameters) else self.space
+
     def log_loss(self, design: Design, sets, weights, solution: Solution) -> float:
         """The mean log-loss of the training rows, of those in the space, in nats."""
         if self.training.is_likelihood or self.training.is_separate:
             return solution.value - self.alpha / 2.0 * float((solution.weights**2).sum())
-        space = self.space.with_parameters(solution.parameters)
+        space = self.learnt(solution)
         loss, features = CompSum("subset", space, 0.0, "paper"), self.features(space.n_scores)
         total = mass = 0.0
         for first in range(0, len(sets), LOG_LOSS_ROWS):

@@ -51,14 +51,8 @@ class Objective(Protocol):
         ...
 
 
-def likelihood(space: Space, y_true: Array, weights: Array) -> Objective:
-    """The likelihood on a space, by its fastest way."""
-    if isinstance(space, Catalog):
-        return (JointLikelihood if space.joint else CatalogLikelihood)(space, y_true, weights)
-    return Likelihood(space, y_true, weights)
-
-
-def _refuse_outside(inside: Array, space: Space) -> None:
+def refuse_outside(inside: Array, space: Space) -> None:
+    """Raise for the first row whose set the space does not have."""
     if not inside.all():
         raise ValueError(
             f"the label set of row {int(np.argmin(inside))} is not in {space}, so its likelihood "
@@ -69,7 +63,7 @@ def _refuse_outside(inside: Array, space: Space) -> None:
 def _places(space: Catalog, y_true: Array) -> Array:
     """Where in the list the set of each row stands, (n,)."""
     place = find_rows(space.sets, y_true)
-    _refuse_outside(place >= 0, space)
+    refuse_outside(place >= 0, space)
     return place
 
 
@@ -101,10 +95,11 @@ class SurrogateSum:
     def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
         """By the surrogate's own gradients."""
         space = self.space if self.space is None else self.space.with_parameters(parameters)
-        value, by_score, by_parameter = self.make(space).value_and_gradients(
-            scores, self.y_true[rows]
-        )
-        weight = self.weights[rows]
+        surrogate, weight = self.make(space), self.weights[rows]
+        if space is None:
+            value, by_score = surrogate.value_and_gradient(scores, self.y_true[rows])
+            return float(weight @ value), by_score * weight[:, None], np.empty(0)
+        value, by_score, by_parameter = surrogate.value_and_gradients(scores, self.y_true[rows])
         return float(weight @ value), by_score * weight[:, None], weight @ by_parameter
 
 
@@ -120,7 +115,7 @@ class Likelihood:
     weights: Array
 
     def __post_init__(self):
-        _refuse_outside(self.space.contains(self.y_true), self.space)
+        refuse_outside(self.space.contains(self.y_true), self.space)
 
     @property
     def n_scores(self) -> int:

@@ -22,6 +22,7 @@ from setwise.linear.decoding import decoded, marginals
 from setwise.linear.design import Design, scaled_rows
 from setwise.linear.fitting import Fitting
 from setwise.linear.guarantee import guarantee, guarantee_of_classes
+from setwise.linear.hierarchy import refuse_open, refuse_open_predictions
 from setwise.linear.reading import counted, read_training
 from setwise.linear.solver import CHUNK_ENTRIES, Solution
 from setwise.linear.training import Training
@@ -49,7 +50,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     target : str or Target, default "f1"
-        What a prediction is judged by.
+        What a prediction is judged by. With `TreeDistance` label sets must be closed, a label
+        beside all above it, and so are all predictions.
     surrogate : str or Surrogate, default "auto"
         What is trained on: "likelihood" (the choice of "auto"), "binary_relevance", or one of the
         target's own losses: "logistic", "sum_exponential", "generalized_cross_entropy" (with `q`),
@@ -60,8 +62,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     space : str or Space, default "auto"
         The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
         "sized" (all of the sizes seen, a bias for each size), "forest" (all, with potentials on
-        the edges of the Chow-Liu tree of the training labels), "cube" (all). What the space has of
-        biases and potentials is learnt with the weights. "auto": for a likelihood the catalog,
+        the edges of the Chow-Liu tree of the training labels), "cube" (all); of the taxonomy of
+        tree distance "paths" (a label and all above it) or "closed" (a child brings its parent).
+        What the space has of biases and potentials is learnt with the weights. "auto": for tree
+        distance "paths" where every set of y is one, else "closed"; for a likelihood the catalog,
         unless more than nine in ten rows have a label set that occurs once, then "sized"; for
         other losses the sets of k labels (precision@k, recall@k), those of a table, else the cube.
     decoder : {"auto", "minimum_risk", "most_likely", "marginals"}, default "auto"
@@ -166,6 +170,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
         """
         inputs, sets, names, weights = read_training(self, X, y, sample_weight)
+        refuse_open(self.target, sets, names, weights)
         inputs, sets, weights = counted(inputs, sets, weights)
         design = Design.of(inputs, self.scaling, self.fit_intercept, weights)
         return self._fit(design, sets, names, weights)
@@ -189,7 +194,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self._scaling = self.scaling
         self._features = fitting.features(space.n_scores)
         dtype = design.inputs.dtype
-        self.space_ = space.with_parameters(solution.parameters)
+        self.space_ = fitting.learnt(solution)
         coef = (solution.weights / design.unit[:, None]).T
         self.coef_ = np.ascontiguousarray(coef).astype(dtype)
         intercept = solution.intercept
@@ -346,10 +351,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         return Training(surrogate, target, self.q, int(seed))
 
     def _decoder_name(self, training: Training, target: Target, space: Space) -> str:
-        if self.decoder != "auto":
-            return self.decoder
-        if not (training.is_likelihood or training.is_separate):
-            return "most_likely"
+        name = self.decoder
+        if name == "auto" and not (training.is_likelihood or training.is_separate):
+            name = "most_likely"
+        if name == "most_likely":
+            refuse_open_predictions(target, space)
+        if name != "auto":
+            return name
         exact = training.is_by_label or MinimumRisk(target).decodes(space)
         return "minimum_risk" if exact else "marginals"
 

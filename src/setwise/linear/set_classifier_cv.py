@@ -19,13 +19,16 @@ from setwise.inputs import positive_number, whole_number
 from setwise.labels import LabelNames
 from setwise.linear.choice import MOST_UNSEEN, unseen_mass
 from setwise.linear.design import SCALINGS, Design
+from setwise.linear.hierarchy import hierarchy_space, refuse_open
 from setwise.linear.progress import Advance, trials_shown
 from setwise.linear.reading import counted, read_training
 from setwise.linear.set_classifier import SetClassifier
+from setwise.spaces.paths import Paths
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum
 from setwise.surrogates.constrained import Constrained
+from setwise.targets.tree_distance import TreeDistance
 
 # Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
 # features of a scaling, the smaller their weights.
@@ -78,7 +81,8 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         for standardised ones, from .03 to 3e-6 for rows of length 1.
     spaces : sequence of str or Space, or "auto", default "auto"
         Spaces to try; "auto": "catalog" and "sized", or only the latter if more than nine in ten
-        rows have a label set that occurs once.
+        rows have a label set that occurs once; for tree distance "paths", where every set of y is
+        one, or "closed" in place of "sized".
     surrogates : sequence of str or Surrogate, default ("likelihood",)
         Surrogates to try.
     scalings : sequence of {None, "standard", "rows"} or "auto", default "auto"
@@ -163,6 +167,7 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
             For training; the losses of held-out rows are weighted by it too.
         """
         inputs, sets, names, weights = read_training(self, X, y, sample_weight)
+        refuse_open(self.target, sets, names, weights)
         if not hasattr(self.cv, "__iter__"):
             # A row of weight 0 is not there; splits that are given count it all the same.
             inputs, sets, weights = counted(inputs, sets, weights)
@@ -249,7 +254,11 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         spaces = _several(self.spaces, "spaces")
         if names.one_dimensional:
             spaces = ["auto"]
-        elif isinstance(self.spaces, str) and self.spaces == "auto":
+        elif self._is_auto and isinstance(self.target, TreeDistance):
+            paths = isinstance(hierarchy_space("auto", self.target, sets), Paths)
+            listed = ["catalog"] if unseen_mass(sets) <= MOST_UNSEEN else []
+            spaces = ["paths" if paths else "closed", *listed]
+        elif self._is_auto:
             # Where nearly every row has a set of its own, a list is as long as the data.
             spaces = ["catalog", "sized"] if unseen_mass(sets) <= MOST_UNSEEN else ["sized"]
         pairs = []
@@ -259,6 +268,10 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
             )
             pairs += [(surrogate, space) for space in (["auto"] if alone else spaces)]
         return pairs
+
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self.spaces, str) and self.spaces == "auto"
 
     def _splitter(self, n_rows: int) -> Any:
         if self.cv is not None and not isinstance(self.cv, int | np.integer):

@@ -12,9 +12,11 @@ from typing import Any
 
 from setwise.inputs import real_number
 from setwise.linear.choice import own_space
-from setwise.linear.objective import Array, Objective, SurrogateSum, likelihood
+from setwise.linear.likelihood import likelihood
+from setwise.linear.objective import Array, Objective, SurrogateSum
 from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.spaces.cube import Cube
+from setwise.spaces.forest import Forest
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum
@@ -81,9 +83,14 @@ class Training:
             return float(self.q)
         return COMP_SUM.get(self.surrogate) if isinstance(self.surrogate, str) else None
 
+    @property
+    def has_space(self) -> bool:
+        """Whether the surrogate is an object that brings its own space."""
+        return isinstance(self.surrogate, CompSum | Constrained)
+
     def space(self, n_labels: int) -> Space:
         """The space of a loss that is not a likelihood, if none is named."""
-        if isinstance(self.surrogate, CompSum | Constrained):
+        if self.has_space:
             return self.surrogate.space
         return Cube(n_labels) if self.is_by_label else own_space(self.target, n_labels)
 
@@ -109,6 +116,10 @@ class Training:
             return likelihood(space, y_true, weights)
         if self.is_by_label:
             return SurrogateSum(lambda _: stage(space), None, n_labels, y_true, weights)
+        if isinstance(space, Forest) and space.closed_law is not None:
+            # Potentials say nothing on closed sets that intercepts do not.
+            loss = stage(space)
+            return SurrogateSum(lambda _: loss, None, space.n_scores, y_true, weights)
         return SurrogateSum(stage, space, space.n_scores, y_true, weights)
 
     def __str__(self) -> str:

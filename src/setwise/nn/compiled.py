@@ -29,15 +29,20 @@ if TYPE_CHECKING:
 Core = Callable[[Array, Array, float | None], tuple[Array, Array, Array]]
 
 
-def core_of(recipe: Recipe, space: Space) -> Core:
-    """The loss of NumPy arrays; refused where the target and the space have no exact way."""
+def core_of(recipe: Recipe, space: Space, parameters: bool = False) -> Core:
+    """The loss of NumPy arrays; refused where the target and the space have no exact way.
+
+    Unless ``parameters`` are asked for, the gradient by them has no meaning.
+    """
     target = recipe.target
     if recipe.has_power:
         family = CompSum(target, space, 1.0)
-        return lambda scores, y_true, q: family.with_q(q).of_checked(scores, y_true)  # type: ignore
+        return lambda scores, y_true, q: family.with_q(q).of_checked(  # type: ignore
+            scores, y_true, parameters
+        )
     if recipe.surrogate == "likelihood":
         loss = Logistic("subset", space, "paper")
-        return lambda scores, y_true, q: loss.of_checked(scores, y_true)
+        return lambda scores, y_true, q: loss.of_checked(scores, y_true, parameters)
     if recipe.surrogate == "constrained":
         assert recipe.margin is not None
         margins = Constrained(target, space, recipe.margin, recipe.rho)
@@ -46,7 +51,7 @@ def core_of(recipe: Recipe, space: Space) -> Core:
 
     def expected(scores: Array, y_true: Array, q: float | None) -> tuple[Array, Array, Array]:
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = pair.moment(scores, y_true, 1.0, "loss")
+            mean = pair.moment(scores, y_true, 1.0, "loss", parameters=parameters)
         return as_type(scores.dtype, mean.value, mean.scores, mean.parameters)  # type: ignore
 
     return expected
@@ -65,7 +70,7 @@ class Cores:
         """Values and both gradients, over the known labels only."""
         if parameters is not None:
             space = self._space.with_parameters(parameters)
-            return core_of(self._recipe, space)(scores, y_true, q)
+            return core_of(self._recipe, space, parameters=True)(scores, y_true, q)
         if known is None:
             return self._kept[self._space.n_labels](scores, y_true, q)
         return self._over_known(scores, y_true, known, q)

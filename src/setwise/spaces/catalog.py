@@ -144,7 +144,7 @@ class Catalog:
         """Sums over the list of weights times the derivative of z, by scores and parameters."""
         return (weights if self.joint else weights @ self._signs), weights
 
-    def mean_scores(self, scores: Array) -> tuple[Array, Array, Array]:
+    def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
         """A and its gradients."""
         log_partition, posterior = posterior_of(self, scores)
         return log_partition, *self.aggregate(posterior)

@@ -95,7 +95,7 @@ class Cube:
         """No parameters, so no features, (n, 0)."""
         return mean_features
 
-    def mean_scores(self, scores: Array) -> tuple[Array, Array, Array]:
+    def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
         """A, tanh of the scores, and nothing for parameters."""
         size = np.abs(scores)
         log_partition = (size + np.log1p(np.exp(-2.0 * size))).sum(axis=1)

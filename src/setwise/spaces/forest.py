@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from setwise.inputs import label_matrix, parent_vector, real_array, refuse_bad_weights, score_matrix
+from setwise.inputs import label_matrix, real_array, refuse_bad_weights, score_matrix
 from setwise.rows import for_rows
+from setwise.spaces.closed import ClosedLaw
+from setwise.spaces.nodes import Nodes
 from setwise.spaces.space import (
     Array,
     Moments,
@@ -16,6 +18,7 @@ from setwise.spaces.space import (
     refuse_large,
     tempered_values,
 )
+from setwise.taxonomy import tree_parents
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +30,7 @@ class Forest:
 
     Parameters
     ----------
-    parents : array of shape (n_labels,)
+    parents : array of shape (n_labels,), or Taxonomy
         The parent of each label, -1 for a root.
     potentials : array of shape (n_labels, 2, 2), optional
         ``potentials[i, state of i, state of its parent]``, finite or -inf (excluded); 0 by
@@ -48,11 +51,12 @@ class Forest:
     parents: Any
     potentials: Any = None
     closed: bool = False
-    _order: Array = field(init=False, repr=False)
+    nodes: Nodes = field(init=False, repr=False)
+    closed_law: ClosedLaw | None = field(init=False, repr=False)
     _log_size: float = field(init=False, repr=False)
 
     def __post_init__(self):
-        parents = parent_vector(self.parents)
+        parents = tree_parents(self.parents)
         shape = (len(parents), 2, 2)
         given = np.zeros(shape) if self.potentials is None else self.potentials
         potentials = real_array(given, "potentials").astype(np.float64)
@@ -66,12 +70,10 @@ class Forest:
             potentials[parents >= 0, 1, 0] = -np.inf
         object.__setattr__(self, "parents", parents)
         object.__setattr__(self, "potentials", potentials)
-        object.__setattr__(self, "_order", parents_first(parents))
-        flat = tempered_values(potentials, 0.0)
-        size = self._run_log_partition(np.zeros((1, len(parents))), flat)[0]
-        if not np.isfinite(size):
-            raise ValueError("potentials exclude every label set: a Forest needs at least one")
-        object.__setattr__(self, "_log_size", float(size))
+        nodes = Nodes.of(parents)
+        object.__setattr__(self, "nodes", nodes)
+        object.__setattr__(self, "closed_law", ClosedLaw.of(parents, nodes, potentials))
+        object.__setattr__(self, "_log_size", self._count())
 
     @classmethod
     def chain(cls, n_labels: int, potentials=None) -> Forest:
@@ -124,11 +126,15 @@ class Forest:
     def log_partition(self, scores) -> Array:
         """A(h) by one pass from the leaves to the roots, (n,)."""
         checked = score_matrix(scores, self.n_labels)
+        if self.closed_law is not None:
+            return self.closed_law.marginals(checked)[0].astype(checked.dtype)
         return self._run_log_partition(checked, self.potentials).astype(checked.dtype)
 
     def marginals(self, scores) -> Array:
         """P(label in the set) by two passes, (n, l)."""
         checked = score_matrix(scores, self.n_labels)
+        if self.closed_law is not None:
+            return self.closed_law.marginals(checked)[1]
         return self.moments(checked).on.astype(checked.dtype)
 
     def most_likely(self, scores) -> Array:
@@ -151,6 +157,8 @@ class Forest:
     def contains(self, sets) -> Array:
         """Whether no potential excludes the set, (n,)."""
         sets = label_matrix(sets, self.n_labels, "sets")
+        if self.closed_law is not None:
+            return self.closed_law.contains(sets)
         return ~np.isneginf(self.weight_of(sets))
 
     def weight_of(self, sets: Array) -> Array:
@@ -176,9 +184,12 @@ class Forest:
         others = (states @ (1.0 - np.eye(4))).reshape(mean_features.shape)
         return np.where(self.features(sets) == 1.0, others, -mean_features)
 
-    def mean_scores(self, scores: Array) -> tuple[Array, Array, Array]:
+    def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
         """A and its gradients: E[y'] and the probability of each edge's states."""
-        moments = self.moments(scores, features=True)
+        if self.closed_law is not None and not parameters:
+            log_partition, on = self.closed_law.marginals(scores)
+            return log_partition, 2.0 * on - 1.0, np.empty((len(scores), 0))
+        moments = self.moments(scores, features=parameters)
         return moments.log_partition, moments.on - moments.off, moments.features
 
     def moments(
@@ -221,19 +232,30 @@ class Forest:
         return f"Forest of {self.n_labels} labels{kind}"
 
     def _structure(self) -> tuple[Array, Array, Array]:
-        return self._order, self.parents, self.potentials
+        return self.nodes.labels[1:], self.parents, self.potentials
+
+    def _count(self) -> float:
+        """log of the number of sets; refused if there are none."""
+        if self.closed_law is not None:
+            return self.closed_law.log_size()
+        nothing, flat = np.zeros((1, self.n_labels)), tempered_values(self.potentials, 0.0)
+        size = float(self._run_log_partition(nothing, flat)[0])
+        if not np.isfinite(size):
+            raise ValueError("potentials exclude every label set: a Forest needs at least one")
+        return size
 
     def _run_log_partition(self, scores: Array, potentials: Array) -> Array:
         from setwise.spaces.propagation import log_partition_rows
 
         out = np.empty(len(scores))
-        for_rows(log_partition_rows, len(out), scores, self._order, self.parents, potentials, out)
+        order = self.nodes.labels[1:]
+        for_rows(log_partition_rows, len(out), scores, order, self.parents, potentials, out)
         return out
 
     def _grow_sets(self) -> Array:
         """List the sets label by label, parents first, dropping excluded beginnings."""
         sets = np.zeros((1, self.n_labels), dtype=np.uint8)
-        for label in self._order:
+        for label in self.nodes.labels[1:]:
             with_label = sets.copy()
             with_label[:, label] = 1
             sets = np.vstack([sets, with_label])
@@ -243,14 +265,3 @@ class Forest:
                 sets = sets[possible]
         sets = sets[np.lexsort(sets.T[::-1])]
         return sets
-
-
-def parents_first(parents: Array) -> Array:
-    """An order of the labels in which every parent stands before its children, (l,)."""
-    children: list[list[int]] = [[] for _ in parents]
-    order = [int(label) for label in np.flatnonzero(parents < 0)]
-    for label in np.flatnonzero(parents >= 0):
-        children[parents[label]].append(int(label))
-    for label in order:
-        order.extend(children[label])
-    return np.array(order, dtype=np.int64)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from setwise.inputs import label_matrix, parent_vector, score_matrix
-from setwise.spaces.forest import parents_first
-from setwise.spaces.listing import posterior_of
+from setwise.inputs import label_matrix, score_matrix
+from setwise.rows import for_rows
+from setwise.spaces.nodes import Nodes
 from setwise.spaces.space import Array
+from setwise.taxonomy import tree_parents
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,7 @@ class Paths:
 
     Parameters
     ----------
-    parents : array of shape (n_labels,)
+    parents : array of shape (n_labels,), or Taxonomy
         The parent of each label, -1 for a root.
     leaves_only : bool, default False
         Only paths that end in a node without children.
@@ -37,16 +38,19 @@ class Paths:
 
     parents: Any
     leaves_only: bool = False
-    _order: Array = field(init=False, repr=False)
+    nodes: Nodes = field(init=False, repr=False)
+    is_end: Array = field(init=False, repr=False)
     _ends: Array = field(init=False, repr=False)
 
     def __post_init__(self):
-        parents = parent_vector(self.parents)
+        parents = tree_parents(self.parents)
         ends = np.arange(len(parents))
         if self.leaves_only:
             ends = np.setdiff1d(ends, parents)
         object.__setattr__(self, "parents", parents)
-        object.__setattr__(self, "_order", parents_first(parents))
+        nodes = Nodes.of(parents)
+        object.__setattr__(self, "nodes", nodes)
+        object.__setattr__(self, "is_end", np.isin(nodes.labels, ends))
         object.__setattr__(self, "_ends", ends)
 
     @property
@@ -94,13 +98,11 @@ class Paths:
     def log_partition(self, scores) -> Array:
         """A(h), a log-sum over the nodes, (n,)."""
         checked = score_matrix(scores, self.n_labels)
-        return self.mean_scores(checked.astype(np.float64))[0].astype(checked.dtype)
+        return self._law(checked)[0].astype(checked.dtype)
 
     def marginals(self, scores) -> Array:
         """P(label on the path) = probability of the paths that end below it, (n, l)."""
-        checked = score_matrix(scores, self.n_labels)
-        _, posterior = posterior_of(self, checked.astype(np.float64))
-        return self.to_roots(self._at_ends(posterior)).astype(checked.dtype)
+        return self._law(score_matrix(scores, self.n_labels))[1]
 
     def most_likely(self, scores) -> Array:
         """The heaviest path; ties: the lower label index of its end, (n, l)."""
@@ -118,10 +120,7 @@ class Paths:
 
     def contains(self, sets) -> Array:
         """Whether the set is one of the paths, (n,)."""
-        sets = label_matrix(sets, self.n_labels, "sets")
-        deepest = np.where(sets == 1, self.depths(), -1).argmax(axis=1)
-        paths = self.sets_ending_in(deepest)
-        return (paths == sets).all(axis=1) & np.isin(deepest, self._ends)
+        return self._last_nodes(label_matrix(sets, self.n_labels, "sets")) >= 0
 
     def features(self, sets: Array) -> Array:
         """No parameters, so no features, (m, 0)."""
@@ -150,10 +149,25 @@ class Paths:
         below = self.to_roots(self._at_ends(weights))
         return 2.0 * below - weights.sum(axis=1, keepdims=True), np.empty((len(weights), 0))
 
-    def mean_scores(self, scores: Array) -> tuple[Array, Array, Array]:
+    def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
         """A and its gradient E[y']."""
-        log_partition, posterior = posterior_of(self, scores)
-        return log_partition, *self.aggregate(posterior)
+        log_partition, on = self._law(scores)
+        return log_partition, 2.0 * on - 1.0, np.empty((len(scores), 0))
+
+    def likelihood(self, scores: Array, sets: Array) -> tuple[Array, Array]:
+        """log s(y) and y - E[y'] of one set a row; -inf and 0 if it is no path."""
+        from setwise.spaces.path_kernels import likelihood_rows
+
+        log_probability, away = np.empty(len(scores)), np.empty_like(scores)
+        for_rows(
+            likelihood_rows, len(scores), scores, self._last_nodes(sets), *self._structure(),
+            log_probability, away,
+        )  # fmt: skip
+        return log_probability, away
+
+    def by_parameters(self, by_score: Array) -> Array:
+        """None: paths have no parameters."""
+        return np.empty((len(by_score), 0))
 
     def diameter(self, lengths: Array) -> float:
         """The largest total length on which two of the paths differ."""
@@ -161,7 +175,7 @@ class Paths:
         # The two longest ways down to an end from each node; -inf where there is none.
         longest = np.full(self.n_labels + 1, -np.inf)
         longest[self._ends] = 0.0
-        for label in self._order[::-1]:
+        for label in self.nodes.labels[:0:-1]:
             parent = self.parents[label]
             reach = longest[label] + lengths[label]
             if np.isfinite(longest[parent]):
@@ -185,24 +199,44 @@ class Paths:
 
     def from_roots(self, values: Array) -> Array:
         """Sums of the values along the path to each node, (n, l)."""
-        sums = np.array(values, dtype=np.float64)
-        for label in self._order:
-            if self.parents[label] >= 0:
-                sums[:, label] += sums[:, self.parents[label]]
+        from setwise.spaces.path_kernels import from_roots_rows
+
+        sums = np.array(values, dtype=np.float64, order="C")
+        for_rows(from_roots_rows, len(sums), self.nodes.labels[1:], self.parents, sums)
         return sums
 
     def to_roots(self, values: Array) -> Array:
         """Sums of the values over the nodes below each node, itself included, (n, l)."""
-        sums = np.array(values, dtype=np.float64)
-        for label in self._order[::-1]:
-            if self.parents[label] >= 0:
-                sums[:, self.parents[label]] += sums[:, label]
+        from setwise.spaces.path_kernels import to_roots_rows
+
+        sums = np.array(values, dtype=np.float64, order="C")
+        for_rows(to_roots_rows, len(sums), self.nodes.labels[1:], self.parents, sums)
         return sums
 
     def _at_ends(self, values: Array) -> Array:
         out = np.zeros((len(values), self.n_labels))
         out[:, self._ends] = values
         return out
+
+    def _law(self, scores: Array) -> tuple[Array, Array]:
+        """A and P(label), (n,) and (n, l)."""
+        from setwise.spaces.path_kernels import marginal_rows
+
+        log_sum, out = np.empty(len(scores)), np.empty_like(scores)
+        for_rows(marginal_rows, len(scores), scores, *self._structure(), log_sum, out)
+        return log_sum - scores.sum(axis=1, dtype=np.float64), out
+
+    def _last_nodes(self, sets: Array) -> Array:
+        """The node in which each set's path ends, -1 if it is none of the paths, (n,)."""
+        from setwise.spaces.path_kernels import last_node_rows
+
+        labels, above, _ = self.nodes.arrays
+        out = np.empty(len(sets), dtype=np.int64)
+        for_rows(last_node_rows, len(sets), sets, labels, above, self.is_end, out)
+        return out
+
+    def _structure(self) -> tuple[Array, ...]:
+        return *self.nodes.arrays, np.zeros(self.n_labels + 1), self.is_end
 
     def __str__(self) -> str:
         kind = ", leaves only" if self.leaves_only else ""

@@ -39,7 +39,7 @@ def _sample_forest(space: Forest, n_samples: int, generator: np.random.Generator
     moments = flat.moments(np.zeros((1, space.n_labels)), features=True)
     joint = moments.features.reshape(space.n_labels, 2, 2)
     sets = np.zeros((n_samples, space.n_labels), dtype=np.uint8)
-    for label in flat._order:
+    for label in flat.nodes.labels[1:]:
         parent = space.parents[label]
         if parent < 0:
             present = np.full(n_samples, moments.on[0, label])

@@ -139,7 +139,7 @@ class Sized:
         others = mean_features @ (1.0 - np.eye(len(self.bias)))
         return np.where(self.features(sets) == 1.0, others, -mean_features)
 
-    def mean_scores(self, scores: Array) -> tuple[Array, Array, Array]:
+    def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
         """A and its gradients: E[y'] and the probability of each size."""
         moments = self.moments(scores)
         return moments.log_partition, moments.on - moments.off, moments.features

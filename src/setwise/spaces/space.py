@@ -78,8 +78,11 @@ class Space(Protocol):
 
     def features(self, sets: Array) -> Array: ...
 
-    def mean_scores(self, scores: Array) -> tuple[Array, Array, Array]:
-        """A, its gradient with respect to the scores and to the parameters."""
+    def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
+        """A, its gradient with respect to the scores and to the parameters.
+
+        Without ``parameters`` a space may leave the last out.
+        """
         ...
 
 

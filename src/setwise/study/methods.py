@@ -28,7 +28,7 @@ from setwise.study.peers import (
     logistic_regression,
     random_forest,
 )
-from setwise.targets import PrecisionAtK, RecallAtK, Target
+from setwise.targets import PrecisionAtK, RecallAtK, Target, TreeDistance
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,9 @@ def _linear(question: Question, surrogate: str, space: str = "auto", decoder: st
 
 
 def _cut(target: Target) -> str:
-    """The decoder that cuts at 1/2; of a target at k, the one that takes k labels."""
-    return "minimum_risk" if isinstance(target, PrecisionAtK | RecallAtK) else "most_likely"
+    """The decoder that cuts at 1/2; of a target at k or of tree distance, that of its sets."""
+    own_sets = isinstance(target, PrecisionAtK | RecallAtK | TreeDistance)
+    return "minimum_risk" if own_sets else "most_likely"
 
 
 def _binary_relevance(question: Question) -> Any:

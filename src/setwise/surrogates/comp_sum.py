@@ -88,20 +88,27 @@ class CompSum:
 
     def value_and_gradient(self, scores, y_true) -> tuple[Array, Array]:
         """Values (n,) and the gradient with respect to the scores (n, n_scores)."""
-        value, gradient, _ = self.value_and_gradients(scores, y_true)
-        return value, gradient
+        return self.value_and_gradients(scores, y_true, parameters=False)[:2]
 
-    def value_and_gradients(self, scores, y_true) -> tuple[Array, Array, Array]:
-        """Values, score gradient, and the gradient by the space's parameters (n, p)."""
+    def value_and_gradients(
+        self, scores, y_true, parameters: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """Values, score gradient, and the gradient by the space's parameters (n, p).
+
+        Without ``parameters`` the last has no meaning, and may cost less.
+        """
         arrays = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
-        return self.of_checked(*arrays)
+        return self.of_checked(*arrays, parameters)
 
-    def of_checked(self, scores: Array, y_true: Array) -> tuple[Array, Array, Array]:
+    def of_checked(
+        self, scores: Array, y_true: Array, parameters: bool = True
+    ) -> tuple[Array, Array, Array]:
         """Values and both gradients of arrays that need no check: finite scores, 0/1 bytes."""
         dtype = scores.dtype
         # What is too large for a float becomes infinite; sums that then have no value are replaced.
         with np.errstate(over="ignore", invalid="ignore"):
-            loss = self._logistic(scores, y_true) if self.q == 0.0 else self._power(scores, y_true)
+            way = self._logistic if self.q == 0.0 else self._power
+            loss = way(scores, y_true, parameters)
         return as_type(dtype, loss.value, loss.scores, loss.parameters)  # type: ignore
 
     def probability(self, scores) -> Array:
@@ -117,16 +124,18 @@ class CompSum:
         """log of what the unit scale is multiplied by: |Y|^(1-q) on the paper's."""
         return (1.0 - self.q) * self.space.log_size if self.scale == "paper" else 0.0
 
-    def _logistic(self, scores: Array, y_true: Array) -> Moment:
+    def _logistic(self, scores: Array, y_true: Array, parameters: bool) -> Moment:
         """-F'(0); the paper's sum is |Y| times that plus L1 log|Y|."""
-        loss = self.expectation.logistic(scores, y_true, self._log_scale)
+        loss = self.expectation.logistic(scores, y_true, self._log_scale, parameters)
         return Moment(self._shifted(loss.value, y_true), loss.scores, loss.parameters)
 
-    def _power(self, scores: Array, y_true: Array) -> Moment:
+    def _power(self, scores: Array, y_true: Array, parameters: bool) -> Moment:
         """(F(0) - F(q)) / q; the paper's sum is (|Y| F(0) - |Y|^(1-q) F(q)) / q."""
         if abs(self.q) < FLOAT32_Q:
             scores = scores.astype(np.float64)
-        moment = self.expectation.moment(scores, y_true, self.q, log_scale=self._log_scale)
+        moment = self.expectation.moment(
+            scores, y_true, self.q, log_scale=self._log_scale, parameters=parameters
+        )
         whole = self.space.log_size if self.scale == "paper" else 0.0
         uniform = self.expectation.uniform(y_true, log_scale=whole)
         # Neither sum is negative, so where one is too large for a float the loss is infinite.
@@ -151,15 +160,20 @@ class CompSum:
         if len(rows) == 0:
             return direct
         scores, y_true = scores[rows].astype(np.float64), y_true[rows]
-        log_partition, mean_scores, mean_features = self.space.mean_scores(scores)
-        divergence = (scores * mean_scores).sum(axis=1) + mean_features @ parameters
+        matter = bool(parameters.any())
+        log_partition, mean_scores, mean_features = self.space.mean_scores(scores, matter)
+        divergence = (scores * mean_scores).sum(axis=1)
+        if matter:
+            divergence += mean_features @ parameters
         divergence -= log_partition - self.space.log_size
         nodes, weights = leggauss(SMALL_Q_NODES)
         total = np.zeros(len(rows))
         for node, weight in zip((1.0 + nodes) / 2.0, weights / 2.0, strict=True):
             at, scale = node * self.q, self._log_scale
-            moment = self.expectation.moment(scores, y_true, at, log_scale=scale)
-            along = (scores * moment.scores).sum(axis=1) + moment.parameters @ parameters
+            moment = self.expectation.moment(scores, y_true, at, log_scale=scale, parameters=matter)
+            along = (scores * moment.scores).sum(axis=1)
+            if matter:
+                along += moment.parameters @ parameters
             total -= weight * (along + moment.value * divergence)
         value = direct.copy()
         value[rows] = self._shifted(total, y_true)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.inputs import parent_vector, positive_number, real_vector
+from setwise.inputs import positive_number, real_vector
 from setwise.targets.hamming import AGREE, DIFFER
 from setwise.targets.measure import ROUNDING, Additive, Array, Form, Of
 from setwise.targets.target import loss_of_rows, require_labels
+from setwise.taxonomy import Taxonomy, tree_parents
 
 # Distances of so many label sets are compared one by one.
 MOST_COMPARED = 2048
@@ -26,14 +27,16 @@ class TreeDistance:
 
     Parameters
     ----------
-    parents : array of shape (n_labels,)
+    parents : array of shape (n_labels,), or Taxonomy
         The parent of each label, -1 for a root.
     lengths : array of shape (n_labels,), optional
-        Positive length of each label's edge to its parent; 1 by default.
+        Positive length of each label's edge to its parent; by default those of the taxonomy, or 1.
     largest : float, optional
         What counts as loss 1. By default the sum of all lengths, the largest distance of two
         closed sets; on a space of single paths, the largest distance of two paths. A smaller one
         than the largest distance of two sets of a space is refused there.
+    names : array of shape (n_labels,), optional
+        The names of the labels, for messages; by default those of the taxonomy, or numbers.
 
     Examples
     --------
@@ -46,11 +49,16 @@ class TreeDistance:
     parents: Any
     lengths: Any = None
     largest: float | None = None
+    names: Any = field(default=None, compare=False)
     form: ClassVar[Form] = "additive"
 
     def __post_init__(self):
-        parents = parent_vector(self.parents)
-        lengths = np.ones(len(parents)) if self.lengths is None else self.lengths
+        parents, lengths = tree_parents(self.parents), self.lengths
+        if isinstance(self.parents, Taxonomy):
+            lengths = self.parents.lengths if lengths is None else lengths
+            object.__setattr__(self, "names", self.parents.names)
+        elif lengths is None:
+            lengths = np.ones(len(parents))
         lengths = real_vector(lengths, len(parents), "lengths")
         if (lengths <= 0).any():
             label = int(np.argmax(lengths <= 0))
@@ -59,6 +67,11 @@ class TreeDistance:
             object.__setattr__(self, "largest", positive_number(self.largest, "largest"))
         object.__setattr__(self, "parents", parents)
         object.__setattr__(self, "lengths", lengths)
+
+    @property
+    def taxonomy(self) -> Taxonomy:
+        """The tree with the names and lengths of its labels."""
+        return Taxonomy.from_parents(self.parents, self.names, self.lengths)
 
     def loss(self, y_pred, y_true) -> Array:
         """Tree distance of each row as a share of the largest, (n,)."""

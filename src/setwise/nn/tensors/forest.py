@@ -13,7 +13,7 @@ from setwise.nn.tensors.constant import Constant
 from setwise.nn.tensors.log_sum import log_multiply_matrices, log_sum
 from setwise.nn.tensors.partition import Power, States, tilted
 from setwise.spaces import Forest
-from setwise.spaces.forest import parents_first
+from setwise.spaces.nodes import parents_first
 
 
 class ForestPartition:

@@ -1,4 +1,4 @@
-"""The tree of labels with the F1 of each node, and the figures of each level."""
+"""The tree of labels with the F1 of each node, and the figures of each level and of all."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from setwise.evaluation import PerLabel
+from setwise.evaluation import PerLabel, by_level
 from setwise.report import numbers
 from setwise.report.drawing import element, mark, named, picture, room_for
 from setwise.report.material import Material
 from setwise.report.names import isolated, plain
+from setwise.taxonomy import Taxonomy
 
 # Of larger trees the most frequent labels are drawn, with all that lies above them.
 MOST_NODES, DEEPEST = 40, 10
@@ -88,8 +89,11 @@ def _panel(
             for label in nodes
         ],
         "levels": [
-            _level(material, outcomes, np.minimum(depth, LAST_LEVEL), level)
-            for level in range(min(depth.max(), LAST_LEVEL) + 1)
+            *(
+                _level(material, outcomes, np.minimum(depth, LAST_LEVEL), level)
+                for level in range(min(depth.max(), LAST_LEVEL) + 1)
+            ),
+            _with_ancestors(material, target, parents),
         ],
     }
 
@@ -102,27 +106,49 @@ def _f1(figures: PerLabel, label: int) -> str:
 def _level(material: Material, outcomes: list[Any], depth: Any, level: int) -> dict[str, Any]:
     """Precision, recall and F1 over the entries of all labels on a level."""
     here = depth == level
-    rows = []
-    for method, figures in outcomes:
-        both, predicted, support = (
-            int(counts[here].sum()) for counts in (figures.both, figures.predicted, figures.support)
+    rows = [
+        _row(
+            material, method,
+            *(int(c[here].sum()) for c in (figures.both, figures.predicted, figures.support)),
         )
-        rows.append(
-            {
-                "method": method,
-                "style": material.styles[method],
-                "precision": numbers.share(both / predicted if predicted else None),
-                "recall": numbers.share(both / support if support else None),
-                "f1": numbers.share(
-                    2 * both / (predicted + support) if predicted + support else None
-                ),
-            }
-        )
+        for method, figures in outcomes
+    ]  # fmt: skip
     return {
         "level": f"{level}{'+' * (level == LAST_LEVEL)}",
         "n_labels": numbers.count(int(here.sum())),
         "support": numbers.count(int(material.support[here].sum())),
         "rows": rows,
+    }
+
+
+def _with_ancestors(material: Material, target: str, parents: Any) -> dict[str, Any]:
+    """Hierarchical precision, recall and F1: over all labels, with those above them added."""
+    taxonomy = Taxonomy.from_parents(parents)
+    found = [
+        (outcome.method, by_level(outcome.y_pred, material.results.y_true, taxonomy))
+        for _, outcome in material.of(target)
+    ]
+    return {
+        "level": "all, with ancestors",
+        "n_labels": numbers.count(len(parents)),
+        "support": numbers.count(int(found[0][1].support.sum())),
+        "rows": [
+            _row(material, method, *(int(c.sum()) for c in (of.both, of.predicted, of.support)))
+            for method, of in found
+        ],
+    }
+
+
+def _row(
+    material: Material, method: str, both: int, predicted: int, support: int
+) -> dict[str, Any]:
+    either = predicted + support
+    return {
+        "method": method,
+        "style": material.styles[method],
+        "precision": numbers.share(both / predicted if predicted else None),
+        "recall": numbers.share(both / support if support else None),
+        "f1": numbers.share(2 * both / either if either else None),
     }
 
 

@@ -1,0 +1,312 @@
+"""A hierarchy over labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setwise.inputs import parent_vector, real_vector
+from setwise.taxonomy import reading
+from setwise.taxonomy.order import levels_of
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Taxonomy:
+    """Which label stands under which, and how long the edges are.
+
+    A tree or a forest, where each label has at most one parent, or a directed acyclic hierarchy,
+    where a label may have several. A set of labels is *closed* if it holds the parents of its
+    labels. `TreeDistance`, `Forest` and `Paths` take a taxonomy that is a tree (a forest counts as
+    one: a virtual root stands above its roots) in place of parents, with its lengths.
+
+    Parameters
+    ----------
+    edges : array of shape (n_edges, 2)
+        Parent and child of each edge as numbers of labels. A parent of -1 is the virtual root; a
+        label that is nobody's child gets such an edge.
+    names : array of shape (n_labels,), optional
+        The name of each label, no two alike; by default its number.
+    lengths_of_edges : array of shape (n_edges,), optional
+        Positive length of each edge; 1 by default.
+    note : str, default ""
+        What a reader should know of how it was made.
+
+    Examples
+    --------
+    >>> animals = Taxonomy.from_paths(["animals", "animals/mammals", "animals/birds"])
+    >>> print(animals)
+    Taxonomy of 3 labels on 2 levels, a tree with 1 root
+    >>> animals.parents
+    array([-1,  0,  0])
+    >>> animals.close([[0, 1, 0]])
+    array([[1, 1, 0]], dtype=uint8)
+    """
+
+    edges: Any
+    names: Any = None
+    lengths_of_edges: Any = None
+    note: str = ""
+    levels: Array = field(init=False, repr=False)
+
+    def __post_init__(self):
+        edges, names = reading.checked_edges(self.edges, self.names)
+        lengths = np.ones(len(edges)) if self.lengths_of_edges is None else self.lengths_of_edges
+        lengths = real_vector(lengths, len(edges), "lengths")
+        reading.refuse_lengths(edges, names, lengths)
+        roots = np.setdiff1d(np.arange(len(names)), edges[:, 1])
+        to_roots = np.stack([np.full(len(roots), -1), roots], axis=1)
+        edges = np.concatenate([edges, to_roots])
+        lengths = np.concatenate([lengths, np.ones(len(roots))])
+        order = np.lexsort((edges[:, 0], edges[:, 1]))
+        edges = edges[order]
+        object.__setattr__(self, "edges", edges)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "lengths_of_edges", lengths[order])
+        object.__setattr__(self, "levels", levels_of(edges, names))
+
+    @classmethod
+    def from_parents(cls, parents: Any, names: Any = None, lengths: Any = None) -> Taxonomy:
+        """From the parent of each label.
+
+        Parameters
+        ----------
+        parents : array of shape (n_labels,) or mapping
+            Numbers of labels, -1 for a root; or, beside ``names``, the name of each label's parent,
+            None or "" for a root; or a mapping from each label's name to its parent's.
+        names : array of shape (n_labels,), optional
+            The names of the labels; of a mapping, their order.
+        lengths : array of shape (n_labels,), optional
+            The length of each label's edge to its parent (of a root, to the virtual root).
+        """
+        return cls(*reading.edges_of_parents(parents, names, lengths))
+
+    @classmethod
+    def from_edges(cls, edges: Any, names: Any = None, root: Any = None) -> Taxonomy:
+        """From rows [parent, child] or [parent, child, length] of names.
+
+        Parameters
+        ----------
+        edges : list of rows, or array
+            A parent that is None, "" or ``root`` is the virtual root. A number other than a name is
+            a name too: [0, 1] says that the label named 0 is the parent of the one named 1.
+        names : array of shape (n_labels,), optional
+            All labels in the order of their columns; by default those of the edges as they occur.
+        root : str or number, optional
+            A name that stands for the virtual root and is no label.
+        """
+        return cls(*reading.named_edges(edges, names, root))
+
+    @classmethod
+    def from_paths(cls, paths: Any, separator: str = "/", missing: str = "refuse") -> Taxonomy:
+        """From names that say where they stand: ``01``, ``01/02``, ``01/02/05``.
+
+        Parameters
+        ----------
+        paths : list of str
+            The names of the labels in the order of their columns.
+        separator : str, default "/"
+            What parts a name from what stands under it.
+        missing : {"refuse", "add"}, default "refuse"
+            What is done about a parent that is not in the list: an error, or a label after the
+            listed ones.
+        """
+        return cls(*reading.edges_of_paths(paths, separator, missing))
+
+    @classmethod
+    def from_meta(cls, meta: Any) -> Taxonomy:
+        """From the description of a data set: a mapping, or a path to a JSON file.
+
+        ``hierarchy_edges`` are [parent, child] columns of Y, ``label_names`` (or the file beside it
+        that ``label_names_file`` names) what they are called.
+        """
+        return cls(*reading.edges_of_meta(meta))
+
+    @classmethod
+    def read(cls, path: str | Path, names: Any = None, root: Any = None) -> Taxonomy:
+        """From a text file: an edge a line, or a label and its parent, or a path name.
+
+        Columns are parted by tabs, commas or, without either, spaces; text after # is left out. A
+        first line that has the word ``parent`` names the columns (``child``, ``label`` or ``name``
+        beside it, and perhaps ``length``); without one they are parent, child and perhaps length.
+        A single column holds path names as of `from_paths`.
+
+        Parameters
+        ----------
+        path : str or Path
+        names, root
+            As of `from_edges`.
+        """
+        return cls(*reading.edges_of_file(Path(path), names, root))
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.names)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether no label has two parents (the virtual root counts as one)."""
+        return len(self.edges) == self.n_labels
+
+    @property
+    def parents(self) -> Array:
+        """The parent of each label, -1 for a root, (l,); refused where a label has two."""
+        self._require_tree()
+        return self.edges[:, 0].copy()
+
+    @property
+    def lengths(self) -> Array:
+        """The length of each label's edge to its parent, (l,); refused where a label has two."""
+        self._require_tree()
+        return self.lengths_of_edges.copy()
+
+    @property
+    def depth(self) -> int:
+        """Number of levels."""
+        return int(self.levels.max()) + 1
+
+    @property
+    def roots(self) -> Array:
+        """The labels under nothing but the virtual root."""
+        return np.flatnonzero(self.levels == 0)
+
+    @property
+    def leaves(self) -> Array:
+        """The labels under which nothing stands."""
+        return np.setdiff1d(np.arange(self.n_labels), self.edges[:, 0])
+
+    @cached_property
+    def ancestors(self) -> Any:
+        """1 at [i, j] where j is label i or above it, a CSR array of shape (l, l)."""
+        from scipy.sparse import csr_array
+
+        from setwise.taxonomy.closure import ancestor_lists
+
+        starts = np.searchsorted(self.edges[:, 1], np.arange(self.n_labels + 1))
+        ends, above = ancestor_lists(starts, np.ascontiguousarray(self.edges[:, 0]))
+        shape = (self.n_labels, self.n_labels)
+        found = csr_array((np.ones(len(above), np.uint8), above, ends), shape=shape)
+        found.sort_indices()
+        return found
+
+    def close(self, Y: Any) -> Any:
+        """The label sets with all labels above theirs, an array or CSR as given.
+
+        Parameters
+        ----------
+        Y : 0/1 array or sparse matrix of shape (n, n_labels), or names
+            A list of the names of each row's labels, or one name a row.
+        """
+        sets = self._label_sets(Y)
+        if not isinstance(sets, np.ndarray):
+            closed = sets.astype(np.int64) @ self.ancestors.astype(np.int64)
+            closed.data[:] = 1
+            closed.sort_indices()
+            return closed.astype(np.uint8)
+        from setwise.taxonomy.closure import add_ancestors
+
+        return add_ancestors(sets, self._upward)
+
+    def is_closed(self, Y: Any) -> Array:
+        """Whether each label set holds the parents of its labels, (n,)."""
+        return self._open_edges(self._label_sets(Y)) < 0
+
+    def refuse_open(self, Y: Any, name: str = "Y") -> None:
+        """Raise for the first label set that lacks a parent, naming row, label and parent."""
+        found = self._open_edges(self._label_sets(Y, name))
+        if (found >= 0).any():
+            row = int(np.argmax(found >= 0))
+            above, label = self.edges[found[row]]
+            others = np.count_nonzero(found >= 0) - 1
+            raise ValueError(
+                f"label sets must be closed, but row {row} of {name} has {self._name(label)} "
+                f"without {self._name(above)} above it ({others} more such rows); "
+                f"Taxonomy.close adds what is missing"
+            )
+
+    def over(self, names: Any) -> Taxonomy:
+        """The same taxonomy with its labels in another order; both must have the same labels."""
+        wanted = reading.checked_names(names)
+        place = {name: number for number, name in enumerate(wanted.tolist())}
+        reading.refuse_missing(self.names.tolist(), place, "the names given")
+        reading.refuse_missing(
+            wanted.tolist(), dict.fromkeys(self.names.tolist(), 0), f"the {self}"
+        )
+        new = np.array([*(place[name] for name in self.names.tolist()), -1])
+        return replace(self, edges=new[self.edges], names=wanted)
+
+    def spanning_tree(self) -> Taxonomy:
+        """A tree of the same labels; ``note`` says which edges were left out.
+
+        Each label keeps its deepest parent, of several the one that comes first: as much of what a
+        label brings along as one parent can. Label sets closed in the hierarchy are closed in the
+        tree.
+        """
+        if self.is_tree:
+            return self
+        above, child = self.edges.T
+        depth = np.where(above >= 0, self.levels[above], -1)
+        best = np.lexsort((above, -depth, child))
+        kept = best[np.unique(child[best], return_index=True)[1]]
+        left_out = np.setdiff1d(np.arange(len(self.edges)), kept)
+        between = np.count_nonzero(above >= 0)
+        first = ", ".join(
+            f"{self._name(b)} under {self._name(a)}" for a, b in self.edges[left_out[:3]]
+        )
+        note = (
+            f"each label keeps its deepest parent: {len(left_out)} of {between} edges of a "
+            f"hierarchy with several parents are left out ({first}"
+            f"{', ...' if len(left_out) > 3 else ''})"
+        )
+        return Taxonomy(self.edges[kept], self.names, self.lengths_of_edges[kept], note)
+
+    def __str__(self) -> str:
+        kind = "a tree" if self.is_tree else "labels with several parents"
+        roots, levels = len(self.roots), self.depth
+        return (
+            f"Taxonomy of {self.n_labels} labels on {levels} level{'s' * (levels > 1)}, "
+            f"{kind} with {roots} root{'s' * (roots > 1)}" + f"; {self.note}" * bool(self.note)
+        )
+
+    @cached_property
+    def _upward(self) -> Array:
+        """The edges between labels, those of the deepest children first; with their places."""
+        places = np.flatnonzero(self.edges[:, 0] >= 0)
+        order = np.argsort(-self.levels[self.edges[places, 1]], kind="stable")
+        return np.column_stack([self.edges[places], places])[order]
+
+    def _open_edges(self, sets: Any) -> Array:
+        """Of each set the place of an edge of which it has only the child, -1 if none, (n,)."""
+        from setwise.taxonomy.closure import first_open
+
+        return first_open(sets, self._upward)
+
+    def _label_sets(self, Y: Any, name: str = "Y") -> Any:
+        from setwise.taxonomy.label_sets import label_sets
+
+        return label_sets(Y, self.names, name)
+
+    def _require_tree(self) -> None:
+        if not self.is_tree:
+            child = self.edges[:, 1]
+            place = int(np.argmax(child[1:] == child[:-1]))
+            first, second = (self._name(self.edges[at, 0]) for at in (place, place + 1))
+            raise ValueError(
+                f"a tree is needed, where each label has one parent, but {self._name(child[place])}"
+                f" has {first} and {second}; Taxonomy.spanning_tree chooses one for each label"
+            )
+
+    def _name(self, label: int) -> str:
+        return repr(self.names.tolist()[label]) if label >= 0 else "the virtual root"
+
+
+def tree_parents(parents: Any) -> NDArray[np.int64]:
+    """The parents of a forest, from a taxonomy or as they are: -1 for a root, no cycle."""
+    return parent_vector(parents.parents if isinstance(parents, Taxonomy) else parents)
