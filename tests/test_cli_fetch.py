@@ -6,6 +6,7 @@ from command import found, run
 from test_openml import server  # noqa: F401  (a fixture)
 
 from setwise.cli.data_folder import write_folder
+from setwise.cli.datasets import KNOWN
 from setwise.datasets import Dataset, fetch, read
 
 
@@ -26,6 +27,17 @@ def test_what_was_fetched_is_a_folder_to_fit(server, tmp_path, capfd):  # noqa: 
     status, _, err = run(capfd, "datasets", "fetch", 8, *place)
     assert status == 2
     assert "Unknown dataset" in err
+
+
+def test_a_known_name_is_not_another_data_set(server, tmp_path, capfd, monkeypatch):  # noqa: F811
+    place = ("--url", server.url, "--cache", tmp_path / "cache")
+    monkeypatch.setitem(KNOWN, "yeast", 7)
+    status, _, err = run(capfd, "datasets", "fetch", "yeast", *place, "-o", tmp_path / "yeast")
+    assert status == 2
+    assert "OpenML 7 should be 'yeast', but it is 'texts'" in err
+    assert not (tmp_path / "yeast").exists()
+    monkeypatch.setitem(KNOWN, "texts", 7)
+    assert found(capfd, "datasets", "fetch", "texts", *place)["name"] == "texts"
 
 
 @pytest.mark.parametrize("split", [None, {"train": [2, 0], "test": [1]}])

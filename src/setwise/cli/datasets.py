@@ -107,6 +107,11 @@ def fetch(
         raise ValueError(f"{str(output)!r} is there already; name a new folder")
     known = name if version is not None else KNOWN.get(name, name)
     found = fetched(known, version=version, cache=cache, **options)
+    if known != name and found.name.lower() != name.lower():
+        raise ValueError(
+            f"OpenML {known} should be {name!r}, but it is {found.name!r}: `setwise datasets list` "
+            f"is wrong there; fetch it by its own number, or {found.name!r} as {known}"
+        )
     if output is not None:
         from setwise.cli.data_folder import write_folder
 
