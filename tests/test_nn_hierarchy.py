@@ -69,3 +69,21 @@ def test_a_network_learns_closed_sets(make):
     assert taxonomy.is_closed(y_pred).all()
     assert expected(layer(X), torch.tensor(y_true)).item() < before / 2.0
     assert target.on(space).loss(y_pred, y_true).mean() < before / 3.0
+
+
+def test_torch_losses_refuse_what_is_not_closed():
+    life = Taxonomy.from_paths(["animals", "animals/birds", "animals/mammals", "plants"])
+    logits = torch.zeros((2, 4))
+    open_sets = torch.tensor([[1, 1, 0, 0], [0, 1, 0, 0]])
+    several = torch.tensor([[1, 1, 0, 0], [1, 1, 1, 0]])
+    for surrogate in ("likelihood", "logistic", "expected_loss"):
+        for backend in ("auto", "torch"):
+            on_closed = SurrogateLoss(
+                TreeDistance(life), Forest(life, closed=True), surrogate, backend=backend
+            )
+            on_paths = SurrogateLoss(TreeDistance(life), Paths(life), surrogate, backend=backend)
+            with pytest.raises(ValueError, match="row 1 of target has 1 without 0 above it"):
+                on_closed(logits, open_sets)
+            assert torch.isfinite(on_closed(logits, several))
+            with pytest.raises(ValueError, match="row 1 is none of the Paths"):
+                on_paths(logits, several)

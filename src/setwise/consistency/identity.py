@@ -17,7 +17,7 @@ SAID = {
     "joint",
 }  # fmt: skip
 # Arrays of more entries are shown by their first.
-MOST_SHOWN = 32
+MOST_SHOWN = 12
 
 
 def same_values(first: Any, second: Any) -> bool:

@@ -236,7 +236,7 @@ def _is_whole_cube(space: Space, constant: bool = False) -> bool:
 def _holds_majorities(space: Space) -> bool:
     """Whether the labels that more than half of the sets have, by any law, are always a set."""
     if isinstance(space, Paths):
-        return int((space.parents < 0).sum()) == 1
+        return int((space.parents < 0).sum()) == 1 and not space.leaves_only
     if not isinstance(space, Forest) or not space.closed:
         return False
     finite = space.potentials[space.parents >= 0]

@@ -8,7 +8,7 @@ the set (Waegeman, Dembczynski, Jachnik, Cheng and Hüllermeier, 2014).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -28,13 +28,17 @@ def best_among(measure: Measure, posterior: Array, sets: Array, candidates: Arra
     return _best_of(measure, posterior, sets, _parts(candidates))
 
 
-def best_edited(measure: Measure, posterior: Array, sets: Array) -> Decisions:
-    """The best of the listed sets and of those that differ from one of them in one label.
+def best_edited(
+    measure: Measure, posterior: Array, sets: Array, allowed: Callable[[Array], Array] | None = None
+) -> Decisions:
+    """The best of the listed sets and of those allowed that differ from one in one label.
+
+    ``allowed`` says of each set whether it may be predicted; by default all may.
 
     Ties: the earlier of the list, then the others in the order of the list and of the labels. All
     of them are compared: K^2 l multiplications a row for K listed sets.
     """
-    return _best_of(measure, posterior, sets, _with_edits(sets))
+    return _best_of(measure, posterior, sets, _with_edits(sets, allowed))
 
 
 def best_f_beta(beta: float, empty: float, posterior: Array, sets: Array) -> Decisions:
@@ -73,11 +77,12 @@ def _parts(sets: Array) -> Iterator[Array]:
         yield sets[first : first + CANDIDATES]
 
 
-def _with_edits(sets: Array) -> Iterator[Array]:
+def _with_edits(sets: Array, allowed: Callable[[Array], Array] | None) -> Iterator[Array]:
     yield from _parts(sets)
     seen = {row.tobytes() for row in np.packbits(sets, axis=1)}
     for row in sets:
         edited = row ^ np.eye(len(row), dtype=np.uint8)
+        edited = edited if allowed is None else edited[allowed(edited)]
         keys = [key.tobytes() for key in np.packbits(edited, axis=1)]
         new = [place for place, key in enumerate(keys) if key not in seen]
         seen.update(keys)

@@ -14,6 +14,7 @@ from setwise.decoders.count_sizes import CountSizes
 from setwise.decoders.decisions import Decisions
 from setwise.decoders.direction import directions
 from setwise.decoders.every_set import EverySet, small_first
+from setwise.decoders.hierarchy import HierarchySets
 from setwise.decoders.most_likely import most_likely_decisions
 from setwise.decoders.sizes import Sizes
 from setwise.decoders.sparse import decide_dense, decide_entries, row_ranges
@@ -37,6 +38,8 @@ MOST_COUNTED = 1000
 # How far the probabilities of a row may be from a sum of 1.
 SUM_ERROR = 1e-5
 OVER = ("list", "edits", "all")
+# A risk may be so far beyond 1 by rounding.
+ROUNDED = 1e-9
 
 
 class Way(Protocol):
@@ -61,8 +64,8 @@ class MinimumRisk:
     """The label set y' with the least expected loss, sum over y of p(y) L(y', y).
 
     From independent marginals (`decode`), from a posterior over listed sets (`decode_catalog`) or
-    from scores on a space (`decode_scores`). Predicted may be any label set; for precision@k and
-    recall@k the sets of k labels, for tree distance the closed sets.
+    from scores on a space (`decode_scores`). Predicted may be any label set, or any of a list; for
+    precision@k and recall@k the sets of k labels, for tree distance the closed sets.
 
     ============================  ==================================================  ============
     target                        from independent marginals                          cost a row
@@ -154,7 +157,7 @@ class MinimumRisk:
             label_sets = label_matrix(given[rows], n_labels, "sets")
             self._require_size(label_sets)
             found[rows] = way.of_sets(part, label_sets)
-        return np.clip(found, 0.0, 1.0)
+        return _in_unit(found)
 
     def decode_catalog(self, posterior, sets, over: str = "list", return_risk: bool = False) -> Any:
         """The best label set of each row for a posterior over listed label sets.
@@ -166,9 +169,10 @@ class MinimumRisk:
         sets : array of shape (K, l)
             The label sets, no two alike.
         over : {"list", "edits", "all"}, default "list"
-            Which sets may be predicted: the listed ones; those and all sets that differ from one
-            of them in one label; or all 2^l sets. The last is exact for F-beta (Waegeman et al.,
-            2014) and for targets that are sums over labels, and refused for others.
+            Which sets may be predicted: the listed ones; those and all sets (for tree distance
+            closed ones) that differ from one of them in one label; or all 2^l sets. The last is
+            exact for F-beta (Waegeman et al., 2014) and for targets that are sums over labels, and
+            refused for others.
         return_risk : bool, default False
             Whether to return `Decisions`.
         """
@@ -186,7 +190,9 @@ class MinimumRisk:
                     f"{self.target} is not defined on label sets one label away from the listed "
                     f"ones; use over='list'"
                 )
-            return _answer(best_edited(measure, chance, listed.sets), return_risk)
+            tree = isinstance(self.target, TreeDistance)
+            closed = self.target.hierarchy.is_closed if tree else None
+            return _answer(best_edited(measure, chance, listed.sets, closed), return_risk)
         return _answer(best_among(measure, chance, listed.sets, listed.sets), return_risk)
 
     def decode_scores(self, scores, space: Space, return_risk: bool = False) -> Any:
@@ -303,9 +309,12 @@ def _answer(decisions: Decisions, return_risk: bool) -> Any:
     """The sets, or all; a risk that rounding took out of [0, 1] is put back to the end."""
     if not return_risk:
         return decisions.sets
-    second = decisions.second_risk
-    second = np.where(np.isfinite(second), np.clip(second, 0.0, 1.0), second)
-    return Decisions(decisions.sets, np.clip(decisions.risk, 0.0, 1.0), second)
+    return Decisions(decisions.sets, _in_unit(decisions.risk), _in_unit(decisions.second_risk))
+
+
+def _in_unit(risk: Array) -> Array:
+    """With what is beyond 0 or 1 by rounding put there."""
+    return np.where((risk > 1.0) & (risk < 1.0 + ROUNDED), 1.0, np.maximum(risk, 0.0))
 
 
 def _way_of(target: Target, n_labels: int) -> Way:
@@ -315,7 +324,8 @@ def _way_of(target: Target, n_labels: int) -> Way:
         only = np.arange(n_labels + 1) == target.k
         return BySize(Sizes(_size_measure(target, n_labels), n_labels), only, only & False)
     if isinstance(target, TreeDistance):
-        return ClosedSets(measure, target.parents)
+        closed = ClosedSets(measure, target.parents)
+        return HierarchySets(closed, target.hierarchy) if len(target.left_out) else closed
     if isinstance(measure, Additive):
         _refuse_coupled(target, measure, n_labels)
         return Labels(measure)

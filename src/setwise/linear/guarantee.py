@@ -22,6 +22,7 @@ from setwise.linear.training import Training
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
+from setwise.spaces.paths import Paths
 from setwise.spaces.sized import Sized
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
@@ -61,6 +62,10 @@ CLOSED = (
     "counterexample over three labels, parents [-1, 0, 0]. Covered there are "
     "'mean_absolute_error', and 'likelihood' with the set of least expected loss."
 )
+SEVERAL = (
+    " Labels have several parents: the distance and the space are those of a spanning tree, which "
+    "leaves out {left_out} edges; predicted, and the regret is over, are the sets closed under all."
+)
 NOT_CONVEX = " The objective is not convex, and the solver may have stopped short of its minimiser."
 CLASSES = "the share of wrong classes"
 DECODERS = {
@@ -83,6 +88,20 @@ def guarantee(
     ``log_loss`` computes the mean one reached on the training rows, asked for only where a
     likelihood was trained; ``unseen`` is the estimated mass of label sets never seen.
     """
+    said = _guarantee(training, target, space, decoder, log_loss, unseen)
+    if isinstance(target, TreeDistance) and len(target.left_out):
+        said += SEVERAL.format(left_out=len(target.left_out))
+    return said
+
+
+def _guarantee(
+    training: Training,
+    target: Target,
+    space: Space,
+    decoder: str,
+    log_loss: Callable[[], float] | None,
+    unseen: float | None,
+) -> str:
     words = {
         "target": in_words(target), "space": space, "surrogate": training,
         "decoder": DECODERS[decoder],
@@ -168,6 +187,8 @@ def _covered(
     if gamma is not None:
         # That every law is reached has been established.
         needs = "; ".join(need for need in gamma.assumptions if need != REACHED)
+        if isinstance(target, TreeDistance) and isinstance(space, Paths):
+            needs += "; every true label set is one of the paths"
         rate = BOUND.format(**words, gamma=gamma, scales=gamma.scales, needs=needs)
     shortfall = "" if training.is_convex else NOT_CONVEX
     return COVERED.format(

@@ -18,6 +18,7 @@ from setwise.elementary import exp, kernel
 from setwise.linear.choice import frequency, start_scores
 from setwise.rows import for_rows, thread_count
 from setwise.spaces.catalog import Catalog
+from setwise.spaces.paths import Paths
 from setwise.spaces.space import Space
 from setwise.surrogates.surrogate import Surrogate
 from setwise.targets.measure import find_rows
@@ -54,9 +55,13 @@ class Objective(Protocol):
 def refuse_outside(inside: Array, space: Space) -> None:
     """Raise for the first row whose set the space does not have."""
     if not inside.all():
+        all_closed = (
+            "space='closed', which has all closed sets, or 'catalog', which lists those seen"
+        )
+        seen = "space='catalog', which lists the sets seen, or another space that has it"
         raise ValueError(
-            f"the label set of row {int(np.argmin(inside))} is not in {space}, so its likelihood "
-            f"is 0; use space='catalog', which lists the sets seen, or another space that has it"
+            f"the label set of row {int(np.argmin(inside))} is not in {space}, so it cannot be "
+            f"trained on there; use {all_closed if isinstance(space, Paths) else seen}"
         )
 
 

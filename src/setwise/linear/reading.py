@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from setwise.labels import LabelNames, read_labels
+from setwise.targets.truth import read_truth, refuse_open
 
 
 def read_training(
@@ -18,7 +19,7 @@ def read_training(
     if y is None:
         read_labels(y)
     inputs: Any = validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-    sets, names = read_labels(y)
+    sets, names = read_truth(estimator.target, y)
     sets = sets.toarray() if hasattr(sets, "toarray") else sets
     if len(sets) != inputs.shape[0]:
         raise ValueError(
@@ -30,6 +31,7 @@ def read_training(
     )
     if not weights.sum() > 0:
         raise ValueError("sample_weight must not be all zero")
+    refuse_open(estimator.target, sets * (weights > 0)[:, None])
     return inputs, sets, names, weights
 
 

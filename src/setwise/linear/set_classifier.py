@@ -22,7 +22,7 @@ from setwise.linear.decoding import decoded, marginals
 from setwise.linear.design import Design, scaled_rows
 from setwise.linear.fitting import Fitting
 from setwise.linear.guarantee import guarantee, guarantee_of_classes
-from setwise.linear.hierarchy import refuse_open, refuse_open_predictions
+from setwise.linear.hierarchy import refuse_open_predictions
 from setwise.linear.reading import counted, read_training
 from setwise.linear.solver import CHUNK_ENTRIES, Solution
 from setwise.linear.training import Training
@@ -30,6 +30,7 @@ from setwise.spaces.catalog import Catalog
 from setwise.spaces.space import Space
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, mean_utility
+from setwise.targets.truth import encode_truth
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
 LEAST = 1e-7
@@ -170,7 +171,6 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
         """
         inputs, sets, names, weights = read_training(self, X, y, sample_weight)
-        refuse_open(self.target, sets, names, weights)
         inputs, sets, weights = counted(inputs, sets, weights)
         design = Design.of(inputs, self.scaling, self.fit_intercept, weights)
         return self._fit(design, sets, names, weights)
@@ -323,7 +323,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self._names.one_dimensional:
             return super().score(X, y, sample_weight)
-        return mean_utility(self.target_, self.predict(X), self._names.encode(y), sample_weight)
+        known = encode_truth(self.target_, self._names, y)
+        return mean_utility(self.target_, self.predict(X), known, sample_weight)
 
     def save(self, path) -> None:
         """Write the classifier to a file that holds data only; `setwise.load` reads it."""

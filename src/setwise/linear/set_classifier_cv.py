@@ -19,7 +19,7 @@ from setwise.inputs import positive_number, whole_number
 from setwise.labels import LabelNames
 from setwise.linear.choice import MOST_UNSEEN, unseen_mass
 from setwise.linear.design import SCALINGS, Design
-from setwise.linear.hierarchy import hierarchy_space, refuse_open
+from setwise.linear.hierarchy import hierarchy_space
 from setwise.linear.progress import Advance, trials_shown
 from setwise.linear.reading import counted, read_training
 from setwise.linear.set_classifier import SetClassifier
@@ -167,7 +167,6 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
             For training; the losses of held-out rows are weighted by it too.
         """
         inputs, sets, names, weights = read_training(self, X, y, sample_weight)
-        refuse_open(self.target, sets, names, weights)
         if not hasattr(self.cv, "__iter__"):
             # A row of weight 0 is not there; splits that are given count it all the same.
             inputs, sets, weights = counted(inputs, sets, weights)

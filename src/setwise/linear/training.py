@@ -13,15 +13,17 @@ from typing import Any
 from setwise.inputs import real_number
 from setwise.linear.choice import own_space
 from setwise.linear.likelihood import likelihood
-from setwise.linear.objective import Array, Objective, SurrogateSum
+from setwise.linear.objective import Array, Objective, SurrogateSum, refuse_outside
 from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
+from setwise.spaces.paths import Paths
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum
 from setwise.surrogates.constrained import Constrained
 from setwise.targets.target import Target
+from setwise.targets.tree_distance import TreeDistance
 
 # Members of the comp-sum family that lead from the convex one to the one asked for.
 STEPS = (0.0, 0.5, 0.8)
@@ -116,6 +118,9 @@ class Training:
             return likelihood(space, y_true, weights)
         if self.is_by_label:
             return SurrogateSum(lambda _: stage(space), None, n_labels, y_true, weights)
+        if isinstance(space, Paths) and isinstance(self.target, TreeDistance):
+            # The distance from a path to what is none may be more than 1.
+            refuse_outside(space.are_paths(y_true), space)
         if isinstance(space, Forest) and space.closed_law is not None:
             # Potentials say nothing on closed sets that intercepts do not.
             loss = stage(space)

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders import MinimumRisk
 from setwise.inputs import whole_number
-from setwise.labels import read_labels
 from setwise.meta.class_model import ClassModel
 from setwise.meta.probability import logits, require_law
 from setwise.meta.wrapped import (
@@ -33,6 +32,7 @@ from setwise.targets.hamming import Hamming
 from setwise.targets.measure import Array
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, mean_utility
+from setwise.targets.truth import encode_truth, read_truth, refuse_open
 
 OVER = ("auto", "list", "edits", "all")
 # Rows of labels, and rare sets, that are looked at in one go.
@@ -147,7 +147,8 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         least = whole_number(self.min_count, "min_count", 1)
         if self.over not in OVER:
             raise ValueError(f"over must be one of {', '.join(map(repr, OVER))}, not {self.over!r}")
-        labels, names = read_labels(y)
+        labels, names = read_truth(self.target, y)
+        refuse_open(self.target, labels)
         check_consistent_length(X, labels)
         decoder = MinimumRisk(self.target)
         seen = merge_rare(distinct_sets(labels), least, decoder.target)
@@ -213,7 +214,7 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         if self._one_dimensional:
             return super().score(X, y, sample_weight)
-        known = self._names.encode(y)
+        known = encode_truth(get_target(self.target), self._names, y)
         return mean_utility(get_target(self.target), self.predict(X), known, sample_weight)
 
     def get_metadata_routing(self):

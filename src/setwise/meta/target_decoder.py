@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from setwise.decoders import MinimumRisk
-from setwise.labels import LabelNames, read_labels
+from setwise.labels import LabelNames
 from setwise.meta.calibration import (
     METHODS,
     Calibrator,
@@ -41,6 +41,7 @@ from setwise.meta.wrapped import (
 from setwise.targets.measure import Array
 from setwise.targets.registry import get_target
 from setwise.targets.target import mean_utility
+from setwise.targets.truth import encode_truth, read_truth, refuse_open
 
 
 class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -155,7 +156,8 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"calibration must be None, 'sigmoid' or 'isotonic', not {self.calibration!r}"
             )
-        labels, names = read_labels(y)
+        labels, names = read_truth(self.target, y)
+        refuse_open(self.target, labels)
         check_consistent_length(X, labels)
         sets = labels.toarray() if hasattr(labels, "toarray") else labels
         decoder = _usable_decoder(self.target, names)
@@ -208,7 +210,7 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         if self._names.one_dimensional:
             return super().score(X, y, sample_weight)
-        known = self._names.encode(y)
+        known = encode_truth(get_target(self.target), self._names, y)
         return mean_utility(get_target(self.target), self.predict(X), known, sample_weight)
 
     def get_metadata_routing(self):

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from setwise.inputs import refuse_not_finite
 from setwise.nn.passes import as_bytes
-from setwise.spaces import Space
+from setwise.spaces import Forest, Paths, Space
+from setwise.taxonomy import Taxonomy
 
 REDUCTIONS = ("none", "mean", "sum")
 
@@ -90,6 +91,27 @@ def label_bytes(labels: Tensor) -> Tensor:
     elif not labels.is_floating_point():
         labels = labels.long()
     return torch.from_numpy(as_bytes(labels.detach().numpy(), "target"))
+
+
+def refuse_open(labels: Tensor, space: Space, within: bool) -> None:
+    """Raise for a label set that is not closed, or no path, where the space has only such.
+
+    ``within`` asks for a set of the space, as a likelihood does; a loss of tree distance takes
+    paths to inner nodes on a space of paths to leaves.
+    """
+    if not is_plain(labels) or not (
+        isinstance(space, Paths) or (isinstance(space, Forest) and space.closed)
+    ):
+        return
+    sets = labels.numpy()
+    is_inside = space.are_paths if isinstance(space, Paths) and not within else space.contains
+    inside = is_inside(sets)
+    if not inside.all():
+        Taxonomy.from_parents(space.parents).refuse_open(sets, "target")
+        raise ValueError(
+            f"target must have one path a row, but row {int(np.argmin(inside))} is none of the "
+            f"{space}; use Forest(parents, closed=True), which has all closed sets"
+        )
 
 
 def refuse_mask(mask: Tensor, labels: Tensor) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from setwise.nn.binary_relevance import relevance_rows
-from setwise.nn.border import is_plain, refuse_bad_logits, untraced
+from setwise.nn.border import is_plain, refuse_bad_logits, refuse_open, untraced
 from setwise.nn.compiled import Compiled, Cores
 from setwise.nn.recipe import Recipe
 from setwise.nn.tensors import Batch, Law, law_of
@@ -57,6 +57,7 @@ class RowLoss:
         """The loss of each row, (n,); 0 where no label is known."""
         y_true = lasting(y_true)
         known = None if known is None else lasting(known)
+        refuse_open(y_true, self.space, self.recipe.surrogate == "likelihood")
         if not self._is_by_label and self._wants_kernels(logits, known):
             return Compiled.apply(logits, parameters, self, y_true, known, q)  # type: ignore
         refuse_bad_logits(logits)

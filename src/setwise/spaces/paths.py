@@ -122,6 +122,10 @@ class Paths:
         """Whether the set is one of the paths, (n,)."""
         return self._last_nodes(label_matrix(sets, self.n_labels, "sets")) >= 0
 
+    def are_paths(self, sets: Array) -> Array:
+        """Whether the set is a node and its ancestors, a leaf or not, (n,)."""
+        return self._last_nodes(sets, np.ones_like(self.is_end)) >= 0
+
     def features(self, sets: Array) -> Array:
         """No parameters, so no features, (m, 0)."""
         return np.empty((len(sets), 0))
@@ -226,13 +230,14 @@ class Paths:
         for_rows(marginal_rows, len(scores), scores, *self._structure(), log_sum, out)
         return log_sum - scores.sum(axis=1, dtype=np.float64), out
 
-    def _last_nodes(self, sets: Array) -> Array:
+    def _last_nodes(self, sets: Array, is_end: Array | None = None) -> Array:
         """The node in which each set's path ends, -1 if it is none of the paths, (n,)."""
         from setwise.spaces.path_kernels import last_node_rows
 
         labels, above, _ = self.nodes.arrays
         out = np.empty(len(sets), dtype=np.int64)
-        for_rows(last_node_rows, len(sets), sets, labels, above, self.is_end, out)
+        ends = self.is_end if is_end is None else is_end
+        for_rows(last_node_rows, len(sets), sets, labels, above, ends, out)
         return out
 
     def _structure(self) -> tuple[Array, ...]:

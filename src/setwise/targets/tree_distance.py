@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.inputs import positive_number, real_vector
+from setwise.inputs import parent_vector, positive_number, real_vector
 from setwise.targets.hamming import AGREE, DIFFER
 from setwise.targets.measure import ROUNDING, Additive, Array, Form, Of
 from setwise.targets.target import loss_of_rows, require_labels
-from setwise.taxonomy import Taxonomy, tree_parents
+from setwise.taxonomy import Taxonomy, tree_of
 
 # Distances of so many label sets are compared one by one.
 MOST_COMPARED = 2048
+# Parents of so many labels are printed.
+MOST_SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +31,8 @@ class TreeDistance:
     Parameters
     ----------
     parents : array of shape (n_labels,), or Taxonomy
-        The parent of each label, -1 for a root.
+        The parent of each label, -1 for a root. Of a taxonomy in which labels have several parents,
+        the spanning tree counts, and a warning says which edges it leaves out.
     lengths : array of shape (n_labels,), optional
         Positive length of each label's edge to its parent; by default those of the taxonomy, or 1.
     largest : float, optional
@@ -36,7 +40,10 @@ class TreeDistance:
         closed sets; on a space of single paths, the largest distance of two paths. A smaller one
         than the largest distance of two sets of a space is refused there.
     names : array of shape (n_labels,), optional
-        The names of the labels, for messages; by default those of the taxonomy, or numbers.
+        The names of the labels; by default those of the taxonomy, or numbers.
+    left_out : array of shape (m, 2), optional
+        Edges [parent, child] beside those of the tree, under which predictions are closed too; by
+        default those that the spanning tree of a taxonomy leaves out.
 
     Examples
     --------
@@ -50,28 +57,50 @@ class TreeDistance:
     lengths: Any = None
     largest: float | None = None
     names: Any = field(default=None, compare=False)
+    left_out: Any = field(default=None, compare=False)
     form: ClassVar[Form] = "additive"
 
     def __post_init__(self):
-        parents, lengths = tree_parents(self.parents), self.lengths
+        lengths, names, left_out = self.lengths, self.names, self.left_out
         if isinstance(self.parents, Taxonomy):
-            lengths = self.parents.lengths if lengths is None else lengths
-            object.__setattr__(self, "names", self.parents.names)
-        elif lengths is None:
-            lengths = np.ones(len(parents))
+            tree = tree_of(self.parents)
+            parents, names = tree.parents, tree.names
+            lengths = tree.lengths if lengths is None else lengths
+            given = self.parents.edges
+            kept = given[:, 0] == parents[given[:, 1]]
+            left_out = given[~kept] if left_out is None else left_out
+        else:
+            parents = parent_vector(self.parents)
+            lengths = np.ones(len(parents)) if lengths is None else lengths
         lengths = real_vector(lengths, len(parents), "lengths")
         if (lengths <= 0).any():
             label = int(np.argmax(lengths <= 0))
             raise ValueError(f"lengths must be positive, but lengths[{label}] is {lengths[label]}")
         if self.largest is not None:
             object.__setattr__(self, "largest", positive_number(self.largest, "largest"))
+        if not np.isfinite(lengths.sum()):
+            raise ValueError("lengths must have a finite sum, but they add up to infinity")
+        left_out = np.empty((0, 2), np.int64) if left_out is None else np.asarray(left_out)
         object.__setattr__(self, "parents", parents)
         object.__setattr__(self, "lengths", lengths)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "left_out", left_out[left_out[:, 0] >= 0])
+        if len(self.left_out):
+            # What the edges must be is checked where they become a taxonomy.
+            _ = self.hierarchy
 
-    @property
+    @cached_property
     def taxonomy(self) -> Taxonomy:
         """The tree with the names and lengths of its labels."""
         return Taxonomy.from_parents(self.parents, self.names, self.lengths)
+
+    @cached_property
+    def hierarchy(self) -> Taxonomy:
+        """What label sets are closed under: the tree, with the edges that it leaves out."""
+        tree = self.taxonomy
+        if not len(self.left_out):
+            return tree
+        return Taxonomy(np.concatenate([tree.edges, self.left_out]), tree.names)
 
     def loss(self, y_pred, y_true) -> Array:
         """Tree distance of each row as a share of the largest, (n,)."""
@@ -105,6 +134,17 @@ class TreeDistance:
 
     def __str__(self) -> str:
         return f"TreeDistance over {len(self.lengths)} labels"
+
+    def __repr__(self) -> str:
+        # Of a real taxonomy a wall of numbers, in all that prints an estimator's parameters.
+        if len(self.lengths) > MOST_SHOWN:
+            return f"TreeDistance(parents=<{len(self.lengths)} labels>)"
+        given = [f"parents={self.parents.tolist()}"]
+        if (self.lengths != 1.0).any():
+            given.append(f"lengths={self.lengths.tolist()}")
+        if self.largest is not None:
+            given.append(f"largest={self.largest:g}")
+        return f"TreeDistance({', '.join(given)})"
 
 
 def _diameter(space, lengths: Array) -> float:

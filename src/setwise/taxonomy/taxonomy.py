@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +25,8 @@ class Taxonomy:
     A tree or a forest, where each label has at most one parent, or a directed acyclic hierarchy,
     where a label may have several. A set of labels is *closed* if it holds the parents of its
     labels. `TreeDistance`, `Forest` and `Paths` take a taxonomy that is a tree (a forest counts as
-    one: a virtual root stands above its roots) in place of parents, with its lengths.
+    one: a virtual root stands above its roots) in place of parents, with its lengths. Of one that
+    is not, they take the spanning tree, and warn.
 
     Parameters
     ----------
@@ -307,6 +309,14 @@ class Taxonomy:
         return repr(self.names.tolist()[label]) if label >= 0 else "the virtual root"
 
 
+def tree_of(taxonomy: Taxonomy) -> Taxonomy:
+    """The taxonomy where it is a tree, else its spanning tree, with a warning that says so."""
+    tree = taxonomy.spanning_tree()
+    if tree is not taxonomy:
+        warnings.warn(f"A tree is needed, and one was chosen: {tree.note}", stacklevel=4)
+    return tree
+
+
 def tree_parents(parents: Any) -> NDArray[np.int64]:
     """The parents of a forest, from a taxonomy or as they are: -1 for a root, no cycle."""
-    return parent_vector(parents.parents if isinstance(parents, Taxonomy) else parents)
+    return parent_vector(tree_of(parents).parents if isinstance(parents, Taxonomy) else parents)
