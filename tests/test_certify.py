@@ -263,6 +263,34 @@ def test_theorems_cover_spaces_too_large_to_list():
         certify("f1", "logistic", Cube(1000))
 
 
+TREES = ([-1], [-1, -1], [-1, 0, 0], [-1, 0, 1, 2], [2, -1, 1, 1, 0], [-1, 0, 0, 1, 1, -1, 5])
+
+
+@pytest.mark.parametrize("parents", TREES, ids=str)
+@pytest.mark.parametrize("leaves_only", [False, True])
+def test_tree_distance_is_certified_on_paths(parents, leaves_only):
+    lengths = np.random.default_rng(len(parents)).uniform(0.2, 2.0, len(parents))
+    space = Paths(parents, leaves_only)
+    for surrogate in ("logistic", "generalized_cross_entropy", "constrained_exponential"):
+        verdict = certify(TreeDistance(parents, lengths), surrogate, space, effort=QUICK)
+        assert isinstance(verdict, Certificate)
+
+
+def test_labels_of_majorities_are_paths_but_need_not_end_in_leaves():
+    parents = [-1, 0, 1, 0, 0]
+    target, surrogate = TreeDistance(parents), BinaryRelevance("logistic")
+    on_all = certify(target, surrogate, Paths(parents), effort=QUICK)
+    assert isinstance(on_all, Certificate)
+    assert on_all.theorem == "M"
+    verdict = certify(target, surrogate, Paths(parents, leaves_only=True), effort=QUICK)
+    assert isinstance(verdict, Counterexample)
+    assert verdict.regret > 1e-3
+    # Many labels, few sets.
+    wide = [*parents, *[0] * 38]
+    space = Paths(wide, leaves_only=True)
+    assert not isinstance(certify(TreeDistance(wide), surrogate, space, effort=QUICK), Certificate)
+
+
 def test_one_label_set_leaves_nothing_to_decide():
     verdict = certify("f1", "binary_relevance", Catalog([[0, 1]]), effort=QUICK)
     assert isinstance(verdict, Certificate)

@@ -25,6 +25,8 @@ from setwise.spaces.space import Array, Space
 SLACK = 1e-7
 GRID = 9
 AROUND = 300
+# Of so many labels all combinations are asked for.
+MOST_LABELS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,10 @@ class Enumeration:
         """The label sets of the space, in the order of binary numbers or of the list."""
         if isinstance(self.space, Catalog):
             return self.space.sets[np.isfinite(self.space.bias)]
+        if self.space.n_labels > MOST_LABELS:
+            # A space of few sets may have many labels, such as paths; it lists them itself.
+            listed = self.space.enumerate()
+            return listed[np.lexsort(listed.T[::-1])]
         rows = np.array(list(product((0, 1), repeat=self.space.n_labels)), dtype=np.uint8)
         return rows[self.space.contains(rows)]
 
