@@ -187,14 +187,12 @@ class Taxonomy:
         """1 at [i, j] where j is label i or above it, a CSR array of shape (l, l)."""
         from scipy.sparse import csr_array
 
-        from setwise.taxonomy.closure import ancestor_lists
+        from setwise.taxonomy.closure import with_ancestors
 
-        starts = np.searchsorted(self.edges[:, 1], np.arange(self.n_labels + 1))
-        ends, above = ancestor_lists(starts, np.ascontiguousarray(self.edges[:, 0]))
-        shape = (self.n_labels, self.n_labels)
-        found = csr_array((np.ones(len(above), np.uint8), above, ends), shape=shape)
-        found.sort_indices()
-        return found
+        every = np.arange(self.n_labels)
+        ones = np.ones(self.n_labels, dtype=np.uint8)
+        itself = csr_array((ones, every, np.append(every, self.n_labels)))
+        return with_ancestors(itself, *self._edges_up)
 
     def close(self, Y: Any) -> Any:
         """The label sets with all labels above theirs, an array or CSR as given.
@@ -204,15 +202,12 @@ class Taxonomy:
         Y : 0/1 array or sparse matrix of shape (n, n_labels), or names
             A list of the names of each row's labels, or one name a row.
         """
-        sets = self._label_sets(Y)
-        if not isinstance(sets, np.ndarray):
-            closed = sets.astype(np.int64) @ self.ancestors.astype(np.int64)
-            closed.data[:] = 1
-            closed.sort_indices()
-            return closed.astype(np.uint8)
-        from setwise.taxonomy.closure import add_ancestors
+        from setwise.taxonomy.closure import add_ancestors, with_ancestors
 
-        return add_ancestors(sets, self._upward)
+        sets = self._label_sets(Y)
+        if isinstance(sets, np.ndarray):
+            return add_ancestors(sets, self._upward)
+        return with_ancestors(sets, *self._edges_up)
 
     def is_closed(self, Y: Any) -> Array:
         """Whether each label set holds the parents of its labels, (n,)."""
@@ -282,11 +277,19 @@ class Taxonomy:
         order = np.argsort(-self.levels[self.edges[places, 1]], kind="stable")
         return np.column_stack([self.edges[places], places])[order]
 
+    @cached_property
+    def _edges_up(self) -> tuple[Array, Array]:
+        """Where the edges to each label begin, (l + 1,), and the parents of all edges."""
+        starts = np.searchsorted(self.edges[:, 1], np.arange(self.n_labels + 1))
+        return starts, np.ascontiguousarray(self.edges[:, 0])
+
     def _open_edges(self, sets: Any) -> Array:
         """Of each set the place of an edge of which it has only the child, -1 if none, (n,)."""
-        from setwise.taxonomy.closure import first_open
+        from setwise.taxonomy.closure import first_open, first_open_entry
 
-        return first_open(sets, self._upward)
+        if isinstance(sets, np.ndarray):
+            return first_open(sets, self._upward)
+        return first_open_entry(sets, *self._edges_up, self.levels)
 
     def _label_sets(self, Y: Any, name: str = "Y") -> Any:
         from setwise.taxonomy.label_sets import label_sets
