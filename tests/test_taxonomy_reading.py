@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from setwise import Taxonomy
 
@@ -63,6 +64,7 @@ def test_what_is_nothing_is_the_virtual_root(nothing):
     assert parents_of(Taxonomy.from_parents({**ABC, "a": nothing})) == TREE
     found = Taxonomy.from_parents([nothing, 0, 0])
     assert found.parents.tolist() == [-1, 0, 0]
+    assert Taxonomy.from_parents(value for value in [nothing, 0]).parents.tolist() == [-1, 0]
 
 
 @pytest.mark.parametrize("minus", [-1, np.int64(-1), -1.0])
@@ -154,6 +156,19 @@ REFUSED = {
         lambda: Taxonomy.from_edges([["a", "b", NAN]]),
         "edge 0, 'a' to 'b', must be a positive number, but it is nan",
     ),
+    "a sparse matrix of edges": (
+        lambda: Taxonomy.from_edges(csr_array([[0, 1]])),
+        "are a csr_array",
+    ),
+    "a root that is a label": (
+        lambda: Taxonomy.from_edges([["r", "a"]], names=["r", "a"], root="r"),
+        "'r' is among the names",
+    ),
+    "two columns of one name": (
+        lambda: Taxonomy.from_edges(pd.DataFrame([["a", "b"]], columns=["x", "x"])),
+        "must differ, but they are 'x', 'x'",
+    ),
+    "an entry of nothing": (lambda: Taxonomy.from_parents({None: "a", "a": ""}), "of nothing"),
     "no parents": (lambda: Taxonomy.from_parents([]), "they are empty"),
     "no parents in a mapping": (lambda: Taxonomy.from_parents({}), "they are empty"),
     "half a parent": (lambda: Taxonomy.from_parents([-1, 0.5]), r"parents\[1\] is 0.5"),
@@ -199,6 +214,15 @@ REFUSED = {
         lambda: Taxonomy.from_meta({"name": "zoo", "hierarchy_edges": [[0, 1], ["a", "b"]]}),
         r"'zoo' has \['a', 'b'\]; Taxonomy.from_edges takes names",
     ),
+    "no edges in a description": (
+        lambda: Taxonomy.from_meta({"hierarchy_edges": 5}),
+        "rows .* but the description of 'the data set' has 5",
+    ),
+    "no names in a description": (
+        lambda: Taxonomy.from_meta({"hierarchy_edges": [], "label_names": 5}),
+        "label_names must be a list",
+    ),
+    "no description": (lambda: Taxonomy.from_meta(5), "meta must be a mapping or a path"),
     "another number of names in a description": (
         lambda: Taxonomy.from_meta({"l": 3, "hierarchy_edges": [], "label_names": ["a"]}),
         "l = 3 labels, but 1 names",

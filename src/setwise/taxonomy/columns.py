@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from setwise.taxonomy.names import refuse_repeated
-
 # Compared without case, spaces and underscores. What begins with parent or child is one too.
 PARENT = ("parent", "source", "from", "isa", "superclass", "subclassof", "broader", "hypernym")
 CHILD = (
@@ -57,7 +55,10 @@ def named_columns(words: list[Any], where: str, is_header: bool) -> list[int] | 
 def frame_rows(frame: Any) -> list[tuple[Any, ...]]:
     """The rows of a data frame: parent, child and perhaps length."""
     columns = list(frame.columns)
-    refuse_repeated(columns)
+    if len(set(columns)) < len(columns):
+        raise ValueError(
+            f"the columns of a data frame of edges must differ, but they are {_listed(columns)}"
+        )
     places = named_columns(columns, "a data frame of edges", is_header=True)
     if places is None and len(columns) not in (2, 3):
         raise ValueError(

@@ -90,6 +90,8 @@ def edges_of_rows(
             "a taxonomy is read from rows [parent, child], or has names, but there is no edge"
         )
     known = {} if names is None else places_of(names)
+    if root is not None and root in known:
+        raise ValueError(f"root stands for no label, but {root!r} is among the names")
     ends = [
         [_end(value, root, known, where(number)) for value in row[:2]]
         for number, row in enumerate(rows)
@@ -116,7 +118,8 @@ def edges_of_rows(
 
 def _rows(edges: Any, where: Callable[[int], str]) -> list[tuple[Any, ...]]:
     """Rows of two or three values, all of one length."""
-    if isinstance(edges, str | Mapping) or not hasattr(edges, "__iter__"):
+    is_other = isinstance(edges, str | Mapping) or hasattr(edges, "toarray")
+    if is_other or not hasattr(edges, "__iter__"):
         other = "Taxonomy.from_parents takes a mapping, Taxonomy.read the name of a file"
         raise ValueError(
             f"edges must be rows [parent, child], but they are a {type(edges).__name__}; {other}"
@@ -157,6 +160,6 @@ def _length(row: tuple[Any, ...], where: str) -> float:
     if not 0.0 < length < np.inf:
         raise ValueError(
             f"the length of {where}, {row[0]!r} to {row[1]!r}, must be a positive number, but it "
-            f"is {row[2]!r}"
+            f"is {row[2]!r} (words for columns are parent, child and length)"
         )
     return length

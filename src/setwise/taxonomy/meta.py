@@ -14,10 +14,14 @@ from setwise.taxonomy.edges import Parts
 from setwise.taxonomy.names import is_number
 from setwise.taxonomy.text import text_of
 
+ROW = (list, tuple, np.ndarray)
+
 
 def edges_of_meta(meta: Any) -> Parts:
     """See `Taxonomy.from_meta`."""
     folder = Path()
+    if not isinstance(meta, str | Path | Mapping):
+        raise ValueError(f"meta must be a mapping or a path, but it is a {type(meta).__name__}")
     if not isinstance(meta, Mapping):
         file = Path(meta) / "meta.json" if Path(meta).is_dir() else Path(meta)
         folder, meta = file.parent, _object(file)
@@ -25,14 +29,14 @@ def edges_of_meta(meta: Any) -> Parts:
     edges = meta.get("hierarchy_edges")
     if edges is None:
         raise ValueError(f"{title} has no hierarchy_edges: its labels have no hierarchy")
-    pairs = [list(edge) for edge in edges if isinstance(edge, list | tuple | np.ndarray)]
-    wrong = [edge for edge in pairs if len(edge) != 2 or not all(map(is_number, edge))]
-    if len(pairs) < len(edges) or wrong:
-        raise ValueError(
-            f"hierarchy_edges must be rows [parent, child] of whole numbers, the columns of Y, but "
-            f"{title} has {(wrong or list(edges))[0]!r}; Taxonomy.from_edges takes names"
-        )
-    numbered = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    listed = list(edges) if isinstance(edges, ROW) else [edges]
+    for edge in listed:
+        if not isinstance(edge, ROW) or len(edge) != 2 or not all(map(is_number, edge)):
+            raise ValueError(
+                f"hierarchy_edges must be rows [parent, child] of whole numbers, the columns of Y, "
+                f"but {title} has {edge!r}; Taxonomy.from_edges takes names"
+            )
+    numbered = np.array([list(edge) for edge in listed], dtype=np.int64).reshape(-1, 2)
     return numbered, _names(meta, folder, title), meta.get("hierarchy_lengths")
 
 
@@ -54,6 +58,8 @@ def _names(meta: Mapping[str, Any], folder: Path, title: str) -> Any:
     names = meta.get("label_names")
     if names is None and meta.get("label_names_file"):
         names = text_of(folder / meta["label_names_file"]).splitlines()
+    if names is not None and not isinstance(names, ROW):
+        raise ValueError(f"label_names must be a list, but {title} has {names!r}")
     if "l" not in meta:
         return names
     n_labels = whole_number(meta["l"], f"l in {title}", 1)

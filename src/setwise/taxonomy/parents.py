@@ -10,6 +10,7 @@ import numpy as np
 from setwise.inputs import real_vector
 from setwise.taxonomy.edges import Parts
 from setwise.taxonomy.names import (
+    is_nothing,
     is_number,
     is_root,
     places_of,
@@ -31,6 +32,7 @@ def edges_of_parents(parents: Any, names: Any, lengths: Any) -> Parts:
         )
     if hasattr(parents, "index") and hasattr(parents, "to_numpy"):
         parents = _of_series(parents)
+    parents = parents if isinstance(parents, Mapping) else list(parents)
     if not len(parents):
         raise ValueError("parents must have an entry for each label, but they are empty")
     if isinstance(parents, Mapping):
@@ -68,6 +70,8 @@ def _of_mapping(parents: Mapping[Any, Any], names: Any) -> tuple[list[list[Any]]
 
     Where no entry is that of a root, the roots are the parents that have no entry themselves.
     """
+    if any(is_nothing(name) for name in parents):
+        raise ValueError("each entry of parents must be that of a label, but one is of nothing")
     above = {plain(name): _several(value, name) for name, value in parents.items()}
     order = list(above) if names is None else [plain(name) for name in names]
     refuse_missing(above, dict.fromkeys(order, 0), "names")
