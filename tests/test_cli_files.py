@@ -227,6 +227,19 @@ def test_info_counts(folder, capfd):
     assert run(capfd, "datasets", "info", folder / "books.csv", *LISTED)[1].startswith(str(data))
 
 
+def test_info_lists_the_labels_that_occur_most_first(tmp_path, capfd):
+    """A label that never occurs is the last of ten, and beyond ten not there."""
+    Y = np.tril(np.ones((11, 12), int), -1)
+    (tmp_path / "steps.csv").write_text(
+        "\n".join(
+            [",".join(["x", *(f"is_{k}" for k in range(12))])]
+            + [",".join(map(str, [row, *labels])) for row, labels in enumerate(Y)]
+        )
+    )
+    told = found(capfd, "datasets", "info", tmp_path / "steps.csv", "--label-prefix", "is_")
+    assert list(told["most_frequent_labels"].values()) == list(range(10, 0, -1))
+
+
 # ------------------------------------------------------------------------------------------ decode
 
 

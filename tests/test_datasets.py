@@ -94,16 +94,61 @@ def test_a_clus_file_is_closed_upwards(tmp_path):
     np.testing.assert_array_equal(dense(data.Y), [[1, 1, 0, 1], [1, 1, 1, 0], [0, 0, 0, 1]])
 
 
-def test_the_edges_of_a_clus_dag(tmp_path):
-    path = tmp_path / "dag.arff"
-    path.write_bytes(
-        b"@attribute x numeric\n@attribute c hierarchical root/a,root/b,a/c,b/c\n@data\n1,c\n2,b\n"
+def clus(tmp_path, values, *rows):
+    """A Clus file of one feature."""
+    lines = [f"{number},{row}" for number, row in enumerate(rows)]
+    head = f"@attribute x numeric\n@attribute c hierarchical {values}\n@data\n"
+    (tmp_path / "clus.arff").write_text(head + "\n".join(lines))
+    return tmp_path / "clus.arff"
+
+
+@pytest.mark.parametrize("options", [{}, {"dag": True}])
+@pytest.mark.parametrize("values", ["root/a,root/b,a/c,b/c,c/d", "a/c,b/c,c/d"])
+def test_the_edges_of_a_clus_dag(values, options, tmp_path):
+    """Recognised by its root, or by an edge that leads on from another; closed upwards."""
+    data = read(clus(tmp_path, values, "c", "b", "d@a"), **options)
+    order = [data.label_names.tolist().index(name) for name in "abcd"]
+    assert len(data.label_names) == 4
+    np.testing.assert_array_equal(
+        dense(data.Y)[:, order], [[1, 1, 1, 0], [0, 1, 0, 0], [1, 1, 1, 1]]
     )
-    data = read(path, dag=True)
-    assert data.label_names.tolist() == ["a", "b", "c"]
-    np.testing.assert_array_equal(dense(data.Y), [[1, 1, 1], [0, 1, 0]])
     with pytest.raises(ValueError, match="2 parents"):
         data.parents  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("values", "row", "names"),
+    [
+        ("1,1/1,1/2,2,2/1", "1/2@2", ["1", "1/1", "1/2", "2", "2/1"]),
+        ("root,root/a,a,a/b", "root/a", ["root", "root/a", "a", "a/b"]),
+        ("1/1,1/2,2/1", "1/2@2/1", ["1", "1/1", "1/2", "2", "2/1"]),
+        ("01/02,02/01/03", "02/01", ["01", "01/02", "02", "02/01", "02/01/03"]),
+        ("a/c,b/d", "a/c@b", ["a", "a/c", "b", "b/d"]),
+    ],
+)
+def test_clus_paths_are_not_taken_for_edges(values, row, names, tmp_path):
+    """Those that list what stands above, have three parts, a label named as its parent, or end."""
+    for options in ({}, {"dag": False}):
+        assert read(clus(tmp_path, values, row), **options).label_names.tolist() == names
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        ("a,a/b,b/c", {}, "line 2: .* as 'b' is not among them, but 'a' is no edge; say dag=True"),
+        ("root/a,b", {}, "as 'root' is not among them, but 'b' is no edge"),
+        ("1/2,2/3,3/1", {}, "such edges would go in a circle; say dag=True"),
+        ("root/a,a/b,b/a", {}, "line 2: the edges go in a circle: '[ab]', '[ab]', '[ab]'"),
+        ("1/2,2/1", {"dag": True}, "line 2: the edges go in a circle"),
+        ("a/b,b/root", {"dag": True}, "'b/root' leads to the root"),
+        ("a/b,b/c/d", {"dag": True}, "'b/c/d' is no edge"),
+    ],
+)
+def test_a_clus_file_that_could_be_either_or_goes_round_is_refused(
+    values, options, message, tmp_path
+):
+    with pytest.raises(DataError, match=message):
+        read(clus(tmp_path, values, "a"), **options)
 
 
 def test_a_libsvm_file(tmp_path):

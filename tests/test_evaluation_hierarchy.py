@@ -2,6 +2,7 @@
 
 import cases
 import numpy as np
+import pandas as pd
 import pytest
 from examples import generators
 from hypothesis import given
@@ -9,7 +10,14 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from setwise import Taxonomy
-from setwise.evaluation import by_level, compare, evaluate
+from setwise.evaluation import (
+    by_level,
+    compare,
+    evaluate,
+    per_label,
+    precision_recall,
+    reliability,
+)
 from setwise.targets import TreeDistance
 
 # A label under two others, and one deeper by one of its ways than by the other.
@@ -100,3 +108,78 @@ def test_what_is_no_taxonomy_of_the_labels_is_refused():
         by_level([[1, 0]], [[1, 1]], [-1, 0])
     with pytest.raises(ValueError, match="zero_division"):
         by_level([[1, 0]], [[1, 1]], Taxonomy.from_parents([-1, 0]), zero_division=2)
+
+
+# ------------------------------------------------------------------------------------------- frames
+
+NAMES = ["animals", "animals/birds", "plants"]
+LIFE = Taxonomy.from_paths(NAMES)
+Y_PRED, Y_TRUE = np.array([[1, 1, 0], [0, 0, 1]]), np.array([[1, 0, 0], [0, 0, 1]])
+PRED, TRUE = (pd.DataFrame(sets, columns=NAMES) for sets in (Y_PRED, Y_TRUE))
+BACK = NAMES[::-1]
+
+
+def values(evaluation):
+    return {name: figure.value for name, figure in evaluation.items()}
+
+
+def test_frames_whose_columns_agree_are_their_arrays():
+    """With each other and with the taxonomy; columns that only count agree with all names."""
+    expected = values(evaluate(Y_PRED, Y_TRUE, taxonomy=LIFE, n_bootstrap=0))
+    counted = pd.DataFrame(Y_PRED)
+    numbered = Taxonomy(LIFE.edges)
+    for y_pred, y_true, taxonomy in (
+        (PRED, TRUE, LIFE),
+        (PRED, Y_TRUE, LIFE),
+        (counted, TRUE, LIFE),
+        (PRED, TRUE, numbered),
+        (PRED[BACK], TRUE[BACK], LIFE.over(BACK)),
+    ):
+        found = values(evaluate(y_pred, y_true, taxonomy=taxonomy, n_bootstrap=0))
+        assert found == pytest.approx(expected)
+    assert by_level(PRED, TRUE, LIFE).f1.tolist() == by_level(Y_PRED, Y_TRUE, LIFE).f1.tolist()
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda: evaluate(PRED[BACK], TRUE),
+        lambda: evaluate(PRED, TRUE[BACK], taxonomy=LIFE),
+        lambda: evaluate(Y_PRED, TRUE, probability=PRED[BACK]),
+        lambda: evaluate(Y_PRED, TRUE, scores=PRED.set_axis(["a", "b", "c"], axis=1)),
+        lambda: evaluate(PRED[BACK], Y_TRUE, probability=PRED),
+        lambda: evaluate(pd.DataFrame(Y_PRED)[[2, 1, 0]], pd.DataFrame(Y_TRUE)),
+        lambda: compare(PRED, PRED[BACK], Y_TRUE),
+        lambda: compare(PRED, PRED[BACK], TRUE),
+        lambda: by_level(PRED[BACK], TRUE, LIFE),
+        lambda: per_label(PRED[BACK], TRUE),
+        lambda: reliability(PRED[BACK], TRUE),
+        lambda: precision_recall(PRED[BACK], TRUE),
+    ],
+)
+def test_frames_whose_columns_differ_are_refused(judge):
+    with pytest.raises(ValueError, match="must have the same columns in the same order, but col"):
+        judge()
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda: evaluate(PRED[BACK], TRUE[BACK], taxonomy=LIFE),
+        lambda: evaluate(Y_PRED, TRUE[BACK], taxonomy=LIFE),
+        lambda: compare(PRED[BACK], PRED[BACK], Y_TRUE, taxonomy=LIFE),
+        lambda: by_level(PRED[BACK], TRUE[BACK], LIFE),
+    ],
+)
+def test_columns_in_another_order_than_the_taxonomy_are_refused(judge):
+    message = r"column 0 is 'plants' and label 0 'animals'; taxonomy.over\(columns\) reorders it"
+    with pytest.raises(ValueError, match=message):
+        judge()
+
+
+def test_numbers_in_another_order_than_the_taxonomy_are_refused():
+    frame = pd.DataFrame(Y_TRUE)
+    with pytest.raises(ValueError, match="column 0 is 2 and label 0 0"):
+        evaluate(Y_PRED, frame[[2, 1, 0]], taxonomy=Taxonomy(LIFE.edges))
+    with pytest.raises(ValueError, match="column 0 is 0 and label 0 2"):
+        evaluate(Y_PRED, frame, taxonomy=Taxonomy(LIFE.edges, [2, 1, 0]))

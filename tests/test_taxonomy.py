@@ -1,10 +1,12 @@
 """Laws of taxonomies: one hierarchy from every form, closure, refusals that say what and where."""
 
 import json
+import tracemalloc
 
 import cases
 import numpy as np
 import oracle
+import pandas
 import pytest
 import scipy.sparse
 from examples import generators
@@ -142,10 +144,11 @@ def test_closing_adds_exactly_what_stands_above(drawn):
 
 @given(drawn=hierarchies())
 def test_a_set_that_is_not_closed_is_named(drawn):
-    """Row, label and the parent it lacks, the first row of several."""
+    """Row, label and the parent it lacks, the first row of several; dense and CSR say the same."""
     taxonomy, rng = drawn
     sets = (rng.random((6, taxonomy.n_labels)) < 0.3).astype(np.uint8)
     is_closed = taxonomy.is_closed(sets)
+    said = set()
     for given_sets in (sets, scipy.sparse.csr_array(sets)):
         if is_closed.all():
             taxonomy.refuse_open(given_sets)
@@ -158,6 +161,8 @@ def test_a_set_that_is_not_closed_is_named(drawn):
         assert f"row {row} of y_true" in str(refusal.value)
         assert [missing, label] in taxonomy.edges.tolist()
         assert (sets[row, label], sets[row, missing]) == (1, 0)
+        said.add(str(refusal.value))
+    assert len(said) <= 1
 
 
 @given(drawn=hierarchies())
@@ -222,30 +227,116 @@ def test_a_deep_and_wide_taxonomy_is_no_matter():
     assert TreeDistance(taxonomy).lengths.sum() == n_labels
 
 
+@given(drawn=hierarchies())
+def test_a_frame_is_taken_by_the_names_of_its_columns(drawn):
+    """In any order; by place where they only count, or the labels do."""
+    numbered, rng = drawn
+    n_labels = numbered.n_labels
+    names = np.array([f"label {k}" for k in range(n_labels)])
+    named = Taxonomy(numbered.edges, names)
+    sets = (rng.random((6, n_labels)) < 0.3).astype(np.uint8)
+    closed, is_closed = numbered.close(sets), numbered.is_closed(sets)
+    order = rng.permutation(n_labels)
+    for taxonomy, columns in ((named, names), (numbered, np.arange(n_labels))):
+        frame = pandas.DataFrame(sets, columns=columns)[columns[order]]
+        np.testing.assert_array_equal(taxonomy.close(frame), closed)
+        np.testing.assert_array_equal(taxonomy.is_closed(frame), is_closed)
+        if is_closed.all():
+            taxonomy.refuse_open(frame)
+    for taxonomy, columns in ((named, None), (numbered, names)):
+        frame = pandas.DataFrame(sets, columns=columns)
+        np.testing.assert_array_equal(taxonomy.close(frame), closed)
+
+
+def test_a_frame_with_other_columns_is_refused():
+    found = Taxonomy.from_paths(ANIMALS)
+    frame = pandas.DataFrame(np.zeros((2, 5), int), columns=[*ANIMALS[:4], "oaks"])
+    for use in (found.close, found.is_closed, found.refuse_open):
+        with pytest.raises(ValueError, match=r"'animals', .*, but it has 'oaks'$"):
+            use(frame)
+    with pytest.raises(ValueError, match=r"5 columns.*\(2, 4\)"):
+        found.close(frame[ANIMALS[:4]])
+    with pytest.raises(ValueError, match="labels 0 and 1 are both 'plants'"):
+        found.close(frame.set_axis(["plants", "plants", *ANIMALS[:3]], axis=1))
+    with pytest.raises(ValueError, match="taxonomy, 1, 2, but it has '1', '2'"):
+        Taxonomy.from_parents([-1, 0], [1, 2]).close(pandas.DataFrame({"1": [0], "2": [1]}))
+
+
+def test_label_lists_by_number_and_empty_ones_are_closed():
+    """Of labels that are called by numbers; 0/1 rows with an entry for each label are a matrix."""
+    found = Taxonomy.from_parents([-1, 0, 1, 0])
+    named = Taxonomy.from_parents([-1, 0, 1, 0], ["a", "b", "c", "d"])
+    expected = [[1, 1, 1, 0], [1, 0, 0, 1], [0, 0, 0, 0]]
+    for lists in ([[2], [3, 0], []], [[2], np.array([3]), ()], [{2}, {3}, set()]):
+        assert found.close(lists).tolist() == expected
+    assert found.close([[2], [3]]).tolist() == expected[:2]
+    assert found.close([[0, 0, 1, 0], [0, 0, 0, 1]]).tolist() == expected[:2]
+    assert found.is_closed([[0, 1, 2], [2], []]).tolist() == [True, False, True]
+    for taxonomy in (found, named):
+        assert taxonomy.close([[], []]).tolist() == [[0] * 4] * 2
+    many = Taxonomy.from_parents([-1, 0], [10, 20])
+    assert many.close([[20], [10]]).tolist() == [[1, 1], [1, 0]]
+    for wrong, message in (
+        ([[7], [0]], "not among the labels: 7"),
+        ([[0, 2, 0, 0]], r"Y\[0\] has 0 more than once"),
+        ([[0, 1], [1, 0]], r"4 columns.*\(2, 2\)"),
+        ([[0, 1, 0, 0], [1, 0]], r"must have 4 entries.*Y\[1\] has 2"),
+        ([[0.5]], "0.5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            found.close(wrong)
+    with pytest.raises(ValueError, match=r"by name, but Y\[0\] has 1"):
+        named.close([[2], [3, 0]])
+
+
+def test_sparse_sets_take_the_memory_of_the_answer():
+    """Of a chain, whose lists of ancestors have l² / 2 entries."""
+    n_labels = 10_000
+    chain = Taxonomy.from_parents(np.arange(n_labels) - 1)
+    sets = scipy.sparse.csr_array(np.eye(3, n_labels, n_labels // 2, dtype=np.uint8))
+    chain.close(sets), chain.is_closed(sets)
+    tracemalloc.start()
+    closed = chain.close(sets)
+    assert chain.is_closed(closed).all()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert closed.sum(axis=1, dtype=int).tolist() == [5001, 5002, 5003]
+    assert most < 100 * closed.nnz
+
+
 # ------------------------------------------------------------------------------------------- errors
 
 REFUSED = {
-    "a cycle": (lambda: Taxonomy.from_edges(["ab", "bc", "ca", "cd"]), r"cycle 'a' -> 'b' -> 'c'"),
+    "a cycle": (
+        lambda: Taxonomy.from_edges([*map(list, ["ab", "bc", "ca", "cd"])]),
+        r"cycle 'a' -> 'b' -> 'c'",
+    ),
     "a cycle below a root": (
         lambda: Taxonomy.from_edges([["r", "a"], ["a", "b"], ["b", "a"]]),
         "cycle '[ab]' -> '[ab]' -> '[ab]'",
     ),
     "a loop": (lambda: Taxonomy([[0, 1], [1, 1]], ["a", "b"]), "under itself, but 'b'"),
-    "a loop of parents": (lambda: Taxonomy.from_parents([0]), "cycle 0 -> 0"),
-    "an edge twice": (lambda: Taxonomy.from_edges(["ab", "ab"]), "'b' under 'a' is there 2 times"),
+    "a loop of parents": (lambda: Taxonomy.from_parents([0]), "under itself, but 0 does"),
+    "an edge twice": (
+        lambda: Taxonomy.from_edges([["a", "b"], ["a", "b"]]),
+        "'b' under 'a' is there 2 times",
+    ),
     "an unknown parent": (
         lambda: Taxonomy.from_parents(["", "x"], ["a", "b"]),
         "parent 'x' of 'b' is not among the 2 labels",
     ),
     "an unknown parent in a mapping": (
-        lambda: Taxonomy.from_parents({"a": "q"}),
-        "parent 'q' of 'a' is not among the 1 labels",
+        lambda: Taxonomy.from_parents({"a": "q", "b": None}),
+        "parent 'q' of 'a' is not among the 2 labels",
     ),
     "an unknown parent of an edge": (
-        lambda: Taxonomy.from_edges(["xa"], names=["a"]),
+        lambda: Taxonomy.from_edges([["x", "a"]], names=["a"]),
         r"parent 'x' of 'a' \(edge 0\)",
     ),
-    "an unknown child": (lambda: Taxonomy.from_edges(["ab"], ["a"]), "'b' is not among the 1"),
+    "an unknown child": (
+        lambda: Taxonomy.from_edges([["a", "b"]], ["a"]),
+        "'b' is not among the 1",
+    ),
     "a missing parent of a path": (
         lambda: Taxonomy.from_paths(["a", "b/c"]),
         "parent 'b' of 'b/c' is not among the 2 labels; missing='add'",
@@ -266,11 +357,11 @@ REFUSED = {
     "parents by name without names": (lambda: Taxonomy.from_parents(["a"]), "need names"),
     "a negative length": (
         lambda: Taxonomy.from_edges([["a", "b", 1], ["a", "c", -2.0]]),
-        "edge to 'c' is -2",
+        "length of edge 1, 'a' to 'c', must be a positive number, but it is -2",
     ),
     "a length that is no number": (
         lambda: Taxonomy.from_edges([["a", "b", "far"]]),
-        "length of edge 0, 'a' to 'b', must be a number, but it is 'far'",
+        "length of edge 0, 'a' to 'b', must be a positive number, but it is 'far'",
     ),
     "rows of different lengths": (
         lambda: Taxonomy.from_edges([["a", "b", 1], ["a", "c"]]),
@@ -305,8 +396,11 @@ def test_what_is_no_hierarchy_is_refused_with_its_place(make, message):
     ("text", "message"),
     [
         ("", "no lines"),
-        ("a b\na c 2\n", "line 2 .* must have 2 columns as the first line has, but it has 3"),
-        ("parent,size\na,3\n", "beside parent by one of child, label, name"),
+        (
+            "a b\na c 2\n",
+            "line 2 .* 2 columns, parted by ' ', as line 1 has, but it has 3",
+        ),
+        ("parent,size\na,3\n", "'parent', 'size' none is one of labels"),
         ("a b\nb a\n", "cycle"),
     ],
 )

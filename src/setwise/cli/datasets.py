@@ -122,7 +122,8 @@ def fetch(
 def _say(json_wanted: bool, data: Any) -> None:
     import numpy as np
 
-    counts = np.asarray(data.Y.sum(axis=0)).ravel()
+    # (Signed: the counts of uint8 sets are unsigned, and -0 would come before -1.)
+    counts = np.asarray(data.Y.sum(axis=0, dtype=np.int64)).ravel()
     order = np.argsort(-counts, kind="stable")
     frequent = [(str(data.label_names[i]), int(counts[i])) for i in order[:MOST_FREQUENT]]
     told = {

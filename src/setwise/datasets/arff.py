@@ -156,7 +156,7 @@ def read_arff(
     text: Sequence[str] = (),
     text_options: Mapping[str, Any] | None = None,
     drop: Sequence[str] = (),
-    dag: bool = False,
+    dag: bool | None = None,
     unknown_labels: str = "refuse",
     dtype: str = "float64",
     encoding: str = "utf-8",
@@ -182,9 +182,12 @@ def read_arff(
         Options of scikit-learn's TfidfVectorizer.
     drop : list of str
         Attributes not to read.
-    dag : bool, default False
+    dag : bool, optional
         Whether the values of a hierarchical attribute are edges ``parent/child`` between labels
-        and not paths from the root; ``root`` is no label.
+        (Clus writes the Gene Ontology so; a label may have several parents, ``root`` is no label)
+        and not paths from the root. By default they are edges if each has two parts, one is
+        ``root/...`` or leads on from the child of another, and what stands above them is not
+        listed too; a file that could be either is refused.
     unknown_labels : {"refuse", "leave_out"}
         What is done with a row that has an unknown label ('?').
     dtype : {"float64", "float32"}

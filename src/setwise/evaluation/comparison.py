@@ -17,7 +17,7 @@ from setwise.evaluation.evaluation import (
     titles_of,
 )
 from setwise.evaluation.figure import Better, Evaluation, Group, described, found
-from setwise.evaluation.sample import checked_sample
+from setwise.evaluation.sample import checked_sample, one_order
 from setwise.evaluation.statistics import Array, Statistic
 from setwise.evaluation.table import aligned, interval, number
 
@@ -201,7 +201,10 @@ def compare(
     sample_a = checked_sample(y_pred_a, y_true, probability_a, scores_a, "_a")
     sample_b = checked_sample(y_pred_b, y_true, probability_b, scores_b, "_b")
     n_rows, n_labels = sample_a.n_rows, sample_a.n_labels
-    options = checked_options(n_labels, targets, ks, propensity, n_bins, zero_division, taxonomy)
+    columns = one_order({"y_pred_a": sample_a.columns, "y_pred_b": sample_b.columns})
+    options = checked_options(
+        n_labels, targets, ks, propensity, n_bins, zero_division, taxonomy, columns
+    )
     bootstrap = Bootstrap(n_bootstrap, confidence, random_state)
     of_a, of_b = statistics_of(sample_a, options), statistics_of(sample_b, options)
     replicates = bootstrap.replicates([*of_a, *of_b], n_rows, n_labels)

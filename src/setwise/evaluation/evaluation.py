@@ -59,7 +59,8 @@ def evaluate(
     Parameters
     ----------
     y_pred, y_true : array or sparse matrix of shape (n, n_labels)
-        Predicted and true label sets, 0/1.
+        Predicted and true label sets, 0/1. Data frames, here and below, must have the same columns
+        in the same order; columns that are only counted have no names to compare.
     probability : array or sparse matrix of shape (n, n_labels), optional
         Probability of each label, in [0, 1]; absent entries are 0. Gives the figures of ranking
         and calibration.
@@ -74,8 +75,9 @@ def evaluate(
     propensity : array of shape (n_labels,), optional
         Propensity of each label, from `propensities`; gives psp@k.
     taxonomy : Taxonomy, optional
-        A hierarchy over the labels; gives the figures of label sets with all above their labels:
-        hierarchical precision, recall and f1, f1 on each level and, of a tree, tree distance.
+        A hierarchy over the labels, in the order of the columns (``taxonomy.over(columns)``); gives
+        the figures of label sets with all above their labels: hierarchical precision, recall and
+        f1, f1 on each level and, of a tree, tree distance.
     n_bins : int, default 15
         Number of bins of the calibration errors.
     zero_division : {0.0, 1.0}, default 1.0
@@ -143,7 +145,14 @@ def evaluate(
     """
     sample = checked_sample(y_pred, y_true, probability, scores)
     options = checked_options(
-        sample.n_labels, targets, ks, propensity, n_bins, zero_division, taxonomy
+        sample.n_labels,
+        targets,
+        ks,
+        propensity,
+        n_bins,
+        zero_division,
+        taxonomy,
+        sample.columns,
     )
     bootstrap = Bootstrap(n_bootstrap, confidence, random_state)
     statistics = statistics_of(sample, options)
@@ -159,6 +168,7 @@ def checked_options(
     n_bins: Any,
     zero_division: Any,
     taxonomy: Any = None,
+    columns: list[Any] | None = None,
 ) -> Options:
     """The options of `evaluate`, or a ValueError."""
     if not isinstance(zero_division, int | float) or zero_division not in (0, 1):
@@ -169,7 +179,7 @@ def checked_options(
         propensity=None if propensity is None else checked_propensity(propensity, n_labels),
         n_bins=whole_number(n_bins, "n_bins", 1),
         zero_division=float(zero_division),
-        taxonomy=None if taxonomy is None else checked_taxonomy(taxonomy, n_labels),
+        taxonomy=None if taxonomy is None else checked_taxonomy(taxonomy, n_labels, columns),
     )
 
 

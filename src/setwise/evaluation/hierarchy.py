@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from setwise.evaluation.label_sets import precision_recall_f1_jaccard
-from setwise.evaluation.sample import Array, Sample, checked_sample
+from setwise.evaluation.sample import Array, Sample, checked_sample, first_difference
 from setwise.evaluation.statistics import RatiosOfSums, RowMeans, Statistic, Sums, Title
 from setwise.taxonomy import Taxonomy
 
@@ -56,7 +56,8 @@ def by_level(
     Parameters
     ----------
     y_pred, y_true : array or sparse matrix of shape (n, n_labels)
-        Predicted and true label sets, 0/1; what stands above their labels is added.
+        Predicted and true label sets, 0/1; what stands above their labels is added. Data frames
+        must have the same columns, those of the taxonomy, in the same order.
     taxonomy : Taxonomy
         A tree or not; a label is on the level below its deepest parent.
     zero_division : {0.0, 1.0}, default 1.0
@@ -73,20 +74,28 @@ def by_level(
     if not isinstance(zero_division, int | float) or zero_division not in (0, 1):
         raise ValueError(f"zero_division must be 0.0 or 1.0, but it is {zero_division!r}")
     sample = checked_sample(y_pred, y_true)
-    counts = _counts(sample, checked_taxonomy(taxonomy, sample.n_labels))
+    counts = _counts(sample, checked_taxonomy(taxonomy, sample.n_labels, sample.columns))
     both, predicted, support = (np.asarray(part.sum(axis=0)).ravel() for part in counts)
     of = precision_recall_f1_jaccard(both, predicted, support, float(zero_division))
     return ByLevel(np.bincount(taxonomy.levels), support, predicted, both, *of[:3])
 
 
-def checked_taxonomy(taxonomy: Any, n_labels: int) -> Taxonomy:
-    """A taxonomy over that many labels, or a ValueError."""
+def checked_taxonomy(taxonomy: Any, n_labels: int, columns: list[Any] | None = None) -> Taxonomy:
+    """A taxonomy over that many labels, in the order of columns with names, or a ValueError."""
     if not isinstance(taxonomy, Taxonomy):
         raise ValueError(f"taxonomy must be a Taxonomy, not {taxonomy!r}")
     if taxonomy.n_labels != n_labels:
         raise ValueError(
             f"taxonomy must have as many labels as y_true, {n_labels}, but it has "
             f"{taxonomy.n_labels}"
+        )
+    names = taxonomy.names.tolist()
+    place = None if columns is None else first_difference(columns, names)
+    if columns is not None and place is not None:
+        raise ValueError(
+            f"taxonomy must have its labels in the order of the columns, but column {place} is "
+            f"{columns[place]!r} and label {place} {names[place]!r}; taxonomy.over(columns) "
+            f"reorders it"
         )
     return taxonomy
 

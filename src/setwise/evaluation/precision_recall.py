@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
 from setwise.entries import places_among, rows_of
-from setwise.evaluation.sample import Array, checked_probability, label_sets, row_ranges
+from setwise.evaluation.sample import (
+    Array,
+    checked_probability,
+    columns_of,
+    label_sets,
+    one_order,
+    row_ranges,
+)
 
 # A recall this little above what a threshold reaches is the same number, rounded otherwise.
 ROUNDING = 1e-9
@@ -87,6 +94,7 @@ def precision_recall(
     """
     if average not in ("micro", None):
         raise ValueError(f"average must be 'micro' or None (one curve a label), not {average!r}")
+    one_order({"y_true": columns_of(y_true), "probability": columns_of(probability)})
     true = label_sets(y_true, "y_true")
     return curves(checked_probability(probability, true), true, average)
 

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from setwise.entries import places_among
 from setwise.evaluation.calibration import bins_of
-from setwise.evaluation.sample import checked_probability, label_sets, row_ranges, sparse_rows
+from setwise.evaluation.sample import (
+    checked_probability,
+    columns_of,
+    label_sets,
+    one_order,
+    row_ranges,
+    sparse_rows,
+)
 from setwise.evaluation.statistics import quotient
 from setwise.inputs import whole_number
 
@@ -64,6 +71,7 @@ def reliability(probability: Any, y_true: Any, *, n_bins: int = 15) -> Reliabili
     (array([2, 2]), array([0.15, 0.8 ]), array([0.5, 1. ]))
     """
     n_bins = whole_number(n_bins, "n_bins", 1)
+    one_order({"y_true": columns_of(y_true), "probability": columns_of(probability)})
     true = label_sets(y_true, "y_true")
     probability = checked_probability(probability, true)
     count, hits, mass = np.zeros((3, n_bins))

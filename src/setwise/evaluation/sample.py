@@ -25,12 +25,16 @@ CHUNK_ENTRIES = 2**22
 
 @dataclass(frozen=True)
 class Sample:
-    """Predicted and true label sets, with probabilities and scores where they are known."""
+    """Predicted and true label sets, with probabilities and scores where they are known.
+
+    ``columns`` are those of a data frame, if one of them came as such; with names, if one has some.
+    """
 
     predicted: Any
     true: Any
     probability: Any = None
     scores: Any = None
+    columns: list[Any] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -52,6 +56,13 @@ def checked_sample(
     y_pred: Any, y_true: Any, probability: Any = None, scores: Any = None, suffix: str = ""
 ) -> Sample:
     """A sample from arrays of one shape; ``suffix`` completes their names in errors."""
+    named = {
+        "y_true": y_true,
+        f"y_pred{suffix}": y_pred,
+        f"probability{suffix}": probability,
+        f"scores{suffix}": scores,
+    }
+    columns = one_order({name: columns_of(values) for name, values in named.items()})
     true = label_sets(y_true, "y_true")
     predicted = label_sets(y_pred, f"y_pred{suffix}")
     require_shape(predicted, true, f"y_pred{suffix}")
@@ -60,7 +71,42 @@ def checked_sample(
     if scores is not None:
         scores = finite_matrix(scores, f"scores{suffix}")
         require_shape(scores, true, f"scores{suffix}")
-    return Sample(predicted, true, probability, scores)
+    return Sample(predicted, true, probability, scores, columns)
+
+
+def columns_of(values: Any) -> list[Any] | None:
+    """The columns of a data frame, None of what is none."""
+    is_frame = hasattr(values, "columns") and hasattr(values, "to_numpy")
+    return list(values.columns) if is_frame else None
+
+
+def one_order(columns: dict[str, list[Any] | None]) -> list[Any] | None:
+    """The columns of all that have some, by the names of the arguments; all must agree."""
+    given = {name: its for name, its in columns.items() if its is not None}
+    if not given:
+        return None
+    first = next((name for name, its in given.items() if not only_count(its)), next(iter(given)))
+    for name, its in given.items():
+        place = first_difference(given[first], its)
+        if place is not None:
+            raise ValueError(
+                f"{first} and {name} must have the same columns in the same order, but column "
+                f"{place} of {first} is {given[first][place]!r} and of {name} {its[place]!r}"
+            )
+    return given[first]
+
+
+def only_count(names: list[Any]) -> bool:
+    """Whether names are 0, 1, ... in this order, which stand for no labels in particular."""
+    return names == list(range(len(names)))
+
+
+def first_difference(one: list[Any], other: list[Any]) -> int | None:
+    """The first place where names differ; None if nowhere, or if those of one only count."""
+    if (only_count(one) or only_count(other)) and set(one) != set(other):
+        return None
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), None)
 
 
 def checked_probability(probability: Any, true: Any, suffix: str = "") -> Any:

@@ -1,4 +1,10 @@
-"""Label sets and the labels above theirs."""
+"""Label sets and the labels above theirs.
+
+Dense sets take one pass over the edges, the deepest first. Sparse sets take the stored labels of a
+row and those above them, with a mark for each label that the row has already: time and memory are
+those of the answer. The edges to label i stand at ``starts[i]`` to ``starts[i + 1]`` among all of
+them; ``parents`` are their parents, -1 for the virtual root.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.elementary import kernel
-from setwise.entries import rows_of
 from setwise.rows import for_rows
 
 Array = NDArray[Any]
+
+# A set is sorted if it has fewer than a 16th of all labels; else all marks are looked through.
+SORTED_SHARE = 16
 
 
 @kernel
@@ -35,33 +43,66 @@ def open_rows(start, stop, upward, sets, out):
 
 
 @kernel
-def ancestor_lists(starts, parents):
-    """Where the list of each label ends (the first begins at 0), and the labels in it.
+def climb(row, ends, labels, starts, parents, mark, found):
+    """Mark the labels of a row and all above them; they are the first of ``found``, so many."""
+    size, now = 0, 0
+    for place in range(ends[row], ends[row + 1]):
+        mark[labels[place]] = row
+        found[size] = labels[place]
+        size += 1
+    while now < size:
+        for place in range(starts[found[now]], starts[found[now] + 1]):
+            above = parents[place]
+            if above >= 0 and mark[above] != row:
+                mark[above] = row
+                found[size] = above
+                size += 1
+        now += 1
+    return size
 
-    The list has the label and all above it, each once. ``parents[starts[i] : starts[i + 1]]`` are
-    the parents of label i, -1 for the virtual root.
-    """
+
+@kernel
+def closed_sizes(start, stop, ends, labels, starts, parents, sizes):
+    """How many labels each closed set has."""
+    mark, found = np.full(len(starts) - 1, -1), np.empty(len(starts) - 1, dtype=np.int64)
+    for row in range(start, stop):
+        sizes[row] = climb(row, ends, labels, starts, parents, mark, found)
+
+
+@kernel
+def closed_labels(start, stop, ends, labels, starts, parents, out_ends, out):
+    """The labels of each closed set in order, those of row r from ``out_ends[r]`` on."""
     n_labels = len(starts) - 1
-    seen, ends = np.full(n_labels, -1), np.zeros(n_labels + 1, dtype=np.int64)
-    found, size = np.empty(4 * n_labels, dtype=np.int64), 0
-    for label in range(n_labels):
-        if size + n_labels > len(found):
-            grown = np.empty(2 * len(found), dtype=np.int64)
-            grown[:size] = found[:size]
-            found = grown
-        found[size] = label
-        seen[label] = label
-        now, size = size, size + 1
-        while now < size:
-            for place in range(starts[found[now]], starts[found[now] + 1]):
-                above = parents[place]
-                if above >= 0 and seen[above] != label:
-                    seen[above] = label
-                    found[size] = above
-                    size += 1
-            now += 1
-        ends[label + 1] = size
-    return ends, found[:size].copy()
+    mark, found = np.full(n_labels, -1), np.empty(n_labels, dtype=np.int64)
+    for row in range(start, stop):
+        size = climb(row, ends, labels, starts, parents, mark, found)
+        place = out_ends[row]
+        if SORTED_SHARE * size < n_labels:
+            found[:size].sort()
+            for now in range(size):
+                out[place + now] = found[now]
+        else:
+            for label in range(n_labels):
+                if mark[label] == row:
+                    out[place] = label
+                    place += 1
+
+
+@kernel
+def open_entries(start, stop, ends, labels, starts, parents, levels, out):
+    """As `open_rows`, of sparse sets."""
+    mark = np.full(len(starts) - 1, -1)
+    for row in range(start, stop):
+        for place in range(ends[row], ends[row + 1]):
+            mark[labels[place]] = row
+        found, lowest = -1, len(starts)
+        for place in range(ends[row], ends[row + 1]):
+            label = labels[place]
+            for edge in range(starts[label], starts[label + 1]):
+                is_open = parents[edge] >= 0 and mark[parents[edge]] != row
+                if is_open and levels[label] <= lowest:
+                    found, lowest = edge, levels[label]
+        out[row] = found
 
 
 def add_ancestors(sets: Array, upward: Array) -> Array:
@@ -70,33 +111,32 @@ def add_ancestors(sets: Array, upward: Array) -> Array:
     return sets
 
 
-def first_open(sets: Any, upward: Array) -> Array:
+def with_ancestors(sets: Any, starts: Array, parents: Array) -> Any:
+    """The closed sets of tidy CSR ones, CSR of type uint8."""
+    from scipy.sparse import csr_array
+
+    n_rows, n_labels = sets.shape
+    ends, labels = sets.indptr.astype(np.int64), sets.indices.astype(np.int64)
+    out_ends = np.zeros(n_rows + 1, dtype=np.int64)
+    for_rows(closed_sizes, n_rows, ends, labels, starts, parents, out_ends[1:])
+    np.cumsum(out_ends, out=out_ends)
+    index = np.int32 if max(out_ends[-1], n_labels) < 2**31 else np.int64
+    out = np.empty(out_ends[-1], dtype=index)
+    for_rows(closed_labels, n_rows, ends, labels, starts, parents, out_ends, out)
+    ones = np.ones(len(out), dtype=np.uint8)
+    return csr_array((ones, out, out_ends.astype(index)), shape=sets.shape)
+
+
+def first_open(sets: Array, upward: Array) -> Array:
     """Of each set the place of an edge that leaves it, nearest to a root; -1 if closed, (n,)."""
-    if isinstance(sets, np.ndarray):
-        out = np.empty(len(sets), dtype=np.int64)
-        for_rows(open_rows, len(sets), upward, sets, out)
-        return out
-    return _first_open_entries(sets, upward)
+    out = np.empty(len(sets), dtype=np.int64)
+    for_rows(open_rows, len(sets), upward, sets, out)
+    return out
 
 
-def _first_open_entries(sets: Any, upward: Array) -> Array:
-    """The same for CSR sets: every stored label beside each of its parents."""
-    out = np.full(sets.shape[0], -1, dtype=np.int64)
-    order = np.argsort(upward[:, 1], kind="stable")
-    children = upward[order, 1]
-    low = np.searchsorted(children, sets.indices, "left")
-    count = np.searchsorted(children, sets.indices, "right") - low
-    row = np.repeat(rows_of(sets), count)
-    edge = order[np.repeat(low, count) + _within(count)]
-    n_labels = sets.shape[1]
-    present = rows_of(sets) * n_labels + sets.indices
-    missing = ~np.isin(row * n_labels + upward[edge, 0], present)
-    # The last edge of the order, nearest to a root, stays.
-    np.maximum.at(out, row[missing], edge[missing])
-    return np.where(out >= 0, upward[out, 2], -1) if len(upward) else out
-
-
-def _within(count: Array) -> Array:
-    """0, 1, ..., count - 1 for each count, one after the other."""
-    ends = np.cumsum(count)
-    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - count, count)
+def first_open_entry(sets: Any, starts: Array, parents: Array, levels: Array) -> Array:
+    """The same of tidy CSR sets."""
+    out = np.empty(sets.shape[0], dtype=np.int64)
+    ends, labels = sets.indptr.astype(np.int64), sets.indices.astype(np.int64)
+    for_rows(open_entries, len(out), ends, labels, starts, parents, levels, out)
+    return out

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+# Labels of a cycle in a message.
+MOST_SHOWN = 10
+
 
 def levels_of(edges: Array, names: Array) -> Array:
     """The number of labels on the longest way down to each label, less one, (l,).
@@ -30,9 +33,12 @@ def levels_of(edges: Array, names: Array) -> Array:
             if waiting[child] == 0:
                 reached.append(child)
     if len(reached) < len(names):
+        cycle = [repr(name) for name in names[_cycle(edges, waiting)].tolist()]
+        if len(cycle) > MOST_SHOWN + 1:
+            cycle[MOST_SHOWN:] = [f"... ({len(cycle) - 1} labels)"]
         raise ValueError(
             "a hierarchy must not lead back to where it began, but it has the cycle "
-            + " -> ".join(repr(name) for name in names[_cycle(edges, waiting)].tolist())
+            + " -> ".join(cycle)
         )
     return levels
 

@@ -12,8 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.inputs import parent_vector, real_vector
-from setwise.taxonomy import reading
+from setwise.taxonomy.edges import checked_edges, edges_of_rows, refuse_lengths
+from setwise.taxonomy.file import edges_of_file
+from setwise.taxonomy.meta import edges_of_meta
+from setwise.taxonomy.names import checked_names, refuse_missing
 from setwise.taxonomy.order import levels_of
+from setwise.taxonomy.parents import edges_of_parents
+from setwise.taxonomy.paths import edges_of_paths
 
 Array = NDArray[Any]
 
@@ -58,10 +63,10 @@ class Taxonomy:
     levels: Array = field(init=False, repr=False)
 
     def __post_init__(self):
-        edges, names = reading.checked_edges(self.edges, self.names)
+        edges, names = checked_edges(self.edges, self.names)
         lengths = np.ones(len(edges)) if self.lengths_of_edges is None else self.lengths_of_edges
         lengths = real_vector(lengths, len(edges), "lengths")
-        reading.refuse_lengths(edges, names, lengths)
+        refuse_lengths(edges, names, lengths)
         roots = np.setdiff1d(np.arange(len(names)), edges[:, 1])
         to_roots = np.stack([np.full(len(roots), -1), roots], axis=1)
         edges = np.concatenate([edges, to_roots])
@@ -79,15 +84,18 @@ class Taxonomy:
 
         Parameters
         ----------
-        parents : array of shape (n_labels,) or mapping
-            Numbers of labels, -1 for a root; or, beside ``names``, the name of each label's parent,
-            None or "" for a root; or a mapping from each label's name to its parent's.
+        parents : array of shape (n_labels,), mapping or series
+            Numbers of labels, -1 for a root; or, beside ``names``, the name of each label's parent;
+            or a mapping (or a series with an index of names) from each label's name to its
+            parent's, or to a list of several. None, "", NaN and NA stand for a root. A mapping in
+            which no entry says so has as roots the parents without an entry, after the others.
         names : array of shape (n_labels,), optional
             The names of the labels; of a mapping, their order.
         lengths : array of shape (n_labels,), optional
-            The length of each label's edge to its parent (of a root, to the virtual root).
+            The length of each label's edge to its parent (of a root, to the virtual root; of
+            several parents, to each).
         """
-        return cls(*reading.edges_of_parents(parents, names, lengths))
+        return cls(*edges_of_parents(parents, names, lengths))
 
     @classmethod
     def from_edges(cls, edges: Any, names: Any = None, root: Any = None) -> Taxonomy:
@@ -95,15 +103,17 @@ class Taxonomy:
 
         Parameters
         ----------
-        edges : list of rows, or array
-            A parent that is None, "" or ``root`` is the virtual root. A number other than a name is
-            a name too: [0, 1] says that the label named 0 is the parent of the one named 1.
+        edges : list of rows, array or data frame
+            A parent that is None, "", NaN, NA, ``root`` or the number -1 is the virtual root. Any
+            other number is a name too: [0, 1] says that the label named 0 is the parent of the one
+            named 1. The columns of a frame are found by their names (see `read`), and by their
+            places if none of these is known.
         names : array of shape (n_labels,), optional
             All labels in the order of their columns; by default those of the edges as they occur.
         root : str or number, optional
             A name that stands for the virtual root and is no label.
         """
-        return cls(*reading.named_edges(edges, names, root))
+        return cls(*edges_of_rows(edges, names, root))
 
     @classmethod
     def from_paths(cls, paths: Any, separator: str = "/", missing: str = "refuse") -> Taxonomy:
@@ -114,38 +124,57 @@ class Taxonomy:
         paths : list of str
             The names of the labels in the order of their columns.
         separator : str, default "/"
-            What parts a name from what stands under it.
+            What parts a name from what stands under it. A warning says so if no name has it.
         missing : {"refuse", "add"}, default "refuse"
             What is done about a parent that is not in the list: an error, or a label after the
             listed ones.
         """
-        return cls(*reading.edges_of_paths(paths, separator, missing))
+        return cls(*edges_of_paths(paths, separator, missing))
 
     @classmethod
     def from_meta(cls, meta: Any) -> Taxonomy:
-        """From the description of a data set: a mapping, or a path to a JSON file.
+        """From the description of a data set: a mapping, a JSON file, or a folder with meta.json.
 
-        ``hierarchy_edges`` are [parent, child] columns of Y, ``label_names`` (or the file beside it
-        that ``label_names_file`` names) what they are called.
+        ``hierarchy_edges`` are [parent, child] columns of Y, ``hierarchy_lengths`` the length of
+        each edge (1 by default), ``label_names`` (or the file beside it that ``label_names_file``
+        names) what the columns are called.
         """
-        return cls(*reading.edges_of_meta(meta))
+        return cls(*edges_of_meta(meta))
 
     @classmethod
-    def read(cls, path: str | Path, names: Any = None, root: Any = None) -> Taxonomy:
+    def read(
+        cls,
+        path: str | Path,
+        names: Any = None,
+        root: Any = None,
+        *,
+        separator: str = "/",
+        missing: str = "refuse",
+        kind: str = "auto",
+    ) -> Taxonomy:
         """From a text file: an edge a line, or a label and its parent, or a path name.
 
-        Columns are parted by tabs, commas or, without either, spaces; text after # is left out. A
-        first line that has the word ``parent`` names the columns (``child``, ``label`` or ``name``
-        beside it, and perhaps ``length``); without one they are parent, child and perhaps length.
-        A single column holds path names as of `from_paths`.
+        Columns are parted by tabs, commas, semicolons or |, and by spaces if none of these parts
+        every line alike. They are parent, child and perhaps length, unless the first line names
+        them: ``parent``, ``parent_id``, ``source``, ``from``, ``is_a`` or ``broader``; ``child``,
+        ``label``, ``name``, ``id``, ``term``, ``target`` or ``to``; ``length``, ``weight`` or
+        ``distance``; others are refused. An empty parent is the virtual root, and so is -1 where
+        all names are whole numbers. The text is UTF-8, compressed by gzip or not; names may stand
+        in double quotes; # begins a comment at the start of a line or after a space.
 
         Parameters
         ----------
         path : str or Path
         names, root
-            As of `from_edges`.
+            Of edges, as of `from_edges`.
+        separator, missing
+            Of path names, as of `from_paths`.
+        kind : {"auto", "edges", "paths"}, default "auto"
+            What the file holds. By default path names if lines have the separator and all that
+            stands above them is in the file, or there are no columns; edges if all lines have as
+            many columns. A file that could be either is refused.
         """
-        return cls(*reading.edges_of_file(Path(path), names, root))
+        return cls(*edges_of_file(Path(path), names, root, separator, missing, kind))
 
     @property
     def n_labels(self) -> int:
@@ -189,14 +218,12 @@ class Taxonomy:
         """1 at [i, j] where j is label i or above it, a CSR array of shape (l, l)."""
         from scipy.sparse import csr_array
 
-        from setwise.taxonomy.closure import ancestor_lists
+        from setwise.taxonomy.closure import with_ancestors
 
-        starts = np.searchsorted(self.edges[:, 1], np.arange(self.n_labels + 1))
-        ends, above = ancestor_lists(starts, np.ascontiguousarray(self.edges[:, 0]))
-        shape = (self.n_labels, self.n_labels)
-        found = csr_array((np.ones(len(above), np.uint8), above, ends), shape=shape)
-        found.sort_indices()
-        return found
+        every = np.arange(self.n_labels)
+        ones = np.ones(self.n_labels, dtype=np.uint8)
+        itself = csr_array((ones, every, np.append(every, self.n_labels)))
+        return with_ancestors(itself, *self._edges_up)
 
     def close(self, Y: Any) -> Any:
         """The label sets with all labels above theirs, an array or CSR as given.
@@ -204,17 +231,15 @@ class Taxonomy:
         Parameters
         ----------
         Y : 0/1 array or sparse matrix of shape (n, n_labels), or names
-            A list of the names of each row's labels, or one name a row.
+            A list of the names of each row's labels, or one name a row. A data frame whose columns
+            are the names in another order is taken by them; by their places if they only count.
         """
-        sets = self._label_sets(Y)
-        if not isinstance(sets, np.ndarray):
-            closed = sets.astype(np.int64) @ self.ancestors.astype(np.int64)
-            closed.data[:] = 1
-            closed.sort_indices()
-            return closed.astype(np.uint8)
-        from setwise.taxonomy.closure import add_ancestors
+        from setwise.taxonomy.closure import add_ancestors, with_ancestors
 
-        return add_ancestors(sets, self._upward)
+        sets = self._label_sets(Y)
+        if isinstance(sets, np.ndarray):
+            return add_ancestors(sets, self._upward)
+        return with_ancestors(sets, *self._edges_up)
 
     def is_closed(self, Y: Any) -> Array:
         """Whether each label set holds the parents of its labels, (n,)."""
@@ -235,12 +260,10 @@ class Taxonomy:
 
     def over(self, names: Any) -> Taxonomy:
         """The same taxonomy with its labels in another order; both must have the same labels."""
-        wanted = reading.checked_names(names)
+        wanted = checked_names(names)
         place = {name: number for number, name in enumerate(wanted.tolist())}
-        reading.refuse_missing(self.names.tolist(), place, "the names given")
-        reading.refuse_missing(
-            wanted.tolist(), dict.fromkeys(self.names.tolist(), 0), f"the {self}"
-        )
+        refuse_missing(self.names.tolist(), place, "the names given")
+        refuse_missing(wanted.tolist(), dict.fromkeys(self.names.tolist(), 0), f"the {self}")
         new = np.array([*(place[name] for name in self.names.tolist()), -1])
         return replace(self, edges=new[self.edges], names=wanted)
 
@@ -284,11 +307,19 @@ class Taxonomy:
         order = np.argsort(-self.levels[self.edges[places, 1]], kind="stable")
         return np.column_stack([self.edges[places], places])[order]
 
+    @cached_property
+    def _edges_up(self) -> tuple[Array, Array]:
+        """Where the edges to each label begin, (l + 1,), and the parents of all edges."""
+        starts = np.searchsorted(self.edges[:, 1], np.arange(self.n_labels + 1))
+        return starts, np.ascontiguousarray(self.edges[:, 0])
+
     def _open_edges(self, sets: Any) -> Array:
         """Of each set the place of an edge of which it has only the child, -1 if none, (n,)."""
-        from setwise.taxonomy.closure import first_open
+        from setwise.taxonomy.closure import first_open, first_open_entry
 
-        return first_open(sets, self._upward)
+        if isinstance(sets, np.ndarray):
+            return first_open(sets, self._upward)
+        return first_open_entry(sets, *self._edges_up, self.levels)
 
     def _label_sets(self, Y: Any, name: str = "Y") -> Any:
         from setwise.taxonomy.label_sets import label_sets
