@@ -102,8 +102,9 @@ def test_the_edges_of_a_clus_dag(tmp_path):
     data = read(path, dag=True)
     assert data.label_names.tolist() == ["a", "b", "c"]
     np.testing.assert_array_equal(dense(data.Y), [[1, 1, 1], [0, 1, 0]])
-    with pytest.raises(ValueError, match="2 parents"):
+    with pytest.raises(ValueError, match="'c' has 'a' and 'b'; Taxonomy"):
         data.parents  # noqa: B018
+    assert not data.taxonomy.is_tree
 
 
 def test_a_libsvm_file(tmp_path):
@@ -360,9 +361,11 @@ def test_the_split_off_is_the_documented_one():
         ({"label_names": ["a", "a"]}, "there twice"),
         ({"split": {"train": [0], "test": [0]}}, "in the split twice"),
         ({"split": {"train": [1]}}, "rows from 0 to 0"),
-        ({"hierarchy": [[0, 1], [1, 0]]}, "no cycle"),
-        ({"hierarchy": [[0, 2]]}, "two labels from 0 to 1"),
-        ({"hierarchy": [[0, 1], [0, 1]]}, "each edge once"),
+        ({"hierarchy": [[0, 1], [1, 0]]}, "hierarchy .* the cycle '0' -> '1' -> '0'"),
+        ({"hierarchy": [[0, 2]]}, r"hierarchy .* a child from 0 to 1, but it is \[0, 2\]"),
+        ({"hierarchy": [[0, 1], [0, 1]]}, "hierarchy .* '1' under '0' is there 2 times"),
+        ({"hierarchy": [[0, 1]], "edge_lengths": [0.0]}, "to '1' is 0.0"),
+        ({"edge_lengths": [1.0]}, "edge_lengths"),
         ({"Y_specific": [[1, 1]]}, "every label of Y_specific"),
     ],
 )
