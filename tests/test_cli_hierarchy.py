@@ -132,7 +132,7 @@ def test_what_fit_says_is_in_edges_too(here, capfd):
     _, out, _ = run(capfd, *words, "-o", "said.skops")
     told = load("said.skops").about
     assert told["unit"] == "edges"
-    assert f"mean tree distance {9 * told['test']['loss']:.3g} edges" in out
+    assert f"mean tree distance {9 * told['test']['loss']:.4g} edges" in out
 
 
 def test_evaluate_has_the_figures_of_the_hierarchy(model, capfd):
@@ -237,7 +237,7 @@ def test_compare_shows_the_hierarchy_and_edges(here, capfd):
     ]
     status, out, _ = run(capfd, *words, "--targets", "tree,f1", "-o", "study")
     assert status == 0
-    assert f"{of_tree[0]['distance']:.3g} edges" in out
+    assert f"{of_tree[0]['distance']:.4g} edges" in out
     assert "f1 level 2" in out
     page = (here / "study" / "report.html").read_text()
     assert "the length of the edges on which prediction and truth differ" in page

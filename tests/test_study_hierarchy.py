@@ -118,7 +118,7 @@ def test_the_leaderboard_has_distances_in_units_of_the_lengths(data, tmp_path):
         assert standing.distance == pytest.approx((differ @ taxonomy.lengths).mean())
     assert {s.unit for s in board.of("edges")} == {"edges"}
     assert {s.unit for s in board.of("lengths")} == {"units of length"}
-    assert f"{board.of('edges')[0].distance:.3g} edges" in str(board)
+    assert f"{board.of('edges')[0].distance:.4g} edges" in str(board)
     assert "distance" not in str(leaderboard(make(data[0], Y, ["f1"]).run(tmp_path / "f1")))
 
 

@@ -54,4 +54,4 @@ def unit_of(lengths: Any) -> str:
 
 def said(distance: float, unit: str) -> str:
     """A distance with its unit."""
-    return f"{distance:.3g} {unit}"
+    return f"{distance:.4g} {unit}"

@@ -11,9 +11,9 @@ import numpy as np
 
 from setwise.evaluation import PerLabel, per_label
 from setwise.report import numbers
-from setwise.report.drawing import element, mark, named, picture, room_for
+from setwise.report.drawing import element, mark, picture, room_for
 from setwise.report.material import Material
-from setwise.report.names import isolated, plain
+from setwise.report.names import clipped, isolated, plain
 from setwise.study import InHierarchy, in_hierarchy
 from setwise.taxonomy import Taxonomy
 
@@ -162,7 +162,8 @@ def _picture(material: Material, outcomes: list[Any], tree: Taxonomy, nodes: lis
     deepest = int(depth[nodes].max())
     indent = min(INDENT, MOST_INDENT / max(deepest, 1))
     names = {label: plain(material.results.label_names[label]) for label in nodes}
-    left = 20.0 + indent * deepest + room_for(names.values(), NAME_LETTERS)
+    ends = {label: _end(names[label], names.get(int(parents[label]), "")) for label in nodes}
+    left = 20.0 + indent * deepest + room_for(ends.values(), NAME_LETTERS)
     start = left + 56
     end = max(WIDTH - 14, start + NARROWEST)
     at = {label: i for i, label in enumerate(nodes)}
@@ -184,7 +185,7 @@ def _picture(material: Material, outcomes: list[Any], tree: Taxonomy, nodes: lis
             parts.append(element("path", d=branch, class_="branch"))
         parts += [
             element("circle", cx=x, cy=y, r=3.5, class_="node"),
-            element("text", *named(names[label], NAME_LETTERS), x=x + 10, y=y + 4, class_="name"),
+            element("text", *_text(ends[label], names[label]), x=x + 10, y=y + 4, class_="name"),
             element("text", numbers.count(int(support[label])), x=left + 40, y=y + 4,
                     class_="tick end"),
             element("line", x1=start, x2=end, y1=y, y2=y, class_="grid"),
@@ -196,3 +197,17 @@ def _picture(material: Material, outcomes: list[Any], tree: Taxonomy, nodes: lis
                 parts.append(mark(material.styles[method], place, y, tip))
     title = "The hierarchy, with the F1 of each label; the table that follows has the numbers"
     return picture(end + 14, HEAD + ROW * len(nodes) + 8, title, *parts)
+
+
+def _end(name: str, above: str) -> str:
+    """Of a path name what its parent's has not; the branches show the rest."""
+    rest = name.removeprefix(above)
+    if rest == name or not rest or rest[0].isalnum():
+        return name
+    return rest.lstrip("".join(letter for letter in rest if not letter.isalnum())) or name
+
+
+def _text(end: str, whole: str) -> list[Any]:
+    """What a text element of a name holds: what there is room for, and the whole as a tooltip."""
+    short = clipped(end, NAME_LETTERS)
+    return [short] if short == whole else [short, element("title", whole)]
