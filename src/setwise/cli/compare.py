@@ -134,7 +134,15 @@ def _in_hierarchy(found: Sequence[InHierarchy]) -> str:
     depth = len(found[0].levels.f1)
     levels = range(min(depth, MOST_LEVELS))
     lines = [
-        ["", "precision", "recall", "f1", *(f"f1 level {n}" for n in levels), "closed", "tree"]
+        [
+            "",
+            "precision",
+            "recall",
+            "f1",
+            *(f"f1 level {n}" for n in levels),
+            "closed",
+            "tree distance",
+        ]
     ]
     for target in dict.fromkeys(figures.target for figures in found):
         lines.append([target])
