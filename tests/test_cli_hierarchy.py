@@ -149,7 +149,10 @@ def test_evaluate_has_the_figures_of_the_hierarchy(model, capfd):
     assert losses == ["loss: TreeDistance over 9 labels", "loss: f1"]
     distance = told["figures"]["tree distance"]["value"]
     assert told["figures"][losses[0]]["value"] == pytest.approx(distance / 9)
-    assert "differ, in edges" in run(capfd, "evaluate", model, "new.csv", "--resamples", 0)[1]
+    assert told["distances"] == {losses[0]: pytest.approx(distance)}
+    _, out, _ = run(capfd, "evaluate", model, "new.csv", "--resamples", 0)
+    assert "differ, in edges" in out
+    assert f"{losses[0]} is {distance:.4g} edges a row" in out
 
 
 def test_a_model_without_a_hierarchy_is_judged_in_one(here, capfd):

@@ -104,6 +104,7 @@ class Sample(NamedTuple):
 def _say(json_wanted: bool, sample: Sample, wanted: list[str], options: dict[str, Any]) -> None:
     """Print all figures, and what tree distance is counted in."""
     from setwise.evaluation import evaluate as figures
+    from setwise.study.scale import Scale, unit_of
 
     data = sample.data
     chosen = [] if sample.target is None else [sample.target]
@@ -119,17 +120,20 @@ def _say(json_wanted: bool, sample: Sample, wanted: list[str], options: dict[str
         taxonomy=taxonomy,
         **options,
     )
-    told, words = judged.to_dict(), str(judged)
+    told, words = judged.to_dict(), [str(judged)]
     if taxonomy is not None:
-        from setwise.study.scale import unit_of
-
         unit = unit_of(taxonomy.lengths_of_edges)
-        told["tree_distance_unit"] = unit
-        words += (
-            f"\ntree distance: the length of the edges on which prediction and truth differ, in "
+        told |= {"tree_distance_unit": unit, "distances": {}}
+        words.append(
+            f"tree distance: the length of the edges on which prediction and truth differ, in "
             f"{unit}; its loss is the share of all lengths"
         )
-    say(json_wanted, told, words)
+    for target in chosen:
+        scale, name = Scale.of(target), f"loss: {target}"
+        if scale is not None:
+            told["distances"][name] = scale.distance(judged[name].value)
+            words.append(f"{name} is {scale.said(judged[name].value)} a row")
+    say(json_wanted, told, "\n".join(words))
 
 
 def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> Sample:

@@ -33,12 +33,12 @@ def taxonomy_over(
         return Taxonomy.read(existing(file))
     if separator is None:
         return None
-    found = Taxonomy.from_paths(names, separator, missing="add")
-    if found.depth == 1:
+    if not any(separator in name for name in names):
         raise ValueError(
             f"--path-separator parts path names, but {separator!r} is in no label of {where}, such "
-            f"as {str(names[0])!r}"
+            f"as {names[0]!r}"
         )
+    found = Taxonomy.from_paths(names, separator, missing="add")
     return found.over(_from_above(names, separator))
 
 
@@ -46,6 +46,6 @@ def _from_above(names: Sequence[str], separator: str) -> list[str]:
     """The names with all above them, each after what stands above it."""
     found: dict[str, None] = {}
     for name in names:
-        parts = str(name).split(separator)
+        parts = name.split(separator)
         found.update(dict.fromkeys(separator.join(parts[:n]) for n in range(1, len(parts) + 1)))
     return list(found)
