@@ -10,6 +10,7 @@ from scipy.special import expit, logit
 from setwise.decoders import MinimumRisk
 from setwise.study import KnownTruth, Outcome, Results
 from setwise.targets import get_target
+from setwise.taxonomy import Taxonomy
 
 LABELS = (
     "Science", "Physics", "Biology", "Genetics", "Arts", "Music",
@@ -123,7 +124,7 @@ def study(n_rows=360):
             "seed": 7,
         },
         versions={"setwise": "0.1.0", "python": "3.11.2", "numpy": "2.4.6", "threads": "2"},
-        parents=PARENTS,
+        taxonomy=Taxonomy.from_parents(PARENTS, LABELS),
         truth=KnownTruth(best, expected, surrogate, bound),
     )
 

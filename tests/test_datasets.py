@@ -112,8 +112,9 @@ def test_the_edges_of_a_clus_dag(values, options, tmp_path):
     np.testing.assert_array_equal(
         dense(data.Y)[:, order], [[1, 1, 1, 0], [0, 1, 0, 0], [1, 1, 1, 1]]
     )
-    with pytest.raises(ValueError, match="2 parents"):
+    with pytest.raises(ValueError, match=r"'c' has '[ab]' and '[ab]'; Taxonomy"):
         data.parents  # noqa: B018
+    assert not data.taxonomy.is_tree
 
 
 @pytest.mark.parametrize(
@@ -405,9 +406,11 @@ def test_the_split_off_is_the_documented_one():
         ({"label_names": ["a", "a"]}, "there twice"),
         ({"split": {"train": [0], "test": [0]}}, "in the split twice"),
         ({"split": {"train": [1]}}, "rows from 0 to 0"),
-        ({"hierarchy": [[0, 1], [1, 0]]}, "no cycle"),
-        ({"hierarchy": [[0, 2]]}, "two labels from 0 to 1"),
-        ({"hierarchy": [[0, 1], [0, 1]]}, "each edge once"),
+        ({"hierarchy": [[0, 1], [1, 0]]}, "hierarchy .* the cycle '0' -> '1' -> '0'"),
+        ({"hierarchy": [[0, 2]]}, r"hierarchy .* a child from 0 to 1, but it is \[0, 2\]"),
+        ({"hierarchy": [[0, 1], [0, 1]]}, "hierarchy .* '1' under '0' is there 2 times"),
+        ({"hierarchy": [[0, 1]], "edge_lengths": [0.0]}, "to '1' is 0.0"),
+        ({"edge_lengths": [1.0]}, "edge_lengths"),
         ({"Y_specific": [[1, 1]]}, "every label of Y_specific"),
     ],
 )

@@ -20,13 +20,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from setwise.evaluation import per_label, precision_recall, reliability
+from setwise.evaluation import by_level, per_label, precision_recall, reliability
 from setwise.report import numbers, write
 from setwise.report.names import clipped, plain
 from setwise.report.palette import SCHEMES
 from setwise.report.sections import labels as label_section
 from setwise.report.sections.sizes import Bars
-from setwise.study import leaderboard
+from setwise.study import Scale, leaderboard
+from setwise.study.results import losses_of
+from setwise.targets import TreeDistance
 from setwise.taxonomy import Taxonomy
 
 VOID = {"meta", "link", "br", "input", "img", "hr"}
@@ -97,6 +99,9 @@ def page_of(results, folder, **options):
     return path.read_text(encoding="utf-8")
 
 
+TREE_OF_PATHS = Taxonomy.from_parents([-1, 0, 0], ["a/b", "a/b/c d", "a/bc"])
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("report")
@@ -122,7 +127,7 @@ def small(label_names=("a", "b", "c"), methods=("m", "n")):
                         probability, "Nothing.", ({"alpha": 1.0},), (0.1,), (0.1,))
         for method in methods for target in ("f1", "hamming")
     )  # fmt: skip
-    parents = np.arange(len(label_names)) - 1
+    taxonomy = Taxonomy.from_parents(np.arange(len(label_names)) - 1)
     pairs = [(method, target) for method in methods for target in ("f1", "hamming")]
     truth = studies.KnownTruth(
         {"f1": 0.1, "hamming": 0.1}, dict.fromkeys(pairs, 0.2), dict.fromkeys(pairs, 0.01),
@@ -130,7 +135,7 @@ def small(label_names=("a", "b", "c"), methods=("m", "n")):
     )  # fmt: skip
     return studies.Results("data", tuple(label_names), y_true, np.zeros(12, int), (12,),
                            ("f1", "hamming"), tuple(methods), outcomes, {"command": "c", "seed": 1},
-                           {"python": "3"}, parents, truth)  # fmt: skip
+                           {"python": "3"}, taxonomy, truth)  # fmt: skip
 
 
 # ------------------------------------------------------------------------------- the file itself
@@ -309,19 +314,40 @@ def test_regret_is_the_expected_loss_less_the_best(parsed):
         assert numbers.small(expected - truth.best[target]) in text, (method, target)
 
 
-def test_levels_of_the_hierarchy_are_micro_figures_of_their_labels(parsed):
-    results = studies.study()
-    roots = np.flatnonzero(results.parents < 0)
-    outcome = next(o for o in results.outcomes if (o.method, o.target) == ("catalog", "f1"))
-    predicted, true = outcome.y_pred.toarray()[:, roots], results.y_true.toarray()[:, roots]
-    f1 = 2 * (predicted * true).sum() / (predicted.sum() + true.sum())
-    cells = [e["text"] for e in parsed.section("hierarchy") if e["tag"] == "td"]
-    assert numbers.share(f1) in cells
+def opened(results, taxonomy):
+    """The same study where predictions lack every root, so that none but empty ones is closed."""
+    outcomes = []
+    for outcome in results.outcomes:
+        y_pred = outcome.y_pred.toarray()
+        y_pred[:, taxonomy.roots] = 0
+        outcomes.append(replace(outcome, y_pred=sparse.csr_array(y_pred)))
+    return replace(results, outcomes=tuple(outcomes), taxonomy=taxonomy)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_every_row_of_the_hierarchy_is_that_of_evaluation(folder, several):
+    tree = studies.study().taxonomy
+    taxonomy = Taxonomy([*tree.edges, [4, 3]], tree.names) if several else tree
+    results = opened(studies.study(), taxonomy)
+    section = Parsed(page_of(results, folder)).section("hierarchy")
+    rows = [entry["text"] for entry in section if entry["tag"] == "tr"]
+    for outcome in results.outcomes:
+        levels = by_level(outcome.y_pred, results.y_true, taxonomy)
+        for of in zip(levels.precision, levels.recall, levels.f1, strict=True):
+            assert any(f"{outcome.method}{''.join(map(numbers.share, of))}" in row for row in rows)
+        predicted, true = (taxonomy.close(y).toarray() for y in (outcome.y_pred, results.y_true))
+        f1 = 2 * (predicted & true).sum() / (predicted.sum() + true.sum())
+        closed = f"{100 * taxonomy.is_closed(outcome.y_pred).mean():.1f} %"
+        distance = numbers.small((predicted != true).sum(axis=1).mean())
+        assert any(f"{numbers.share(f1)}{closed}{distance}" in row for row in rows)
+    words = "".join(entry["text"] for entry in section)
+    assert "in edges" in words
+    assert ("'Genetics' under 'Arts'" in words) == several
 
 
 def test_hierarchical_f1_is_that_of_label_sets_with_their_ancestors(parsed):
     results = studies.study()
-    taxonomy = Taxonomy.from_parents(results.parents)
+    taxonomy = results.taxonomy
     outcome = next(o for o in results.outcomes if (o.method, o.target) == ("catalog", "f1"))
     predicted, true = (taxonomy.close(y).toarray() for y in (outcome.y_pred, results.y_true))
     f1 = 2 * (predicted & true).sum() / (predicted.sum() + true.sum())
@@ -472,8 +498,43 @@ def test_thousands_of_labels_fit_into_a_megabyte(folder, n_labels, targets):
     ids=["chain", "chain from below", "star"],
 )
 def test_deep_and_wide_hierarchies_are_drawn_in_part(folder, parents):
-    found = Parsed(page_of(replace(studies.wide(400, 60, 2), parents=parents), folder))
+    taxonomy = Taxonomy.from_parents(parents)
+    found = Parsed(page_of(replace(studies.wide(400, 60, 2), taxonomy=taxonomy), folder))
     assert "of 400 labels" in "".join(e["text"] for e in found.section("hierarchy"))
+
+
+def test_every_level_of_a_deep_tree_has_a_place_of_its_own(folder):
+    taxonomy = Taxonomy.from_parents(np.arange(31) - 1)
+    found = Parsed(page_of(replace(studies.wide(31, 60, 2), taxonomy=taxonomy), folder))
+    circles = [e["at"] for e in found.section("hierarchy") if e["at"].get("class") == "node"]
+    places = [float(at["cx"]) for at in circles]
+    assert len(set(places)) == 31
+    assert (np.diff(places) > 4).all()
+
+
+def test_path_names_are_drawn_by_what_their_parents_have_not(folder):
+    results = replace(small(("a/b", "a/b/c d", "a/bc")), taxonomy=TREE_OF_PATHS)
+    found = Parsed(page_of(results, folder))
+    drawn = [e for e in found.section("hierarchy") if e["at"].get("class") == "name"]
+    assert {entry["text"] for entry in drawn} == {"a/b", "c da/b/c d", "a/bc"}
+
+
+def test_a_tree_distance_is_explained_and_has_its_units(folder):
+    results = studies.study()
+    tree = TreeDistance(results.taxonomy)
+    outcomes = [
+        replace(outcome, target="tree", losses=losses_of(tree, outcome.y_pred, results.y_true))
+        for outcome in results.outcomes if outcome.target == "f1"
+    ]  # fmt: skip
+    changed = replace(results, targets=("tree",), outcomes=tuple(outcomes), truth=None,
+                      scales={"tree": Scale.of(tree)})  # fmt: skip
+    page = Parsed(page_of(changed, folder))
+    asked = "".join(entry["text"] for entry in page.section("question"))
+    assert "the length of the edges on which prediction and truth differ" in asked
+    assert "as a share of all 12 edges" in asked
+    boards = "".join(entry["text"] for entry in page.section("leaderboards"))
+    for outcome in outcomes:
+        assert f"{12 * outcome.losses.mean():.4g} edges" in boards
 
 
 @pytest.mark.parametrize(
@@ -484,9 +545,7 @@ def test_deep_and_wide_hierarchies_are_drawn_in_part(folder, parents):
         ({"methods": ("m",)}, "method 'n' is not in methods"),
         ({"targets": ("f1",)}, "target 'hamming' is not in targets"),
         ({"methods": ("m", "n", "n")}, "methods has a name twice"),
-        ({"parents": np.array([1, 0, -1])}, "in a circle"),
-        ({"parents": np.array([-1, 0, 7])}, "neither a label nor -1"),
-        ({"parents": np.array([-1])}, r"expected is \(3,\)"),
+        ({"taxonomy": Taxonomy.from_parents([-1])}, "y_true has 3 labels, taxonomy 1"),
         ({"y_true": sparse.csr_array((12, 2), dtype=int)}, "y_true has 2 labels"),
     ],
 )

@@ -20,7 +20,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from setwise import SetClassifier
+from setwise import SetClassifier, Taxonomy
 from setwise.evaluation import compare, evaluate
 from setwise.evaluation.comparison import holm
 from setwise.folds import StratifiedLabelSets
@@ -34,6 +34,8 @@ from setwise.targets import CountTarget, FBeta, TreeDistance, get_target
 
 QUICK = ["binary_relevance", "catalog", "one_vs_rest"]
 TARGETS = ["f1", "hamming"]
+TREE = Taxonomy.from_parents([-1, 0, 0])
+NAMED = Taxonomy.from_parents([-1, 0, 0], ["a", "b", "c"])
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +61,8 @@ def make(data, **changed):
 
 def assert_equal(a, b):
     """The same to the last bit, but for how long it took."""
-    assert replace(a, y_true=None, fold=None, outcomes=(), parents=None) == replace(
-        b, y_true=None, fold=None, outcomes=(), parents=None
+    assert replace(a, y_true=None, fold=None, outcomes=(), taxonomy=None) == replace(
+        b, y_true=None, fold=None, outcomes=(), taxonomy=None
     )
     np.testing.assert_array_equal(a.y_true.toarray(), b.y_true.toarray())
     np.testing.assert_array_equal(a.fold, b.fold)
@@ -612,7 +614,7 @@ CHANGES = {
     "folds": ({"folds": 4}, "folds: "),
     "seed": ({"seed": 1}, "seed: 0, now 1"),
     "label names": ({"label_names": ["a", "b", "c"]}, 'label names: .*, now \\["a", "b", "c"\\]'),
-    "hierarchy": ({"parents": [-1, 0, 0]}, r"hierarchy: null, now \[-1, 0, 0\]"),
+    "hierarchy": ({"taxonomy": TREE}, r"hierarchy: null, now \[-1, 0, 0\]"),
 }  # fmt: skip
 
 
@@ -865,8 +867,19 @@ ERRORS = {
     "a short mask": ({"folds": (np.ones(5, bool), np.ones(60, bool))}, "must have 60 entries"),
     "a seed beyond 32 bits": ({"seed": 2**32}, "seed must be below"),
     "a seed below 0": ({"seed": -1}, "seed must be a whole number"),
-    "parents of other labels": ({"parents": [-1]}, "each of the 3 labels, but has 1"),
-    "parents in a ring": ({"parents": [1, 0, -1]}, "cycle"),
+    "a taxonomy of other labels": (
+        {"taxonomy": Taxonomy.from_parents([-1])}, "the 3 labels of Y, but it has 1",
+    ),
+    "parents as a taxonomy": ({"taxonomy": [-1, 0, 0]}, "must be a Taxonomy, .* not a list"),
+    "a taxonomy in another order": (
+        {"taxonomy": NAMED, "label_names": ["b", "a", "c"]},
+        "label 0 of Y is 'b' and of the taxonomy 'a'",
+    ),
+    "a target in another order": (
+        {"targets": [TreeDistance(NAMED)], "label_names": ["b", "a", "c"]},
+        "label 0 of Y is 'b' and of the taxonomy 'a'",
+    ),
+    "open label sets": ({"targets": [TreeDistance(NAMED)]}, "row 1 of Y has 'b' without 'a'"),
     "a question of objects": ({"question": {"data": object()}}, "question must be plain"),
     "a question of NaN": ({"question": {"share": float("nan")}}, "question must be plain"),
 }  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from setwise.cli.reading import require_known
 from setwise.names import SURROGATES
 
 
@@ -108,11 +109,8 @@ def certify(
 
 def _target(name: str, labels: int | None, parents: list[int] | None) -> Any:
     from setwise.consistency.naming import named_target
-    from setwise.targets.registry import TARGETS, is_named
 
-    if name != "tree" and not is_named(name):
-        known = ", ".join(known.replace("*", "NUMBER") for known in TARGETS)
-        raise ValueError(f"there is no target named {name!r}; known are {known}, tree")
+    require_known(name)
     return named_target(name, labels, parents)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,12 +13,17 @@ from setwise.cli.flat import flat
 from setwise.cli.output import PAGE, can_write, say
 from setwise.cli.reading import Reading, held_out, names, target_for
 
+if TYPE_CHECKING:
+    from setwise.study import InHierarchy
+
 # Known to `setwise.study`, which is too heavy to be asked for a line of help.
 METHODS = (
     "binary_relevance", "logistic", "mean_absolute_error", "catalog", "auto", "one_vs_rest",
     "one_vs_rest_decoded", "chain", "thresholds", "forest", "forest_decoded",
     "extra_trees_catalog",
 )  # fmt: skip
+# F1 of so many levels is printed.
+MOST_LEVELS = 6
 DEFAULT = "binary_relevance,logistic,mean_absolute_error,catalog"
 
 
@@ -31,7 +37,10 @@ def compare(
     ],
     reading: Reading,
     targets: Annotated[
-        str, typer.Option(help="What is judged by, commas between, as in `setwise fit`.")
+        str,
+        typer.Option(
+            help="What is judged by, commas between, as in `setwise fit`; tree needs a hierarchy."
+        ),
     ] = "f1,hamming",
     methods: Annotated[
         str, typer.Option(help=f"Commas between: {', '.join(METHODS)}; or all.")
@@ -61,17 +70,18 @@ def compare(
     Examples:
       setwise compare books.csv --label-column tags --separator ";" --targets f1,jaccard -o study
       setwise compare yeast.arff --test yeast-test.arff --methods auto,forest_decoded -o study
+      setwise compare shop.csv --label-column cats --path-separator / --close --targets tree -o out
       setwise compare music.csv --label-prefix is_ --folds 10 --jobs 2 --report music.html -o study
 
     Exit status: 0 fine; 1 a method failed, the others are reported; 2 the file or an option is
     wrong; 130 interrupted, what is finished is kept.
     """
     from setwise.report import write
-    from setwise.study import Study, leaderboard, summary
+    from setwise.study import Study, in_hierarchy, leaderboard, summary
 
     page = output / "report.html" if report is None else report
     if report is not None:
-        can_write(report, (data, test, reading.xml), PAGE)
+        can_write(report, (data, test, reading.xml, reading.taxonomy), PAGE)
     rows = held_out(reading.read(data, test), test_share, seed)
     study = Study(
         rows.X,
@@ -81,12 +91,12 @@ def compare(
         folds=_folds(rows, folds),
         label_names=rows.label_names.tolist(),
         name=rows.name,
-        parents=_parents(rows),
+        taxonomy=None if rows.hierarchy is None else rows.taxonomy,
         seed=seed,
         question={"command": shlex.join(["setwise", *context.obj]), "data": data.name},
     )
     results = study.run(output, jobs=jobs)
-    told, board = summary(output), leaderboard(results)
+    told, board, placed = summary(output), leaderboard(results), in_hierarchy(results)
     write(results, page, board=board)
     found = {
         "folder": str(output),
@@ -95,8 +105,9 @@ def compare(
         "finished": told.n_finished,
         "failed": {str(unit): message for unit, message in told.failed.items()},
         "leaderboard": board.to_dict(),
+        "hierarchy": [figures.to_dict() for figures in placed],
     }
-    say(json, found, f"{rows}\n{board}\nreport: {page}")
+    say(json, found, f"{rows}\n{board}{_in_hierarchy(placed)}\nreport: {page}")
     return 1 if told.failed else 0
 
 
@@ -113,11 +124,34 @@ def _folds(data: Any, folds: int | None) -> Any:
     return data.split["train"], data.split["test"]
 
 
-def _parents(data: Any) -> Any:
-    """Of a hierarchy that is a forest; others are not drawn."""
-    if data.hierarchy is None:
-        return None
-    try:
-        return data.parents
-    except ValueError:
-        return None
+def _in_hierarchy(found: Sequence[InHierarchy]) -> str:
+    """The figures of each method in the hierarchy, as a table; nothing without one."""
+    if not found:
+        return ""
+    from setwise.evaluation.table import aligned, number
+    from setwise.study.scale import said
+
+    depth = len(found[0].levels.f1)
+    levels = range(min(depth, MOST_LEVELS))
+    lines = [
+        [
+            "",
+            "precision",
+            "recall",
+            "f1",
+            *(f"f1 level {n}" for n in levels),
+            "closed",
+            "tree distance",
+        ]
+    ]
+    for target in dict.fromkeys(figures.target for figures in found):
+        lines.append([target])
+        for of in found:
+            if of.target == target:
+                three = ["-" if v is None else number(v) for v in (of.precision, of.recall, of.f1)]
+                by_level = [number(of.levels.f1[level]) for level in levels]
+                far = said(of.distance, of.unit)
+                lines.append([f"  {of.method}", *three, *by_level, f"{of.closed:.1%}", far])
+    more = f"; {depth - MOST_LEVELS} more levels are in the report" if depth > MOST_LEVELS else ""
+    head = f"in the hierarchy, label sets with all above their labels{more}"
+    return f"\n{head}\n{aligned(lines)}"

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from setwise.cli.messages import note
 from setwise.cli.output import can_write, opened_output
+from setwise.cli.reading import require_known
 from setwise.cli.standard_input import as_file
+from setwise.cli.taxonomy import FILE_HELP, NEEDED, PATH_HELP, taxonomy_over
+
+if TYPE_CHECKING:
+    from setwise.cli.probability_file import ProbabilityFile
+    from setwise.targets import TreeDistance
 
 MOST_ROWS, MOST_ENTRIES, LEAST_ROWS = 10_000, 2**23, 64
 
@@ -27,7 +33,7 @@ def decode(
         str,
         typer.Option(
             help="What the label sets are judged by: hamming, f1, f2, jaccard, subset, "
-            "precision@3, recall@5, ..."
+            "precision@3, recall@5, ..., tree (with --taxonomy or --path-separator)."
         ),
     ] = "f1",
     output: Annotated[
@@ -41,6 +47,8 @@ def decode(
         ),
     ] = "labels",
     separator: Annotated[str, typer.Option(help="Between listed labels.")] = ";",
+    taxonomy: Annotated[Path | None, typer.Option(help=FILE_HELP)] = None,
+    path_separator: Annotated[str | None, typer.Option(help=PATH_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     r"""Turn probabilities into the label sets of least expected loss for a target.
@@ -53,11 +61,12 @@ def decode(
     Examples:
       setwise decode probabilities.csv --target f1 -o predictions.csv
       setwise decode probabilities.npy --target precision@3 --json
+      setwise decode probabilities.csv --target tree --path-separator /
       setwise predict model.skops new.csv --format probabilities | setwise decode - --target f2
 
     Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted, nothing is written.
     """
-    can_write(output, (probabilities,))
+    can_write(output, (probabilities, taxonomy))
     from setwise.cli.label_rows import LabelRows
     from setwise.cli.probability_file import ProbabilityFile
     from setwise.decoders import MinimumRisk
@@ -65,12 +74,42 @@ def decode(
     wanted = "json" if json else format
     if wanted == "probabilities":
         raise ValueError("--format must be labels, columns or json: probabilities go in, not out")
-    decoder = MinimumRisk(target)
+    require_known(target)
+    if target != "tree" and (taxonomy is not None or path_separator is not None):
+        raise ValueError("--taxonomy and --path-separator are for --target tree")
     with as_file(probabilities, ".csv") as path:
         file = ProbabilityFile.opened(path)
+        if target == "tree":
+            file, tree = _in_taxonomy(file, taxonomy, path_separator)
+            decoder = MinimumRisk(tree)
+        else:
+            decoder = MinimumRisk(target)
         lines = LabelRows(file.names, wanted, separator=separator)
         rows = max(LEAST_ROWS, min(MOST_ROWS, MOST_ENTRIES // len(file.names)))
         with opened_output(output) as written:
             written.writelines(lines.stream(map(decoder.decode, file.parts(rows))))
     if output is not None:
         note(f"wrote {output}")
+
+
+def _in_taxonomy(
+    file: ProbabilityFile, taxonomy: Path | None, separator: str | None
+) -> tuple[ProbabilityFile, TreeDistance]:
+    """The file and the distance over its labels; columns without names are the taxonomy's."""
+    from dataclasses import replace
+
+    from setwise.labels.values import some
+    from setwise.targets import TreeDistance
+
+    found = taxonomy_over(file.names, taxonomy, separator, file.path.name)
+    if found is None:
+        raise ValueError(f"the target tree needs a hierarchy; {NEEDED}")
+    if not file.headed and found.n_labels == len(file.names):
+        return replace(file, names=found.names.tolist()), TreeDistance(found)
+    missing = [name for name in found.names.tolist() if name not in file.names]
+    if missing:
+        raise ValueError(
+            f"{file.path.name} must have a column for each label of the taxonomy, but there is "
+            f"none for {some(missing)}"
+        )
+    return file, TreeDistance(found.over(file.names))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from setwise.cli.flat import flat
 from setwise.cli.output import say
-from setwise.cli.reading import Reading, names
+from setwise.cli.reading import Reading, names, target_for
 
 if TYPE_CHECKING:
-    from setwise.evaluation import Evaluation
+    from setwise.datasets import Dataset
+    from setwise.targets import Target
 
 # Of so many entries (rows times labels) or fewer, probabilities are judged too.
 MOST_PROBABILITIES = 50_000_000
@@ -35,7 +37,8 @@ def evaluate(
         Path | None, typer.Option(help="With it: the probability of each label, for calibration.")
     ] = None,
     targets: Annotated[
-        str | None, typer.Option(help="Further targets, commas between; their losses are added.")
+        str | None,
+        typer.Option(help="Further targets, commas between, tree too; their losses are added."),
     ] = None,
     part: Annotated[
         str | None,
@@ -52,18 +55,22 @@ def evaluate(
     below say which columns of both tables are labels; of the predictions of `setwise predict`,
     the same options that read the training file.
 
+    Where there is a hierarchy (the model's, the data's, that of --taxonomy or --path-separator),
+    figures of it are added: hierarchical precision, recall and F1, F1 on each level, tree distance.
+
     \b
     Examples:
       setwise evaluate model.skops new.csv
       setwise evaluate model.skops new.csv --targets f2,precision@1 --json
       setwise evaluate --predictions out.csv --truth new.csv --label-column tags --separator ";"
+      setwise evaluate model.skops new.csv --taxonomy topics.csv --close
 
     Exit status: 0 fine; 2 a file or an option is wrong.
     """
     if (model is None) == (predictions is None):
         raise ValueError("evaluate either MODEL DATA, or --predictions P --truth T")
+    wanted = names(targets or "")
     options: dict[str, Any] = {
-        "targets": names(targets or ""),
         "n_bootstrap": resamples,
         "confidence": confidence,
         "random_state": seed,
@@ -71,44 +78,103 @@ def evaluate(
     if predictions is not None:
         if truth is None or data is not None:
             raise ValueError("--predictions goes with --truth, and without DATA")
-        judged = _of_files(predictions, truth, probabilities, reading, options)
+        sample = _of_files(predictions, truth, probabilities, reading)
     else:
-        if truth is not None or probabilities is not None or reading != Reading():
+        own = replace(reading, taxonomy=None, path_separator=None, close=False)
+        if truth is not None or probabilities is not None or own != Reading():
             raise ValueError(
                 "a model reads the file as it read its training file: --truth, --probabilities and "
                 "options of reading go with --predictions"
             )
         if model is None or data is None:
             raise ValueError("evaluate MODEL DATA: there is no DATA")
-        judged = _of_model(model, data, part, options)
-    say(json, judged.to_dict(), str(judged))
+        sample = _of_model(model, data, part, reading)
+    _say(json, sample, wanted, options)
 
 
-def _of_model(model: Path, data: Path, part: str | None, options: dict[str, Any]) -> Evaluation:
-    from setwise.cli.predict import load_fitted
+class Sample(NamedTuple):
+    """Predicted and true label sets, a name for each, what is known beside them."""
+
+    y_pred: Any
+    data: Dataset
+    probability: Any = None
+    target: Target | None = None
+
+
+def _say(json_wanted: bool, sample: Sample, wanted: list[str], options: dict[str, Any]) -> None:
+    """Print all figures, and what tree distance is counted in."""
     from setwise.evaluation import evaluate as figures
+    from setwise.study.scale import Scale, unit_of
+
+    data = sample.data
+    chosen = [] if sample.target is None else [sample.target]
+    for target in (target_for(name, data) for name in wanted):
+        if str(target) not in map(str, chosen):
+            chosen.append(target)
+    taxonomy = None if data.hierarchy is None else data.taxonomy
+    judged = figures(
+        sample.y_pred,
+        data.Y,
+        probability=sample.probability,
+        targets=chosen,
+        taxonomy=taxonomy,
+        **options,
+    )
+    told, words = judged.to_dict(), [str(judged)]
+    if taxonomy is not None:
+        unit = unit_of(taxonomy.lengths_of_edges)
+        told |= {"tree_distance_unit": unit, "distances": {}}
+        words.append(
+            f"tree distance: the length of the edges on which prediction and truth differ, in "
+            f"{unit}; its loss is the share of all lengths"
+        )
+    for target in chosen:
+        scale, name = Scale.of(target), f"loss: {target}"
+        if scale is not None:
+            told["distances"][name] = scale.distance(judged[name].value)
+            words.append(f"{name} is {scale.said(judged[name].value)} a row")
+    say(json_wanted, told, "\n".join(words))
+
+
+def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> Sample:
+    from setwise.cli.predict import load_fitted
+    from setwise.datasets.hierarchy import TaxonomySchema, spread
+    from setwise.targets import TreeDistance
 
     fitted = load_fitted(model)
-    rows = fitted.schema.read(data)
+    schema = fitted.schema
+    if reading.close and isinstance(schema, TaxonomySchema):
+        schema, reading = replace(schema, close=True), replace(reading, close=False)
+    rows = schema.read(data)
+    if rows.hierarchy is not None and (reading.taxonomy or reading.path_separator):
+        raise ValueError(
+            f"{model.name} knows the hierarchy of its labels from its training file; --taxonomy "
+            f"and --path-separator are for a model without one"
+        )
+    rows = reading.placed(rows)
+    if rows.hierarchy is None and isinstance(fitted.target, TreeDistance):
+        own = fitted.target.hierarchy
+        rows = replace(rows, hierarchy=own.edges, edge_lengths=own.lengths_of_edges)
     if part != "all" and (part is not None or (rows.split and "test" in rows.split)):
         rows = rows.part(part or "test")
     known = fitted.has_probability and rows.n_rows * rows.n_labels <= MOST_PROBABILITIES
-    if str(fitted.target) not in options["targets"]:
-        options["targets"] = [fitted.target, *options["targets"]]
-    return figures(
-        fitted.model.predict(rows.X),
-        rows.Y,
-        probability=fitted.probability(rows.X) if known else None,
-        **options,
-    )
+    found = [fitted.model.predict(rows.X), fitted.probability(rows.X) if known else None]
+    if rows.label_names.tolist() != fitted.label_names:
+        found = [
+            None if values is None else spread(values, fitted.label_names, rows.label_names)
+            for values in found
+        ]
+    return Sample(found[0], rows, found[1], fitted.target)
 
 
 def _of_files(
-    predictions: Path, truth: Path, probabilities: Path | None, reading: Reading,
-    options: dict[str, Any],
-) -> Evaluation:  # fmt: skip
+    predictions: Path, truth: Path, probabilities: Path | None, reading: Reading
+) -> Sample:
+    import numpy as np
+
     from setwise.cli.label_tables import aligned_probabilities, label_tables
-    from setwise.evaluation import evaluate as figures
+    from setwise.datasets import Dataset
+    from setwise.datasets.hierarchy import spread
 
     (y_pred, y_true), labels = label_tables([predictions, truth], reading)
     if y_pred.shape[0] != y_true.shape[0]:
@@ -119,4 +185,10 @@ def _of_files(
     known = None
     if probabilities is not None:
         known = aligned_probabilities(probabilities, labels, y_true.shape[0])
-    return figures(y_pred, y_true, probability=known, **options)
+    # (Of a data set, its labels are needed here and not its features.)
+    nothing = np.zeros((y_true.shape[0], 1))
+    data = reading.placed(Dataset(nothing, y_true, None, labels, name=truth.name))
+    y_pred = spread(y_pred, labels, data.label_names)
+    if reading.close:
+        y_pred = data.taxonomy.close(y_pred)
+    return Sample(y_pred, data, known if known is None else spread(known, labels, data.label_names))

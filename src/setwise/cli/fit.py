@@ -14,6 +14,7 @@ from setwise.cli.reading import Reading, held_out, names, target_for
 if TYPE_CHECKING:
     from setwise.datasets import Dataset
     from setwise.fitted import Fitted
+    from setwise.study import Scale
 
 MEAN = (
     "a missing feature takes its mean over the training rows, in this model and in what it predicts"
@@ -33,7 +34,8 @@ def fit(
         str,
         typer.Option(
             help="What predictions are judged by: hamming, f1, f2, jaccard, subset, precision@3, "
-            "recall@5, ..., tree (the distance in the hierarchy of the data)."
+            "recall@5, ..., tree (the distance in the hierarchy of the data, --taxonomy or "
+            "--path-separator)."
         ),
     ] = "f1",
     test: Annotated[
@@ -75,6 +77,9 @@ def fit(
 
     Missing features take their mean over the training rows.
 
+    Labels may stand in a hierarchy: the file's own, that of --taxonomy, or the one that path names
+    say. Every prediction for the target tree has all that stands above its labels.
+
     \b
     Examples:
       setwise fit books.csv --label-column tags --separator ";" -o model.skops
@@ -82,10 +87,12 @@ def fit(
       setwise fit posts.csv --labels spam,ad --text-columns title,body -o model.skops
       setwise fit yeast.arff --test yeast-test.arff --target subset -o model.skops
       setwise fit big.csv --label-prefix is_ --no-cv --alpha 0.01 --json -o model.skops
+      setwise fit shop.csv --label-column cats --path-separator / --close --target tree -o m.skops
+      setwise fit genes.arff --target tree --test-share 0.3 -o model.skops
 
     Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted, nothing is written.
     """
-    can_write(output, (data, test, reading.xml), MODEL)
+    can_write(output, (data, test, reading.xml, reading.taxonomy), MODEL)
     if test is not None and test_share is not None:
         raise ValueError("--test and --test-share exclude each other")
     rows = held_out(reading.read(data, test), test_share, seed)
@@ -153,6 +160,7 @@ def _trained(estimator: Any, data: Dataset, target: Any, path: Path) -> Fitted:
     from sklearn.pipeline import make_pipeline
 
     from setwise.fitted import Fitted
+    from setwise.study import Scale
 
     train = data.train() if data.split is not None and "train" in data.split else data
     model = make_pipeline(SimpleImputer(keep_empty_features=True), estimator)
@@ -160,6 +168,7 @@ def _trained(estimator: Any, data: Dataset, target: Any, path: Path) -> Fitted:
     model.fit(train.X, csr_array(train.Y) if train.n_labels == 1 else train.Y)
     assert data.schema is not None
     plain = Fitted(model, data.schema, target)
+    scale, loss = Scale.of(target), getattr(estimator, "best_loss_", None)
     about = {
         "setwise": _version(),
         "data": path.name,
@@ -169,9 +178,11 @@ def _trained(estimator: Any, data: Dataset, target: Any, path: Path) -> Fitted:
         "target": str(target),
         "chosen": _chosen(plain),
         "by_cross_validation": hasattr(estimator, "best_loss_"),
-        "cross_validated_loss": getattr(estimator, "best_loss_", None),
+        "cross_validated_loss": loss,
         "missing_features": int(_count_missing(train.X)),
         "missing_rule": MEAN,
+        "unit": None if scale is None else scale.unit,
+        "cross_validated_distance": None if scale is None or loss is None else scale.distance(loss),
         "test": _tested(plain, data) if data.split is not None and "test" in data.split else None,
         "guarantee": plain.guarantee,
     }
@@ -204,15 +215,20 @@ def _count_missing(X: Any) -> int:
 def _tested(fitted: Fitted, data: Dataset) -> dict[str, Any]:
     """The mean loss on the test rows, with its interval."""
     from setwise.evaluation import evaluate
+    from setwise.study import Scale
 
     test = data.test()
     judged = evaluate(fitted.model.predict(test.X), test.Y, targets=[fitted.target])
     figure = judged[f"loss: {fitted.target}"]
-    return {"rows": test.n_rows, "loss": figure.value, "low": figure.low, "high": figure.high}
+    told = {"rows": test.n_rows, "loss": figure.value, "low": figure.low, "high": figure.high}
+    scale = Scale.of(fitted.target)
+    return told if scale is None else {**told, "distance": scale.distance(figure.value)}
 
 
 def _words(data: Dataset, fitted: Fitted, output: Path) -> str:
-    about, chosen = fitted.about, fitted.about["chosen"]
+    from setwise.study import Scale
+
+    about, chosen, scale = fitted.about, fitted.about["chosen"], Scale.of(fitted.target)
     by = "chosen by cross-validation" if about["by_cross_validation"] else "as asked"
     lines = [
         str(data),
@@ -222,11 +238,12 @@ def _words(data: Dataset, fitted: Fitted, output: Path) -> str:
     loss, test = about["cross_validated_loss"], about["test"]
     if loss is not None:
         lines.append(
-            f"cross-validated: {_scored(loss)} (the choice was made by it, so a little optimistic)"
+            f"cross-validated: {_scored(loss, scale)} (the choice was made by it, so a little "
+            f"optimistic)"
         )
     if test is not None:
         ends = f"95 % interval of the score {1 - test['high']:.4f} to {1 - test['low']:.4f}"
-        lines.append(f"on {test['rows']} test rows: {_scored(test['loss'])}, {ends}")
+        lines.append(f"on {test['rows']} test rows: {_scored(test['loss'], scale)}, {ends}")
     missing = about["missing_features"]
     if missing:
         lines.append(f"missing features ({missing} in training): {MEAN}")
@@ -235,5 +252,6 @@ def _words(data: Dataset, fitted: Fitted, output: Path) -> str:
     return "\n".join(lines)
 
 
-def _scored(loss: float) -> str:
-    return f"mean loss {loss:.4f}, score {1 - loss:.4f}"
+def _scored(loss: float, scale: Scale | None) -> str:
+    distance = "" if scale is None else f", mean tree distance {scale.said(loss)}"
+    return f"mean loss {loss:.4f}, score {1 - loss:.4f}{distance}"

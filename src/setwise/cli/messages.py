@@ -30,6 +30,8 @@ _PYTHON_ONLY = re.compile(
     r",? or pass an object| or a surrogate object|; for an estimator of your own write \S+ \S+"
     r"| If you trust who wrote it: .*"
 )
+# Said of y in Python; on the command line label sets are closed as they are read.
+_CLOSED = re.compile(r"Taxonomy\.close(\([^)]*\))?")
 _SPOKEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(\[[^\]]*\]|'[^']*'|\"[^\"]*\"|\.\.\.|-\d+|\d+)")
 
 
@@ -58,8 +60,10 @@ def in_options(message: str) -> str:
     "leave it out (--drop 'id')"
     >>> in_options("there is no target named 'f'; known are 'hamming', or pass an object")
     "there is no target named 'f'; known are 'hamming'"
+    >>> in_options("Taxonomy.close adds what is missing")
+    '--close adds what is missing'
     """
-    return _SPOKEN.sub(_option, _PYTHON_ONLY.sub("", message))
+    return _SPOKEN.sub(_option, _CLOSED.sub("--close", _PYTHON_ONLY.sub("", message)))
 
 
 def _option(spoken: re.Match[str]) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from setwise.cli.taxonomy import FILE_HELP, NEEDED, PATH_HELP, taxonomy_over
+
 if TYPE_CHECKING:
     from setwise.datasets import Dataset
     from setwise.targets import Target
@@ -22,7 +24,7 @@ def _option(*names: str, help: str) -> Any:
 
 @dataclass(frozen=True)
 class Reading:
-    """Options of `setwise.datasets.read`; None where nothing is said."""
+    """Options of `setwise.datasets.read` and of the hierarchy; None where nothing is said."""
 
     labels: Annotated[
         str | None,
@@ -64,10 +66,21 @@ class Reading:
         ),
     ] = None
 
+    taxonomy: Annotated[Path | None, _option(help=FILE_HELP)] = None
+    path_separator: Annotated[str | None, _option(help=PATH_HELP)] = None
+    close: Annotated[
+        bool,
+        _option(
+            "--close",
+            help="Give each label set what stands above its labels; without it, sets that lack it "
+            "are refused.",
+        ),
+    ] = False
+
     def read(self, path: Path, test: Path | None = None) -> Dataset:
         """The file, and the rows to test on if they are in another."""
         from setwise.datasets import read
-        from setwise.datasets.reading import recognise
+        from setwise.datasets.reading import recognise, with_test
         from setwise.datasets.schema import existing
 
         options = self.options
@@ -79,7 +92,22 @@ class Reading:
                 f"0 and 1), --label-prefix P (what their names begin with) and --label-column "
                 f"C (a column that lists them, --separator between)"
             )
-        return read(path, format=kind, test=test, **options)
+        data = self.placed(read(path, format=kind, **options))
+        return data if test is None else with_test(data, test)
+
+    def placed(self, data: Dataset) -> Dataset:
+        """The data with the labels of the taxonomy that was asked for, closed if it was."""
+        names = data.label_names.tolist()
+        taxonomy = taxonomy_over(names, self.taxonomy, self.path_separator, data.name)
+        if taxonomy is not None:
+            return data.under(taxonomy, self.close)
+        if not self.close:
+            return data
+        if data.hierarchy is None:
+            raise ValueError(
+                f"--close adds what stands above labels, but {data.name} has no hierarchy; {NEEDED}"
+            )
+        return data.under(data.taxonomy, close=True)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -123,9 +151,21 @@ def target_for(name: str, data: Any) -> Target:
     """A target by name; "tree" is the distance in the hierarchy of the data."""
     from setwise.targets import TreeDistance, get_target
 
+    require_known(name)
     if name != "tree":
         return get_target(name)
-    return TreeDistance(data.parents, names=data.label_names)
+    if data.hierarchy is None:
+        raise ValueError(f"{data.name} has no hierarchy, which the target tree needs; {NEEDED}")
+    return TreeDistance(data.taxonomy)
+
+
+def require_known(target: str) -> None:
+    """Raise unless there is a target of that name, "tree" among them."""
+    from setwise.targets.registry import TARGETS, is_named
+
+    if target != "tree" and not is_named(target):
+        known = ", ".join(name.replace("*", "NUMBER") for name in TARGETS)
+        raise ValueError(f"there is no target named {target!r}; known are {known}, tree")
 
 
 def held_out(data: Dataset, share: float | None, seed: int) -> Dataset:

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.datasets.hierarchy import edge_array, parents_of
+from setwise.datasets.hierarchy import TaxonomySchema, edge_array
+from setwise.datasets.label_source import LabelList
 from setwise.datasets.names import repeated, text_array
-from setwise.inputs import real_array, real_number
+from setwise.inputs import real_array, real_number, real_vector
 from setwise.labels.values import zeros_and_ones
+from setwise.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
     from setwise.datasets.schema import Schema
@@ -38,13 +40,15 @@ class Dataset:
     split : dict of str to int array, optional
         The rows of each part, such as "train" and "test"; no row is in two parts.
     hierarchy : int array of shape (m, 2), optional
-        Edges [parent, child] between labels, without cycles.
+        Edges [parent, child] between labels, without cycles; a parent of -1 is none.
     Y_specific : as Y, optional
         In a hierarchy, the labels as they were written, where Y has their ancestors too.
     name, source : str
         What the data set is called and where it came from.
     schema : Schema, optional
         How the file was read: reads other files into the same columns.
+    edge_lengths : array of shape (m,), optional
+        The length of each edge of the hierarchy; 1 by default.
 
     Examples
     --------
@@ -65,6 +69,7 @@ class Dataset:
     name: str = ""
     source: str = ""
     schema: Schema | None = None
+    edge_lengths: Any = None
 
     def __post_init__(self):
         X = _features(self.X)
@@ -77,14 +82,21 @@ class Dataset:
         labels = self.label_names
         if labels is None:
             labels = np.arange(0 if Y is None else Y.shape[1]).astype(str)
-        n_labels = len(labels) if Y is None else Y.shape[1]
+        labels = _names(labels, len(labels) if Y is None else Y.shape[1], "label_names")
+        edges, lengths = self.hierarchy, self.edge_lengths
+        if edges is not None:
+            edges = edge_array(edges, labels, lengths)
+        if lengths is not None:
+            count = 0 if edges is None else len(edges)
+            lengths = real_vector(lengths, count, "edge_lengths")
         checked = {
             "X": X,
             "Y": Y,
             "feature_names": _names(self.feature_names, X.shape[1], "feature_names"),
-            "label_names": _names(labels, n_labels, "label_names"),
+            "label_names": labels,
             "split": None if self.split is None else _parts(self.split, X.shape[0]),
-            "hierarchy": None if self.hierarchy is None else edge_array(self.hierarchy, n_labels),
+            "hierarchy": edges,
+            "edge_lengths": lengths,
             "Y_specific": _specific(self.Y_specific, Y),
         }
         for field, value in checked.items():
@@ -125,11 +137,44 @@ class Dataset:
         return bool(np.isnan(self.X.data if issparse(self.X) else self.X).any())
 
     @cached_property
-    def parents(self) -> NDArray[np.int64]:
-        """The parent of each label, -1 for a root, as `Forest` and `TreeDistance` take it."""
+    def taxonomy(self) -> Taxonomy:
+        """The hierarchy with the names of the labels, as `TreeDistance` takes it."""
         if self.hierarchy is None:
-            raise ValueError(f"{self.name or 'this data set'} has no hierarchy")
-        return parents_of(self.hierarchy, self.n_labels)
+            raise ValueError(
+                f"{self.name or 'this data set'} has no hierarchy; under(taxonomy) gives it one"
+            )
+        return Taxonomy(self.hierarchy, self.label_names, self.edge_lengths)
+
+    @property
+    def parents(self) -> NDArray[np.int64]:
+        """The parent of each label, -1 for a root; refused where a label has two."""
+        return self.taxonomy.parents
+
+    def under(self, taxonomy: Taxonomy, close: bool = False) -> Dataset:
+        """The same rows with the labels of a taxonomy, which are found by their names.
+
+        Parameters
+        ----------
+        taxonomy : Taxonomy
+            Has every label of the data. Those that it has beside them are never true, unless
+            something under them is.
+        close : bool, default False
+            Whether label sets get all that stands above their labels; else they must have it.
+
+        Examples
+        --------
+        >>> shop = Dataset([[1.0], [2.0]], [[1, 0], [0, 1]], None, ["home/hoses", "toys"])
+        >>> taxonomy = Taxonomy.from_paths(shop.label_names, missing="add")
+        >>> shop.under(taxonomy, close=True).Y
+        array([[1, 0, 1],
+               [0, 1, 0]], dtype=uint8)
+        """
+        schema: Any = self.schema
+        source = getattr(schema, "labels", None)
+        if isinstance(source, LabelList) and source.edges is None:
+            # Later files may list any label of the taxonomy.
+            schema = replace(schema, labels=replace(source, names=taxonomy.names))
+        return TaxonomySchema(schema, taxonomy, close).placed(self)
 
     def rows(self, rows: Any) -> Dataset:
         """Some of the rows, by number or mask, as a data set without a split."""

@@ -1,85 +1,118 @@
-"""A hierarchy of labels: edges from parent to child."""
+"""The labels of a data set in a taxonomy."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
+
+from setwise.datasets.names import text_array
+from setwise.labels.values import some
+from setwise.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from setwise.datasets.dataset import Dataset
+    from setwise.datasets.schema import File, Schema
 
 
-def edge_array(edges: Any, n_labels: int) -> NDArray[np.int64]:
-    """Edges [parent, child] as an (m, 2) array: labels that exist, each edge once, no cycle."""
-    array = np.asarray(edges)
-    if array.size == 0:
-        array = np.zeros((0, 2), np.int64)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"hierarchy must be a list of edges [parent, child], whole numbers, "
-            f"but its shape is {array.shape} and its type {array.dtype}"
+def edge_array(edges: Any, names: Any, lengths: Any = None) -> NDArray[np.int64]:
+    """Edges [parent, child] as an (m, 2) array: of a taxonomy with labels of these names."""
+    try:
+        Taxonomy(edges, names, lengths)
+    except ValueError as error:
+        raise ValueError(f"hierarchy must be a list of edges between labels: {error}") from error
+    return np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class TaxonomySchema:
+    """A `Schema` that reads as another does, with a column of Y for each label of a taxonomy.
+
+    Parameters
+    ----------
+    schema : Schema
+        Reads the files; each of its labels is one of the taxonomy, by name.
+    taxonomy : Taxonomy
+        Labels that the files do not have are never true.
+    close : bool
+        Whether label sets get all that stands above their labels; else they must have it.
+    """
+
+    schema: Schema
+    taxonomy: Taxonomy
+    close: bool = False
+
+    @property
+    def format(self) -> str:
+        """That of the files."""
+        return self.schema.format
+
+    @property
+    def feature_names(self) -> Any:
+        """The name of each feature, or None."""
+        return self.schema.feature_names
+
+    @property
+    def label_names(self) -> Any:
+        """The labels of the taxonomy."""
+        return text_array(self.taxonomy.names)
+
+    @property
+    def labels(self) -> Any:
+        """Where the labels stand in a file, if the schema says it."""
+        return getattr(self.schema, "labels", None)
+
+    def read(self, path: File, *, labels: bool = True) -> Dataset:
+        """A file as a data set; without ``labels`` they may be absent, and Y is None."""
+        return self.placed(self.schema.read(path, labels=labels))
+
+    def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
+        """A file in parts of at most ``rows`` rows."""
+        return map(self.placed, self.schema.chunks(path, rows, labels=labels))
+
+    def placed(self, data: Dataset) -> Dataset:
+        """The data with the labels of the taxonomy; label sets are closed, or must be."""
+        written, Y = None, data.Y
+        if Y is not None:
+            Y = spread(Y, data.label_names, self.label_names)
+            if self.close:
+                own = data.Y_specific
+                written = Y if own is None else spread(own, data.label_names, self.label_names)
+                Y = self.taxonomy.close(Y)
+            else:
+                self.taxonomy.refuse_open(Y, data.name or "Y")
+        return replace(
+            data,
+            Y=Y,
+            Y_specific=written,
+            label_names=self.label_names,
+            hierarchy=self.taxonomy.edges,
+            edge_lengths=self.taxonomy.lengths_of_edges,
+            schema=self,
         )
-    array = array.astype(np.int64)
-    outside = (array < 0) | (array >= n_labels)
-    if outside.any():
-        edge = int(np.argwhere(outside)[0][0])
+
+
+def spread(values: Any, names: Any, wider: Any) -> Any:
+    """The columns of these names among those of the wider ones, all others 0; dense or CSR."""
+    place = {name: number for number, name in enumerate(np.asarray(wider).tolist())}
+    missing = [name for name in np.asarray(names).tolist() if name not in place]
+    if missing:
         raise ValueError(
-            f"hierarchy[{edge}] must be two labels from 0 to {n_labels - 1}, "
-            f"but it is {array[edge].tolist()}"
+            f"every label must be one of the taxonomy, but {some(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} not among its {len(place)} labels "
+            f"{some(list(place))}"
         )
-    if len(np.unique(array, axis=0)) < len(array):
-        raise ValueError("hierarchy must have each edge once, but one is repeated")
-    _refuse_cycle(array, n_labels)
-    return array
-
-
-def _refuse_cycle(edges: NDArray[np.int64], n_labels: int) -> None:
-    """Take away labels without parents until none is left; what stays goes in circles."""
-    waiting = np.bincount(edges[:, 1], minlength=n_labels)
-    children = defaultdict(list)
-    for parent, child in edges.tolist():
-        children[parent].append(child)
-    free = np.flatnonzero(waiting == 0).tolist()
-    while free:
-        for child in children[free.pop()]:
-            waiting[child] -= 1
-            if waiting[child] == 0:
-                free.append(child)
-    if waiting.any():
-        raise ValueError(
-            f"hierarchy must have no cycle, but label {int(np.argmax(waiting > 0))} is on or below "
-            f"one"
-        )
-
-
-def parents_of(edges: NDArray[np.int64], n_labels: int) -> NDArray[np.int64]:
-    """The parent of each label, -1 for a root; a label with two parents is refused."""
-    counts = np.bincount(edges[:, 1], minlength=n_labels)
-    if (counts > 1).any():
-        label = int(np.argmax(counts > 1))
-        raise ValueError(
-            f"parents need a forest, but label {label} has {counts[label]} parents; "
-            f"use the edges in hierarchy"
-        )
-    parents = np.full(n_labels, -1, np.int64)
-    parents[edges[:, 1]] = edges[:, 0]
-    return parents
-
-
-def closed_upwards(sets: Any, edges: NDArray[np.int64]) -> Any:
-    """Label sets with every ancestor of their labels, CSR."""
-    n_labels = sets.shape[1]
-    ones = np.ones(len(edges), bool)
-    step = csr_array((ones, (edges[:, 1], edges[:, 0])), shape=(n_labels, n_labels))
-    every = np.arange(n_labels)
-    itself = csr_array((np.ones(n_labels, bool), (every, every)), shape=(n_labels, n_labels))
-    reach: Any = itself + step
-    closed: Any = csr_array(sets).astype(bool)
-    while True:
-        larger = closed @ reach
-        if larger.nnz == closed.nnz:
-            break
-        closed = larger
-    closed.sort_indices()
-    return closed.astype(np.uint8)
+    columns = np.array([place[name] for name in np.asarray(names).tolist()], dtype=np.int64)
+    shape = (values.shape[0], len(place))
+    if issparse(values):
+        rows: Any = csr_array(values)
+        wide = csr_array((rows.data, columns[rows.indices], rows.indptr), shape=shape)
+        wide.sort_indices()
+        return wide
+    wide = np.zeros(shape, values.dtype)
+    wide[:, columns] = values
+    return wide

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from setwise.datasets.data_error import DataError, shown
-from setwise.datasets.hierarchy import closed_upwards, edge_array
+from setwise.datasets.hierarchy import edge_array
 from setwise.datasets.names import repeated, text_array
 from setwise.entries import place_of, rows_of
 from setwise.labels.values import some
+from setwise.taxonomy import Taxonomy
 
 UNKNOWN = "?"
 # What a cell of a 0/1 column may say, in lower case.
@@ -114,6 +115,11 @@ class LabelList:
         """The column of Y of each label."""
         return {name: i for i, name in enumerate(self.names.tolist())}
 
+    @cached_property
+    def taxonomy(self) -> Taxonomy | None:
+        """The hierarchy, if there is one."""
+        return None if self.edges is None else Taxonomy(self.edges, self.names)
+
     def sets(self, cells: Sequence[Any], place: Place) -> tuple[Any, Any]:
         """Label sets as listed, and which rows are known."""
         known = np.array([not is_unknown(cell) for cell in cells], bool)
@@ -165,8 +171,8 @@ def labelled(source: LabelSource, cells: Any, place: Place, unknown: str) -> Lab
         raise place.error(
             row, f"label {source.name_unknown(cells, row)} is unknown (empty, or '?'); {EXPECTED}"
         )
-    if isinstance(source, LabelList) and source.edges is not None:
-        return Labelled(closed_upwards(sets, source.edges), sets, known)
+    if isinstance(source, LabelList) and source.taxonomy is not None:
+        return Labelled(source.taxonomy.close(sets), sets, known)
     return Labelled(sets, None, known)
 
 
@@ -214,4 +220,4 @@ def _check_names(source: LabelSource) -> None:
         raise ValueError(f"labels must have different names, but there is {what}")
     object.__setattr__(source, "names", names)
     if source.edges is not None:
-        object.__setattr__(source, "edges", edge_array(source.edges, len(names)))
+        object.__setattr__(source, "edges", edge_array(source.edges, names))

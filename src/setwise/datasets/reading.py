@@ -110,7 +110,7 @@ def read(
             f"the format {kind!r} has no option {', '.join(unknown)}; it has {', '.join(known)}"
         )
     data = reader(path, **options)
-    return data if test is None else _with_test(data, test)
+    return data if test is None else with_test(data, test)
 
 
 def recognise(path: Path) -> str:
@@ -154,7 +154,7 @@ def _refuse_format(path: Path) -> str:
     )
 
 
-def _with_test(data: Dataset, test: File) -> Dataset:
+def with_test(data: Dataset, test: File) -> Dataset:
     """Two files as one data set, the second to test on."""
     assert data.schema is not None
     if data.split is not None:

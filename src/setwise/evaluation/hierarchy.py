@@ -101,19 +101,21 @@ def checked_taxonomy(taxonomy: Any, n_labels: int, columns: list[Any] | None = N
 
 
 def hierarchy_statistics(sample: Sample, taxonomy: Taxonomy, nothing: float) -> list[Statistic]:
-    """Hierarchical figures, those by level, and of a tree the length of the edges that differ."""
+    """Hierarchical figures, those by level, and the length of the edges that differ.
+
+    Where labels have several parents that is of the edges of the spanning tree, as for
+    `TreeDistance`.
+    """
     both, predicted, true = _counts(sample, taxonomy)
     above, below = _parts(*(part.sum(axis=1)[:, None] for part in (both, predicted, true)))
     levels = tuple(
         Title(f"f1 on level {level}", "hierarchy", "higher") for level in range(taxonomy.depth)
     )
-    means = [taxonomy.is_closed(sample.predicted)]
-    if taxonomy.is_tree:
-        means.append(_distances(sample, taxonomy))
+    means = np.column_stack([taxonomy.is_closed(sample.predicted), _distances(sample, taxonomy)])
     return [
         RatiosOfSums(THREE, Sums.of(above), Sums.of(below), nothing),
         RatiosOfSums(levels, Sums.of(2 * both), Sums.of(predicted + true), nothing),
-        RowMeans((CLOSED, DISTANCE)[: len(means)], Sums.of(np.column_stack(means))),
+        RowMeans((CLOSED, DISTANCE), Sums.of(means)),
     ]
 
 
@@ -143,4 +145,4 @@ def _distances(sample: Sample, taxonomy: Taxonomy) -> Array:
         taxonomy.close(sets).astype(np.int64) for sets in (sample.predicted, sample.true)
     )
     differ = predicted + true - 2 * predicted.multiply(true)
-    return np.asarray(differ @ taxonomy.lengths).ravel()
+    return np.asarray(differ @ taxonomy.spanning_tree().lengths).ravel()

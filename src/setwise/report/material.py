@@ -33,7 +33,8 @@ class Material:
     @cached_property
     def measures(self) -> Mapping[str, Measure]:
         """How each target is shown."""
-        return {target: measure_of(target) for target in self.results.targets}
+        scales = self.results.scales
+        return {target: measure_of(target, scales.get(target)) for target in self.results.targets}
 
     @cached_property
     def figures(self) -> tuple[PerLabel, ...]:
@@ -140,26 +141,9 @@ def checked(results: Results, board: Leaderboard | None = None) -> None:
     if board is not None:
         standing = {(entry.method, entry.target) for entry in board}
         _require(standing == seen, "the leaderboard is not of these outcomes")
-    if results.parents is not None:
-        _check_parents(np.asarray(results.parents), n_labels)
-
-
-def _check_parents(parents: Any, n_labels: int) -> None:
-    _require(
-        parents.shape == (n_labels,),
-        f"parents has shape {parents.shape}, expected is ({n_labels},)",
-    )
-    outside = np.flatnonzero((parents < -1) | (parents >= n_labels))
-    _require(
-        not len(outside),
-        f"parents[{outside[:1]}] is {parents[outside[:1]]}, neither a label nor -1",
-    )
-    # Doubling: after k rounds every label points 2**k ancestors up, or to none.
-    up = np.append(parents, -1)
-    for _ in range(int(n_labels).bit_length()):
-        up = up[up]
-    circle = np.flatnonzero(up != -1)
-    _require(not len(circle), f"parents leads in a circle from label {circle[:1]}")
+    if results.taxonomy is not None:
+        n_taxonomy = results.taxonomy.n_labels
+        _require(n_taxonomy == n_labels, f"y_true has {n_labels} labels, taxonomy {n_taxonomy}")
 
 
 def _require(holds: bool, problem: str) -> None:

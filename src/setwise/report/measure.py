@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from setwise.report.names import clipped, plain
+from setwise.study import Scale
 
 # Patterns of targets' names; what stands for the number takes the place of {}.
 KNOWN = {
@@ -33,23 +34,30 @@ class Measure:
         Name of the target, name in the page, and what is averaged over rows.
     is_loss : bool
         Whether the loss itself is shown, and lower is better.
+    scale : Scale or None
+        Of a tree distance, what its loss is in units of length.
     """
 
     target: str
     title: str
     is_loss: bool
     meaning: str
+    scale: Scale | None = None
 
     @property
     def spoken(self) -> str:
         """The title within a sentence: a capital stays where it is a name."""
-        is_word = self.title.startswith(("Subset", "Precision", "Recall"))
+        is_word = self.title.startswith(("Subset", "Precision", "Recall", "Tree"))
         return self.title[0].lower() + self.title[1:] if is_word else self.title
 
     @property
     def better(self) -> str:
         """Which values are good."""
         return "lower is better" if self.is_loss else "higher is better"
+
+    def distance(self, loss: float) -> str:
+        """The loss of a tree distance in units of length; nothing for other targets."""
+        return "" if self.scale is None else self.scale.said(loss)
 
     def shown(self, loss: float) -> float:
         """The loss, or 1 less it."""
@@ -62,17 +70,33 @@ class Measure:
         return 1.0 - high, 1.0 - low
 
 
-def measure_of(target: str) -> Measure:
-    """How the target of that name is shown; an unknown one as its loss.
+def measure_of(target: str, scale: Scale | None = None) -> Measure:
+    """How the target of that name is shown; an unknown one as its loss, a tree distance as such.
 
     Examples
     --------
     >>> measure_of("f0.5").title, measure_of("my own").title
     ('F0.5', 'my own')
     """
+    if scale is not None:
+        return Measure(target, _tree_title(target), True, _tree_meaning(scale), scale)
     for pattern, (title, is_loss, meaning) in KNOWN.items():
         found = re.fullmatch(pattern, target)
         if found:
             number = "".join(found.groups())
             return Measure(target, title.format(number), is_loss, meaning.format(number))
     return Measure(target, clipped(plain(target), 40), True, "a loss of its own")
+
+
+def _tree_title(target: str) -> str:
+    """Of the name that it has by itself or on the command line; another is its user's."""
+    own = target == "tree" or re.fullmatch(r"TreeDistance over \d+ labels", target)
+    return "Tree distance" if own else clipped(plain(target), 40)
+
+
+def _tree_meaning(scale: Scale) -> str:
+    whole = f"{scale.whole:,.0f}" if scale.whole == round(scale.whole) else f"{scale.whole:,.4g}"
+    return (
+        f"the length of the edges on which prediction and truth differ, as a share of all {whole} "
+        f"{scale.unit}"
+    )

@@ -44,8 +44,8 @@ def read_inputs(X: Any) -> tuple[Any, bool]:
     return inputs, bool(np.isnan(values).any())
 
 
-def read_sets(Y: Any, label_names: Any) -> tuple[csr_array, tuple[str, ...]]:
-    """Label sets as a CSR array of 0/1, and a name for each label."""
+def read_sets(Y: Any, label_names: Any) -> tuple[csr_array, tuple[str, ...] | None]:
+    """Label sets as a CSR array of 0/1, and a name for each label, None where there are none."""
     own: Any = None
     if issparse(Y) or np.ndim(np.empty(0) if _is_list_of_labels(Y) else Y) == 2:
         own = getattr(Y, "columns", None)
@@ -61,7 +61,9 @@ def read_sets(Y: Any, label_names: Any) -> tuple[csr_array, tuple[str, ...]]:
         sets, own = label_sets(read, "Y"), names.names
     n_labels = sets.shape[1]
     chosen = label_names if label_names is not None else own
-    names = tuple(map(str, range(n_labels) if chosen is None else chosen))
+    if chosen is None:
+        return csr_array(sets.astype(np.uint8)), None
+    names = tuple(map(str, chosen))
     if len(names) != n_labels or len(set(names)) != n_labels:
         raise ValueError(
             f"label_names must be {n_labels} different names, one for each label, but there are "

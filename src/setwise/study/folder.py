@@ -28,6 +28,7 @@ from setwise.files import remove_partial, write_whole
 from setwise.study.identity import Identity, differences, digest
 from setwise.study.lock import LOCK
 from setwise.study.unit import Finished, Unit
+from setwise.taxonomy import Taxonomy
 
 FORMAT = 1
 
@@ -41,17 +42,19 @@ class Asked:
     identity : mapping
         What the figures depend on; see `setwise.study.identity`.
     told : mapping
-        Name, label names, methods, targets, rows trained on, question and versions.
+        Name, label names, methods, targets, rows trained on, what is said of the hierarchy, the
+        scales of tree distances, question and versions.
     y_true : CSR array of shape (n, l)
     fold : array of shape (n,)
-    parents : array of shape (l,) or None
+    taxonomy : Taxonomy or None
+        Over the labels; its names are those told.
     """
 
     identity: Identity
     told: dict[str, Any]
     y_true: csr_array
     fold: NDArray[np.intp]
-    parents: NDArray[np.intp] | None
+    taxonomy: Taxonomy | None
 
     @property
     def digest(self) -> str:
@@ -104,8 +107,9 @@ class Folder:
             "indptr": asked.y_true.indptr.astype(np.int64),
             "fold": asked.fold.astype(np.int64),
         }
-        if asked.parents is not None:
-            arrays["parents"] = asked.parents.astype(np.int64)
+        if asked.taxonomy is not None:
+            arrays["edges"] = asked.taxonomy.edges
+            arrays["lengths"] = asked.taxonomy.lengths_of_edges
         file = io.BytesIO()
         np.savez_compressed(file, **arrays)
         write_whole(self.path / "study.npz", file.getvalue())
@@ -128,8 +132,7 @@ class Folder:
             ones = np.ones(len(indices), np.uint8)
             y_true = csr_array((ones, indices, arrays["indptr"]), shape=shape)
             y_true.check_format(full_check=True)
-            parents = arrays.get("parents")
-            return Asked(manifest["identity"], told, y_true, fold, parents)
+            return Asked(manifest["identity"], told, y_true, fold, _taxonomy(arrays, told))
         except Exception as error:
             raise ValueError(
                 f"the study in {str(self.path)!r} cannot be read: study.json or study.npz is "
@@ -205,3 +208,13 @@ class Folder:
 
     def _failure(self, unit: Unit) -> Path:
         return self.path / "failed" / f"{unit.file_name}.json"
+
+
+def _taxonomy(arrays: dict[str, Any], told: dict[str, Any]) -> Taxonomy | None:
+    """The hierarchy as stored: whole, or in studies before it was, the parents of a tree."""
+    names = told["label_names"]
+    if "parents" in arrays:
+        return Taxonomy.from_parents(arrays["parents"], names)
+    if "edges" not in arrays:
+        return None
+    return Taxonomy(arrays["edges"], names, arrays["lengths"], told["hierarchy_note"])

@@ -16,6 +16,7 @@ from setwise.evaluation.figure import described
 from setwise.evaluation.statistics import RowMeans, Sums, Title
 from setwise.evaluation.table import aligned, interval, number
 from setwise.study.results import Outcome, Results, losses_of
+from setwise.study.scale import Scale, said
 from setwise.targets import get_target
 
 
@@ -42,6 +43,10 @@ class Standing:
     is_best_or_tied : bool
         Whether it is the best, or not significantly worse: ``adjusted_p`` above 1 - confidence.
         Without a bootstrap, whether it is as low as the best.
+    distance : float or None
+        Of a tree distance, ``value`` in units of length; None for other targets.
+    unit : str or None
+        What ``distance`` is counted in: "edges" where all lengths are 1, else "units of length".
     """
 
     method: str
@@ -55,6 +60,8 @@ class Standing:
     p: float | None
     adjusted_p: float | None
     is_best_or_tied: bool
+    distance: float | None = None
+    unit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -105,10 +112,12 @@ class Leaderboard(Sequence[Standing]):
         head = described(self.n_rows, self.n_labels, self.n_bootstrap, self.confidence)
         if not self.standings:
             return f"{head}\nno method has finished all folds of a target yet"
-        lines = [["", "loss", "", "less best", "", "p", "adjusted p", ""]]
+        far = any(standing.unit is not None for standing in self)
+        distance = ["distance"] if far else []
+        lines = [["", "loss", "", *distance, "less best", "", "p", "adjusted p", ""]]
         for target in self.targets:
             lines.append([target])
-            lines += [_line(standing) for standing in self.of(target)]
+            lines += [_line(standing, far) for standing in self.of(target)]
         return "\n".join([head, aligned(lines), *self._notes()])
 
     def _notes(self) -> list[str]:
@@ -129,11 +138,14 @@ class Leaderboard(Sequence[Standing]):
         return notes
 
 
-def _line(standing: Standing) -> list[str]:
+def _line(standing: Standing, far: bool) -> list[str]:
+    """The cells of a standing; with that of the distance where any has one."""
+    distance = "" if standing.unit is None else said(standing.distance or 0.0, standing.unit)
     return [
         f"  {standing.method}",
         number(standing.value),
         interval(standing.low, standing.high),
+        *([distance] if far else []),
         number(standing.difference),
         "" if standing.p is None else interval(standing.difference_low, standing.difference_high),
         "" if standing.p is None else f"{standing.p:.4f}",
@@ -184,7 +196,8 @@ def leaderboard(
         parts = np.split(replicates, np.cumsum([len(outcomes) for outcomes in boards])[:-1])
         for outcomes, statistic, part in zip(boards, statistics, parts, strict=True):
             values = statistic.at(np.ones((n_rows, 1)))[:, 0]
-            standings += _standings(outcomes, values, part, bootstrap)
+            scale = results.scales.get(outcomes[0].target)
+            standings += _standings(outcomes, values, part, bootstrap, scale)
     return Leaderboard(
         tuple(standings), n_rows, n_labels, bootstrap.n_resamples, bootstrap.confidence
     )
@@ -208,6 +221,7 @@ def _standings(
     values: NDArray[Any],
     replicates: NDArray[Any],
     bootstrap: Bootstrap,
+    scale: Scale | None,
 ) -> list[Standing]:
     """The standings of one target, from mean losses and their replicates (methods, resamples)."""
     best = int(np.argmin(values))
@@ -233,6 +247,8 @@ def _standings(
                 p=p[place],
                 adjusted_p=adjusted[place],
                 is_best_or_tied=bool(tied),
+                distance=scale and scale.distance(float(values[place])),
+                unit=scale and scale.unit,
             )
         )
     return standings

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array, vstack
 
 from setwise.study.folder import Folder
 from setwise.study.results import Outcome, Results
+from setwise.study.scale import Scale
 from setwise.study.unit import Finished, Unit
 
 
@@ -87,7 +88,8 @@ def load(folder: str | os.PathLike[str]) -> Results:
         outcomes=tuple(outcomes),
         question=told["question"],
         versions=told["versions"],
-        parents=asked.parents,
+        taxonomy=asked.taxonomy,
+        scales={name: Scale(**scale) for name, scale in told.get("scales", {}).items()},
     )
 
 

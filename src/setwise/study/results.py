@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from setwise.evaluation.sample import row_ranges
+from setwise.study.scale import Scale
 from setwise.targets import Target
+from setwise.taxonomy import Taxonomy
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,12 @@ class Results:
         What was asked: command, data file, split, seed; in the order to be shown.
     versions : mapping
         Of Python and of the libraries, and the machine's processor and threads.
-    parents : array of shape (l,) or None
-        The hierarchy over labels, -1 for a root.
+    taxonomy : Taxonomy or None
+        The hierarchy over the labels.
     truth : KnownTruth or None
         Where the law of the data is known.
+    scales : mapping from target to Scale
+        Of the targets that are tree distances, what loss 1 is in units of length.
     """
 
     name: str
@@ -110,8 +114,9 @@ class Results:
     outcomes: tuple[Outcome, ...]
     question: Mapping[str, Any]
     versions: Mapping[str, str]
-    parents: NDArray[np.intp] | None = None
+    taxonomy: Taxonomy | None = None
     truth: KnownTruth | None = None
+    scales: Mapping[str, Scale] = field(default_factory=dict)
 
 
 def losses_of(target: Target, y_pred: Any, y_true: Any) -> NDArray[np.float64]:

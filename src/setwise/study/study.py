@@ -6,13 +6,14 @@ import json
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from setwise.files import write_whole
-from setwise.inputs import parent_vector, whole_number
+from setwise.inputs import whole_number
 from setwise.study.data import read_folds, read_inputs, read_sets
 from setwise.study.folder import Asked, Folder
 from setwise.study.identity import array_digest, described, digest
@@ -23,6 +24,13 @@ from setwise.study.plan import Plan
 from setwise.study.progress import progress_shown
 from setwise.study.reading import load, summary
 from setwise.study.results import Results
+from setwise.study.scale import Scale
+from setwise.study.taxonomy import (
+    as_identity,
+    known_taxonomy,
+    refuse_misplaced,
+    refuse_other_labels,
+)
 from setwise.study.workers import do_tasks
 from setwise.targets import Target, get_target
 
@@ -47,11 +55,13 @@ class Study:
         So many folds in which every label occurs about equally often; or the rows, as numbers or
         masks. A row is held out once at most.
     label_names : list of str, optional
-        By default those of a data frame's columns or of the lists, else numbers.
+        By default those of a data frame's columns or of the lists, else those of the taxonomy,
+        else numbers.
     name : str
         Of the data, for the report.
-    parents : list of int, optional
-        A hierarchy over the labels, -1 for a root; kept for the report.
+    taxonomy : Taxonomy, optional
+        A hierarchy over the labels, for the report; by default that of the first `TreeDistance`
+        among the targets. Where Y has names, they must be its own, in the same order.
     seed : int, default 0
         Of the folds, and of what is random in the methods.
     question : mapping, optional
@@ -85,7 +95,7 @@ class Study:
         folds: Any = 5,
         label_names: Sequence[str] | None = None,
         name: str = "",
-        parents: Any = None,
+        taxonomy: Any = None,
         seed: int = 0,
         question: Mapping[str, Any] | None = None,
     ):
@@ -101,6 +111,11 @@ class Study:
                 f"{shape[0]}"
             )
         chosen, judges = get_methods(methods), get_targets(targets, shape[1])
+        hierarchy = known_taxonomy(taxonomy, judges)
+        refuse_other_labels(hierarchy, names, shape[1])
+        refuse_misplaced(judges.values(), sets, names)
+        if names is None:
+            names = tuple(map(str, range(shape[1]) if hierarchy is None else hierarchy.names))
         splits, words = read_folds(folds, sets, seed)
         self.rows = np.concatenate([held for _, held in splits])
         identity = {
@@ -112,7 +127,7 @@ class Study:
             "targets": list(judges),
             "folds": [[array_digest(part) for part in split] for split in splits],
             "seed": seed,
-            "hierarchy": None if parents is None else np.asarray(parents).tolist(),
+            "hierarchy": as_identity(hierarchy),
             **{f"method {m.name!r}": described(m.make) for m in chosen.values() if m.own},
             **{f"target {name!r}": described(target) for name, target in judges.items()},
         }
@@ -122,6 +137,12 @@ class Study:
             "methods": list(chosen),
             "targets": list(judges),
             "n_train": [len(train) for train, _ in splits],
+            "hierarchy_note": "" if hierarchy is None else hierarchy.note,
+            "scales": {
+                name: asdict(scale)
+                for name, target in judges.items()
+                if (scale := Scale.of(target)) is not None
+            },
             "question": {
                 **_as_json(question or {}),
                 "rows": shape[0],
@@ -134,7 +155,7 @@ class Study:
             "versions": machine(),
         }
         fold = np.concatenate([np.full(len(h), number) for number, (_, h) in enumerate(splits)])
-        self._asked = Asked(identity, told, sets[self.rows], fold, _parents(parents, shape[1]))
+        self._asked = Asked(identity, told, sets[self.rows], fold, hierarchy)
         self._plan = Plan(inputs, missing, sets, chosen, judges, splits, seed, digest(identity))
 
     def run(self, folder: str | os.PathLike[str], progress: bool = True, jobs: int = 1) -> Results:
@@ -213,17 +234,6 @@ def get_targets(targets: Any, n_labels: int) -> dict[str, Target]:
         # A target made for other labels says so here.
         target.measure(n_labels, "loss")
     return dict(pairs)
-
-
-def _parents(parents: Any, n_labels: int) -> Any:
-    if parents is None:
-        return None
-    checked = parent_vector(parents)
-    if len(checked) != n_labels:
-        raise ValueError(
-            f"parents must have an entry for each of the {n_labels} labels, but has {len(checked)}"
-        )
-    return checked.astype(np.intp)
 
 
 def _as_json(question: Mapping[str, Any]) -> dict[str, Any]:

@@ -100,7 +100,8 @@ class TreeDistance:
         tree = self.taxonomy
         if not len(self.left_out):
             return tree
-        return Taxonomy(np.concatenate([tree.edges, self.left_out]), tree.names)
+        edges = np.concatenate([tree.edges, self.left_out])
+        return Taxonomy(edges, tree.names, self.lengths[edges[:, 1]])
 
     def loss(self, y_pred, y_true) -> Array:
         """Tree distance of each row as a share of the largest, (n,)."""

@@ -1,4 +1,7 @@
-"""The tree of labels with the F1 of each node, and the figures of each level and of all."""
+"""The tree of labels with the F1 of each node, and the figures of each level and of all.
+
+Both label sets of a row are taken with all labels above theirs, in every figure here.
+"""
 
 from __future__ import annotations
 
@@ -6,51 +9,52 @@ from typing import Any
 
 import numpy as np
 
-from setwise.evaluation import PerLabel, by_level
+from setwise.evaluation import PerLabel, per_label
 from setwise.report import numbers
-from setwise.report.drawing import element, mark, named, picture, room_for
+from setwise.report.drawing import element, mark, picture, room_for
 from setwise.report.material import Material
-from setwise.report.names import isolated, plain
+from setwise.report.names import clipped, isolated, plain
+from setwise.study import InHierarchy, in_hierarchy
 from setwise.taxonomy import Taxonomy
 
 # Of larger trees the most frequent labels are drawn, with all that lies above them.
-MOST_NODES, DEEPEST = 40, 10
+MOST_NODES = 40
 # Levels from this one on are taken together.
 LAST_LEVEL = 15
-ROW, INDENT, NAME_LETTERS, HEAD, WIDTH, NARROWEST = 25.0, 18.0, 26, 30.0, 800.0, 260.0
+ROW, NAME_LETTERS, HEAD, WIDTH, NARROWEST = 25.0, 26, 30.0, 800.0, 260.0
+# A level is so far to the right of the one above it, and all levels have so much room at most.
+INDENT, MOST_INDENT = 18.0, 180.0
 
 
 def hierarchy(material: Material) -> dict[str, Any] | None:
     """Tree and levels for each target; None without a hierarchy."""
-    if material.results.parents is None or not material.results.outcomes:
+    taxonomy = material.results.taxonomy
+    if taxonomy is None or not material.results.outcomes:
         return None
-    parents = np.asarray(material.results.parents)
-    depth = _depths(parents)
-    nodes = _drawn(parents, material.support)
+    tree = taxonomy.spanning_tree()
+    found = in_hierarchy(material.results)
+    support = found[0].levels.support
+    nodes = _drawn(tree, _support(material, taxonomy))
     return {
         "n_shown": len(nodes),
-        "n_labels": numbers.count(len(parents)),
-        "panels": [_panel(material, target, parents, depth, nodes) for target in material.judged],
+        "n_labels": numbers.count(tree.n_labels),
+        "n_entries": numbers.count(int(support.sum())),
+        "note": tree.note,
+        "unit": found[0].unit,
+        "panels": [_panel(material, target, tree, nodes, found) for target in material.judged],
     }
 
 
-def _depths(parents: Any) -> Any:
-    """The level of each label; roots are on level 0.
-
-    By doubling: ``depth`` counts the steps to the ancestor ``up``, the last entry is above all.
-    """
-    up = np.append(parents, -1)
-    depth = (up >= 0).astype(int)
-    while (up >= 0).any():
-        depth += depth[up]
-        up = up[up]
-    return depth[:-1]
+def _support(material: Material, taxonomy: Taxonomy) -> Any:
+    """In how many rows each label is true, or one under it, (l,)."""
+    return taxonomy.close(material.results.y_true).sum(axis=0, dtype=np.int64)
 
 
-def _drawn(parents: Any, support: Any) -> list[int]:
+def _drawn(tree: Taxonomy, support: Any) -> list[int]:
     """The labels to draw, each parent before its children, the most frequent first."""
+    parents = tree.parents
     kept: set[int] = set()
-    for label in np.argsort(-support, kind="stable").tolist():
+    for label in (-support).argsort(kind="stable").tolist():
         line: list[int] = []
         while label >= 0 and label not in kept and (not kept or len(line) <= MOST_NODES):
             line.append(label)
@@ -71,29 +75,43 @@ def _drawn(parents: Any, support: Any) -> list[int]:
 
 
 def _panel(
-    material: Material, target: str, parents: Any, depth: Any, nodes: list[int]
+    material: Material,
+    target: str,
+    tree: Taxonomy,
+    nodes: list[int],
+    found: tuple[InHierarchy, ...],
 ) -> dict[str, Any]:
-    outcomes = [(o.method, material.figures[i]) for i, o in material.of(target)]
+    taxonomy: Any = material.results.taxonomy
+    true = taxonomy.close(material.results.y_true)
+    outcomes = [
+        (outcome.method, per_label(taxonomy.close(outcome.y_pred), true))
+        for _, outcome in material.of(target)
+    ]
+    here = [figures for figures in found if figures.target == target]
     names = material.results.label_names
     return {
         "title": material.measures[target].title,
         "methods": [method for method, _ in outcomes],
-        "picture": _picture(material, outcomes, parents, depth, nodes),
+        "picture": _picture(material, outcomes, tree, nodes),
         "nodes": [
             {
                 "name": names[label],
-                "level": int(depth[label]),
-                "support": numbers.count(int(material.support[label])),
+                "level": int(tree.levels[label]),
+                "support": numbers.count(int(outcomes[0][1].support[label])),
                 "f1": [_f1(figures, label) for _, figures in outcomes],
             }
             for label in nodes
         ],
+        "all": [
+            {
+                **_row(material, figures.method, slice(None), figures),
+                "closed": _percent(figures.closed),
+                "distance": numbers.small(figures.distance),
+            }
+            for figures in here
+        ],
         "levels": [
-            *(
-                _level(material, outcomes, np.minimum(depth, LAST_LEVEL), level)
-                for level in range(min(depth.max(), LAST_LEVEL) + 1)
-            ),
-            _with_ancestors(material, target, parents),
+            _level(material, here, level) for level in range(min(tree.depth, LAST_LEVEL + 1))
         ],
     }
 
@@ -103,45 +121,31 @@ def _f1(figures: PerLabel, label: int) -> str:
     return numbers.share(float(figures.f1[label]) if judged else None)
 
 
-def _level(material: Material, outcomes: list[Any], depth: Any, level: int) -> dict[str, Any]:
+def _percent(share: float) -> str:
+    """A share in percent; 100 % is all of it, and 0 % nothing."""
+    words = f"{100 * share:.1f} %"
+    return {"100.0 %": "100 %" if share == 1.0 else "99.9 %",
+            "0.0 %": "0 %" if share == 0.0 else "0.1 %"}.get(words, words)  # fmt: skip
+
+
+def _level(material: Material, here: list[InHierarchy], level: int) -> dict[str, Any]:
     """Precision, recall and F1 over the entries of all labels on a level."""
-    here = depth == level
-    rows = [
-        _row(
-            material, method,
-            *(int(c[here].sum()) for c in (figures.both, figures.predicted, figures.support)),
-        )
-        for method, figures in outcomes
-    ]  # fmt: skip
+    of = slice(level, None if level == LAST_LEVEL else level + 1)
+    levels = here[0].levels
     return {
         "level": f"{level}{'+' * (level == LAST_LEVEL)}",
-        "n_labels": numbers.count(int(here.sum())),
-        "support": numbers.count(int(material.support[here].sum())),
-        "rows": rows,
+        "n_labels": numbers.count(int(levels.n_labels[of].sum())),
+        "support": numbers.count(int(levels.support[of].sum())),
+        "rows": [_row(material, figures.method, of, figures) for figures in here],
     }
 
 
-def _with_ancestors(material: Material, target: str, parents: Any) -> dict[str, Any]:
-    """Hierarchical precision, recall and F1: over all labels, with those above them added."""
-    taxonomy = Taxonomy.from_parents(parents)
-    found = [
-        (outcome.method, by_level(outcome.y_pred, material.results.y_true, taxonomy))
-        for _, outcome in material.of(target)
-    ]
-    return {
-        "level": "all, with ancestors",
-        "n_labels": numbers.count(len(parents)),
-        "support": numbers.count(int(found[0][1].support.sum())),
-        "rows": [
-            _row(material, method, *(int(c.sum()) for c in (of.both, of.predicted, of.support)))
-            for method, of in found
-        ],
-    }
-
-
-def _row(
-    material: Material, method: str, both: int, predicted: int, support: int
-) -> dict[str, Any]:
+def _row(material: Material, method: str, of: slice, figures: InHierarchy) -> dict[str, Any]:
+    """The figures of some levels together."""
+    levels = figures.levels
+    both, predicted, support = (
+        int(counts[of].sum()) for counts in (levels.both, levels.predicted, levels.support)
+    )
     either = predicted + support
     return {
         "method": method,
@@ -152,17 +156,18 @@ def _row(
     }
 
 
-def _picture(
-    material: Material, outcomes: list[Any], parents: Any, depth: Any, nodes: list[int]
-) -> Any:
+def _picture(material: Material, outcomes: list[Any], tree: Taxonomy, nodes: list[int]) -> Any:
     """Branches and names to the left, the F1 of all methods on one axis to the right."""
-    deepest = min(int(depth[nodes].max()), DEEPEST)
+    parents, depth = tree.parents, tree.levels
+    deepest = int(depth[nodes].max())
+    indent = min(INDENT, MOST_INDENT / max(deepest, 1))
     names = {label: plain(material.results.label_names[label]) for label in nodes}
-    left = 20.0 + INDENT * deepest + room_for(names.values(), NAME_LETTERS)
+    ends = {label: _end(names[label], names.get(int(parents[label]), "")) for label in nodes}
+    left = 20.0 + indent * deepest + room_for(ends.values(), NAME_LETTERS)
     start = left + 56
     end = max(WIDTH - 14, start + NARROWEST)
     at = {label: i for i, label in enumerate(nodes)}
-    x_of = {label: 10.0 + INDENT * min(int(depth[label]), DEEPEST) for label in nodes}
+    x_of = {label: 10.0 + indent * int(depth[label]) for label in nodes}
     middle = {label: HEAD + ROW * (i + 0.5) for label, i in at.items()}
     parts = [element("text", "rows", x=left + 40, y=HEAD - 10, class_="axis end")]
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
@@ -172,6 +177,7 @@ def _picture(
             element("line", x1=x, x2=x, y1=HEAD, y2=HEAD + ROW * len(nodes), class_="grid"),
             element("text", label, x=x, y=HEAD - 10, class_="tick middle"),
         ]
+    support = outcomes[0][1].support
     for label in nodes:
         x, y, parent = x_of[label], middle[label], int(parents[label])
         if parent >= 0:
@@ -179,8 +185,8 @@ def _picture(
             parts.append(element("path", d=branch, class_="branch"))
         parts += [
             element("circle", cx=x, cy=y, r=3.5, class_="node"),
-            element("text", *named(names[label], NAME_LETTERS), x=x + 10, y=y + 4, class_="name"),
-            element("text", numbers.count(int(material.support[label])), x=left + 40, y=y + 4,
+            element("text", *_text(ends[label], names[label]), x=x + 10, y=y + 4, class_="name"),
+            element("text", numbers.count(int(support[label])), x=left + 40, y=y + 4,
                     class_="tick end"),
             element("line", x1=start, x2=end, y1=y, y2=y, class_="grid"),
         ]  # fmt: skip
@@ -191,3 +197,17 @@ def _picture(
                 parts.append(mark(material.styles[method], place, y, tip))
     title = "The hierarchy, with the F1 of each label; the table that follows has the numbers"
     return picture(end + 14, HEAD + ROW * len(nodes) + 8, title, *parts)
+
+
+def _end(name: str, above: str) -> str:
+    """Of a path name what its parent's has not; the branches show the rest."""
+    rest = name.removeprefix(above)
+    if rest == name or not rest or rest[0].isalnum():
+        return name
+    return rest.lstrip("".join(letter for letter in rest if not letter.isalnum())) or name
+
+
+def _text(end: str, whole: str) -> list[Any]:
+    """What a text element of a name holds: what there is room for, and the whole as a tooltip."""
+    short = clipped(end, NAME_LETTERS)
+    return [short] if short == whole else [short, element("title", whole)]

@@ -50,6 +50,7 @@ def _board(material: Material, target: str) -> dict[str, Any]:
                 "style": material.styles[standing.method],
                 "value": numbers.share(value, decimals),
                 "interval": numbers.interval(*pair, decimals),
+                "distance": measure.distance(standing.value),
                 "strip": strip.row(material.styles[standing.method], value, _bar(pair)),
                 "apart": _apart(standing, measure, place, decimals),
                 "leads": place == 0,

@@ -46,6 +46,9 @@ def _clause(material: Material, standings: tuple[Standing, ...]) -> Markup:
     reached = Markup('<span class="figure">{} <span class="quiet">{}</span></span>').format(
         figure, numbers.interval(low, high, decimals)
     )
+    distance = measure.distance(best.value)
+    if distance:
+        reached += Markup(", {} a row").format(distance)
     words = Markup("for <bdi>{}</bdi>, <strong>{}</strong> {} {}").format(
         measure.spoken, name(best.method), "reaches" if len(standings) == 1 else "is best:", reached
     )
