@@ -100,9 +100,12 @@ def candidates(problem: Problem) -> list[SetClassifierCV]:
     models = []
     for surrogate, space in [*pairs, ("binary_relevance", "auto")]:
         few = problem.is_large and surrogate == "likelihood"
+        # Entries of rows of length 1 are small, and so are gradients.
+        fine = sparse.issparse(problem.X) and not few
         model = SetClassifierCV(
             TreeDistance(problem.taxonomy), surrogates=[surrogate], spaces=[space],
             alphas=FEW_ALPHAS if few else ALPHAS, scalings=[None], cv=problem.cv,
+            tol=1e-4 if fine else 1e-3,
         )  # fmt: skip
         models.append(model.fit(problem.X, problem.Y))
     return models
