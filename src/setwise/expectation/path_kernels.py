@@ -12,22 +12,27 @@ from setwise.expectation.closed_kernels import LARGE, add_values, fill_lanes, ti
 from setwise.spaces.node_kernels import add_up, write_rows
 from setwise.spaces.nodes import GROUP, LANES
 from setwise.spaces.path_kernels import add_below, add_down, share_out, weigh
-
-# A difference below this share of its terms is rounding, and counts as 0: a utility of exactly 0
-# may meet the reciprocal of a tiny probability.
-ROUNDING = 1e-14
+from setwise.targets.measure import ZERO_DIFFERENCE
 
 
 @register_jitable
 def values_of_paths(on, off, total, scale, constant):
-    """on becomes constant + scale (on along the path + off elsewhere), from sums along the path."""
+    """on becomes constant + scale (on along the path + off elsewhere), from sums along the path.
+
+    Both differences are 0 where they are rounding beside their terms.
+    """
+    least, least_value = np.empty(LANES), np.empty(LANES)
+    for b in range(LANES):
+        least[b] = ZERO_DIFFERENCE * abs(total[b])
+        least_value[b] = ZERO_DIFFERENCE * abs(constant[b]) + abs(scale[b]) * least[b]
+        least_value[b] = least_value[b] if constant[b] != 0.0 else 0.0
     for k in range(len(on) // LANES):
         for b in range(LANES):
             j = k * LANES + b
             elsewhere = total[b] - off[j]
-            elsewhere = elsewhere if abs(elsewhere) > ROUNDING * abs(total[b]) else 0.0
+            elsewhere = elsewhere if abs(elsewhere) > least[b] else 0.0
             value = constant[b] + scale[b] * (on[j] + elsewhere)
-            on[j] = value if abs(value) > ROUNDING * abs(constant[b]) else 0.0
+            on[j] = value if abs(value) > least_value[b] else 0.0
 
 
 @register_jitable
