@@ -218,9 +218,10 @@ def test_a_path_that_is_all_but_certain_keeps_its_digits():
 
 @every_shape
 @every_kind
-@pytest.mark.parametrize("q", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("q", [-1.0, -0.5, 0.0, 0.5, 1.0])
 def test_float32_scores_lose_only_rounding(shape, kind, q):
-    _, taxonomy, scores, ends = drawn(shape, 3)
+    """Scores at which a loss of q < 0 is a number of float32."""
+    _, taxonomy, scores, ends = drawn(shape, 3, size=1.0 if q >= 0.0 else 0.1)
     y_true = taxonomy.close(ends.max(axis=1) if kind == "closed" else ends[:, 0])
     space = Forest(taxonomy, closed=True)
     if kind != "closed":
@@ -232,6 +233,23 @@ def test_float32_scores_lose_only_rounding(shape, kind, q):
         assert value.dtype == gradient.dtype == np.float32
         np.testing.assert_allclose(value, wide_value, rtol=1e-6, atol=1e-7)
         assert_agrees(gradient, wide_gradient, 0.0, tolerance=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("space", "scores"),
+    [(Forest([-1], closed=True), [-160.0]), (Paths([-1, -1, 0]), [-0.2, 0.3, -160.0])],
+)
+def test_a_factor_beyond_float32_meets_a_mean_as_small(space, scores):
+    """q = -1 where the one unlikely set has no utility: e^320 times e^-320."""
+    single = np.array([scores], dtype=np.float32)
+    y_true = space.most_likely(single)
+    loss = CompSum(TreeDistance(space.parents), space, -1.0)
+    value, gradient = loss.value_and_gradient(single, y_true)
+    wide_value, wide_gradient = loss.value_and_gradient(single.astype(np.float64), y_true)
+    assert value.dtype == gradient.dtype == np.float32
+    assert np.abs(wide_value) < 1.0
+    np.testing.assert_allclose(value, wide_value, rtol=1e-6)
+    np.testing.assert_allclose(gradient, wide_gradient, rtol=1e-6, atol=1e-30)
 
 
 @every_shape

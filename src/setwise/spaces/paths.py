@@ -236,7 +236,7 @@ class Paths:
         return out
 
     def _structure(self) -> tuple[Array, ...]:
-        return *self.nodes.arrays, np.zeros(self.n_labels + 1), self.is_end
+        return *self.nodes.arrays, self.is_end
 
     def __str__(self) -> str:
         kind = ", leaves only" if self.leaves_only else ""
