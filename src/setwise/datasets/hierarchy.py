@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+
+from setwise.taxonomy.order import levels_of
 
 
 def edge_array(edges: Any, n_labels: int) -> NDArray[np.int64]:
@@ -30,27 +31,8 @@ def edge_array(edges: Any, n_labels: int) -> NDArray[np.int64]:
         )
     if len(np.unique(array, axis=0)) < len(array):
         raise ValueError("hierarchy must have each edge once, but one is repeated")
-    _refuse_cycle(array, n_labels)
+    levels_of(array, np.arange(n_labels))
     return array
-
-
-def _refuse_cycle(edges: NDArray[np.int64], n_labels: int) -> None:
-    """Take away labels without parents until none is left; what stays goes in circles."""
-    waiting = np.bincount(edges[:, 1], minlength=n_labels)
-    children = defaultdict(list)
-    for parent, child in edges.tolist():
-        children[parent].append(child)
-    free = np.flatnonzero(waiting == 0).tolist()
-    while free:
-        for child in children[free.pop()]:
-            waiting[child] -= 1
-            if waiting[child] == 0:
-                free.append(child)
-    if waiting.any():
-        raise ValueError(
-            f"hierarchy must have no cycle, but label {int(np.argmax(waiting > 0))} is on or below "
-            f"one"
-        )
 
 
 def parents_of(edges: NDArray[np.int64], n_labels: int) -> NDArray[np.int64]:

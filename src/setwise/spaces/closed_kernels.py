@@ -118,17 +118,6 @@ def marginal_rows(start, stop, scores, labels, above, ends, shift, log_sum, out)
             log_sum[row + b] = a[b]
 
 
-@kernel
-def closed_set_rows(start, stop, sets, parents, out):
-    """Whether each set contains the parents of its labels, (n,)."""
-    for row in range(start, stop):
-        line, n_open = sets[row], 0
-        for i in range(len(parents)):
-            if line[i] == 1 and parents[i] >= 0:
-                n_open += line[parents[i]] == 0
-        out[row] = n_open == 0
-
-
 @register_jitable
 def surprise(truth, above, a, soft, part):
     """-log P(state of label | parent) where the parent is true; infinite where only a child is."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from setwise.files import write_whole
-from setwise.inputs import parent_vector, whole_number
+from setwise.inputs import whole_number
 from setwise.study.data import read_folds, read_inputs, read_sets
 from setwise.study.folder import Asked, Folder
 from setwise.study.identity import array_digest, described, digest
@@ -25,6 +25,7 @@ from setwise.study.reading import load, summary
 from setwise.study.results import Results
 from setwise.study.workers import do_tasks
 from setwise.targets import Target, get_target
+from setwise.taxonomy import parent_vector
 
 
 class Study:

@@ -31,10 +31,17 @@ def levels_of(edges: Array, names: Array) -> Array:
                 reached.append(child)
     if len(reached) < len(names):
         raise ValueError(
-            "a hierarchy must not lead back to where it began, but it has the cycle "
+            "a hierarchy must have no cycle, where parents lead back to where they began, "
+            "but it has the cycle "
             + " -> ".join(repr(name) for name in names[_cycle(edges, waiting)].tolist())
         )
     return levels
+
+
+def forest_levels(parents: Array) -> Array:
+    """The number of labels above each label of a forest, (l,); a cycle is refused."""
+    labels = np.arange(len(parents))
+    return levels_of(np.column_stack([parents, labels]), labels)
 
 
 def _cycle(edges: Array, waiting: Array) -> list[int]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.inputs import parent_vector
+from setwise.taxonomy.parents import parent_vector
 
 Array = NDArray[Any]
 Parts = tuple[Array, Any, Any]

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.inputs import parent_vector, real_vector
+from setwise.inputs import real_vector
 from setwise.taxonomy import reading
 from setwise.taxonomy.order import levels_of
+from setwise.taxonomy.parents import parent_vector
 
 Array = NDArray[Any]
 

@@ -11,7 +11,7 @@ from setwise.report import numbers
 from setwise.report.drawing import element, mark, named, picture, room_for
 from setwise.report.material import Material
 from setwise.report.names import isolated, plain
-from setwise.taxonomy import Taxonomy
+from setwise.taxonomy import Taxonomy, forest_levels
 
 # Of larger trees the most frequent labels are drawn, with all that lies above them.
 MOST_NODES, DEEPEST = 40, 10
@@ -25,26 +25,13 @@ def hierarchy(material: Material) -> dict[str, Any] | None:
     if material.results.parents is None or not material.results.outcomes:
         return None
     parents = np.asarray(material.results.parents)
-    depth = _depths(parents)
+    depth = forest_levels(parents)
     nodes = _drawn(parents, material.support)
     return {
         "n_shown": len(nodes),
         "n_labels": numbers.count(len(parents)),
         "panels": [_panel(material, target, parents, depth, nodes) for target in material.judged],
     }
-
-
-def _depths(parents: Any) -> Any:
-    """The level of each label; roots are on level 0.
-
-    By doubling: ``depth`` counts the steps to the ancestor ``up``, the last entry is above all.
-    """
-    up = np.append(parents, -1)
-    depth = (up >= 0).astype(int)
-    while (up >= 0).any():
-        depth += depth[up]
-        up = up[up]
-    return depth[:-1]
 
 
 def _drawn(parents: Any, support: Any) -> list[int]:
