@@ -26,7 +26,7 @@ from setwise.taxonomy import Taxonomy
 
 # The smaller batch stays in cache, and cross-entropy pays for no fresh memory there.
 BATCHES, LABELS = (1_000, 200), 10_000
-POWERS = (1.0, 0.5, 0.0)
+POWERS = (1.0, 0.5, 0.0, -1.0)
 ROUNDS = 25
 CHECKED_ROWS = 12
 

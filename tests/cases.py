@@ -347,6 +347,14 @@ def tree_distance(rng, case):
     )
 
 
+def uneven_tree_distance(rng, case):
+    """Edges of which some are a thousand times as long as others."""
+    lengths = 10.0 ** rng.uniform(-3.0, 0.0, size=case.n_labels)
+    return TargetCase(
+        TreeDistance, oracle.tree_distance, {"parents": own_parents(rng, case), "lengths": lengths}
+    )
+
+
 def tree_distance_in_edges(rng, case):
     return TargetCase(
         TreeDistance, oracle.tree_distance, {"parents": own_parents(rng, case), "lengths": None}

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import oracle
@@ -307,3 +308,32 @@ def tree_gain(probability, parents, lengths) -> np.longdouble:
         return max(EXTENDED(0), own + sum(below, EXTENDED(0)))
 
     return sum((gain(node) for node, parent in enumerate(parents) if parent < 0), EXTENDED(0))
+
+
+def best_closed_set(probability, parents, lengths) -> tuple[list[int], Fraction, Fraction]:
+    """The smallest of the best closed sets, its risk, and how much more the second best has.
+
+    In fractions, so that a tie is one. Another closed set differs first in a label that may be
+    chosen freely, its parent being in both, and then has the best below it.
+    """
+    p = [Fraction(float(value)) for value in probability]
+    length = [Fraction(float(value)) for value in lengths]
+    children = [[c for c, parent in enumerate(parents) if parent == node] for node in range(len(p))]
+    chosen, gaps = [0] * len(p), []
+
+    def gain(node: int) -> Fraction:
+        below = sum((max(Fraction(0), gain(child)) for child in children[node]), Fraction(0))
+        return length[node] * (2 * p[node] - 1) + below
+
+    def choose(node: int) -> None:
+        own = gain(node)
+        gaps.append(abs(own))
+        chosen[node] = int(own > 0)
+        for child in children[node] if own > 0 else []:
+            choose(child)
+
+    for node, parent in enumerate(parents):
+        if parent < 0:
+            choose(node)
+    wrong = [length[i] * (1 - p[i] if chosen[i] else p[i]) for i in range(len(p))]
+    return chosen, sum(wrong) / sum(length), min(gaps) / sum(length)

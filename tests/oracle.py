@@ -17,6 +17,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -327,15 +328,15 @@ def recall_at_k(k: int, empty: float = 1.0) -> Target:
     return Target(loss, utility)
 
 
-def edge_distance(y_pred, y_true, lengths) -> np.longdouble:
-    """The total length of the edges above the labels of the symmetric difference."""
+def edge_distance(y_pred, y_true, lengths) -> Fraction:
+    """The total length of the edges above the labels of the symmetric difference, exactly."""
     return sum(
-        (EXTENDED(w) for w, a, b in zip(lengths, y_pred, y_true, strict=True) if a != b),
-        EXTENDED(0),
+        (Fraction(w) for w, a, b in zip(lengths, y_pred, y_true, strict=True) if a != b),
+        Fraction(0),
     )
 
 
-def diameter(sets, lengths) -> np.longdouble:
+def diameter(sets, lengths) -> Fraction:
     """The largest edge distance between two of the sets."""
     rows = np.asarray(sets).tolist()
     return max(edge_distance(first, second, lengths) for first in rows for second in rows)
@@ -343,19 +344,15 @@ def diameter(sets, lengths) -> np.longdouble:
 
 def tree_distance(parents, lengths=None, normaliser=None) -> Target:
     """L = length of the edges in the symmetric difference / normaliser (the sum of all lengths
-    unless given).
+    unless given). As fractions: a utility of 0 is 0, whatever it is multiplied by.
     """
-    lengths = [1.0] * len(parents) if lengths is None else list(lengths)
-    largest = (
-        sum((EXTENDED(w) for w in lengths), EXTENDED(0))
-        if normaliser is None
-        else EXTENDED(normaliser)
-    )
+    exact = [Fraction(1)] * len(parents) if lengths is None else [Fraction(w) for w in lengths]
+    largest = sum(exact) if normaliser is None else Fraction(normaliser)
 
-    def utility(y_pred, y_true):
-        return (largest - edge_distance(y_pred, y_true, lengths)) / largest
+    def loss(y_pred, y_true):
+        return edge_distance(y_pred, y_true, exact) / largest
 
-    return Target(lambda a, b: edge_distance(a, b, lengths) / largest, utility)
+    return Target(lambda a, b: EXTENDED(float(loss(a, b))), lambda a, b: float(1 - loss(a, b)))
 
 
 def counts(function: Callable) -> Target:

@@ -2,11 +2,13 @@
 recursions, predictions closed.
 """
 
+from functools import partial
+
 import cases
 import numpy as np
 import oracle
 import pytest
-from examples import assert_agrees, exponents, generators, score_arrays
+from examples import Example, assert_agrees, exponents, generators, score_arrays
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,13 +29,13 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 @st.composite
-def small_trees(draw, kind, n_rows=3):
+def small_trees(draw, kind, distance=cases.tree_distance, largest=50.0, n_rows=3):
     """A space of two to ten labels, tree distance of random lengths, scores, sets of the space."""
     rng = draw(generators())
     case = KINDS[kind](draw(st.integers(2, 10)), rng)
-    target = cases.tree_distance(rng, case)
-    scores = draw(score_arrays(n_rows, case.n_labels))
-    return case, target, scores, case.oracle.sets[rng.integers(case.oracle.size, size=n_rows)]
+    scores = draw(score_arrays(n_rows, case.n_labels, largest))
+    y_true = case.oracle.sets[rng.integers(case.oracle.size, size=n_rows)]
+    return case, distance(rng, case), scores, y_true
 
 
 def enumerated(function, case, scores):
@@ -61,14 +63,35 @@ def test_expected_distance_and_its_gradient_are_enumerated(kind, data):
     options = {"closed": True} if kind == "closed" else {"leaves_only": kind == "leaf paths"}
     space = (Forest if kind == "closed" else Paths)(taxonomy, **options)
     loss = CompSum(TreeDistance(taxonomy), space, q)
-    definition = target.oracle_on(case)
-    rows = [
-        oracle.comp_sum(case.oracle, definition, *row, q, "unit")
-        for row in zip(scores, y_true, strict=True)
-    ]
     value, gradient = loss.value_and_gradient(scores, y_true)
-    assert_agrees(value, [row.value for row in rows], 1.0)
-    assert_agrees(gradient, [row.score_gradient for row in rows], 1.0)
+    expected = Example(case, target, scores, y_true).answers(
+        partial(oracle.comp_sum, q=q, scale="unit")
+    )
+    assert_agrees(value, expected[0], 1.0)
+    assert_agrees(gradient, expected[1], 1.0)
+
+
+@every_kind
+@pytest.mark.parametrize("q", [-1.0, -0.5])
+@given(data=st.data())
+def test_sets_without_utility_weigh_nothing_at_negative_powers(kind, q, data):
+    """Where sets as far apart as can be have all the weight, any rounding of u = 0 would show."""
+    case, target, scores, y_true = data.draw(small_trees(kind, cases.uneven_tree_distance, 30.0))
+    value, gradient = CompSum(target.target, case.space, q).value_and_gradient(scores, y_true)
+    expected = Example(case, target, scores, y_true).answers(
+        partial(oracle.comp_sum, q=q, scale="unit")
+    )
+    assert_agrees(value, expected[0], 1.0)
+    assert_agrees(gradient, expected[1], 1.0)
+
+
+def test_the_ends_of_an_uneven_chain_have_no_utility():
+    """The diameter leaves the root's edge out, and 1 - total / diameter is all but rounding."""
+    loss = CompSum(TreeDistance([-1, 0, 1], [0.001, 0.3, 0.7]), Paths([-1, 0, 1]), -1.0, "paper")
+    value, gradient = loss.value_and_gradient([[0.0, 0.0, -30.0]], [[1, 0, 0]])
+    # The paths of one and of two labels have half the weight each and utilities 1 and 0.7.
+    np.testing.assert_allclose(value, [1.7], rtol=1e-12)
+    np.testing.assert_allclose(gradient, [[0.0, 0.6, 0.0]], atol=1e-12)
 
 
 # ----------------------------------------------------------------------------------- many labels
@@ -195,9 +218,10 @@ def test_a_path_that_is_all_but_certain_keeps_its_digits():
 
 @every_shape
 @every_kind
-@pytest.mark.parametrize("q", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("q", [-1.0, -0.5, 0.0, 0.5, 1.0])
 def test_float32_scores_lose_only_rounding(shape, kind, q):
-    _, taxonomy, scores, ends = drawn(shape, 3)
+    """Scores at which a loss of q < 0 is a number of float32."""
+    _, taxonomy, scores, ends = drawn(shape, 3, size=1.0 if q >= 0.0 else 0.1)
     y_true = taxonomy.close(ends.max(axis=1) if kind == "closed" else ends[:, 0])
     space = Forest(taxonomy, closed=True)
     if kind != "closed":
@@ -209,6 +233,23 @@ def test_float32_scores_lose_only_rounding(shape, kind, q):
         assert value.dtype == gradient.dtype == np.float32
         np.testing.assert_allclose(value, wide_value, rtol=1e-6, atol=1e-7)
         assert_agrees(gradient, wide_gradient, 0.0, tolerance=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("space", "scores"),
+    [(Forest([-1], closed=True), [-160.0]), (Paths([-1, -1, 0]), [-0.2, 0.3, -160.0])],
+)
+def test_a_factor_beyond_float32_meets_a_mean_as_small(space, scores):
+    """q = -1 where the one unlikely set has no utility: e^320 times e^-320."""
+    single = np.array([scores], dtype=np.float32)
+    y_true = space.most_likely(single)
+    loss = CompSum(TreeDistance(space.parents), space, -1.0)
+    value, gradient = loss.value_and_gradient(single, y_true)
+    wide_value, wide_gradient = loss.value_and_gradient(single.astype(np.float64), y_true)
+    assert value.dtype == gradient.dtype == np.float32
+    assert np.abs(wide_value) < 1.0
+    np.testing.assert_allclose(value, wide_value, rtol=1e-6)
+    np.testing.assert_allclose(gradient, wide_gradient, rtol=1e-6, atol=1e-30)
 
 
 @every_shape

@@ -642,6 +642,24 @@ def test_the_best_closed_set_of_many_labels():
             assert answer.second_risk[row] >= answer.risk[row] - 1e-12
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(5))
+def test_ties_of_closed_sets_are_left_out_exactly(seed, dtype):
+    """Many labels whose gains are fractions, many of them 0: set, risk and second risk."""
+    rng = np.random.default_rng(seed)
+    parents = cases.random_parents(300, rng, n_roots=3)
+    lengths = rng.integers(1, 4, size=300).astype(float)
+    probability = rng.integers(0, 9, size=(3, 300)) / 8.0
+    answer = MinimumRisk(TreeDistance(parents, lengths)).decode(
+        probability.astype(dtype), return_risk=True
+    )
+    for row, values in enumerate(probability):
+        chosen, risk, gap = decisions.best_closed_set(values, parents, lengths)
+        np.testing.assert_array_equal(answer.sets[row], chosen)
+        assert answer.risk[row] == pytest.approx(float(risk), abs=1e-13)
+        assert answer.second_risk[row] == pytest.approx(float(risk + gap), abs=1e-13)
+
+
 CERTAIN_TARGETS = {
     "hamming": Hamming(),
     "f1": FBeta(),

@@ -1,9 +1,12 @@
 """Torch losses of tree distance on a taxonomy: those of NumPy, on both ways, for a network too."""
 
+from functools import partial
+
 import cases
 import numpy as np
+import oracle
 import pytest
-from examples import generators
+from examples import Example, assert_agrees, generators, score_arrays
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,6 +48,62 @@ def test_value_and_gradient_are_those_of_comp_sum(make, backend, rng, n_labels, 
     )
     np.testing.assert_allclose(loss.detach().numpy(), value, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(logits.grad.numpy(), gradient / 2.0, rtol=1e-7, atol=1e-10)
+
+
+KINDS = {"closed": cases.hierarchy, "paths": cases.paths, "leaf paths": cases.leaf_paths}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("backend", ["compiled", "torch"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@settings(max_examples=50)
+@given(data=st.data(), q=st.sampled_from([-1.0, -0.5]))
+def test_sets_without_utility_weigh_nothing_at_negative_powers(kind, backend, dtype, data, q):
+    """Both ways are the enumerated sum, utilities being fractions; what float32 cannot hold is
+    infinite."""
+    rng = data.draw(generators())
+    case = KINDS[kind](data.draw(st.integers(2, 7)), rng)
+    target = cases.uneven_tree_distance(rng, case)
+    scores = data.draw(score_arrays(3, case.n_labels, 30.0)).astype(
+        str(dtype).removeprefix("torch.")
+    )
+    y_true = case.oracle.sets[rng.integers(case.oracle.size, size=3)]
+    value, gradient, _ = Example(case, target, scores, y_true).answers(
+        partial(oracle.comp_sum, q=q, scale="unit")
+    )
+    logits = torch.tensor(2.0 * scores, requires_grad=True)
+    loss = SurrogateLoss(
+        target.target, case.space, "comp_sum", q=q, reduction="none", backend=backend
+    )(logits, torch.tensor(y_true))  # fmt: skip
+    loss.sum().backward()
+    with np.errstate(over="ignore"):
+        value, gradient = value.astype(scores.dtype), gradient.astype(scores.dtype)
+    held = np.isfinite(value) & np.isfinite(gradient).all(axis=1)
+    tolerance = 1e-9 if dtype == torch.float64 else 1e-5
+    found, slope = loss.detach().numpy(), 2.0 * logits.grad.double().numpy()
+    np.testing.assert_array_equal(np.isinf(value), np.isinf(found))
+    assert_agrees(found[held], value[held], 1.0, tolerance)
+    assert_agrees(slope[held], gradient[held], 1.0, tolerance)
+    assert not np.isnan(slope).any()
+
+
+@pytest.mark.parametrize("backend", ["compiled", "torch"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_no_rounding_of_a_utility_meets_the_weight_of_an_unlikely_path(backend, dtype):
+    """Leaves as far apart as can be; then flat paths whose weights leave float32 little room."""
+    logits = torch.tensor([[-27.46, 25.74, 18.02, -20.36]], dtype=dtype)
+    space, target = Paths([3, 2, -1, 2], leaves_only=True), TreeDistance([3, 2, -1, 2])
+    loss = SurrogateLoss(target, space, "sum_exponential", backend=backend)
+    assert loss(logits, torch.tensor([[0, 1, 1, 0]])).item() == pytest.approx(-0.25, rel=1e-6)
+    target = TreeDistance([-1] * 6, [0.92, 0.97, 0.46, 1.1, 0.56, 1.02])
+    logits = torch.tensor([[-40.0, 40.0, -40.0, -40.0, 1.5, -40.0]], dtype=dtype)
+    loss = SurrogateLoss(target, Paths([-1] * 6), "sum_exponential", backend=backend)
+    # u (1 - 1 / (6 s)) of the four paths of weight e^-80 beside the second's.
+    utilities = 1.0 - np.array([2.02, 1.56, 0.0, 2.12]) / 2.12
+    expected = utilities.sum() * np.exp(80.0) / 36.0
+    assert loss(logits, torch.tensor([[0, 0, 0, 1, 0, 0]])).item() == pytest.approx(
+        expected, rel=1e-4
+    )
 
 
 @every_space

@@ -151,10 +151,21 @@ def sum_rows(start, stop, array, sums):
 
 @register_jitable
 def log1p_unit(x):
-    """log(1 + x) for 0 <= x <= 1, by 2 artanh(x / (2 + x)); relative error below 4e-16."""
+    """log(1 + x) for 0 <= x <= 1, by 2 artanh(x / (2 + x)); relative error below 4e-16.
+
+    artanh(s) / s is the polynomial in s^2 that meets it at the Chebyshev nodes of [0, 1/9].
+    """
     s = x / (2.0 + x)
     u = s * s
-    t = 1.0 / 35.0
-    for k in range(16, -1, -1):
-        t = t * u + 1.0 / (2.0 * k + 1.0)
+    t = 0.08522081781390699
+    t = t * u + 0.0416225325593041
+    t = t * u + 0.06055084364034609
+    t = t * u + 0.06650187016337313
+    t = t * u + 0.07693307021152004
+    t = t * u + 0.09090870416252403
+    t = t * u + 0.11111112040373837
+    t = t * u + 0.14285714272727057
+    t = t * u + 0.20000000000092874
+    t = t * u + 0.33333333333333076
+    t = t * u + 1.0
     return 2.0 * s * t

@@ -176,43 +176,6 @@ def refuse_bad_weights(array: NDArray[Any], name: str, minus_infinity: bool = Tr
         raise ValueError(f"{name} must be {kind}, but {name}{list(place)} is {array[place]}")
 
 
-def parent_vector(parents: Any) -> NDArray[np.int64]:
-    """The parents of a forest: -1 for a root, else another label; no cycle."""
-    array = np.asarray(parents)
-    if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"parents must be a non-empty one-dimensional list of whole numbers (-1 for a root), "
-            f"but it is {parents!r}"
-        )
-    array = array.astype(np.int64)
-    bad = np.flatnonzero((array < -1) | (array >= len(array)))
-    if len(bad):
-        raise ValueError(
-            f"parents[{bad[0]}] must be -1 or a label from 0 to {len(array) - 1}, "
-            f"but it is {array[bad[0]]}"
-        )
-    refuse_cycle(array)
-    return array
-
-
-def refuse_cycle(parents: NDArray[np.int64]) -> None:
-    """Raise if following parents ever returns; names the labels of the cycle."""
-    walk_of = np.full(len(parents), -1)
-    for start in range(len(parents)):
-        label = start
-        while label >= 0 and walk_of[label] < 0:
-            walk_of[label] = start
-            label = int(parents[label])
-        if label >= 0 and walk_of[label] == start:
-            cycle = [label]
-            while int(parents[cycle[-1]]) != label:
-                cycle.append(int(parents[cycle[-1]]))
-            raise ValueError(
-                "parents must form a forest, but they contain the cycle "
-                + " -> ".join(str(i) for i in [*cycle, label])
-            )
-
-
 def real_array(values: Any, name: str, integers: bool = False) -> NDArray[Any]:
     """An array of numbers of any shape; sparse matrices and text are refused."""
     if hasattr(values, "toarray"):

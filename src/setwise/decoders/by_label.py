@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from setwise.decoders.closed_set_kernels import closed_set_rows
 from setwise.decoders.decisions import Decisions
-from setwise.spaces.nodes import parents_first
+from setwise.rows import for_rows
+from setwise.spaces.nodes import Nodes
 from setwise.targets.measure import Additive, Array
-
-# A sum of gains below this share of its terms is rounding: a tie.
-ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -42,13 +41,13 @@ class Labels:
         absent, present = self._losses(values)
         chosen = present < absent
         gap = np.abs(present - absent).min(axis=1)
-        risk = np.where(chosen, present, absent).sum(axis=1) + self._constant
+        risk = np.where(chosen, present, absent).sum(axis=1) + self.constant
         return Decisions(chosen.astype(np.uint8), risk, risk + gap)
 
     def of_sets(self, values: Array, sets: Array) -> Array:
         """The expected loss of given sets, (n,)."""
         absent, present = self._losses(values)
-        return np.where(sets == 1, present, absent).sum(axis=1) + self._constant
+        return np.where(sets == 1, present, absent).sum(axis=1) + self.constant
 
     def gains(self, probability: Array) -> Array:
         """How much predicting each label lowers the loss, (n, l)."""
@@ -68,13 +67,19 @@ class Labels:
         return chosen * (self.measure.weights > 0.0).astype(np.uint8)
 
     @property
-    def _constant(self) -> float:
+    def constant(self) -> float:
+        """What is lost whichever labels are predicted."""
         return float(self.measure.constant(np.zeros(1))[0])
+
+    @property
+    def weights(self) -> Array:
+        """What each label weighs in the loss, (l,)."""
+        return self.measure.weights * float(self.measure.scale(np.zeros(1))[0])
 
     def _losses(self, probability: Array) -> tuple[Array, Array]:
         """The expected loss of each label when left out and when predicted."""
         p = probability.astype(np.float64)
-        weights = self.measure.weights * float(self.measure.scale(np.zeros(1))[0])
+        weights = self.weights
         if len(weights) != p.shape[1]:
             # Some of the labels, all of one weight.
             weights = weights[:1]
@@ -116,33 +121,24 @@ class ClosedSets:
 
     measure: Additive
     parents: Array
-    _order: Array = field(init=False, repr=False)
+    _nodes: Nodes = field(init=False, repr=False)
 
     leaves_out_impossible = False
 
     def __post_init__(self):
-        object.__setattr__(self, "_order", parents_first(self.parents))
+        object.__setattr__(self, "_nodes", Nodes.of(self.parents))
 
     def decide(self, values: Array, second: bool) -> Decisions:
         """The closed set of least expected distance; on a tie a label is left out."""
         labels = Labels(self.measure)
-        gains = np.ascontiguousarray(labels.gains(values).T)
-        rounding = ROUNDING * np.abs(gains)
-        for label in self._order[::-1]:
-            if self.parents[label] >= 0:
-                gains[self.parents[label]] += np.maximum(gains[label], 0.0)
-                rounding[self.parents[label]] += rounding[label]
-        chosen = np.zeros(gains.shape, dtype=bool)
-        gap = np.full(len(values), np.inf)
-        for label in self._order:
-            above = self.parents[label]
-            free = chosen[above] if above >= 0 else np.ones(len(values), dtype=bool)
-            chosen[label] = free & (gains[label] > rounding[label])
-            # Any other closed set differs first in a label whose parent both have.
-            gap = np.where(free, np.minimum(gap, np.abs(gains[label])), gap)
-        sets = np.ascontiguousarray(chosen.T).astype(np.uint8)
-        risk = labels.of_sets(values, sets)
-        return Decisions(sets, risk, risk + gap)
+        sets = np.empty(values.shape, dtype=np.uint8)
+        risk, second_risk = np.empty(len(values)), np.empty(len(values))
+        for_rows(
+            closed_set_rows, len(values), np.ascontiguousarray(values), self._nodes.labels,
+            self._nodes.above, labels.weights, self.measure.agreement, labels.constant, sets, risk,
+            second_risk,
+        )  # fmt: skip
+        return Decisions(sets, risk, second_risk)
 
     def of_sets(self, values: Array, sets: Array) -> Array:
         """The expected distance of given sets, (n,)."""

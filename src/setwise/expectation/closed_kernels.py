@@ -17,23 +17,16 @@ import numpy as np
 from numba.extending import register_jitable
 
 from setwise.elementary import kernel
-from setwise.spaces.closed_kernels import condition, times
-from setwise.spaces.node_kernels import add_scores, add_to_parents, add_up, of_parents, write_rows
+from setwise.expectation.moment_kernels import LARGE, read_values, take_large_factors, times_exp
+from setwise.spaces.closed_kernels import condition, read_weights, times
+from setwise.spaces.node_kernels import (
+    add_to_parents,
+    add_up,
+    fill_lanes,
+    of_parents,
+    write_rows,
+)
 from setwise.spaces.nodes import GROUP, LANES
-
-# Above this exponent a factor is taken last, so that an overflow does not meet a zero.
-LARGE = 300.0
-
-
-@register_jitable
-def add_values(y_true, row, rows, labels, first, stop, weights, agreement, on, off):
-    """What each label of a group adds when present and when absent."""
-    for b in range(LANES):
-        line = y_true[min(row + b, rows - 1)]
-        for k in range(first, stop):
-            is_true = line[labels[k]]
-            on[k * LANES + b] += weights[k] * agreement[is_true, 1]
-            off[k * LANES + b] += weights[k] * agreement[is_true, 0]
 
 
 @register_jitable
@@ -44,13 +37,11 @@ def mix(p, r, on, off, part):
 
 
 @register_jitable
-def collect(y_true, row, rows, labels, above, ends, weights, agreement, p, r, on, off, part):
-    """Fill on and off with V and W, leaves to roots; on[0] is the mean of the sum."""
-    on[:], off[:] = 0.0, 0.0
+def collect(above, ends, p, r, on, off, part):
+    """Turn on and off into V and W, leaves to roots; on[0] is then the mean of the sum."""
     for group in range(len(ends) - 1, 0, -1):
         first, stop = ends[group - 1], ends[group]
         here, until = first * LANES, stop * LANES
-        add_values(y_true, row, rows, labels, first, stop, weights, agreement, on, off)
         mix(p[here:until], r[here:until], on[here:until], off[here:until], part)
         add_to_parents(part, first, stop, above, on)
         add_to_parents(off[here:until], first, stop, above, off)
@@ -88,20 +79,6 @@ def weigh(on, p, share, mean, x, part):
             part[j] = x[j] * (share[b] * on[j] + mean[b] * p[j])
 
 
-@register_jitable
-def fill_lanes(lanes, out):
-    """Repeat the numbers of the lanes."""
-    for k in range(len(out) // LANES):
-        for b in range(LANES):
-            out[k * LANES + b] = lanes[b]
-
-
-@register_jitable
-def times_exp(value, exponent):
-    """value * e^exponent, where 0 times an overflow is 0."""
-    return value * np.exp(exponent) if value != 0.0 else 0.0
-
-
 @kernel
 def closed_rows(
     start, stop, scores, y_true, q, limit, log_scale, log_size, labels, above, ends, shift, even,
@@ -116,8 +93,10 @@ def closed_rows(
     a, p, r, on, off = (
         np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     )  # fmt: skip
-    whole, rest, soft = np.empty(size), np.empty(size), np.empty(size)
-    part, chance, around = np.empty(most), np.empty(most), np.empty(most)
+    whole, rest = np.empty(size), np.empty(size if limit else most)
+    part, chance, around, soft = (
+        np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    )  # fmt: skip
     shares, heights = np.empty(most), np.empty(most)
     log_sum, mean, share, exponent, inner = (
         np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES)
@@ -129,9 +108,8 @@ def closed_rows(
         else:
             condition(scores, row, stop, labels, above, ends, q, shift, a, p, r, soft, part)
             log_sum[:] = a[:LANES]
-        collect(
-            y_true, row, stop, labels, above, ends, weights, agreement, p, r, on, off, part
-        )  # fmt: skip
+        read_values(y_true, row, stop, labels, weights, agreement, on, off)
+        collect(above, ends, p, r, on, off, part)
         if q != 1.0:
             condition(
                 scores, row, stop, labels, above, ends, 1.0, shift, a, whole, rest, soft, part
@@ -152,6 +130,8 @@ def closed_rows(
         fill_lanes(heights[:LANES].copy(), heights)
         # The virtual root is certain, and its covariance 0.
         on[:LANES] = 0.0
+        if limit:
+            read_weights(scores, row, stop, labels, 1.0, shift, rest)
         for group in range(1, len(ends)):
             first, end = ends[group - 1], ends[group]
             here, until = first * LANES, end * LANES
@@ -164,17 +144,12 @@ def closed_rows(
                 join(shares, heights, on[here:until], p[here:until], whole[here:until], part)
             else:
                 join(shares, heights, on[here:until], p[here:until], p[here:until], part)
+            take_large_factors(exponent, part[: until - here])
             write_rows(part, row, stop, labels, first, end, slope)
             if limit:
-                rest[here:until] = 0.0
-                add_scores(scores, row, stop, labels, first, end, 1.0, shift, rest)
                 weigh(on[here:until], p[here:until], share, mean, rest[here:until], part)
                 add_up(part[: until - here], inner)
         for b in range(min(LANES, stop - row)):
             if limit:
                 mean[b] = mean[b] * (a[b] - log_size) - inner[b]
             value[row + b] = times_exp(mean[b], exponent[b])
-            if exponent[b] > LARGE:
-                line = slope[row + b]
-                for j in range(len(line)):
-                    line[j] = times_exp(line[j], exponent[b])

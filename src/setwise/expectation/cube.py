@@ -10,7 +10,6 @@ import numpy as np
 from setwise.expectation.count_law import CountMean
 from setwise.expectation.cube_kernels import (
     additive_rows,
-    count_true_rows,
     fraction_rows,
     soft_rows,
 )
@@ -23,6 +22,7 @@ from setwise.expectation.rules import (
     laguerre_table,
 )
 from setwise.expectation.subset import SubsetMoments
+from setwise.expectation.true_sets import true_counts
 from setwise.rows import for_rows
 from setwise.spaces.cube import Cube
 from setwise.targets.measure import Additive, Array, Fraction, Of
@@ -127,13 +127,6 @@ class CubeMoments:
 def in_range(scores: Array, q: float) -> Array:
     """The scores; for q < 0 in float64, as powers of probabilities then outgrow float32."""
     return scores if q >= 0 else scores.astype(np.float64)
-
-
-def true_counts(y_true: Array) -> Array:
-    """The number of true labels of each row, (n,)."""
-    n_true = np.empty(len(y_true), dtype=np.int64)
-    for_rows(count_true_rows, len(y_true), y_true, n_true)
-    return n_true
 
 
 @dataclass(frozen=True)

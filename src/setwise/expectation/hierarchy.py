@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from setwise.expectation.additive import AdditiveMean
-from setwise.expectation.closed_kernels import LARGE, closed_rows
+from setwise.expectation.closed_kernels import closed_rows
 from setwise.expectation.cube_kernels import state_sums
 from setwise.expectation.expectation import Moment, Tempered, times_exp
 from setwise.expectation.path_kernels import path_rows
+from setwise.expectation.true_sets import true_counts
 from setwise.rows import for_rows
 from setwise.spaces.closed import ClosedLaw
 from setwise.spaces.forest import Forest
@@ -58,7 +59,7 @@ class HierarchyMoments:
             present = even.marginals(nothing)[1][0]
         else:
             assert law is not None
-            own = (np.zeros(space.n_labels + 1), law.is_end)
+            own = (law.is_end,)
             present = law.marginals(nothing)[0]
         object.__setattr__(self, "_law", law)
         object.__setattr__(self, "_structure", (*law.nodes.arrays, *own))
@@ -91,7 +92,7 @@ class HierarchyMoments:
         if_false, if_true = by_truth * measure.weights
         total = np.empty(len(y_true))
         for_rows(state_sums, len(y_true), y_true, if_true, if_false, total)
-        n_true = y_true.sum(axis=1, dtype=np.float64)
+        n_true = true_counts(y_true).astype(np.float64)
         return times_exp(measure.constant(n_true) + measure.scale(n_true) * total, log_scale)
 
     def _pass(
@@ -99,13 +100,11 @@ class HierarchyMoments:
     ) -> tuple[Array, Array]:
         """Value and slope by the scores of F(q), or of -F'(0) in the limit q -> 0."""
         measure = self._measure(of)
-        # What a large factor is yet to multiply must not be rounded to 0.
-        work = scores.astype(np.float64) if q < 0.0 or log_scale > LARGE else scores
-        n_true = y_true.sum(axis=1, dtype=np.float64)
-        value, slope = np.empty(len(work)), np.empty_like(work)
+        n_true = true_counts(y_true).astype(np.float64)
+        value, slope = np.empty(len(scores)), np.empty_like(scores)
         run = closed_rows if isinstance(self.space, Forest) else path_rows
         for_rows(
-            run, len(work), work, y_true, q, limit, log_scale, self.space.log_size,
+            run, len(scores), scores, y_true, q, limit, log_scale, self.space.log_size,
             *self._structure, self._law.nodes.of_labels(measure.weights), measure.agreement,
             measure.scale(n_true), measure.constant(n_true), value, slope, least=8 * LANES,
         )  # fmt: skip

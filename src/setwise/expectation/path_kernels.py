@@ -8,26 +8,31 @@ import numpy as np
 from numba.extending import register_jitable
 
 from setwise.elementary import kernel
-from setwise.expectation.closed_kernels import LARGE, add_values, fill_lanes, times_exp
-from setwise.spaces.node_kernels import add_up, write_rows
+from setwise.expectation.moment_kernels import LARGE, read_values, take_large_factors, times_exp
+from setwise.spaces.node_kernels import add_up, fill_lanes, write_rows
 from setwise.spaces.nodes import GROUP, LANES
 from setwise.spaces.path_kernels import add_below, add_down, share_out, weigh
-
-# A difference below this share of its terms is rounding, and counts as 0: a utility of exactly 0
-# may meet the reciprocal of a tiny probability.
-ROUNDING = 1e-14
+from setwise.targets.measure import ZERO_DIFFERENCE
 
 
 @register_jitable
 def values_of_paths(on, off, total, scale, constant):
-    """on becomes constant + scale (on along the path + off elsewhere), from sums along the path."""
+    """on becomes constant + scale (on along the path + off elsewhere), from sums along the path.
+
+    Both differences are 0 where they are rounding beside their terms.
+    """
+    least, least_value = np.empty(LANES), np.empty(LANES)
+    for b in range(LANES):
+        least[b] = ZERO_DIFFERENCE * abs(total[b])
+        least_value[b] = ZERO_DIFFERENCE * abs(constant[b]) + abs(scale[b]) * least[b]
+        least_value[b] = least_value[b] if constant[b] != 0.0 else 0.0
     for k in range(len(on) // LANES):
         for b in range(LANES):
             j = k * LANES + b
             elsewhere = total[b] - off[j]
-            elsewhere = elsewhere if abs(elsewhere) > ROUNDING * abs(total[b]) else 0.0
+            elsewhere = elsewhere if abs(elsewhere) > least[b] else 0.0
             value = constant[b] + scale[b] * (on[j] + elsewhere)
-            on[j] = value if abs(value) > ROUNDING * abs(constant[b]) else 0.0
+            on[j] = value if abs(value) > least_value[b] else 0.0
 
 
 @register_jitable
@@ -46,7 +51,7 @@ def join(factors, heights, weighted, chance, part):
 
 @kernel
 def path_rows(
-    start, stop, scores, y_true, q, limit, log_scale, log_size, labels, above, ends, no_shift,
+    start, stop, scores, y_true, q, limit, log_scale, log_size, labels, above, ends,
     is_end, weights, agreement, scale, constant, value, slope,
 ):  # fmt: skip
     """F(q) and its slope; with ``limit`` (q = 0) -F'(0) and its slope.
@@ -61,12 +66,9 @@ def path_rows(
         np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES),
     )  # fmt: skip
     for row in range(start, stop, LANES):
-        on[:], off[:] = 0.0, 0.0
         total[:], mean[:], inner[:] = 0.0, 0.0, 0.0
-        for group in range(1, len(ends)):
-            first, end = ends[group - 1], ends[group]
-            add_values(y_true, row, stop, labels, first, end, weights, agreement, on, off)
-            add_up(off[first * LANES : end * LANES], total)
+        read_values(y_true, row, stop, labels, weights, agreement, on, off)
+        add_up(off, total)
         add_down(on, above, ends, part)
         add_down(off, above, ends, part)
         for b in range(LANES):
@@ -79,18 +81,18 @@ def path_rows(
                     chance[k * LANES + b] = np.exp(-log_size) if is_end[k] else 0.0
             log_sum[:] = log_size
         else:
-            weigh(scores, row, stop, labels, above, ends, q, no_shift, z, part)
-            share_out(z, is_end, ends, high, mass, chance)
+            weigh(scores, row, stop, labels, above, ends, q, z, part)
+            share_out(z, is_end, ends, high, mass, chance, part)
             for b in range(LANES):
                 log_sum[b] = high[b] + np.log(mass[b])
         times_into(on, chance, off)
         add_up(off, mean)
         if q != 1.0:
-            weigh(scores, row, stop, labels, above, ends, 1.0, no_shift, z, part)
+            weigh(scores, row, stop, labels, above, ends, 1.0, z, part)
             if limit:
                 times_into(off, z, on)
                 add_up(on, inner)
-            share_out(z, is_end, ends, high, mass, chance)
+            share_out(z, is_end, ends, high, mass, chance, part)
         add_below(off, above, ends)
         add_below(chance, above, ends)
         for b in range(LANES):
@@ -110,10 +112,7 @@ def path_rows(
             first, end = ends[group - 1], ends[group]
             here, until = first * LANES, end * LANES
             join(factors, heights, off[here:until], chance[here:until], part)
+            take_large_factors(exponent, part[: until - here])
             write_rows(part, row, stop, labels, first, end, slope)
         for b in range(min(LANES, stop - row)):
             value[row + b] = times_exp(mean[b], exponent[b])
-            if exponent[b] > LARGE:
-                line = slope[row + b]
-                for j in range(len(line)):
-                    line[j] = times_exp(line[j], exponent[b])

@@ -12,7 +12,7 @@ from setwise.nn.recipe import Recipe
 from setwise.nn.tensors import Batch, Law, law_of
 from setwise.nn.tensors.batch import lasting
 from setwise.nn.tensors.constant import Constant
-from setwise.nn.tensors.elementary import within_unit
+from setwise.nn.tensors.elementary import in_range, within_unit
 from setwise.nn.tensors.law import listed_law_of
 from setwise.nn.tensors.listed import Listed
 from setwise.spaces import Cube, Space
@@ -81,7 +81,9 @@ class RowLoss:
         masked = known is not None
         if masked not in self._laws:
             untraced(self._build_law)(masked)
-        law, batch = self._laws[masked], Batch.of(y_true, known, logits)
+        law, dtype = self._laws[masked], logits.dtype
+        logits = logits if q is None else in_range(logits, q)
+        batch = Batch.of(y_true, known, logits)
         own = self._own.beside(logits) if parameters is None else parameters.to(logits.dtype)
         if q is not None:
             rows = law.comp_sum(batch, logits, own, q)
@@ -93,6 +95,7 @@ class RowLoss:
             rows = law.constrained(batch, logits, own, self.recipe.margin, self.recipe.rho)
         else:
             rows = law.exponential(batch, logits, own)
+        rows = rows.to(dtype)
         return rows if known is None else torch.where(batch.n_known > 0, rows, 0.0)
 
     def _build_law(self, masked: bool) -> None:

@@ -79,11 +79,10 @@ class ClosedLaw:
 
     def contains(self, sets: Array) -> Array:
         """Whether each set is closed, (n,)."""
-        from setwise.spaces.closed_kernels import closed_set_rows
+        from setwise.taxonomy.closure import first_open
 
-        out = np.empty(len(sets), dtype=bool)
-        for_rows(closed_set_rows, len(sets), sets, self.parents, out)
-        return out
+        child = np.flatnonzero(self.parents >= 0)
+        return first_open(sets, np.column_stack([self.parents[child], child, child])) < 0
 
     def by_parameters(self, by_score: Array) -> Array:
         """Derivatives by the potentials from those by the scores, (n, 4 l).

@@ -13,14 +13,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from setwise.elementary import exp, kernel, log1p_unit
-from setwise.spaces.node_kernels import (
-    add_scores,
-    add_to_parents,
-    add_up,
-    of_parents,
-    read_truth,
-    write_rows,
-)
+from setwise.spaces.node_kernels import add_to_parents, add_up, of_parents, read_rows, write_rows
 from setwise.spaces.nodes import GROUP, LANES
 
 
@@ -38,18 +31,34 @@ def split(a, p, r, soft, u):
 
 
 @register_jitable
+def read_weights(scores, row, rows, labels, factor, shift, out):
+    """out[k] = factor * (2 score + shift_k), 0 at the virtual root."""
+    read_rows(scores, row, rows, labels, 2.0 * factor, 0.0, out)
+    for k in range(1, len(labels)):
+        for b in range(LANES):
+            out[k * LANES + b] += factor * shift[k]
+
+
+@register_jitable
+def of_group(values, here, until, size):
+    """The entries of a group in an array of all nodes, or of one that serves every group anew."""
+    return values[here:until] if len(values) == size else values[: until - here]
+
+
+@register_jitable
 def condition(scores, row, rows, labels, above, ends, factor, shift, a, p, r, soft, part):
     """Fill a, p, r and soft of every node, leaves to roots; a[0] is the log-sum of the forest.
 
-    The virtual root is in every set: p = 1. Weights are ``factor`` times (2 score + shift).
+    The virtual root is in every set: p = 1. Weights are ``factor`` times (2 score + shift). Where r
+    or soft are not wanted they have room for a group only.
     """
-    a[:] = 0.0
+    read_weights(scores, row, rows, labels, factor, shift, a)
     p[:LANES], r[:LANES] = 1.0, 0.0
     for group in range(len(ends) - 1, 0, -1):
         first, stop = ends[group - 1], ends[group]
         here, until = first * LANES, stop * LANES
-        add_scores(scores, row, rows, labels, first, stop, factor, shift, a)
-        split(a[here:until], p[here:until], r[here:until], soft[here:until], part)
+        rest, soften = of_group(r, here, until, len(a)), of_group(soft, here, until, len(a))
+        split(a[here:until], p[here:until], rest, soften, part)
         add_to_parents(part, first, stop, above, a)
 
 
@@ -72,9 +81,9 @@ def multiply_down(p, above, ends, part):
 @kernel
 def log_sum_rows(start, stop, scores, labels, above, ends, shift, out):
     """log sum over closed sets of e^(sum of 2 score + shift over the set's labels), (n,)."""
-    size = len(labels) * LANES
-    a, p, r, soft = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    part = np.empty(GROUP * LANES)
+    size, most = len(labels) * LANES, GROUP * LANES
+    a, p = np.empty(size), np.empty(size)
+    r, soft, part = np.empty(most), np.empty(most), np.empty(most)
     for row in range(start, stop, LANES):
         condition(scores, row, stop, labels, above, ends, 1.0, shift, a, p, r, soft, part)
         for b in range(min(LANES, stop - row)):
@@ -84,9 +93,11 @@ def log_sum_rows(start, stop, scores, labels, above, ends, shift, out):
 @kernel
 def given_parents(scores, labels, above, ends, shift, out):
     """p and r of each node for one row of scores, (1, l), into (nodes, 2)."""
-    size = len(labels) * LANES
-    a, p, r, soft = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    condition(scores, 0, 1, labels, above, ends, 1.0, shift, a, p, r, soft, np.empty(GROUP * LANES))
+    size, most = len(labels) * LANES, GROUP * LANES
+    a, p, r, soft, part = (
+        np.empty(size), np.empty(size), np.empty(size), np.empty(most), np.empty(most)
+    )  # fmt: skip
+    condition(scores, 0, 1, labels, above, ends, 1.0, shift, a, p, r, soft, part)
     for k in range(len(labels)):
         out[k, 0], out[k, 1] = p[k * LANES], r[k * LANES]
 
@@ -94,9 +105,9 @@ def given_parents(scores, labels, above, ends, shift, out):
 @kernel
 def marginal_rows(start, stop, scores, labels, above, ends, shift, log_sum, out):
     """P(label) of each row, (n, l), and the log-sum, (n,)."""
-    size = len(labels) * LANES
-    a, p, r, soft = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    part = np.empty(GROUP * LANES)
+    size, most = len(labels) * LANES, GROUP * LANES
+    a, p = np.empty(size), np.empty(size)
+    r, soft, part = np.empty(most), np.empty(most), np.empty(most)
     for row in range(start, stop, LANES):
         condition(scores, row, stop, labels, above, ends, 1.0, shift, a, p, r, soft, part)
         multiply_down(p, above, ends, part)
@@ -105,17 +116,6 @@ def marginal_rows(start, stop, scores, labels, above, ends, shift, log_sum, out)
             write_rows(p[first * LANES : end * LANES], row, stop, labels, first, end, out)
         for b in range(min(LANES, stop - row)):
             log_sum[row + b] = a[b]
-
-
-@kernel
-def closed_set_rows(start, stop, sets, parents, out):
-    """Whether each set contains the parents of its labels, (n,)."""
-    for row in range(start, stop):
-        line, n_open = sets[row], 0
-        for i in range(len(parents)):
-            if line[i] == 1 and parents[i] >= 0:
-                n_open += line[parents[i]] == 0
-        out[row] = n_open == 0
 
 
 @register_jitable
@@ -150,13 +150,12 @@ def likelihood_rows(start, stop, scores, y_true, labels, above, ends, shift, log
     total = np.empty(LANES)
     for row in range(start, stop, LANES):
         condition(scores, row, stop, labels, above, ends, 1.0, shift, a, p, r, soft, part)
-        truth[:LANES], off[:LANES] = 1.0, 0.0
-        total[:] = 0.0
+        read_rows(y_true, row, stop, labels, 1.0, 1.0, truth)
+        off[:LANES], total[:] = 0.0, 0.0
         for group in range(1, len(ends)):
             first, end = ends[group - 1], ends[group]
             here, until = first * LANES, end * LANES
             inside = part[: until - here]
-            read_truth(y_true, row, stop, labels, first, end, truth)
             of_parents(truth, first, end, above, above_on)
             surprise(truth[here:until], above_on, a[here:until], soft[here:until], part)
             add_up(inside, total)

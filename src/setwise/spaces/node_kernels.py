@@ -25,24 +25,16 @@ def of_parents(values, first, stop, above, part):
 
 
 @register_jitable
-def add_scores(scores, row, rows, labels, first, stop, factor, shift, out):
-    """out[k] += factor * (2 score + shift_k) for the nodes of a group.
+def read_rows(array, row, rows, labels, factor, at_root, out):
+    """out[k] = factor times the entry of node k's label, ``at_root`` at the virtual root.
 
     Lanes beyond the last of the rows, ``rows`` in number, repeat it.
     """
-    for b in range(LANES):
-        line = scores[min(row + b, rows - 1)]
-        for k in range(first, stop):
-            out[k * LANES + b] += factor * (2.0 * np.float64(line[labels[k]]) + shift[k])
-
-
-@register_jitable
-def read_truth(y_true, row, rows, labels, first, stop, out):
-    """out[k] = 1 where the label is true, else 0, for the nodes of a group."""
-    for b in range(LANES):
-        line = y_true[min(row + b, rows - 1)]
-        for k in range(first, stop):
-            out[k * LANES + b] = np.float64(line[labels[k]])
+    out[:LANES] = at_root
+    for k in range(1, len(labels)):
+        for b in range(LANES):
+            entry = array[min(row + b, rows - 1), labels[k]]
+            out[k * LANES + b] = factor * np.float64(entry)
 
 
 @register_jitable
@@ -56,7 +48,19 @@ def add_up(part, sums):
 @register_jitable
 def write_rows(part, row, rows, labels, first, stop, out):
     """out[row, label of k] = part[k - first] for the nodes of a group."""
-    for b in range(min(LANES, rows - row)):
-        line = out[row + b]
+    if row + LANES <= rows:
         for k in range(first, stop):
-            line[labels[k]] = part[(k - first) * LANES + b]
+            for b in range(LANES):
+                out[row + b, labels[k]] = part[(k - first) * LANES + b]
+    else:
+        for k in range(first, stop):
+            for b in range(rows - row):
+                out[row + b, labels[k]] = part[(k - first) * LANES + b]
+
+
+@register_jitable
+def fill_lanes(lanes, out):
+    """Repeat the numbers of the lanes."""
+    for k in range(len(out) // LANES):
+        for b in range(LANES):
+            out[k * LANES + b] = lanes[b]

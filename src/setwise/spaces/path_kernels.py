@@ -8,7 +8,14 @@ import numpy as np
 from numba.extending import register_jitable
 
 from setwise.elementary import exp, kernel
-from setwise.spaces.node_kernels import add_scores, add_to_parents, add_up, of_parents, write_rows
+from setwise.spaces.node_kernels import (
+    add_to_parents,
+    add_up,
+    fill_lanes,
+    of_parents,
+    read_rows,
+    write_rows,
+)
 from setwise.spaces.nodes import GROUP, LANES
 
 
@@ -37,14 +44,10 @@ def add_below(values, above, ends):
 
 
 @register_jitable
-def weigh(scores, row, rows, labels, above, ends, factor, no_shift, z, part):
+def weigh(scores, row, rows, labels, above, ends, factor, z, part):
     """Fill z, the weight of the path to each node, times ``factor``."""
-    z[:] = 0.0
-    for group in range(1, len(ends)):
-        first, stop = ends[group - 1], ends[group]
-        add_scores(scores, row, rows, labels, first, stop, factor, no_shift, z)
-        of_parents(z, first, stop, above, part)
-        plus(z[first * LANES : stop * LANES], part)
+    read_rows(scores, row, rows, labels, 2.0 * factor, 0.0, z)
+    add_down(z, above, ends, part)
 
 
 @register_jitable
@@ -52,29 +55,32 @@ def highest(z, is_end, high):
     """The largest weight of a path in each lane."""
     high[:] = -np.inf
     for k in range(len(is_end)):
-        if is_end[k]:
-            for b in range(LANES):
-                high[b] = max(high[b], z[k * LANES + b])
+        for b in range(LANES):
+            weight = z[k * LANES + b] if is_end[k] else -np.inf
+            high[b] = weight if weight > high[b] else high[b]
 
 
 @register_jitable
-def exponentials(z, high, is_end, out):
+def exponentials(z, highs, is_end, out):
     """out = e^(z - high) at the ends of paths, else 0."""
     for j in range(len(z)):
-        chance = exp(z[j] - high[j % LANES])
-        out[j] = chance if is_end[j // LANES] else 0.0
+        out[j] = exp(z[j] - highs[j])
+    for k in range(len(is_end)):
+        if not is_end[k]:
+            out[k * LANES : (k + 1) * LANES] = 0.0
 
 
 @register_jitable
-def share_out(z, is_end, ends, high, mass, chance):
+def share_out(z, is_end, ends, high, mass, chance, highs):
     """Fill chance with the probability of the path to each node, and high, mass of A's log-sum."""
     highest(z, is_end, high)
+    fill_lanes(high, highs)
     mass[:] = 0.0
     chance[:LANES] = 0.0
     for group in range(1, len(ends)):
         first, stop = ends[group - 1], ends[group]
         here, until = first * LANES, stop * LANES
-        exponentials(z[here:until], high, is_end[first:stop], chance[here:until])
+        exponentials(z[here:until], highs, is_end[first:stop], chance[here:until])
         add_up(chance[here:until], mass)
     for k in range(len(is_end)):
         for b in range(LANES):
@@ -82,14 +88,14 @@ def share_out(z, is_end, ends, high, mass, chance):
 
 
 @kernel
-def marginal_rows(start, stop, scores, labels, above, ends, no_shift, is_end, log_sum, out):
+def marginal_rows(start, stop, scores, labels, above, ends, is_end, log_sum, out):
     """P(label) of each row, (n, l), and the log-sum of the weights, (n,)."""
     size = len(labels) * LANES
     z, chance, part = np.empty(size), np.empty(size), np.empty(GROUP * LANES)
     high, mass = np.empty(LANES), np.empty(LANES)
     for row in range(start, stop, LANES):
-        weigh(scores, row, stop, labels, above, ends, 1.0, no_shift, z, part)
-        share_out(z, is_end, ends, high, mass, chance)
+        weigh(scores, row, stop, labels, above, ends, 1.0, z, part)
+        share_out(z, is_end, ends, high, mass, chance, part)
         add_below(chance, above, ends)
         for group in range(1, len(ends)):
             first, end = ends[group - 1], ends[group]
@@ -120,9 +126,7 @@ def last_node_rows(start, stop, sets, labels, above, is_end, out):
 
 
 @kernel
-def likelihood_rows(
-    start, stop, scores, last, labels, above, ends, no_shift, is_end, log_probability, away
-):
+def likelihood_rows(start, stop, scores, last, labels, above, ends, is_end, log_probability, away):
     """log s(y) of the path to node ``last``, and y - E[y'] with y' in +-1; -inf and 0 if -1.
 
     The true path is kept apart from the others: what they weigh together is what y lacks of
@@ -133,8 +137,8 @@ def likelihood_rows(
     high, mass = np.empty(LANES), np.empty(LANES)
     own = np.empty(LANES)
     for row in range(start, stop, LANES):
-        weigh(scores, row, stop, labels, above, ends, 1.0, no_shift, z, part)
-        share_out(z, is_end, ends, high, mass, chance)
+        weigh(scores, row, stop, labels, above, ends, 1.0, z, part)
+        share_out(z, is_end, ends, high, mass, chance, part)
         for b in range(LANES):
             node = last[min(row + b, stop - 1)]
             own[b] = z[max(node, 0) * LANES + b]

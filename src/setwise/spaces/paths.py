@@ -11,7 +11,7 @@ from setwise.inputs import label_matrix, score_matrix
 from setwise.rows import for_rows
 from setwise.spaces.nodes import Nodes
 from setwise.spaces.space import Array
-from setwise.taxonomy import tree_parents
+from setwise.taxonomy import forest_levels, tree_parents
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +71,7 @@ class Paths:
     @property
     def sizes(self) -> Array:
         """The depths that occur, a root having depth 1."""
-        return np.unique(self.from_roots(np.ones((1, self.n_labels)))[0, self._ends]).astype(
-            np.int64
-        )
+        return np.unique(forest_levels(self.parents)[self._ends] + 1)
 
     @property
     def parameters(self) -> Array:
@@ -187,10 +185,6 @@ class Paths:
             longest[parent] = max(longest[parent], reach)
         return float(largest)
 
-    def depths(self) -> Array:
-        """The number of labels on the path to each node, (l,)."""
-        return self.from_roots(np.ones((1, self.n_labels)))[0]
-
     def sets_ending_in(self, ends: Array) -> Array:
         """The path to each given node, (len(ends), l)."""
         sets = np.zeros((len(ends), self.n_labels), dtype=np.uint8)
@@ -241,7 +235,7 @@ class Paths:
         return out
 
     def _structure(self) -> tuple[Array, ...]:
-        return *self.nodes.arrays, np.zeros(self.n_labels + 1), self.is_end
+        return *self.nodes.arrays, self.is_end
 
     def __str__(self) -> str:
         kind = ", leaves only" if self.leaves_only else ""

@@ -21,6 +21,10 @@ Of = Literal["loss", "utility"]
 Form = Literal["additive", "subset", "linear_fractional", "counts", "table"]
 Array = NDArray[Any]
 
+# A difference below this share of its terms is rounding, and counts as 0: a utility of exactly 0
+# may meet the reciprocal of a tiny probability.
+ZERO_DIFFERENCE = 1e-14
+
 
 class Measure(Protocol):
     """A value of a predicted set against a true set."""
@@ -61,24 +65,24 @@ class Additive:
 
     def rows(self, y_pred: Array, y_true: Array) -> Array:
         n_true = y_true.sum(axis=1, dtype=np.float64)
-        total = self.agreement[y_true, y_pred] @ self.weights
-        return self._complete(self.constant(n_true), self.scale(n_true) * total)
+        constant, total = self.constant(n_true), self.agreement[y_true, y_pred] @ self.weights
+        return self._complete(constant, self.scale(n_true) * total, np.abs(constant))
 
     def matrix(self, listed: ListedSets, y_true: Array) -> Array:
         n_true = y_true.sum(axis=1, dtype=np.float64)
         present = self.agreement[y_true, 1] * self.weights
         absent = self.agreement[y_true, 0] * self.weights
-        total = listed.sums(present, absent)
-        return self._complete(self.constant(n_true)[:, None], self.scale(n_true)[:, None] * total)
+        constant, scale = self.constant(n_true)[:, None], self.scale(n_true)[:, None]
+        # The listed sets may take their sums from that over all labels.
+        terms = np.abs(constant) + np.abs(scale * absent.sum(axis=1, keepdims=True))
+        return self._complete(constant, scale * listed.sums(present, absent), terms)
 
     @staticmethod
-    def _complete(constant: Array, total: Array) -> Array:
-        """constant + total, where a difference that is only rounding is 0.
-
-        A utility of exactly 0 matters: it may meet the reciprocal of a tiny probability.
-        """
+    def _complete(constant: Array, total: Array, terms: Array) -> Array:
+        """constant + total, where a difference that is only rounding beside the terms is 0."""
         value = constant + total
-        return np.where(np.abs(value) <= 1e-14 * np.abs(constant), 0.0, value)
+        is_rounding = (constant != 0.0) & (np.abs(value) <= ZERO_DIFFERENCE * terms)
+        return np.where(is_rounding, 0.0, value)
 
 
 @dataclass(frozen=True)

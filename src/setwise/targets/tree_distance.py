@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.inputs import parent_vector, positive_number, real_vector
+from setwise.inputs import positive_number, real_vector
 from setwise.targets.hamming import AGREE, DIFFER
-from setwise.targets.measure import ROUNDING, Additive, Array, Form, Of
+from setwise.targets.measure import ROUNDING, ZERO_DIFFERENCE, Additive, Array, Form, Of
 from setwise.targets.target import loss_of_rows, require_labels
-from setwise.taxonomy import Taxonomy, tree_of
+from setwise.taxonomy import Taxonomy, parent_vector, tree_of
 
 # Distances of so many label sets are compared one by one.
 MOST_COMPARED = 2048
@@ -108,14 +108,21 @@ class TreeDistance:
         return loss_of_rows(self, y_pred, y_true)
 
     def measure(self, n_labels: int, of: Of) -> Additive:
-        """Lengths of the edges that differ; for the utility, of those that agree and the rest."""
+        """Lengths of the edges that differ; for the utility, of those that agree and the rest.
+
+        Where the largest distance is less than all lengths there is no such rest: the utility is 1
+        less the loss, a difference of few terms.
+        """
         require_labels(self, len(self.lengths), n_labels)
         total = self.lengths.sum()
         largest = total if self.largest is None else self.largest
+        weights, rest = self.lengths / largest, 1.0 - total / largest
         if of == "loss":
-            return Additive(self.lengths / largest, DIFFER)
-        rest = 0.0 if self.largest is None else 1.0 - total / largest
-        return Additive(self.lengths / largest, AGREE, constant=lambda n: np.full_like(n, rest))
+            return Additive(weights, DIFFER)
+        if rest < -ZERO_DIFFERENCE:
+            return Additive(weights, -DIFFER, constant=np.ones_like)
+        rest = rest if rest > ZERO_DIFFERENCE else 0.0
+        return Additive(weights, AGREE, constant=lambda n: np.full_like(n, rest))
 
     def on(self, space) -> TreeDistance:
         """The same with loss 1 for the largest distance on the space; refused if that is larger."""

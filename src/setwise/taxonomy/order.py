@@ -37,10 +37,16 @@ def levels_of(edges: Array, names: Array) -> Array:
         if len(cycle) > MOST_SHOWN + 1:
             cycle[MOST_SHOWN:] = [f"... ({len(cycle) - 1} labels)"]
         raise ValueError(
-            "a hierarchy must not lead back to where it began, but it has the cycle "
-            + " -> ".join(cycle)
+            "a hierarchy must have no cycle, where parents lead back to where they began, "
+            "but it has the cycle " + " -> ".join(cycle)
         )
     return levels
+
+
+def forest_levels(parents: Array) -> Array:
+    """The number of labels above each label of a forest, (l,); a cycle is refused."""
+    labels = np.arange(len(parents))
+    return levels_of(np.column_stack([parents, labels]), labels)
 
 
 def _cycle(edges: Array, waiting: Array) -> list[int]:

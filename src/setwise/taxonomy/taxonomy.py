@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.inputs import parent_vector, real_vector
+from setwise.inputs import real_vector
 from setwise.taxonomy.edges import checked_edges, edges_of_rows, refuse_lengths
 from setwise.taxonomy.file import edges_of_file
+from setwise.taxonomy.forest import parent_vector
 from setwise.taxonomy.meta import edges_of_meta
 from setwise.taxonomy.names import checked_names, refuse_missing
 from setwise.taxonomy.order import levels_of

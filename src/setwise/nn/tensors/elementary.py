@@ -31,6 +31,14 @@ def times_exp(values: Tensor, exponent: Tensor) -> Tensor:
     return torch.where(small | (values <= 0.0), product, torch.inf)
 
 
+def in_range(logits: Tensor, q: float) -> Tensor:
+    """The logits; for q < 0 in float64, as powers of probabilities then outgrow float32.
+
+    (One kind of device has no float64.)
+    """
+    return logits.double() if q < 0.0 and logits.device.type != "mps" else logits
+
+
 def psi(lift: Tensor, q: float, log_size: Tensor | float = 0.0) -> Tensor:
     """(1 - e^(q lift)) / q, or -lift at q = 0, divided by e^log_size."""
     shrink = torch.exp(torch.zeros_like(lift) - log_size)

@@ -13,7 +13,7 @@ from setwise.nn.tensors.constant import Constant
 from setwise.nn.tensors.log_sum import log_multiply_matrices, log_sum
 from setwise.nn.tensors.partition import Power, States, tilted
 from setwise.spaces import Forest
-from setwise.spaces.nodes import parents_first
+from setwise.taxonomy import forest_levels
 
 
 class ForestPartition:
@@ -48,7 +48,7 @@ class _Levels:
     """Messages from the deepest labels to the roots, all labels of a depth at once."""
 
     def __init__(self, space: Forest):
-        depth = _depths(space)
+        depth = forest_levels(space.parents)
         levels = [np.flatnonzero(depth == d) for d in range(int(depth.max()) + 1)]
         place = np.zeros(space.n_labels, dtype=np.int64)
         for labels in levels:
@@ -103,17 +103,8 @@ class _Chains:
         return log_sum(matrices[:, 0].flatten(1), -1)
 
 
-def _depths(space: Forest) -> np.ndarray:
-    """The number of labels above each label, (l,)."""
-    depth = np.zeros(space.n_labels, dtype=np.int64)
-    for label in parents_first(space.parents):
-        if space.parents[label] >= 0:
-            depth[label] = depth[space.parents[label]] + 1
-    return depth
-
-
 def _is_chains(space: Forest) -> bool:
     """Whether no label has two children, and there are more levels than steps by doubling."""
     parents = space.parents[space.parents >= 0]
-    few = int(_depths(space).max()) <= math.log2(space.n_labels)
+    few = int(forest_levels(space.parents).max()) <= math.log2(space.n_labels)
     return len(set(parents.tolist())) == len(parents) and not few

@@ -93,7 +93,7 @@ class _LabelSums:
 
     def of(self, batch: Batch, listed: Listed) -> Tensor:
         on, off = self._values.states(batch)
-        return self._values.complete(batch, listed.present(on) + listed.absent(off))
+        return self._values.of_sets(batch, listed.present(on) + listed.absent(off))
 
 
 class _CountSums:

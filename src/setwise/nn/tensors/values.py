@@ -10,6 +10,7 @@ from setwise.nn.tensors.batch import Batch
 from setwise.nn.tensors.constant import Constant
 from setwise.targets.measure import (
     ZERO_DENOMINATOR,
+    ZERO_DIFFERENCE,
     Additive,
     Counts,
     Equality,
@@ -53,6 +54,12 @@ class LabelValues:
         if total.ndim > 1:
             constant, scale = constant[:, None], scale[:, None]
         return constant + scale * total
+
+    def of_sets(self, batch: Batch, total: Tensor) -> Tensor:
+        """The value of each set, (n, K), where a difference that is only rounding is 0."""
+        value, constant = self.complete(batch, total), self._constant.beside(total)[batch.n_true]
+        rounding = max(ZERO_DIFFERENCE, 16.0 * torch.finfo(total.dtype).eps)
+        return torch.where(value.abs() <= rounding * constant.abs()[:, None], 0.0, value)
 
 
 class CountValues:
