@@ -141,8 +141,44 @@ def test_torch_losses_refuse_what_is_not_closed():
                 TreeDistance(life), Forest(life, closed=True), surrogate, backend=backend
             )
             on_paths = SurrogateLoss(TreeDistance(life), Paths(life), surrogate, backend=backend)
-            with pytest.raises(ValueError, match="row 1 of target has 1 without 0 above it"):
+            with pytest.raises(ValueError, match="row 1 of target has 'animals/birds' without"):
                 on_closed(logits, open_sets)
             assert torch.isfinite(on_closed(logits, several))
             with pytest.raises(ValueError, match="row 1 is none of the Paths"):
                 on_paths(logits, several)
+
+
+def test_torch_losses_ask_for_every_edge_of_a_hierarchy():
+    several = Taxonomy.from_edges([["a", "b"], ["a", "c"], ["b", "d"], ["c", "d"]])
+    with pytest.warns(UserWarning, match="left out"):
+        target = TreeDistance(several)
+    space = Forest(target.parents, closed=True)
+    # d without c, which the spanning tree does not ask for.
+    without = torch.tensor(several.close([["d"]])).clone()
+    without[0, several.names.tolist().index("c")] = 0
+    for surrogate in ("likelihood", "logistic", "expected_loss"):
+        with pytest.raises(ValueError, match="has 'd' without 'c' above it"):
+            SurrogateLoss(target, space, surrogate)(torch.zeros((1, 4)), without)
+
+
+def test_other_targets_take_other_truths():
+    tree, row = [-1, 0, 0], torch.tensor([[0, 1, 0], [0, 0, 0]])
+    for space in (Forest(tree, closed=True), Paths(tree)):
+        for target in ("f1", "hamming"):
+            loss = SurrogateLoss(target, space, "logistic")(torch.zeros((2, 3)), row)
+            value, _ = CompSum(target, space, 0.0).value_and_gradient(np.zeros((2, 3)), row.numpy())
+            assert loss.item() == pytest.approx(value.mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["compiled", "torch"])
+def test_a_path_to_an_inner_node_is_a_truth_of_paths_to_leaves(backend):
+    tree, inner = [-1, 0, 0, 1], torch.tensor([[1, 1, 0, 0]])
+    space = Paths(tree, leaves_only=True)
+    loss = SurrogateLoss(TreeDistance(tree), space, "logistic", backend=backend)
+    expected, _ = CompSum(TreeDistance(tree), space).value_and_gradient(
+        np.zeros((1, 4)), inner.numpy()
+    )
+    assert loss(torch.zeros((1, 4)), inner).item() == pytest.approx(expected[0], rel=1e-5)
+    likelihood = SurrogateLoss(TreeDistance(tree), space, "likelihood", backend=backend)
+    with pytest.raises(ValueError, match="row 0 is none of the Paths"):
+        likelihood(torch.zeros((1, 4)), inner)

@@ -77,6 +77,43 @@ def test_the_set_of_least_risk_is_the_best_of_all_closed_ones(drawn):
         assert np.isnan(found.second_risk).all()
 
 
+def test_small_gains_and_near_ties_are_not_rounded_away():
+    # Halved lengths, or very uneven ones, make gains of many sizes.
+    edges = [["a", "b"], ["a", "x"], ["b", "c"], ["x", "c"], ["a", "t"]]
+    uneven = Taxonomy.from_edges(edges, names=["a", "b", "x", "c", "t"])
+    with pytest.warns(UserWarning, match="left out"):
+        target = TreeDistance(uneven, [1e6, 1.0, 1.0, 5.0, 1e-4])
+    decoder = MinimumRisk(target)
+    assert decoder.decode([[0.99, 0.6, 0.3, 0.58, 0.9]]).tolist() == [[1, 1, 1, 1, 1]]
+    assert decoder.decode([[0.99, 0.6, 0.3, 0.53, 0.9]]).tolist() == [[1, 1, 0, 0, 1]]
+    with pytest.warns(UserWarning, match="left out"):
+        even = MinimumRisk(TreeDistance(SHARED))
+    # d gains as much as its parents lose, but for the last digits.
+    order = [SHARED.names.tolist().index(name) for name in "abcde"]
+    for more, expected in ((1e-7, [1, 1, 0, 1, 0]), (-1e-7, [0, 0, 0, 0, 0])):
+        found = even.decode(np.array([[0.4, 0.4, 0.1, 0.7 + more, 0.1]])[:, np.argsort(order)])
+        assert found[:, order].tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("left_out", "message"),
+    [
+        ([0, 1], r"shape is \(2,\)"),
+        ([[0, 5]], r"left_out\[0\] must be two labels from 0 to 2, but it is \[0, 5\]"),
+        ([[-2, 1]], r"must be two labels"),
+        ([[0.0, 1.0]], "dtype float64"),
+        ([["a", "b"]], "dtype <U1"),
+        ([[0, 1, 2]], r"shape is \(1, 3\)"),
+        ("ab", "dtype <U2"),
+        ([[2, 0]], "cycle"),
+    ],
+)
+def test_edges_left_out_are_edges(left_out, message):
+    with pytest.raises(ValueError, match=message):
+        TreeDistance([-1, 0, 1], left_out=left_out)
+    assert TreeDistance([-1, 0, 1], left_out=[]).hierarchy.is_tree
+
+
 def data(seed: int):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(200, 4))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
@@ -134,3 +135,29 @@ def test_edits_of_listed_sets_are_closed():
     for over in ("edits", "all"):
         found = decoder.decode_catalog([[0.4, 0.2, 0.2, 0.2]], sets, over=over)
         assert taxonomy.is_closed(found).all()
+
+
+@pytest.mark.parametrize("name", ["SetClassifier", "TargetDecoder", "CatalogClassifier"])
+def test_for_another_target_labels_are_those_of_the_taxonomy(name):
+    pd = pytest.importorskip("pandas")
+    X, lists = data()
+    frame = pd.DataFrame(LIFE.close(lists), columns=LIFE.names)
+    turned = clone(ESTIMATORS[name]).set_params(target="hamming").fit(X, frame[LIFE.names[::-1]])
+    with pytest.raises(ValueError, match=r"those that were trained on.*Taxonomy.over"):
+        turned.for_target(TreeDistance(LIFE))
+    ordered = turned.for_target(TreeDistance(LIFE.over(turned.classes_)))
+    expected = clone(ESTIMATORS[name]).fit(X, frame).predict(X)
+    assert (ordered.predict(X)[:, ::-1] == expected).mean() > 0.95
+    by_number = clone(ESTIMATORS[name]).set_params(target="hamming").fit(X, LIFE.close(lists))
+    assert LIFE.is_closed(by_number.for_target(TreeDistance(LIFE)).predict(X)).all()
+
+
+def test_a_list_of_open_sets_is_no_list_to_predict_from():
+    X, lists = data()
+    Y = LIFE.close(lists)
+    Y[0] = [0, 1, 0, 0]
+    model = CatalogClassifier(LogisticRegression(), "hamming", over="list").fit(X, Y)
+    with pytest.raises(ValueError, match="'animals/birds' without 'animals'"):
+        model.for_target(TreeDistance(LIFE))
+    model = CatalogClassifier(LogisticRegression(), "hamming").fit(X, Y)
+    assert LIFE.is_closed(model.for_target(TreeDistance(LIFE)).predict(X)).all()

@@ -70,4 +70,14 @@ class HierarchySets:
         reached = breadth_first_order(left, source, return_predecessors=False)
         best = np.zeros(len(gains), np.uint8)
         best[labels[reached[reached < source]]] = 1
+        # A gain too small to be a whole number is one all the same.
+        for label in labels[np.argsort(self.hierarchy.levels[labels], kind="stable")]:
+            above = self._above(label)
+            best[label] |= gains[label] > 0 and best[above].all()
         return best
+
+    def _above(self, label: int) -> Array:
+        """The parents of a label."""
+        first, stop = np.searchsorted(self.hierarchy.edges[:, 1], [label, label + 1])
+        above = self.hierarchy.edges[first:stop, 0]
+        return above[above >= 0]

@@ -63,8 +63,8 @@ CLOSED = (
     "'mean_absolute_error', and 'likelihood' with the set of least expected loss."
 )
 SEVERAL = (
-    " Labels have several parents: the distance and the space are those of a spanning tree, which "
-    "leaves out {left_out} edges; predicted, and the regret is over, are the sets closed under all."
+    " Labels have several parents: the distance is that of a spanning tree, which leaves out "
+    "{left_out} edges; predicted, and the regret is over, are the sets closed under all."
 )
 NOT_CONVEX = " The objective is not convex, and the solver may have stopped short of its minimiser."
 CLASSES = "the share of wrong classes"

@@ -30,7 +30,7 @@ from setwise.spaces.catalog import Catalog
 from setwise.spaces.space import Space
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, mean_utility
-from setwise.targets.truth import encode_truth
+from setwise.targets.truth import encode_truth, refuse_other_labels
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
 LEAST = 1e-7
@@ -255,6 +255,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         other.set_params(target=target, decoder=self.decoder if decoder is None else decoder)
         other._check_parameters()
         judge = get_target(target)
+        refuse_other_labels(judge, self._names)
         training = replace(self._trained, target=judge)
         name = other._decoder_name(training, judge, self.space_)
         if not self._names.one_dimensional:

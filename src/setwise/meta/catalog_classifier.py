@@ -30,9 +30,8 @@ from setwise.spaces.catalog import Catalog
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.hamming import Hamming
 from setwise.targets.measure import Array
-from setwise.targets.registry import get_target
 from setwise.targets.target import Target, mean_utility
-from setwise.targets.truth import encode_truth, read_truth, refuse_open
+from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
 
 OVER = ("auto", "list", "edits", "all")
 # Rows of labels, and rare sets, that are looked at in one go.
@@ -175,6 +174,7 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"with min_count={self.min_count} rare label sets were merged for {self.target}: "
                 f"fit the classifier again for {target}, or with min_count=1"
             )
+        refuse_other_labels(target, self._names)
         other: Any = copy(self)
         other.set_params(target=target)
         other._decoder = MinimumRisk(target)
@@ -214,8 +214,9 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         if self._one_dimensional:
             return super().score(X, y, sample_weight)
-        known = encode_truth(get_target(self.target), self._names, y)
-        return mean_utility(get_target(self.target), self.predict(X), known, sample_weight)
+        target = self._decoder.target
+        known = encode_truth(target, self._names, y)
+        return mean_utility(target, self.predict(X), known, sample_weight)
 
     def get_metadata_routing(self):
         """What `fit` hands on, for scikit-learn's metadata routing."""
@@ -293,6 +294,7 @@ def _usable_over(decoder: MinimumRisk, sets: Array, over: str) -> str:
     if over != "all":
         # Each listed set may be predicted; a target that is not defined for one says so.
         decoder.target.loss(sets, sets)
+        refuse_open(decoder.target, sets)
     return over
 
 

@@ -39,9 +39,8 @@ from setwise.meta.wrapped import (
     weights_of,
 )
 from setwise.targets.measure import Array
-from setwise.targets.registry import get_target
 from setwise.targets.target import mean_utility
-from setwise.targets.truth import encode_truth, read_truth, refuse_open
+from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
 
 
 class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -175,6 +174,7 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def for_target(self, target) -> TargetDecoder:
         """The same fit, decoded for another target; nothing is trained again."""
         check_is_fitted(self, "estimator_")
+        refuse_other_labels(target, self._names)
         other: Any = copy(self)
         other.set_params(target=target)
         other._decoder = _usable_decoder(target, self._names)
@@ -210,8 +210,9 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         if self._names.one_dimensional:
             return super().score(X, y, sample_weight)
-        known = encode_truth(get_target(self.target), self._names, y)
-        return mean_utility(get_target(self.target), self.predict(X), known, sample_weight)
+        target = self._decoder.target
+        known = encode_truth(target, self._names, y)
+        return mean_utility(target, self.predict(X), known, sample_weight)
 
     def get_metadata_routing(self):
         """What `fit` hands on, for scikit-learn's metadata routing."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from setwise.inputs import refuse_not_finite
 from setwise.nn.passes import as_bytes
 from setwise.spaces import Forest, Paths, Space
+from setwise.targets import TreeDistance
 from setwise.taxonomy import Taxonomy
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -93,17 +94,20 @@ def label_bytes(labels: Tensor) -> Tensor:
     return torch.from_numpy(as_bytes(labels.detach().numpy(), "target"))
 
 
-def refuse_open(labels: Tensor, space: Space, within: bool) -> None:
+def refuse_open(labels: Tensor, target: Any, space: Space, within: bool) -> None:
     """Raise for a label set that is not closed, or no path, where the space has only such.
 
-    ``within`` asks for a set of the space, as a likelihood does; a loss of tree distance takes
-    paths to inner nodes on a space of paths to leaves.
+    Asked of what is trained for tree distance, and of a likelihood, ``within`` whose space a set
+    must be. A loss of tree distance takes paths to inner nodes on a space of paths to leaves.
     """
-    if not is_plain(labels) or not (
-        isinstance(space, Paths) or (isinstance(space, Forest) and space.closed)
-    ):
+    of_tree = isinstance(target, TreeDistance)
+    if not isinstance(space, Paths | Forest) or (isinstance(space, Forest) and not space.closed):
+        return
+    if not (of_tree or within) or not is_plain(labels):
         return
     sets = labels.numpy()
+    if of_tree:
+        target.hierarchy.refuse_open(sets, "target")
     is_inside = space.are_paths if isinstance(space, Paths) and not within else space.contains
     inside = is_inside(sets)
     if not inside.all():

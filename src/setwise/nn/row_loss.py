@@ -57,7 +57,8 @@ class RowLoss:
         """The loss of each row, (n,); 0 where no label is known."""
         y_true = lasting(y_true)
         known = None if known is None else lasting(known)
-        refuse_open(y_true, self.space, self.recipe.surrogate == "likelihood")
+        within = self.recipe.surrogate == "likelihood"
+        refuse_open(y_true, self.recipe.target, self.space, within)
         if not self._is_by_label and self._wants_kernels(logits, known):
             return Compiled.apply(logits, parameters, self, y_true, known, q)  # type: ignore
         refuse_bad_logits(logits)

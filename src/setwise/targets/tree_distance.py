@@ -66,9 +66,9 @@ class TreeDistance:
             tree = tree_of(self.parents)
             parents, names = tree.parents, tree.names
             lengths = tree.lengths if lengths is None else lengths
-            given = self.parents.edges
-            kept = given[:, 0] == parents[given[:, 1]]
-            left_out = given[~kept] if left_out is None else left_out
+            above, child = self.parents.edges.T
+            other = self.parents.edges[(above >= 0) & (above != parents[child])]
+            left_out = other if left_out is None else left_out
         else:
             parents = parent_vector(self.parents)
             lengths = np.ones(len(parents)) if lengths is None else lengths
@@ -80,13 +80,12 @@ class TreeDistance:
             object.__setattr__(self, "largest", positive_number(self.largest, "largest"))
         if not np.isfinite(lengths.sum()):
             raise ValueError("lengths must have a finite sum, but they add up to infinity")
-        left_out = np.empty((0, 2), np.int64) if left_out is None else np.asarray(left_out)
         object.__setattr__(self, "parents", parents)
         object.__setattr__(self, "lengths", lengths)
         object.__setattr__(self, "names", names)
-        object.__setattr__(self, "left_out", left_out[left_out[:, 0] >= 0])
+        object.__setattr__(self, "left_out", _edges(left_out, len(parents)))
         if len(self.left_out):
-            # What the edges must be is checked where they become a taxonomy.
+            # Cycles and edges that are there twice are refused by the taxonomy.
             _ = self.hierarchy
 
     @cached_property
@@ -153,6 +152,25 @@ class TreeDistance:
         if self.largest is not None:
             given.append(f"largest={self.largest:g}")
         return f"TreeDistance({', '.join(given)})"
+
+
+def _edges(left_out: Any, n_labels: int) -> Array:
+    """Edges [parent, child] between labels, (m, 2)."""
+    edges = np.asarray([] if left_out is None else left_out)
+    if edges.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+        raise ValueError(
+            f"left_out must be edges [parent, child] between numbers of labels, of shape (m, 2), "
+            f"but its shape is {edges.shape} and its dtype {edges.dtype}"
+        )
+    bad = np.flatnonzero(((edges < 0) | (edges >= n_labels)).any(axis=1))
+    if len(bad):
+        raise ValueError(
+            f"left_out[{bad[0]}] must be two labels from 0 to {n_labels - 1}, but it is "
+            f"{edges[bad[0]].tolist()}"
+        )
+    return edges.astype(np.int64)
 
 
 def _diameter(space, lengths: Array) -> float:

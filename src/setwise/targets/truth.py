@@ -8,6 +8,7 @@ import numpy as np
 
 from setwise.labels import LabelNames, read_labels
 from setwise.labels.forms import Columns, form_of
+from setwise.labels.values import some
 from setwise.targets.tree_distance import TreeDistance
 
 
@@ -33,6 +34,23 @@ def read_truth(target: Any, y: Any) -> tuple[Any, LabelNames]:
     if columns is not None and columns.dtype.kind not in "iu" and numbered:
         names = LabelNames(columns) if len(columns) == len(numbers) else names
     return names.encode(y), names
+
+
+def refuse_other_labels(target: Any, names: LabelNames) -> None:
+    """Raise where the labels that were trained on are not those of the target's taxonomy, in order.
+
+    Labels that are numbered from 0 are taken as they come.
+    """
+    if not isinstance(target, TreeDistance):
+        return
+    numbers = list(range(len(target.parents)))
+    own = numbers if target.names is None else np.asarray(target.names).tolist()
+    given = names.names.tolist()
+    if len(own) != len(given) or (own != given and numbers not in (own, given)):
+        raise ValueError(
+            f"the labels of the taxonomy must be those that were trained on, in their order, "
+            f"{some(given)}, but they are {some(own)}; Taxonomy.over(names) reorders it"
+        )
 
 
 def refuse_open(target: Any, sets: Any) -> None:
