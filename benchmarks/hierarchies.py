@@ -6,10 +6,7 @@ Every method chooses its penalty by the tree distance of the same folds of the t
 of more than 20,000 rows one fifth, held out), `SetClassifierCV` its surrogate and space too. Rows
 are stored as they are made.
 
-"mean of models" adds up the probabilities of labels that the likelihood on each space and binary
-relevance give, with the penalty each of them had the least loss with, and predicts the set of
-least expected distance. HiClass's local classifiers are compared where it is installed and every
-label set is one path.
+HiClass's local classifiers are compared where it is installed and every label set is one path.
 
 A split of the file's own may be one of time; ``resplits`` are random splits of all rows into parts
 of the same sizes, and say how far a difference is that split's.
@@ -37,7 +34,6 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from benchmarks.quality import load
 from benchmarks.rows import machine
 from setwise import SetClassifier, SetClassifierCV, Taxonomy
-from setwise.decoders import MinimumRisk
 from setwise.evaluation import compare
 from setwise.folds import StratifiedLabelSets
 from setwise.spaces import Paths
@@ -71,11 +67,9 @@ class Problem:
     @property
     def cv(self) -> Any:
         """The folds that penalties are chosen by."""
-        return (
-            ShuffleSplit(1, test_size=HELD_OUT, random_state=0)
-            if self.is_large
-            else (StratifiedLabelSets(FOLDS))
-        )
+        if self.is_large:
+            return ShuffleSplit(1, test_size=HELD_OUT, random_state=0)
+        return StratifiedLabelSets(FOLDS)
 
     def distance(self, y_pred: Any, y_true: Any) -> float:
         """The mean length of the edges on which two label sets differ."""
@@ -111,18 +105,11 @@ def candidates(problem: Problem) -> list[SetClassifierCV]:
     return models
 
 
-def ours(models: list[SetClassifierCV], X_new: Any) -> tuple[Any, str]:
+def ours(problem: Problem, X_new: Any) -> tuple[Any, str]:
     """Of the candidates that of least loss on the folds: predictions, and which it was."""
-    model = min(models, key=lambda one: one.best_loss_)
+    model = min(candidates(problem), key=lambda one: one.best_loss_)
     best = model.best_params_
     return model.predict(X_new), f"{best['surrogate']}, {best['space']}, {best['alpha']:.2g}"
-
-
-def mean(problem: Problem, models: list[SetClassifierCV], X_new: Any) -> tuple[Any, str]:
-    """The set of least expected distance by the mean of all candidates' probabilities."""
-    probability = np.mean([model.predict_proba(X_new) for model in models], axis=0)
-    y_pred = MinimumRisk(TreeDistance(problem.taxonomy)).decode(np.clip(probability, 0.0, 1.0))
-    return y_pred, f"{len(models)} models"
 
 
 def flat(problem: Problem, rows: Any, X_new: Any, alpha: float) -> Any:
@@ -185,11 +172,7 @@ ON_PATHS: dict[str, Method] = {
 
 def predictions(problem: Problem, X_new: Any, peers: dict[str, Method]) -> Iterator[Any]:
     """Name, predictions, what was chosen and seconds of each method; ours first."""
-    began = time.perf_counter()
-    models = candidates(problem)
-    yield "SetClassifierCV", *ours(models, X_new), time.perf_counter() - began
-    yield "mean of models", *mean(problem, models, X_new), time.perf_counter() - began
-    for method, predicted in peers.items():
+    for method, predicted in ({"SetClassifierCV": ours} | peers).items():
         began = time.perf_counter()
         yield method, *predicted(problem, X_new), time.perf_counter() - began
 
