@@ -86,15 +86,21 @@ def speed() -> Iterator[dict[str, Any]]:
                 "ratio": ours / theirs,
                 "milliseconds": 1e3 * ours,
                 "cross_entropy_milliseconds": 1e3 * theirs,
-                "rounds": ROUNDS, **_computed(loss, scores, y_true), **machine(),
+                "rounds": ROUNDS, **computed(loss, scores, y_true), **machine(),
             }  # fmt: skip
 
 
-def _computed(loss: CompSum, scores: np.ndarray, y_true: np.ndarray) -> dict[str, float]:
-    """What was computed, and its error against the same loss from float64 scores."""
+def computed(
+    loss: CompSum,
+    scores: np.ndarray,
+    y_true: np.ndarray,
+    exact: Callable[..., Any] | None = None,
+    checked_rows: int = CHECKED_ROWS,
+) -> dict[str, float]:
+    """What was computed, and its error against ``exact``, or the same loss, from float64 scores."""
     value, gradient = loss.value_and_gradient(scores, y_true)
-    head = slice(0, CHECKED_ROWS)
-    exact = loss.value_and_gradient(scores[head].astype(np.float64), y_true[head])
+    head = slice(0, checked_rows)
+    right = (exact or loss.value_and_gradient)(scores[head].astype(np.float64), y_true[head])
 
     def error(found: np.ndarray, right: np.ndarray) -> float:
         """The largest error relative to the largest exact entry."""
@@ -103,8 +109,8 @@ def _computed(loss: CompSum, scores: np.ndarray, y_true: np.ndarray) -> dict[str
     return {
         "mean_value": float(value.mean(dtype=np.float64)),
         "gradient_norm": float(np.linalg.norm(gradient.astype(np.float64))),
-        "value_error": error(value[head], exact[0]),
-        "gradient_error": error(gradient[head], exact[1]),
+        "value_error": error(value[head], right[0]),
+        "gradient_error": error(gradient[head], right[1]),
     }
 
 
