@@ -68,6 +68,8 @@ class Taxonomy:
         lengths = np.ones(len(edges)) if self.lengths_of_edges is None else self.lengths_of_edges
         lengths = real_vector(lengths, len(edges), "lengths")
         refuse_lengths(edges, names, lengths)
+        kept = _kept(edges)
+        edges, lengths = edges[kept], lengths[kept]
         roots = np.setdiff1d(np.arange(len(names)), edges[:, 1])
         to_roots = np.stack([np.full(len(roots), -1), roots], axis=1)
         edges = np.concatenate([edges, to_roots])
@@ -184,7 +186,7 @@ class Taxonomy:
 
     @property
     def is_tree(self) -> bool:
-        """Whether no label has two parents (the virtual root counts as one)."""
+        """Whether no label has two parents."""
         return len(self.edges) == self.n_labels
 
     @property
@@ -338,7 +340,13 @@ class Taxonomy:
             )
 
     def _name(self, label: int) -> str:
-        return repr(self.names.tolist()[label]) if label >= 0 else "the virtual root"
+        return repr(self.names.tolist()[label])
+
+
+def _kept(edges: Array) -> Array:
+    """Where edges say something: not from the virtual root to a label that has a parent, (m,)."""
+    is_between = edges[:, 0] >= 0
+    return is_between | ~np.isin(edges[:, 1], edges[is_between, 1])
 
 
 def tree_of(taxonomy: Taxonomy) -> Taxonomy:
