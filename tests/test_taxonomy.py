@@ -5,7 +5,6 @@ import json
 import tracemalloc
 
 import cases
-import networkx
 import numpy as np
 import oracle
 import pandas
@@ -175,6 +174,7 @@ def test_a_first_label_that_is_a_word_for_columns_stays_without_a_separator(tmp_
 
 
 def test_edges_may_be_those_of_a_graph():
+    networkx = pytest.importorskip("networkx")
     graph = networkx.DiGraph([("a", "b"), ("a", "c")])
     assert parents_of(Taxonomy.from_edges(graph.edges)) == {"a": [], "b": ["a"], "c": ["a"]}
     graph["a"]["c"]["weight"] = 2.0

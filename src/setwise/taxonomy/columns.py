@@ -69,7 +69,7 @@ def _labels_place(words: list[Any], roles: list[str | None], rows: list[Any], wh
     places = [place for place, role in enumerate(roles) if role == "child"]
     for number, row in enumerate(rows):
         for place in (above, *places):
-            refuse_no_name(row[place], f"row {number} below {where}")
+            refuse_no_name(row[place], f"row {number} of {words[place]!r}")
     parents = {parent for row in rows for parent in possible_parents(row[above])}
     found = [p for p in places if not parents.isdisjoint(plain(row[p]) for row in rows)]
     if len(found) != 1:
