@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -145,7 +145,7 @@ REFUSED = {
         lambda: Taxonomy.from_edges(
             pd.DataFrame([["a", "b", "c"]], columns=["id", "name", "parent_id"])
         ),
-        "'id', 'name' are all of the kind child",
+        "several columns of labels, 'id', 'name': .* occur in none",
     ),
     "a list for a label": (lambda: Taxonomy.from_edges([["a", ["b"]]]), r"edge 0 has \['b'\]"),
     "a child that is nothing": (
@@ -336,7 +336,7 @@ def test_path_names_may_have_what_parts_columns(names, separator, tmp_path):
 FILES_REFUSED = {
     "other columns": ("parent,child,comment\na,b,c\n", {}, "line 1 .* it has 'comment' too"),
     "a header alone": ("parent,child\n", {}, "no edge below"),
-    "two names of one label": ("id,name,parent\n1,a,\n", {}, "'id', 'name' are all of the kind"),
+    "two names of one label": ("id,name,parent\n1,a,\n", {}, "'id', 'name': .* occur in none"),
     "a parent of nobody": ("child,mother\nb,a\n", {}, "none is one of parents"),
     "four columns": ("a,b,c,d\na,e,f,g\n", {}, r"line 1 .* 2 or 3 columns .* it has 4: \['a'"),
     "a length that is none": ("a,b,1\n# x\na,c,far\n", {}, "length of line 3 of .*it is 'far'"),
@@ -372,6 +372,8 @@ WORDS = st.text("ab ,;|#/\"'.-1é", min_size=1, max_size=6).map(str.strip).filte
     data=st.data(),
 )
 def test_edges_in_quotes_are_read_whatever_their_names(names, mark, data, tmp_path_factory):
+    """(A root without a row may not look like several labels, or like no parent.)"""
+    assume(not {"|", ";"} & set(names[0]) and names[0] != "-1")
     above = [data.draw(st.integers(0, child)) for child in range(len(names) - 1)]
     edges = [(names[a], names[child + 1]) for child, a in enumerate(above)]
     text = [["parent", "child"], *edges]

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from setwise.taxonomy.names import plain, refuse_no_name, shown
+from setwise.taxonomy.table import possible_parents
+
 # Compared without case, spaces and underscores. What begins with parent or child is one too.
 PARENT = ("parent", "source", "from", "isa", "superclass", "subclassof", "broader", "hypernym")
 CHILD = (
@@ -15,14 +18,19 @@ CHILD = (
 )
 LENGTH = ("length", "weight", "distance", "branchlength", "edgelength")
 ROLES = ("parent", "child", "length")
+# Columns in a message.
+MOST_COLUMNS = 10
 
 
-def named_columns(words: list[Any], where: str, is_header: bool) -> list[int] | None:
+def named_columns(
+    words: list[Any], rows: list[Any], where: str, is_header: bool
+) -> list[int] | None:
     """The places of parent, child and perhaps length, or None if the words name no columns.
 
     A first line may hold labels that look like one of the words: it is taken for a header only if
     two of its words are known, or one that is hardly a label. A header with other columns, or
-    without one that is needed, is refused.
+    without one that is needed, is refused. Of several columns of labels, such as id and name, it is
+    the one in which parents of the rows occur.
     """
     roles = [_role(word) for word in words]
     known = [role for role in roles if role]
@@ -36,12 +44,12 @@ def named_columns(words: list[Any], where: str, is_header: bool) -> list[int] | 
                 f"as child, label or name), but of {_listed(words)} none is one of "
                 f"{'parents' if role == 'parent' else 'labels'}"
             )
-    for role in known:
+    for role in ("parent", "length"):
         if known.count(role) > 1:
             both = [word for word, its in zip(words, roles, strict=True) if its == role]
             raise ValueError(
-                f"{where} must name one column of parents, one of labels and at most one of "
-                f"lengths, but {_listed(both)} are all of the kind {role}"
+                f"{where} must name one column of parents and at most one of lengths, but "
+                f"{_listed(both)} are all of the kind {role}"
             )
     others = [word for word, role in zip(words, roles, strict=True) if role is None]
     if others:
@@ -49,30 +57,54 @@ def named_columns(words: list[Any], where: str, is_header: bool) -> list[int] | 
             f"{where} must have columns of parents, labels and perhaps lengths (length, weight or "
             f"distance), but it has {_listed(others)} too: leave out what is not meant"
         )
-    return [roles.index(role) for role in ROLES if role in known]
+    places = {role: roles.index(role) for role in ROLES if role in known}
+    if known.count("child") > 1:
+        places["child"] = _labels_place(words, roles, rows, where)
+    return list(places.values())
 
 
-def frame_rows(frame: Any) -> list[tuple[Any, ...]]:
-    """The rows of a data frame: parent, child and perhaps length."""
+def _labels_place(words: list[Any], roles: list[str | None], rows: list[Any], where: str) -> int:
+    """Of several columns of labels the one in which parents occur."""
+    above = roles.index("parent")
+    places = [place for place, role in enumerate(roles) if role == "child"]
+    for number, row in enumerate(rows):
+        for place in (above, *places):
+            refuse_no_name(row[place], f"row {number} of {words[place]!r}")
+    parents = {parent for row in rows for parent in possible_parents(row[above])}
+    found = [p for p in places if not parents.isdisjoint(plain(row[p]) for row in rows)]
+    if len(found) != 1:
+        occur = f"occur in {_listed([words[p] for p in found])}" if found else "occur in none"
+        raise ValueError(
+            f"{where} has several columns of labels, {_listed([words[p] for p in places])}: the "
+            f"parents in {words[above]!r} must occur in one of them, but they {occur}; leave out "
+            f"what is not meant"
+        )
+    return found[0]
+
+
+def frame_rows(frame: Any) -> tuple[list[tuple[Any, ...]], bool]:
+    """Rows of parent, child and perhaps length, and whether the columns are named so."""
     columns = list(frame.columns)
     if len(set(columns)) < len(columns):
         raise ValueError(
             f"the columns of a data frame of edges must differ, but they are {_listed(columns)}"
         )
-    places = named_columns(columns, "a data frame of edges", is_header=True)
+    # (Column by column: a frame of several types has none for all of it.)
+    values = [np.asarray(frame[column], dtype=object).tolist() for column in columns]
+    rows = list(zip(*values, strict=True))
+    places = named_columns(columns, rows, "a data frame of edges", is_header=True)
     if places is None and len(columns) not in (2, 3):
         raise ValueError(
             f"a data frame of edges must have columns of parents, labels and perhaps lengths, but "
             f"it has {len(columns)} columns: {_listed(columns)}"
         )
-    wanted = columns if places is None else [columns[place] for place in places]
-    # (Column by column: a frame of several types has none for all of it.)
-    values = [np.asarray(frame[column], dtype=object).tolist() for column in wanted]
-    return list(zip(*values, strict=True))
+    if places is None:
+        return rows, False
+    return [tuple(row[place] for place in places) for row in rows], True
 
 
 def _listed(words: list[Any]) -> str:
-    return ", ".join(map(repr, words))
+    return ", ".join(map(shown, words[:MOST_COLUMNS])) + ", ..." * (len(words) > MOST_COLUMNS)
 
 
 def _word(word: Any) -> str:

@@ -6,7 +6,7 @@ child], the names of the labels, and the lengths of the edges, or None where all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,9 @@ from setwise.taxonomy.names import (
     plain,
     refuse_no_name,
     refuse_repeated,
+    shown,
 )
+from setwise.taxonomy.table import Row, edges_of_table, with_whole_parents
 
 Parts = tuple[Array, Any, Any]
 
@@ -80,22 +82,40 @@ def refuse_lengths(edges: Array, names: Array, lengths: Array) -> None:
 # -------------------------------------------------------------------------------------------- named
 
 
-def edges_of_rows(
-    edges: Any, names: Any, root: Any, where: Callable[[int], str] = "edge {}".format
+def edges_of_rows(edges: Any, names: Any, root: Any) -> Parts:
+    """See `Taxonomy.from_edges`."""
+    if hasattr(edges, "columns") and hasattr(edges, "to_numpy"):
+        rows, is_table = frame_rows(edges)
+        rows = with_whole_parents(rows, names, root)
+        return named_edges(rows, names, root, "row {} of the data frame".format, is_table)
+    return named_edges(_rows(edges), names, root, "edge {}".format, is_table=False)
+
+
+def named_edges(
+    rows: Sequence[Row], names: Any, root: Any, where: Callable[[int], str], is_table: bool
 ) -> Parts:
-    """See `Taxonomy.from_edges`; ``where`` says in messages where the i-th row stands."""
-    rows = _rows(edges, where)
+    """From rows of names; ``where`` says in messages where the i-th one stands.
+
+    Those of a table have been found by the names of its columns: see `edges_of_table`.
+    """
+    if is_table:
+        rows, numbers = edges_of_table(rows, names, root, where)
+        return named_edges(rows, names, root, lambda row: where(numbers[row]), is_table=False)
     if not rows and names is None:
         raise ValueError(
             "a taxonomy is read from rows [parent, child], or has names, but there is no edge"
         )
     known = {} if names is None else places_of(names)
     if root is not None and root in known:
-        raise ValueError(f"root stands for no label, but {root!r} is among the names")
+        raise ValueError(f"root stands for no label, but {shown(root)} is among the names")
     ends = [
         [_end(value, root, known, where(number)) for value in row[:2]]
         for number, row in enumerate(rows)
     ]
+    if root is not None and not any(_is_same(row[0], root) for row in rows):
+        raise ValueError(
+            f"root must be the parent of some label, but {shown(root)} stands above none"
+        )
     if names is None:
         order = dict.fromkeys(end for pair in ends for end in pair if end is not None)
         known = {name: number for number, name in enumerate(order)}
@@ -103,38 +123,38 @@ def edges_of_rows(
     for number, (above, child) in enumerate(ends):
         if child not in known:
             raise ValueError(
-                f"{where(number)}, {rows[number][0]!r} to {rows[number][1]!r}, leads to no label: "
-                f"{rows[number][1]!r} is not among the {len(known)} names"
+                f"{where(number)}, {_ends(rows[number])}, leads to no label: "
+                f"{shown(rows[number][1])} is not among the {len(known)} names"
             )
         if above is not None and above not in known:
             raise ValueError(
-                f"the parent {above!r} of {child!r} ({where(number)}) is not among the "
-                f"{len(known)} labels"
+                f"the parent {shown(above)} of {shown(child)} ({where(number)}) is not among "
+                f"the {len(known)} labels"
             )
         numbered[number] = -1 if above is None else known[above], known[child]
     lengths = [_length(row, where(number)) for number, row in enumerate(rows) if len(row) == 3]
     return numbered, list(known), lengths or None
 
 
-def _rows(edges: Any, where: Callable[[int], str]) -> list[tuple[Any, ...]]:
+def _rows(edges: Any) -> list[Row]:
     """Rows of two or three values, all of one length."""
-    is_other = isinstance(edges, str | Mapping) or hasattr(edges, "toarray")
+    # (The edges of a networkx graph are a mapping and a set, and iterate over pairs.)
+    is_mapping = isinstance(edges, Mapping) and not isinstance(edges, Set)
+    is_other = is_mapping or isinstance(edges, str) or hasattr(edges, "toarray")
     if is_other or not hasattr(edges, "__iter__"):
         other = "Taxonomy.from_parents takes a mapping, Taxonomy.read the name of a file"
         raise ValueError(
             f"edges must be rows [parent, child], but they are a {type(edges).__name__}; {other}"
         )
-    if hasattr(edges, "columns") and hasattr(edges, "to_numpy"):
-        return frame_rows(edges)
     listed = edges.tolist() if isinstance(edges, np.ndarray) else list(edges)
     rows = [tuple(row) if _is_row(row) else (row,) for row in listed]
     for number, row in enumerate(rows):
         if len(row) not in (2, 3) or len(row) != len(rows[0]):
             raise ValueError(
                 f"each edge must be [parent, child] or each [parent, child, length], but "
-                f"{where(number)} is {listed[number]!r}"
+                f"edge {number} is {shown(listed[number])}"
             )
-    return rows
+    return list(rows)
 
 
 def _is_row(row: Any) -> bool:
@@ -152,14 +172,22 @@ def _end(value: Any, root: Any, known: Mapping[Any, int], where: str) -> Any:
     return None if value == "" or (root is not None and value == plain(root)) else value
 
 
-def _length(row: tuple[Any, ...], where: str) -> float:
+def _is_same(value: Any, root: Any) -> bool:
+    return value is root or (not is_nothing(value) and bool(plain(value) == plain(root)))
+
+
+def _ends(row: Row) -> str:
+    return f"{shown(row[0])} to {shown(row[1])}"
+
+
+def _length(row: Row, where: str) -> float:
     try:
         length = float(row[2])
     except (TypeError, ValueError):
         length = np.nan
     if not 0.0 < length < np.inf:
         raise ValueError(
-            f"the length of {where}, {row[0]!r} to {row[1]!r}, must be a positive number, but it "
-            f"is {row[2]!r} (words for columns are parent, child and length)"
+            f"the length of {where}, {_ends(row)}, must be a positive number, but it is "
+            f"{shown(row[2])} (words for columns are parent, child and length)"
         )
     return length

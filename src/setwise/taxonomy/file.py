@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from setwise.taxonomy.columns import named_columns
-from setwise.taxonomy.edges import Parts, edges_of_rows
+from setwise.taxonomy.edges import Parts, named_edges
+from setwise.taxonomy.names import plain, shown
 from setwise.taxonomy.paths import check_path_options, edges_of_paths
+from setwise.taxonomy.table import with_whole_parents
 from setwise.taxonomy.text import text_of
 
 KINDS = ("auto", "edges", "paths")
@@ -24,9 +26,10 @@ TAB, SPACE = "\t", " "
 MARKS = (TAB, ",", ";", "|", SPACE)
 # Parts nothing: no text has it.
 NO_MARK = "\x1f"
+# First lines above names: always, and where other lines have the separator.
 PATH_WORDS = ("path", "paths", "label", "labels")
+NAME_WORDS = ("name", "names", "category", "categories", "class", "term", "node", "id")
 COMMENT = re.compile(r"(?:^|\s)#")
-WHOLE_NUMBER = re.compile(r"\d+")
 
 
 class Line(NamedTuple):
@@ -55,7 +58,9 @@ def edges_of_file(
     check_path_options(separator, missing)
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
-    lines = list(_lines(path))
+    text = text_of(path, "a taxonomy")
+    _refuse_json(path, text)
+    lines = list(_lines(text))
     if not lines:
         raise ValueError(f"{path} has no lines, but a taxonomy has at least one label")
     marks = [mark for mark in MARKS if mark not in separator]
@@ -73,19 +78,30 @@ def edges_of_file(
         raise ValueError(f"missing={missing!r} is for path names, but {path} has edges")
     if table is None:
         _refuse_columns(path, lines, marks)
-    return _edges(path, lines, table, names, root)
+    return _edges(path, lines, table, names, None if root is None else str(plain(root)))
 
 
-def _lines(path: Path) -> Iterator[Line]:
+def _refuse_json(path: Path, text: str) -> None:
+    text = text.strip()
+    if text.startswith(("{", "[")) and text.endswith(("}", "]")):
+        raise ValueError(
+            f"{path} must have lines of edges or of path names, but it has JSON, "
+            f"{shown(text)}; Taxonomy.from_meta reads the description of a data set, and "
+            f"Taxonomy.from_parents takes json.load of a mapping (names that begin with a bracket "
+            f"stand in double quotes)"
+        )
+
+
+def _lines(text: str) -> Iterator[Line]:
     """The lines with something in them; a comment begins with # after a space, outside quotes."""
-    for number, text in enumerate(text_of(path).split("\n"), 1):
-        for comment in COMMENT.finditer(text):
-            if text.count('"', 0, comment.start()) % 2 == 0:
-                text = text[: comment.start()]
+    for number, line in enumerate(text.split("\n"), 1):
+        for comment in COMMENT.finditer(line):
+            if line.count('"', 0, comment.start()) % 2 == 0:
+                line = line[: comment.start()]
                 break
         # (A tab at the end is a column that is empty.)
-        if text.strip():
-            yield Line(number, text.rstrip(" \r"))
+        if line.strip():
+            yield Line(number, line.rstrip(" \r"))
 
 
 def _recognised(
@@ -124,7 +140,8 @@ def _table(path: Path, lines: list[Line], marks: list[str]) -> Table | None:
             f"with one of them must stand in double quotes"
         )
     rows = next(iter(found.values()))
-    return Table(rows, named_columns(rows[0], f"line {lines[0].number} of {path}", is_header=False))
+    where = f"line {lines[0].number} of {path}"
+    return Table(rows, named_columns(rows[0], rows[1:], where, is_header=False))
 
 
 def _parted(lines: list[Line], mark: str) -> list[list[str]] | None:
@@ -152,19 +169,18 @@ def _edges(path: Path, lines: list[Line], table: Table, names: Any, root: Any) -
         if not table.has_edges:
             raise ValueError(
                 f"line {lines[0].number} of {path} must have 2 or 3 columns (parent, child and "
-                f"perhaps length), or name them, but it has {len(rows[0])}: {rows[0]}"
+                f"perhaps length), or name them, but it has {len(rows[0])}: {shown(rows[0])}"
             )
         places = list(range(len(rows[0])))
     else:
         rows, lines = rows[1:], lines[1:]
     if not rows:
         raise ValueError(f"{path} names its columns, but it has no edge below them")
-    edges: list[list[Any]] = [[row[place] for place in places] for row in rows]
-    listed = {str(name) for name in ([] if names is None else names)}
-    ends = {end for edge in edges for end in edge[:2]} - {"", root}
-    if "-1" in ends - listed and all(WHOLE_NUMBER.fullmatch(end) for end in ends - {"-1"}):
-        edges = [["" if edge[0] == "-1" else edge[0], *edge[1:]] for edge in edges]
-    return edges_of_rows(edges, names, root, lambda row: f"line {lines[row].number} of {path}")
+    edges = with_whole_parents([[row[place] for place in places] for row in rows], names, root)
+    is_table = table.places is not None
+    return named_edges(
+        edges, names, root, lambda row: f"line {lines[row].number} of {path}", is_table
+    )
 
 
 def _refuse_columns(path: Path, lines: list[Line], marks: list[str]) -> NoReturn:
@@ -216,7 +232,9 @@ def _paths(path: Path, lines: list[Line], separator: str) -> list[str]:
             raise ValueError(
                 f"the double quotes in line {line.number} of {path} cannot be read: {error}"
             ) from error
-    is_header = names[0].lower() in PATH_WORDS and len(names) > 1
-    if is_header and not any(name.startswith(names[0] + separator) for name in names):
-        return names[1:]
+    first, others = names[0].lower(), names[1:]
+    has_deep = any(separator in name for name in others)
+    is_header = first in PATH_WORDS or (first in NAME_WORDS and has_deep)
+    if is_header and others and not any(name.startswith(names[0] + separator) for name in names):
+        return others
     return names

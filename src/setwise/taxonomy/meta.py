@@ -11,7 +11,7 @@ import numpy as np
 
 from setwise.inputs import whole_number
 from setwise.taxonomy.edges import Parts
-from setwise.taxonomy.names import is_number
+from setwise.taxonomy.names import is_number, shown
 from setwise.taxonomy.text import text_of
 
 ROW = (list, tuple, np.ndarray)
@@ -34,7 +34,7 @@ def edges_of_meta(meta: Any) -> Parts:
         if not isinstance(edge, ROW) or len(edge) != 2 or not all(map(is_number, edge)):
             raise ValueError(
                 f"hierarchy_edges must be rows [parent, child] of whole numbers, the columns of Y, "
-                f"but {title} has {edge!r}; Taxonomy.from_edges takes names"
+                f"but {title} has {shown(edge)}; Taxonomy.from_edges takes names"
             )
     numbered = np.array([list(edge) for edge in listed], dtype=np.int64).reshape(-1, 2)
     return numbered, _names(meta, folder, title), meta.get("hierarchy_lengths")
@@ -43,7 +43,7 @@ def edges_of_meta(meta: Any) -> Parts:
 def _object(file: Path) -> Mapping[str, Any]:
     """What a JSON file says, by name."""
     try:
-        meta = json.loads(text_of(file))
+        meta = json.loads(text_of(file, "the description of a data set"))
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{file} must be a JSON file, but it cannot be read: {error}") from error
     if not isinstance(meta, dict):
@@ -57,9 +57,10 @@ def _names(meta: Mapping[str, Any], folder: Path, title: str) -> Any:
     """The names of the labels, their numbers where there are none, or None without a number."""
     names = meta.get("label_names")
     if names is None and meta.get("label_names_file"):
-        names = text_of(folder / meta["label_names_file"]).splitlines()
+        names = text_of(folder / meta["label_names_file"], f"label_names_file of {title}")
+        names = names.splitlines()
     if names is not None and not isinstance(names, ROW):
-        raise ValueError(f"label_names must be a list, but {title} has {names!r}")
+        raise ValueError(f"label_names must be a list, but {title} has {shown(names)}")
     if "l" not in meta:
         return names
     n_labels = whole_number(meta["l"], f"l in {title}", 1)

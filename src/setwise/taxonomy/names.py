@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+# Letters of a value in a message.
+MOST_LETTERS = 40
+
 
 def checked_names(names: Any) -> Array:
     """Names as an array, all text or all numbers."""
@@ -74,11 +77,18 @@ def plain(value: Any) -> Any:
     return int(value) if is_number(value) else value
 
 
+def shown(value: Any) -> str:
+    """A value for a message, cut short if it is long."""
+    text = repr(value)
+    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}..."
+
+
 def refuse_no_name(value: Any, where: str) -> None:
     """Raise for what cannot be the name of a label, such as a list."""
     try:
         hash(value)
     except TypeError:
         raise ValueError(
-            f"labels must be text or numbers, but {where} has {value!r}, a {type(value).__name__}"
+            f"labels must be text or numbers, but {where} has {shown(value)}, a "
+            f"{type(value).__name__}"
         ) from None

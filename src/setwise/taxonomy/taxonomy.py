@@ -38,7 +38,7 @@ class Taxonomy:
     ----------
     edges : array of shape (n_edges, 2)
         Parent and child of each edge as numbers of labels. A parent of -1 is the virtual root; a
-        label that is nobody's child gets such an edge.
+        label that is nobody's child gets such an edge, and one with another parent loses it.
     names : array of shape (n_labels,), optional
         The name of each label, no two alike; by default its number.
     lengths_of_edges : array of shape (n_edges,), optional
@@ -68,6 +68,8 @@ class Taxonomy:
         lengths = np.ones(len(edges)) if self.lengths_of_edges is None else self.lengths_of_edges
         lengths = real_vector(lengths, len(edges), "lengths")
         refuse_lengths(edges, names, lengths)
+        kept = _kept(edges)
+        edges, lengths = edges[kept], lengths[kept]
         roots = np.setdiff1d(np.arange(len(names)), edges[:, 1])
         to_roots = np.stack([np.full(len(roots), -1), roots], axis=1)
         edges = np.concatenate([edges, to_roots])
@@ -104,15 +106,16 @@ class Taxonomy:
 
         Parameters
         ----------
-        edges : list of rows, array or data frame
+        edges : iterable of rows, array or data frame
             A parent that is None, "", NaN, NA, ``root`` or the number -1 is the virtual root. Any
             other number is a name too: [0, 1] says that the label named 0 is the parent of the one
-            named 1. The columns of a frame are found by their names (see `read`), and by their
-            places if none of these is known.
+            named 1. The columns of a frame are found by their names, and then it is a table as of
+            `read`; by their places if none of these is known.
         names : array of shape (n_labels,), optional
             All labels in the order of their columns; by default those of the edges as they occur.
         root : str or number, optional
-            A name that stands for the virtual root and is no label.
+            A name that stands for the virtual root and is no label; some label must stand under
+            it. In files it is compared as text.
         """
         return cls(*edges_of_rows(edges, names, root))
 
@@ -160,8 +163,16 @@ class Taxonomy:
         them: ``parent``, ``parent_id``, ``source``, ``from``, ``is_a`` or ``broader``; ``child``,
         ``label``, ``name``, ``id``, ``term``, ``target`` or ``to``; ``length``, ``weight`` or
         ``distance``; others are refused. An empty parent is the virtual root, and so is -1 where
-        all names are whole numbers. The text is UTF-8, compressed by gzip or not; names may stand
-        in double quotes; # begins a comment at the start of a line or after a space.
+        all labels are whole numbers; there the parent 1.0 is 1. The text is UTF-8, compressed by
+        gzip or not; names may stand in double quotes; # begins a comment at the start of a line or
+        after a space.
+
+        A file whose first line names columns is a table of labels. A parent NA, NaN, None, null or
+        -1 is the virtual root, unless a row or ``names`` has a label of that name. A parent such as
+        ``a|b`` or ``a;b`` that has no row of its own is two, if both are labels, and refused if
+        one is. Where a root has a row, with an empty parent, each parent must have one. Of several
+        columns of labels (``id`` and ``name``) it is the one in which the parents occur that has
+        the labels, and the others are left aside.
 
         Parameters
         ----------
@@ -184,7 +195,7 @@ class Taxonomy:
 
     @property
     def is_tree(self) -> bool:
-        """Whether no label has two parents (the virtual root counts as one)."""
+        """Whether no label has two parents."""
         return len(self.edges) == self.n_labels
 
     @property
@@ -338,7 +349,13 @@ class Taxonomy:
             )
 
     def _name(self, label: int) -> str:
-        return repr(self.names.tolist()[label]) if label >= 0 else "the virtual root"
+        return repr(self.names.tolist()[label])
+
+
+def _kept(edges: Array) -> Array:
+    """Where edges say something: not from the virtual root to a label that has a parent, (m,)."""
+    is_between = edges[:, 0] >= 0
+    return is_between | ~np.isin(edges[:, 1], edges[is_between, 1])
 
 
 def tree_of(taxonomy: Taxonomy) -> Taxonomy:

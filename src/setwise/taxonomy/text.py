@@ -11,8 +11,18 @@ GZIP = b"\x1f\x8b"
 MOST_BYTES = 2**30
 
 
-def text_of(path: Path) -> str:
-    """UTF-8 text, unpacked if it is compressed by gzip, without a byte order mark."""
+def text_of(path: Path, what: str) -> str:
+    """UTF-8 text, unpacked if it is compressed by gzip, without a byte order mark.
+
+    ``what`` says in messages what is looked for.
+    """
+    if path.is_dir():
+        raise ValueError(
+            f"{what} must be a file, but {path} is a folder (Taxonomy.from_meta takes the folder "
+            f"of a data set, with its meta.json)"
+        )
+    if not path.exists():
+        raise FileNotFoundError(f"{what} is looked for in the file {path}, but it is not there")
     data = path.read_bytes()
     if data.startswith(GZIP):
         data = _unpacked(path)
