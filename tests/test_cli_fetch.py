@@ -1,13 +1,16 @@
 """`setwise datasets fetch`, from a stand-in for OpenML: what it writes is read without options."""
 
+import json
+
 import numpy as np
 import pytest
 from command import found, run
 from test_openml import server  # noqa: F401  (a fixture)
 
+from setwise import Taxonomy
 from setwise.cli.data_folder import write_folder
 from setwise.cli.datasets import KNOWN
-from setwise.datasets import Dataset, fetch, read
+from setwise.datasets import DataError, Dataset, fetch, read
 
 
 def test_what_was_fetched_is_a_folder_to_fit(server, tmp_path, capfd):  # noqa: F811
@@ -60,3 +63,33 @@ def test_a_folder_keeps_split_and_hierarchy(split, tmp_path):
         assert again.hierarchy.tolist() == [[0, 1]]
         kept = again.split and {name: rows.tolist() for name, rows in again.split.items()}
         assert kept == split
+        assert again.edge_lengths is None
+
+
+def test_a_folder_keeps_lengths_and_labels_as_they_were_written(tmp_path):
+    data = Dataset([[1.0], [2.0]], [[0, 1], [0, 0]], None, ["law", "law, civil"], name="books")
+    taxonomy = Taxonomy([[0, 1], [-1, 0]], data.label_names, [0.5, 2.0])
+    placed = data.under(taxonomy, close=True)
+    write_folder(placed, tmp_path / "books")
+    first = read(tmp_path / "books")
+    for again in (
+        first,
+        first.schema.read(tmp_path / "books"),
+        Taxonomy.from_meta(tmp_path / "books"),
+    ):
+        found = getattr(again, "taxonomy", again)
+        assert found.lengths.tolist() == [2.0, 0.5]
+    np.testing.assert_array_equal(first.Y.toarray(), [[1, 1], [0, 0]])
+    np.testing.assert_array_equal(first.Y_specific.toarray(), data.Y)
+
+
+@pytest.mark.parametrize(
+    "lengths", ["long", {"0": 1.0}, [1.0, 2.0], [[1.0]], [None], [0.0], [1e999], 3]
+)
+def test_lengths_that_are_not_those_of_the_edges_are_refused(lengths, tmp_path):
+    data = Dataset([[1.0]], [[1, 1]], None, ["law", "civil"], hierarchy=[[0, 1]])
+    write_folder(data, tmp_path / "books")
+    file = tmp_path / "books" / "meta.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"hierarchy_lengths": lengths}))
+    with pytest.raises(DataError, match="length"):
+        read(tmp_path / "books")

@@ -162,17 +162,88 @@ def test_a_model_without_a_hierarchy_is_judged_in_one(here, capfd):
     assert "tree distance" not in found(capfd, *words)["figures"]
     told = found(capfd, *words, "--taxonomy", "tax.csv", "--close", "--targets", "tree")
     assert told["n_labels"] == 10
-    assert told["figures"]["closed predictions"]["value"] < 1.0
     fitted = load("flat.skops")
     taxonomy = Taxonomy.read("tax.csv")
     data = fitted.schema.read("new.csv").under(taxonomy, close=True)
-    names = np.array(fitted.label_names)
-    y_pred = np.zeros(data.Y.shape, int)
-    for row, cats in zip(y_pred, fitted.model.predict(data.X), strict=True):
-        row[[taxonomy.names.tolist().index(name) for name in names[cats == 1]]] = 1
-    expected = evaluate(y_pred, data.Y, taxonomy=taxonomy, n_bootstrap=0)
-    for name in ("hierarchical f1", "tree distance"):
-        assert told["figures"][name]["value"] == pytest.approx(expected[name].value)
+    place = [taxonomy.names.tolist().index(name) for name in fitted.label_names]
+    y_pred, probability = np.zeros(data.Y.shape, int), np.zeros(data.Y.shape)
+    y_pred[:, place] = fitted.model.predict(data.X)
+    probability[:, place] = fitted.probability(data.X)
+    below = taxonomy.ancestors.toarray().T
+    target = TreeDistance(taxonomy)
+    expected = evaluate(
+        taxonomy.close(y_pred),
+        data.Y,
+        probability=np.stack([(below * row).max(axis=1) for row in probability]),
+        taxonomy=taxonomy,
+        targets=["f1", target],
+        n_bootstrap=0,
+    )
+    assert {name: figure["value"] for name, figure in told["figures"].items()} == pytest.approx(
+        {name: figure.value for name, figure in expected.items()}
+    )
+    n_open = int((~taxonomy.is_closed(y_pred)).sum())
+    assert told["completed_predictions"] == n_open > 0
+    distance = told["figures"]["tree distance"]["value"]
+    assert told["distances"] == {f"loss: {target}": pytest.approx(distance)}
+    assert told["tree_distance_unit"] == "units of length"
+    _, out, _ = run(capfd, *words, "--taxonomy", "tax.csv", "--close", "--targets", "tree")
+    assert f"--close: {n_open} of 30 predictions lacked labels above theirs" in out
+    assert "as probable as the most probable of these" in out
+    assert f"is {distance:.4g} units of length a row, of the sets as completed by --close" in out
+
+
+def test_open_predictions_have_two_distances_with_two_names(here, capfd):
+    assert run(capfd, "fit", "shop.csv", *LISTED, *QUICK, "-o", "flat.skops")[0] == 0
+    assert run(capfd, "predict", "flat.skops", "closed.csv", "-o", "open.csv")[0] == 0
+    words = ("evaluate", "--predictions", "open.csv", "--truth", "closed.csv", "--resamples", 0)
+    words = (*words, *LISTED, "--taxonomy", "tax.csv", "--targets", "tree")
+    told = found(capfd, *words)
+    (raw,) = told["distances"].values()
+    assert raw > told["figures"]["tree distance"]["value"]
+    assert "completed_predictions" not in told
+    _, out, _ = run(capfd, *words)
+    assert "tree distance: of the sets with all above their labels, the length" in out
+    assert (
+        f"is {raw:.4g} units of length a row, of the sets as predicted; a loss of 1 is 10.5" in out
+    )
+
+
+def test_predictions_in_a_file_are_closed_as_the_truth_is(here, capfd):
+    assert run(capfd, "fit", "shop.csv", *LISTED, *QUICK, "-o", "flat.skops")[0] == 0
+    assert run(capfd, "predict", "flat.skops", "new.csv", "-o", "open.csv")[0] == 0
+    of_model = ("evaluate", "flat.skops", "new.csv", *PATHS[-3:], "--resamples", 0)
+    expected = found(capfd, *of_model)
+    words = ("evaluate", "--predictions", "open.csv", "--truth", "new.csv", "--resamples", 0)
+    told = found(capfd, *words, *PATHS)
+    assert told["completed_predictions"] == expected["completed_predictions"] > 0
+    for name in ("instance f1", "micro f1", "predicted size", "tree distance"):
+        assert told["figures"][name]["value"] == pytest.approx(expected["figures"][name]["value"])
+    assert told["figures"]["closed predictions"]["value"] == 1.0
+
+
+def test_several_parents_are_judged_by_the_spanning_tree_and_its_lengths(here, capfd):
+    edges = "parent,child,length\n,a,1\n,b,1\na,c,1\nb,c,5\n"
+    (here / "dag.csv").write_text(edges)
+    (here / "truth.csv").write_text("cats\na;b;c\na\n")
+    (here / "guess.csv").write_text("cats\na\nb\n")
+    words = ("evaluate", "--predictions", "guess.csv", "--truth", "truth.csv", *LISTED)
+    words = (*words, "--taxonomy", "dag.csv", "--resamples", 0)
+    told = found(capfd, *words)
+    # (The edge of length 5 is left out.)
+    assert told["tree_distance_unit"] == "edges"
+    assert told["figures"]["tree distance"]["value"] == 2.0
+    _, out, _ = run(capfd, *words)
+    assert "in edges; by the spanning tree: each label keeps its deepest parent" in out
+
+
+def test_advice_can_be_typed(here, capfd):
+    words = ("fit", "shop.csv", *PATHS, *QUICK, "--target", "f1", "--space", "closed")
+    status, _, err = run(capfd, *words, "-o", "never.skops")
+    assert status == 2
+    assert err == (
+        "setwise: --space closed is made from the taxonomy of --target tree, but the target is f1\n"
+    )
 
 
 def test_a_model_keeps_the_hierarchy_it_has(model, capfd):
@@ -242,6 +313,8 @@ def test_compare_shows_the_hierarchy_and_edges(here, capfd):
     assert status == 0
     assert f"{of_tree[0]['distance']:.4g} edges" in out
     assert "f1 level 2" in out
+    assert "tree distance, as predicted" in out
+    assert "tree distance, with all above" in out
     page = (here / "study" / "report.html").read_text()
     assert "the length of the edges on which prediction and truth differ" in page
 

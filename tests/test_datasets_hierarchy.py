@@ -2,12 +2,17 @@
 
 from dataclasses import replace
 
+import cases
 import numpy as np
 import pytest
+from examples import generators
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
 from setwise import Taxonomy
 from setwise.datasets import Dataset, read
+from setwise.datasets.hierarchy import raised
 from setwise.persistence import load, save
 
 SHOP = b"x,cats\n1,Home/Garden/Hoses\n2,Toys;Home/Lamps\n3,\n"
@@ -40,6 +45,30 @@ def test_labels_under_a_taxonomy_are_found_by_name_and_closed(dense):
         replace(data, name="shop").under(taxonomy)
     with pytest.raises(ValueError, match="'b' is not among its 2 labels 'a', 'c'"):
         data.under(Taxonomy.from_edges([["a", "c"]]))
+
+
+def test_labels_as_they_were_written_outlast_a_second_taxonomy():
+    Y, written = [[1, 1], [1, 0]], [[0, 1], [1, 0]]
+    data = Dataset([[1.0], [2.0]], Y, None, ["a", "b"], Y_specific=written)
+    found = data.under(Taxonomy.from_edges([["a", "b"], ["z", "a"]], ["b", "a", "z"]), close=True)
+    assert found.Y.tolist() == [[1, 1, 1], [0, 1, 1]]
+    assert found.Y_specific.tolist() == [[1, 0, 0], [0, 1, 0]]
+
+
+def test_what_is_no_taxonomy_is_refused():
+    with pytest.raises(ValueError, match=r"from_parents\(parents, names\), not a list"):
+        Dataset([[1.0]], [[1, 1]]).under([-1, 0])
+
+
+@given(generators(), st.booleans())
+def test_raised_probabilities_are_the_largest_of_a_label_and_those_below(rng, several):
+    parents = cases.hierarchy(int(rng.integers(2, 8)), rng).arguments["parents"]
+    taxonomy = Taxonomy([[0, 2], [1, 2], [0, 3], [2, 4], [1, 4]]) if several else None
+    taxonomy = taxonomy or Taxonomy.from_parents(parents)
+    probability = rng.random((4, taxonomy.n_labels))
+    below = taxonomy.ancestors.toarray().T
+    expected = np.stack([(below * row).max(axis=1) for row in probability])
+    np.testing.assert_array_equal(raised(probability, taxonomy), expected)
 
 
 def test_a_schema_under_a_taxonomy_reads_what_the_first_file_had_not(tmp_path):

@@ -163,7 +163,8 @@ def test_frames_whose_columns_agree_are_their_arrays():
     ],
 )
 def test_frames_whose_columns_differ_are_refused(judge):
-    with pytest.raises(ValueError, match="must have the same columns in the same order, but col"):
+    message = r"must have the same columns in the same order, but col.*\.to_numpy\(\) leaves out"
+    with pytest.raises(ValueError, match=message):
         judge()
 
 

@@ -27,6 +27,8 @@ def folder(tmp_path_factory):
     evil = studies.renamed(studies.study(), names, methods)
     write(replace(evil, name="<script>alert(4)</script>"), folder / "evil.html")
     write(studies.wide(2000, 60, 6), folder / "wide.html")
+    long = [f"{name} that goes on and on and on and on and on" for name in studies.LABELS]
+    write(studies.renamed(studies.study(), long, methods), folder / "long.html")
     return folder
 
 
@@ -70,7 +72,7 @@ def choose(page, box, value):
     )
 
 
-@pytest.mark.parametrize("name", ["study", "evil", "wide"])
+@pytest.mark.parametrize("name", ["study", "evil", "wide", "long"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_is_silent_asks_for_nothing_and_fits(browser, folder, name, scheme, width):
@@ -186,6 +188,17 @@ def test_the_curves_of_a_chosen_label_are_drawn(page):
     choose(page, "curve-label", 5)
     assert page.run("document.querySelector('#label-curves path').getAttribute('d')") != before
     assert "Average precision" in page.run("document.getElementById('curve-note').textContent")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_long_names_leave_the_words_beside_them_on_one_line(browser, folder, width):
+    page = browser.open(folder / "long.html", width, 900)
+    place = "document.getElementById('curve-label').parentElement"
+    assert page.run(f"{place}.offsetHeight") <= 48
+    caption = "document.querySelector('#label-figure figcaption')"
+    assert page.run(f"{place}.getBoundingClientRect().right") <= page.run(
+        f"{caption}.getBoundingClientRect().right"
+    )
 
 
 def test_targets_are_chosen_by_radio_buttons_and_all_are_printed(browser, folder):

@@ -11,6 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from setwise import Taxonomy
 from setwise.evaluation import by_level, evaluate
+from setwise.report import write
 from setwise.study import Scale, Study, in_hierarchy, leaderboard, load
 from setwise.targets import TreeDistance
 
@@ -90,11 +91,45 @@ def test_figures_in_the_hierarchy_are_those_of_evaluation(data, taxonomy, tmp_pa
             assert getattr(found, name) == pytest.approx(expected[f"hierarchical {name}"].value)
         np.testing.assert_array_equal(found.levels.f1, by_level(*pair, taxonomy).f1)
         assert found.closed == pytest.approx(expected["closed predictions"].value)
-        if taxonomy.is_tree:
-            assert found.distance == pytest.approx(expected["tree distance"].value)
+        assert found.distance == pytest.approx(expected["tree distance"].value)
     nothing = in_hierarchy(results)[1]
     if nothing.levels.predicted.sum() == 0:
         assert nothing.precision is None
+
+
+def test_distances_are_by_the_lengths_of_the_target(data, tmp_path):
+    """Also by those of a study that is read again, and of one that was stored without them."""
+    Y = TREE.close(data[1])
+    target = TreeDistance(TREE, lengths=0.5**TREE.levels)
+    study = make(data[0], Y, {"tree": target, "f1": "f1"}, taxonomy=TREE)
+    for results in (study.run(tmp_path), load(tmp_path)):
+        for found, outcome in zip(in_hierarchy(results), results.outcomes, strict=True):
+            differ = abs(TREE.close(outcome.y_pred) - TREE.close(results.y_true).astype(int))
+            lengths = target.lengths if outcome.target == "tree" else TREE.lengths
+            assert found.distance == pytest.approx((differ @ lengths).mean())
+            assert found.unit == ("units of length" if outcome.target == "tree" else "edges")
+    manifest = json.loads((tmp_path / "study.json").read_text())
+    del manifest["told"]["scales"]["tree"]["lengths"]
+    (tmp_path / "study.json").write_text(json.dumps(manifest))
+    assert {found.unit for found in in_hierarchy(load(tmp_path))} == {"edges"}
+
+
+def test_label_sets_are_closed_once_each(data, tmp_path, monkeypatch):
+    results = make(data[0], data[1], ["f1", "hamming"], taxonomy=DAG).run(tmp_path)
+    placed = in_hierarchy(results)
+    n_closed = []
+    close = Taxonomy.close
+    monkeypatch.setattr(Taxonomy, "close", lambda *given: n_closed.append(1) or close(*given))
+    assert in_hierarchy(results)[0].distance == placed[0].distance
+    assert len(n_closed) == 1 + len(results.outcomes)
+    n_closed.clear()
+    evaluate(results.outcomes[0].y_pred, results.y_true, taxonomy=DAG, n_bootstrap=0)
+    assert len(n_closed) == 2
+    n_closed.clear()
+    write(results, tmp_path / "report.html", board=leaderboard(results), placed=placed)
+    assert not n_closed
+    with pytest.raises(ValueError, match="in the hierarchy are not of these outcomes"):
+        write(results, tmp_path / "report.html", placed=placed[1:])
 
 
 def test_without_a_hierarchy_there_are_no_such_figures(data, tmp_path):

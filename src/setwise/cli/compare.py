@@ -97,7 +97,7 @@ def compare(
     )
     results = study.run(output, jobs=jobs)
     told, board, placed = summary(output), leaderboard(results), in_hierarchy(results)
-    write(results, page, board=board)
+    write(results, page, board=board, placed=placed)
     found = {
         "folder": str(output),
         "report": str(page),
@@ -141,7 +141,7 @@ def _in_hierarchy(found: Sequence[InHierarchy]) -> str:
             "f1",
             *(f"f1 level {n}" for n in levels),
             "closed",
-            "tree distance",
+            "tree distance, with all above",
         ]
     ]
     for target in dict.fromkeys(figures.target for figures in found):

@@ -23,6 +23,8 @@ def write_folder(data: Dataset, path: Path) -> None:
     else:
         np.save(beside / "X.npy", data.X, allow_pickle=False)
     save_npz(beside / "Y.npz", csr_array(data.Y))
+    if data.Y_specific is not None:
+        save_npz(beside / "Y_specific.npz", csr_array(data.Y_specific))
     meta = {
         "name": data.name,
         "source": data.source,
@@ -34,6 +36,8 @@ def write_folder(data: Dataset, path: Path) -> None:
     }
     if data.hierarchy is not None:
         meta["hierarchy_edges"] = data.hierarchy.tolist()
+    if data.edge_lengths is not None:
+        meta["hierarchy_lengths"] = data.edge_lengths.tolist()
     if data.split is not None:
         meta["split"] = {name: {"indices": rows.tolist()} for name, rows in data.split.items()}
     known = {key: value for key, value in meta.items() if value is not None}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Of so many entries (rows times labels) or fewer, probabilities are judged too.
 MOST_PROBABILITIES = 50_000_000
+PROBABLE = "; a label less probable than one under it is as probable as the most probable of these"
 
 
 @flat
@@ -56,7 +57,11 @@ def evaluate(
     the same options that read the training file.
 
     Where there is a hierarchy (the model's, the data's, that of --taxonomy or --path-separator),
-    figures of it are added: hierarchical precision, recall and F1, F1 on each level, tree distance.
+    figures of it are added: hierarchical precision, recall and F1, F1 on each level, tree distance
+    (by the spanning tree where labels have several parents).
+
+    With --close, predictions as well as true label sets get all that stands above their labels, and
+    a label is at least as probable as each label under it.
 
     \b
     Examples:
@@ -89,6 +94,8 @@ def evaluate(
         if model is None or data is None:
             raise ValueError("evaluate MODEL DATA: there is no DATA")
         sample = _of_model(model, data, part, reading)
+    if reading.close:
+        sample = sample.closed()
     _say(json, sample, wanted, options)
 
 
@@ -99,12 +106,24 @@ class Sample(NamedTuple):
     data: Dataset
     probability: Any = None
     target: Target | None = None
+    n_completed: int | None = None
+
+    def closed(self) -> Sample:
+        """With all above predicted labels, at least as probable; counts what lacked some."""
+        from setwise.datasets.hierarchy import raised
+
+        taxonomy, known = self.data.taxonomy, self.probability
+        return self._replace(
+            y_pred=taxonomy.close(self.y_pred),
+            probability=None if known is None else raised(known, taxonomy),
+            n_completed=int((~taxonomy.is_closed(self.y_pred)).sum()),
+        )
 
 
 def _say(json_wanted: bool, sample: Sample, wanted: list[str], options: dict[str, Any]) -> None:
-    """Print all figures, and what tree distance is counted in."""
+    """Print all figures, and of which sets and in what tree distance is counted."""
     from setwise.evaluation import evaluate as figures
-    from setwise.study.scale import Scale, unit_of
+    from setwise.study.scale import Scale, said, unit_of
 
     data = sample.data
     chosen = [] if sample.target is None else [sample.target]
@@ -121,18 +140,31 @@ def _say(json_wanted: bool, sample: Sample, wanted: list[str], options: dict[str
         **options,
     )
     told, words = judged.to_dict(), [str(judged)]
-    if taxonomy is not None:
-        unit = unit_of(taxonomy.lengths_of_edges)
-        told |= {"tree_distance_unit": unit, "distances": {}}
+    if sample.n_completed is not None:
+        told["completed_predictions"] = sample.n_completed
         words.append(
-            f"tree distance: the length of the edges on which prediction and truth differ, in "
-            f"{unit}; its loss is the share of all lengths"
+            f"--close: {sample.n_completed} of {data.n_rows} predictions lacked labels above "
+            f"theirs and got them" + PROBABLE * (sample.probability is not None)
+        )
+    if taxonomy is not None:
+        tree = taxonomy.spanning_tree()
+        unit = unit_of(tree.lengths)
+        told |= {"tree_distance_unit": unit, "tree_distance_note": tree.note, "distances": {}}
+        words.append(
+            f"tree distance: of the sets with all above their labels, the length of the edges on "
+            f"which prediction and truth differ, in {unit}"
+            + f"; by the spanning tree: {tree.note}"
+            * (not taxonomy.is_tree)
         )
     for target in chosen:
         scale, name = Scale.of(target), f"loss: {target}"
         if scale is not None:
             told["distances"][name] = scale.distance(judged[name].value)
-            words.append(f"{name} is {scale.said(judged[name].value)} a row")
+            words.append(
+                f"{name} is {scale.said(judged[name].value)} a row, of the sets as "
+                f"{'predicted' if sample.n_completed is None else 'completed by --close'}; a loss "
+                f"of 1 is {said(scale.whole, scale.unit)}"
+            )
     say(json_wanted, told, "\n".join(words))
 
 
@@ -146,15 +178,15 @@ def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> Sa
     if reading.close and isinstance(schema, TaxonomySchema):
         schema, reading = replace(schema, close=True), replace(reading, close=False)
     rows = schema.read(data)
-    if rows.hierarchy is not None and (reading.taxonomy or reading.path_separator):
-        raise ValueError(
-            f"{model.name} knows the hierarchy of its labels from its training file; --taxonomy "
-            f"and --path-separator are for a model without one"
-        )
-    rows = reading.placed(rows)
-    if rows.hierarchy is None and isinstance(fitted.target, TreeDistance):
+    if isinstance(fitted.target, TreeDistance):
         own = fitted.target.hierarchy
         rows = replace(rows, hierarchy=own.edges, edge_lengths=own.lengths_of_edges)
+    if rows.hierarchy is not None and (reading.taxonomy or reading.path_separator):
+        raise ValueError(
+            f"{model.name} knows the hierarchy of its labels; --taxonomy and --path-separator are "
+            f"for a model without one"
+        )
+    rows = reading.placed(rows)
     if part != "all" and (part is not None or (rows.split and "test" in rows.split)):
         rows = rows.part(part or "test")
     known = fitted.has_probability and rows.n_rows * rows.n_labels <= MOST_PROBABILITIES
@@ -189,6 +221,4 @@ def _of_files(
     nothing = np.zeros((y_true.shape[0], 1))
     data = reading.placed(Dataset(nothing, y_true, None, labels, name=truth.name))
     y_pred = spread(y_pred, labels, data.label_names)
-    if reading.close:
-        y_pred = data.taxonomy.close(y_pred)
     return Sample(y_pred, data, known if known is None else spread(known, labels, data.label_names))

@@ -29,9 +29,13 @@ OPTIONS = {
 _PYTHON_ONLY = re.compile(
     r",? or pass an object| or a surrogate object|; for an estimator of your own write \S+ \S+"
     r"| If you trust who wrote it: .*"
+    r"|; for it use space=Paths\(\w+\) or Forest\(\w+, closed=True\)"
 )
 # Said of y in Python; on the command line label sets are closed as they are read.
 _CLOSED = re.compile(r"Taxonomy\.close(\([^)]*\))?")
+# The target and the spaces of a hierarchy have names there.
+_TREE = re.compile(r"target=TreeDistance\(\w+\)")
+_SPACE = re.compile(r"\bspace='(\w+)'")
 _SPOKEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(\[[^\]]*\]|'[^']*'|\"[^\"]*\"|\.\.\.|-\d+|\d+)")
 
 
@@ -62,8 +66,12 @@ def in_options(message: str) -> str:
     "there is no target named 'f'; known are 'hamming'"
     >>> in_options("Taxonomy.close adds what is missing")
     '--close adds what is missing'
+    >>> in_options("space='closed' is made from the taxonomy of target=TreeDistance(taxonomy)")
+    '--space closed is made from the taxonomy of --target tree'
     """
-    return _SPOKEN.sub(_option, _CLOSED.sub("--close", _PYTHON_ONLY.sub("", message)))
+    plain = _CLOSED.sub("--close", _PYTHON_ONLY.sub("", message))
+    plain = _SPACE.sub(r"--space \1", _TREE.sub("--target tree", plain))
+    return _SPOKEN.sub(_option, plain)
 
 
 def _option(spoken: re.Match[str]) -> str:

@@ -87,8 +87,9 @@ class Dataset:
         if edges is not None:
             edges = edge_array(edges, labels, lengths)
         if lengths is not None:
-            count = 0 if edges is None else len(edges)
-            lengths = real_vector(lengths, count, "edge_lengths")
+            if edges is None:
+                raise ValueError("edge_lengths are those of a hierarchy, but there is none")
+            lengths = real_vector(lengths, len(edges), "edge_lengths")
         checked = {
             "X": X,
             "Y": Y,
@@ -169,6 +170,11 @@ class Dataset:
         array([[1, 0, 1],
                [0, 1, 0]], dtype=uint8)
         """
+        if not isinstance(taxonomy, Taxonomy):
+            raise ValueError(
+                f"taxonomy must be a Taxonomy, such as Taxonomy.from_parents(parents, names), not "
+                f"a {type(taxonomy).__name__}"
+            )
         schema: Any = self.schema
         source = getattr(schema, "labels", None)
         if isinstance(source, LabelList) and source.edges is None:

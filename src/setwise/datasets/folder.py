@@ -1,10 +1,10 @@
 """Folders of arrays: X.npz or X.npy, Y.npz and meta.json.
 
 ``X.npz`` and ``Y.npz`` are CSR matrices of ``scipy.sparse.save_npz``, ``X.npy`` is dense. meta.json
-has ``label_names``, ``feature_names``, ``hierarchy_edges`` and a ``split``: for each part
-``{"range": [a, b]}``, ``{"indices": [...]}`` or ``{"file": ...}``; or one file for all parts. Names
-may stand in text files instead, a line each. ``Y_specific.npz`` has the labels of a hierarchy as
-they were written.
+has ``label_names``, ``feature_names``, ``hierarchy_edges`` with ``hierarchy_lengths``, and a
+``split``: for each part ``{"range": [a, b]}``, ``{"indices": [...]}`` or ``{"file": ...}``; or one
+file for all parts. Names may stand in text files instead, a line each. ``Y_specific.npz`` has the
+labels of a hierarchy as they were written.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class FolderSchema:
         Edges [parent, child] of labels.
     max_bytes : int, optional
         How much a compressed file may unfold to.
+    edge_lengths : array of shape (m,), optional
+        The length of each edge of the hierarchy.
     """
 
     n_features: int
@@ -54,6 +56,7 @@ class FolderSchema:
     feature_names: Any = None
     hierarchy: Any = None
     max_bytes: int | None = None
+    edge_lengths: Any = None
 
     @property
     def format(self) -> str:
@@ -114,6 +117,7 @@ def read_folder(path: File, *, max_bytes: int | None = None) -> Dataset:
             _names(folder, meta, "feature_names"),
             None if edges is None else _whole_numbers(edges, folder, "'hierarchy_edges'"),
             max_bytes,
+            meta.get("hierarchy_lengths"),
         )
         _require_columns(folder / "Y.npz", Y, len(schema.label_names), "labels")
         specific = folder / "Y_specific.npz"

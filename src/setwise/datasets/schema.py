@@ -72,6 +72,7 @@ def dataset_of(schema: Any, rows: Rows, path: File, **more: Any) -> Dataset:
         schema.feature_names,
         schema.label_names,
         hierarchy=getattr(schema, "hierarchy", None),
+        edge_lengths=getattr(schema, "edge_lengths", None),
         Y_specific=rows.specific,
         schema=schema,
         source=os.fspath(path),

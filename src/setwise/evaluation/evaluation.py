@@ -77,7 +77,8 @@ def evaluate(
     taxonomy : Taxonomy, optional
         A hierarchy over the labels, in the order of the columns (``taxonomy.over(columns)``); gives
         the figures of label sets with all above their labels: hierarchical precision, recall and
-        f1, f1 on each level and, of a tree, tree distance.
+        f1, f1 on each level and tree distance (by the spanning tree where labels have several
+        parents).
     n_bins : int, default 15
         Number of bins of the calibration errors.
     zero_division : {0.0, 1.0}, default 1.0
@@ -113,7 +114,9 @@ def evaluate(
 
     *Hierarchy.* Both sets are closed first; hierarchical figures are then over all entries
     (Kiritchenko, Matwin and Famili, 2005), and "tree distance" is the mean length of the edges on
-    which they differ. "closed predictions" is the share of predicted sets that were closed.
+    which they differ, those of the spanning tree where labels have several parents. The loss of a
+    `TreeDistance` among the targets is that of the sets as predicted. "closed predictions" is the
+    share of predicted sets that were closed.
 
     *psp@k* is the sum over rows of 1 / propensity over the true labels among the first k, divided
     by the largest sum that k labels in each row could reach.

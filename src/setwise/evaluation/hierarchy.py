@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from setwise.evaluation.label_sets import precision_recall_f1_jaccard
+from setwise.evaluation.per_label import PerLabel, per_label
 from setwise.evaluation.sample import Array, Sample, checked_sample, first_difference
 from setwise.evaluation.statistics import RatiosOfSums, RowMeans, Statistic, Sums, Title
 from setwise.taxonomy import Taxonomy
@@ -47,6 +48,16 @@ class ByLevel:
     recall: NDArray[np.float64]
     f1: NDArray[np.float64]
 
+    @classmethod
+    def of(cls, labels: PerLabel, taxonomy: Taxonomy, zero_division: float = 1.0) -> ByLevel:
+        """From the counts of each label, which are those of closed sets."""
+        both, predicted, support = (
+            np.bincount(taxonomy.levels, counts).astype(np.int64)
+            for counts in (labels.both, labels.predicted, labels.support)
+        )
+        of = precision_recall_f1_jaccard(both, predicted, support, float(zero_division))
+        return cls(np.bincount(taxonomy.levels), support, predicted, both, *of[:3])
+
 
 def by_level(
     y_pred: Any, y_true: Any, taxonomy: Taxonomy, *, zero_division: float = 1.0
@@ -71,13 +82,10 @@ def by_level(
     >>> by_level([[0, 1, 0]], [[0, 0, 1]], animals).f1
     array([1., 0.])
     """
-    if not isinstance(zero_division, int | float) or zero_division not in (0, 1):
-        raise ValueError(f"zero_division must be 0.0 or 1.0, but it is {zero_division!r}")
     sample = checked_sample(y_pred, y_true)
-    counts = _counts(sample, checked_taxonomy(taxonomy, sample.n_labels, sample.columns))
-    both, predicted, support = (np.asarray(part.sum(axis=0)).ravel() for part in counts)
-    of = precision_recall_f1_jaccard(both, predicted, support, float(zero_division))
-    return ByLevel(np.bincount(taxonomy.levels), support, predicted, both, *of[:3])
+    checked_taxonomy(taxonomy, sample.n_labels, sample.columns)
+    sets = (closed(part, taxonomy) for part in (sample.predicted, sample.true))
+    return ByLevel.of(per_label(*sets, zero_division=zero_division), taxonomy, zero_division)
 
 
 def checked_taxonomy(taxonomy: Any, n_labels: int, columns: list[Any] | None = None) -> Taxonomy:
@@ -95,7 +103,8 @@ def checked_taxonomy(taxonomy: Any, n_labels: int, columns: list[Any] | None = N
         raise ValueError(
             f"taxonomy must have its labels in the order of the columns, but column {place} is "
             f"{columns[place]!r} and label {place} {names[place]!r}; taxonomy.over(columns) "
-            f"reorders it"
+            f"reorders it; if they are the same labels in the same order, y_true.to_numpy() and "
+            f"y_pred.to_numpy() leave the columns' names out"
         )
     return taxonomy
 
@@ -106,12 +115,14 @@ def hierarchy_statistics(sample: Sample, taxonomy: Taxonomy, nothing: float) -> 
     Where labels have several parents that is of the edges of the spanning tree, as for
     `TreeDistance`.
     """
-    both, predicted, true = _counts(sample, taxonomy)
+    sets = closed(sample.predicted, taxonomy), closed(sample.true, taxonomy)
+    both, predicted, true = _counts(*sets, taxonomy)
     above, below = _parts(*(part.sum(axis=1)[:, None] for part in (both, predicted, true)))
     levels = tuple(
         Title(f"f1 on level {level}", "hierarchy", "higher") for level in range(taxonomy.depth)
     )
-    means = np.column_stack([taxonomy.is_closed(sample.predicted), _distances(sample, taxonomy)])
+    distances = row_distances(*sets, taxonomy.spanning_tree().lengths)
+    means = np.column_stack([taxonomy.is_closed(sample.predicted), distances])
     return [
         RatiosOfSums(THREE, Sums.of(above), Sums.of(below), nothing),
         RatiosOfSums(levels, Sums.of(2 * both), Sums.of(predicted + true), nothing),
@@ -124,11 +135,19 @@ def _parts(both: Array, predicted: Array, true: Array) -> tuple[Array, Array]:
     return np.hstack([both, both, 2 * both]), np.hstack([predicted, true, predicted + true])
 
 
-def _counts(sample: Sample, taxonomy: Taxonomy) -> tuple[Any, Any, Any]:
+def closed(sets: Any, taxonomy: Taxonomy) -> Any:
+    """Label sets with all above their labels, a CSR array of integers."""
+    return csr_array(taxonomy.close(sets)).astype(np.int64)
+
+
+def row_distances(predicted: Any, true: Any, lengths: Array) -> Array:
+    """The total length of the edges on which the closed sets of each row differ, (n,)."""
+    differ = predicted + true - 2 * predicted.multiply(true)
+    return np.asarray(differ @ lengths).ravel()
+
+
+def _counts(predicted: Any, true: Any, taxonomy: Taxonomy) -> tuple[Any, Any, Any]:
     """Of each row's closed sets, how many labels on each level are in both, predicted, true."""
-    predicted, true = (
-        taxonomy.close(sets).astype(np.int64) for sets in (sample.predicted, sample.true)
-    )
     labels = np.arange(taxonomy.n_labels)
     on_level = csr_array(
         (np.ones(len(labels), np.int64), (labels, taxonomy.levels)),
@@ -137,12 +156,3 @@ def _counts(sample: Sample, taxonomy: Taxonomy) -> tuple[Any, Any, Any]:
     return tuple(
         (sets @ on_level).toarray() for sets in (predicted.multiply(true), predicted, true)
     )  # type: ignore
-
-
-def _distances(sample: Sample, taxonomy: Taxonomy) -> Array:
-    """The total length of the edges on which the closed sets of each row differ, (n,)."""
-    predicted, true = (
-        taxonomy.close(sets).astype(np.int64) for sets in (sample.predicted, sample.true)
-    )
-    differ = predicted + true - 2 * predicted.multiply(true)
-    return np.asarray(differ @ taxonomy.spanning_tree().lengths).ravel()

@@ -91,7 +91,8 @@ def one_order(columns: dict[str, list[Any] | None]) -> list[Any] | None:
         if place is not None:
             raise ValueError(
                 f"{first} and {name} must have the same columns in the same order, but column "
-                f"{place} of {first} is {given[first][place]!r} and of {name} {its[place]!r}"
+                f"{place} of {first} is {given[first][place]!r} and of {name} {its[place]!r}; if "
+                f"they are the same labels in this order, {name}.to_numpy() leaves out the names"
             )
     return given[first]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -15,15 +15,16 @@ from setwise.evaluation import PerLabel, per_label
 from setwise.report.belief import Belief, belief_of
 from setwise.report.measure import Measure, measure_of
 from setwise.report.palette import Style, style_of
-from setwise.study import Leaderboard, Outcome, Results
+from setwise.study import InHierarchy, Leaderboard, Outcome, Results
 
 
 @dataclass(frozen=True)
 class Material:
-    """Results and their leaderboard, with what several sections need."""
+    """Results, their leaderboard and their figures in the hierarchy; what several sections need."""
 
     results: Results
     board: Leaderboard
+    placed: Sequence[InHierarchy] = ()
 
     @cached_property
     def styles(self) -> Mapping[str, Style]:
@@ -109,8 +110,12 @@ def _named(outcome: Outcome, function: Callable[..., Any], *arguments: Any) -> A
         raise ValueError(f"{outcome.method!r} for {outcome.target!r}: {error}") from error
 
 
-def checked(results: Results, board: Leaderboard | None = None) -> None:
-    """Raise unless the parts of the results, and their leaderboard, fit together."""
+def checked(
+    results: Results,
+    board: Leaderboard | None = None,
+    placed: Sequence[InHierarchy] | None = None,
+) -> None:
+    """Raise unless the parts of the results, and what was made of them, fit together."""
     shape: Any = results.y_true.shape
     n_rows, n_labels = shape
     _require(n_rows > 0 and n_labels > 0, f"y_true has shape {shape}, not even one row and label")
@@ -141,6 +146,13 @@ def checked(results: Results, board: Leaderboard | None = None) -> None:
     if board is not None:
         standing = {(entry.method, entry.target) for entry in board}
         _require(standing == seen, "the leaderboard is not of these outcomes")
+    if placed is not None:
+        own = [(outcome.method, outcome.target) for outcome in results.outcomes]
+        given = [(figures.method, figures.target) for figures in placed]
+        _require(
+            given == (own if results.taxonomy is not None else []),
+            "the figures in the hierarchy are not of these outcomes",
+        )
     if results.taxonomy is not None:
         n_taxonomy = results.taxonomy.n_labels
         _require(n_taxonomy == n_labels, f"y_true has {n_labels} labels, taxonomy {n_taxonomy}")

@@ -97,6 +97,6 @@ def _tree_title(target: str) -> str:
 def _tree_meaning(scale: Scale) -> str:
     whole = f"{scale.whole:,.0f}" if scale.whole == round(scale.whole) else f"{scale.whole:,.4g}"
     return (
-        f"the length of the edges on which prediction and truth differ, as a share of all {whole} "
-        f"{scale.unit}"
+        f"the length of the edges on which prediction and truth differ, of the sets as predicted, "
+        f"as a share of all {whole} {scale.unit}"
     )

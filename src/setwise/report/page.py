@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -31,7 +31,7 @@ from setwise.report.sections.reproduction import reproduction
 from setwise.report.sections.sizes import sizes
 from setwise.report.sections.timing import timing
 from setwise.report.sections.verdict import verdict
-from setwise.study import Leaderboard, Results, leaderboard
+from setwise.study import InHierarchy, Leaderboard, Results, in_hierarchy, leaderboard
 
 Section = Callable[[Material], Mapping[str, Any] | None]
 # Title, and what fills the template that bears the function's name.
@@ -52,7 +52,11 @@ SECTIONS: tuple[tuple[str, Section], ...] = (
 
 
 def write(
-    results: Results, path: str | os.PathLike[str], *, board: Leaderboard | None = None
+    results: Results,
+    path: str | os.PathLike[str],
+    *,
+    board: Leaderboard | None = None,
+    placed: Sequence[InHierarchy] | None = None,
 ) -> None:
     """Write the report of a study as one HTML file.
 
@@ -66,6 +70,8 @@ def write(
         Where the file goes; one that is there is replaced.
     board : Leaderboard, optional
         The leaderboard of these results, if it has been made already.
+    placed : sequence of InHierarchy, optional
+        What `in_hierarchy` gives of these results, if that has been made already.
 
     Notes
     -----
@@ -74,8 +80,12 @@ def write(
     so to the browser).
     """
     place = _place(path)
-    checked(results, board)
-    material = Material(results, leaderboard(results) if board is None else board)
+    checked(results, board, placed)
+    material = Material(
+        results,
+        leaderboard(results) if board is None else board,
+        in_hierarchy(results) if placed is None else placed,
+    )
     write_whole(place, _page(material).encode())
 
 

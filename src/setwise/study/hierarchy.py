@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from setwise.evaluation import ByLevel, by_level
+from setwise.evaluation import ByLevel, PerLabel, per_label
+from setwise.evaluation.hierarchy import closed, row_distances
 from setwise.study.results import Outcome, Results
 from setwise.study.scale import unit_of
 
@@ -20,19 +22,23 @@ class InHierarchy:
     ----------
     method, target : str
         Their names.
+    labels : PerLabel
+        The figures of each label.
     levels : ByLevel
         The figures of each level.
     closed : float
         The share of predictions that had all above their labels.
     distance : float
-        The mean length of the edges on which prediction and truth differ; where labels have several
-        parents, of the edges of the spanning tree.
+        The mean length of the edges on which prediction and truth differ: those of the target if
+        it is a tree distance, else of the hierarchy; where labels have several parents, of the
+        edges of the spanning tree.
     unit : str
         What the distance is counted in.
     """
 
     method: str
     target: str
+    labels: PerLabel
     levels: ByLevel
     closed: float
     distance: float
@@ -73,23 +79,31 @@ def in_hierarchy(results: Results) -> tuple[InHierarchy, ...]:
     """Every outcome in the hierarchy of the study, in their order; none without a hierarchy."""
     if results.taxonomy is None:
         return ()
-    return tuple(_figures(outcome, results) for outcome in results.outcomes)
+    true = closed(results.y_true, results.taxonomy)
+    return tuple(_figures(outcome, results, true) for outcome in results.outcomes)
 
 
-def _figures(outcome: Outcome, results: Results) -> InHierarchy:
+def _figures(outcome: Outcome, results: Results, true: Any) -> InHierarchy:
     taxonomy: Any = results.taxonomy
-    lengths = taxonomy.spanning_tree().lengths
-    predicted, true = (
-        taxonomy.close(sets).astype(np.int64) for sets in (outcome.y_pred, results.y_true)
-    )
+    predicted = closed(outcome.y_pred, taxonomy)
+    labels, lengths = per_label(predicted, true), _lengths(outcome.target, results)
     return InHierarchy(
         method=outcome.method,
         target=outcome.target,
-        levels=by_level(outcome.y_pred, results.y_true, taxonomy),
+        labels=labels,
+        levels=ByLevel.of(labels, taxonomy),
         closed=float(taxonomy.is_closed(outcome.y_pred).mean()),
-        distance=float((abs(predicted - true) @ lengths).mean()),
+        distance=float(row_distances(predicted, true, lengths).mean()),
         unit=unit_of(lengths),
     )
+
+
+def _lengths(target: str, results: Results) -> NDArray[np.float64]:
+    """Of each label's edge: those of the target if it has some, else of the hierarchy, (l,)."""
+    taxonomy: Any = results.taxonomy
+    scale = results.scales.get(target)
+    own = None if scale is None else scale.lengths
+    return taxonomy.spanning_tree().lengths if own is None else np.array(own)
 
 
 def _ratio(above: Any, below: Any) -> float | None:

@@ -113,7 +113,7 @@ class Leaderboard(Sequence[Standing]):
         if not self.standings:
             return f"{head}\nno method has finished all folds of a target yet"
         far = any(standing.unit is not None for standing in self)
-        distance = ["distance"] if far else []
+        distance = ["tree distance, as predicted"] if far else []
         lines = [["", "loss", "", *distance, "less best", "", "p", "adjusted p", ""]]
         for target in self.targets:
             lines.append([target])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ class Scale:
         The length of all edges, or what else counts as loss 1.
     unit : str
         "edges" where all lengths are 1, else "units of length".
+    lengths : sequence of float or None
+        Of the edge of each label; None in studies stored before they were.
 
     Examples
     --------
@@ -29,6 +32,7 @@ class Scale:
 
     whole: float
     unit: str
+    lengths: Sequence[float] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, target: Any) -> Scale | None:
@@ -36,7 +40,7 @@ class Scale:
         if not isinstance(target, TreeDistance):
             return None
         whole = target.lengths.sum() if target.largest is None else target.largest
-        return cls(float(whole), unit_of(target.lengths))
+        return cls(float(whole), unit_of(target.lengths), tuple(target.lengths.tolist()))
 
     def distance(self, loss: float) -> float:
         """A mean loss as a mean distance."""

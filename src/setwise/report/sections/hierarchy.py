@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from setwise.evaluation import PerLabel, per_label
+from setwise.evaluation import PerLabel
 from setwise.report import numbers
 from setwise.report.drawing import element, mark, picture, room_for
 from setwise.report.material import Material
 from setwise.report.names import clipped, isolated, plain
-from setwise.study import InHierarchy, in_hierarchy
+from setwise.study import InHierarchy
 from setwise.taxonomy import Taxonomy
 
 # Of larger trees the most frequent labels are drawn, with all that lies above them.
@@ -32,22 +30,15 @@ def hierarchy(material: Material) -> dict[str, Any] | None:
     if taxonomy is None or not material.results.outcomes:
         return None
     tree = taxonomy.spanning_tree()
-    found = in_hierarchy(material.results)
-    support = found[0].levels.support
-    nodes = _drawn(tree, _support(material, taxonomy))
+    support = material.placed[0].labels.support
+    nodes = _drawn(tree, support)
     return {
         "n_shown": len(nodes),
         "n_labels": numbers.count(tree.n_labels),
         "n_entries": numbers.count(int(support.sum())),
         "note": tree.note,
-        "unit": found[0].unit,
-        "panels": [_panel(material, target, tree, nodes, found) for target in material.judged],
+        "panels": [_panel(material, target, tree, nodes) for target in material.judged],
     }
-
-
-def _support(material: Material, taxonomy: Taxonomy) -> Any:
-    """In how many rows each label is true, or one under it, (l,)."""
-    return taxonomy.close(material.results.y_true).sum(axis=0, dtype=np.int64)
 
 
 def _drawn(tree: Taxonomy, support: Any) -> list[int]:
@@ -74,23 +65,14 @@ def _drawn(tree: Taxonomy, support: Any) -> list[int]:
     return order
 
 
-def _panel(
-    material: Material,
-    target: str,
-    tree: Taxonomy,
-    nodes: list[int],
-    found: tuple[InHierarchy, ...],
-) -> dict[str, Any]:
-    taxonomy: Any = material.results.taxonomy
-    true = taxonomy.close(material.results.y_true)
-    outcomes = [
-        (outcome.method, per_label(taxonomy.close(outcome.y_pred), true))
-        for _, outcome in material.of(target)
-    ]
-    here = [figures for figures in found if figures.target == target]
+def _panel(material: Material, target: str, tree: Taxonomy, nodes: list[int]) -> dict[str, Any]:
+    here = [figures for figures in material.placed if figures.target == target]
+    outcomes = [(figures.method, figures.labels) for figures in here]
     names = material.results.label_names
     return {
         "title": material.measures[target].title,
+        "unit": here[0].unit,
+        "is_distance": material.measures[target].scale is not None,
         "methods": [method for method, _ in outcomes],
         "picture": _picture(material, outcomes, tree, nodes),
         "nodes": [
