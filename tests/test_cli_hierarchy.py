@@ -222,6 +222,16 @@ def test_predictions_in_a_file_are_closed_as_the_truth_is(here, capfd):
     assert told["figures"]["closed predictions"]["value"] == 1.0
 
 
+def test_a_loss_of_sets_of_one_size_is_left_out_where_they_are_closed(here, capfd):
+    words = ("fit", "shop.csv", *LISTED, *QUICK, "--target", "precision@1", "-o", "first.skops")
+    assert run(capfd, *words)[0] == 0
+    words = ("evaluate", "first.skops", "new.csv", *PATHS[-3:], "--resamples", 0)
+    status, out, err = run(capfd, *words)
+    assert status == 0
+    assert "loss: precision@1" not in out
+    assert err == "the loss of precision@1, of sets of 1, is left out: --close adds labels\n"
+
+
 def test_several_parents_are_judged_by_the_spanning_tree_and_its_lengths(here, capfd):
     edges = "parent,child,length\n,a,1\n,b,1\na,c,1\nb,c,5\n"
     (here / "dag.csv").write_text(edges)

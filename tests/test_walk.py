@@ -136,9 +136,10 @@ def test_links_lead_somewhere(path):
 
 def test_every_block_of_the_guide_to_the_command_line_runs(tmp_path, capfd):
     scope, printed = walk(COMMANDS.read_text(), tmp_path, in_process(capfd))
-    assert len(printed) == 8
-    assert "hierarchical f1" in printed[-2]
-    assert re.search(r"mean tree distance [\d.]+ edges", printed[-2])
+    assert len(printed) == 9
+    assert "hierarchical f1" in printed[-3]
+    assert re.search(r"mean tree distance [\d.]+ edges", printed[-3])
+    assert "--close: 200 of 200 predictions lacked labels above theirs" in printed[-2]
     assert scope["fitted"].label_names == ["art", "law", "war"]
     assert "Counterexample: logistic for f1" in printed[-1]
     with (tmp_path / "predictions.csv").open(newline="") as file:

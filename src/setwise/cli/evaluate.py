@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from setwise.cli.flat import flat
+from setwise.cli.messages import note
 from setwise.cli.output import say
 from setwise.cli.reading import Reading, names, target_for
 
@@ -111,12 +112,19 @@ class Sample(NamedTuple):
     def closed(self) -> Sample:
         """With all above predicted labels, at least as probable; counts what lacked some."""
         from setwise.datasets.hierarchy import raised
+        from setwise.targets import PrecisionAtK, RecallAtK
 
-        taxonomy, known = self.data.taxonomy, self.probability
-        return self._replace(
-            y_pred=taxonomy.close(self.y_pred),
-            probability=None if known is None else raised(known, taxonomy),
-            n_completed=int((~taxonomy.is_closed(self.y_pred)).sum()),
+        taxonomy, known, target = self.data.taxonomy, self.probability, self.target
+        n_completed = int((~taxonomy.is_closed(self.y_pred)).sum())
+        if n_completed and isinstance(target, PrecisionAtK | RecallAtK):
+            note(f"the loss of {target}, of sets of {target.k}, is left out: --close adds labels")
+            target = None
+        return Sample(
+            taxonomy.close(self.y_pred),
+            self.data,
+            None if known is None else raised(known, taxonomy),
+            target,
+            n_completed,
         )
 
 
