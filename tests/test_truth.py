@@ -9,8 +9,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from setwise import SetClassifier, SetClassifierCV, Taxonomy
 from setwise.decoders import MinimumRisk
 from setwise.meta import CatalogClassifier, TargetDecoder
-from setwise.spaces import Paths
-from setwise.surrogates import CompSum, Constrained
 from setwise.targets import TreeDistance
 
 LIFE = Taxonomy.from_paths(["animals", "animals/birds", "animals/mammals", "plants"])
@@ -95,23 +93,6 @@ def test_a_taxonomy_of_one_label():
     y = (X[:, :1] > 0).astype(int)
     model = SetClassifier(TreeDistance([-1])).fit(X, y)
     assert (model.predict(X) == y).mean() > 0.9
-
-
-OUTSIDE = {"nothing": [0, 0, 0, 0], "two paths": [1, 1, 1, 0], "both roots": [1, 0, 0, 1]}
-
-
-@pytest.mark.parametrize("row", OUTSIDE.values(), ids=list(OUTSIDE))
-@pytest.mark.parametrize("loss", ["logistic", "exponential", "hinge"])
-def test_on_paths_truths_are_paths(row, loss):
-    # Such a set may be further from a path than any other path is: the loss would leave [0, 1].
-    target, space = TreeDistance(LIFE), Paths(LIFE)
-    made = CompSum(target, space) if loss == "logistic" else Constrained(target, space, loss)
-    truths = np.array([[1, 0, 0, 0], row])
-    made.value_and_gradient(np.zeros((1, 4)), truths[:1])
-    with pytest.raises(ValueError, match=r"row 1 of y_true is none of the Paths.*closed=True"):
-        made.value_and_gradient(np.zeros((2, 4)), truths)
-    whole = TreeDistance(LIFE, largest=4.0)
-    CompSum(whole, space).value_and_gradient(np.zeros((2, 4)), truths)
 
 
 @pytest.mark.parametrize(

@@ -95,19 +95,17 @@ def label_bytes(labels: Tensor) -> Tensor:
 
 
 def refuse_open(labels: Tensor, target: Any, space: Space, within: bool) -> None:
-    """Raise for a label set that is not closed, or no path, where the space has only such.
+    """Raise where tree distance on closed sets or paths is given a set that is none.
 
-    Asked of what is trained for tree distance, and of a likelihood, ``within`` whose space a set
-    must be. A loss of tree distance takes paths to inner nodes on a space of paths to leaves.
+    A likelihood asks for sets ``within`` the space; other losses take paths to inner nodes on a
+    space of paths to leaves.
     """
-    of_tree = isinstance(target, TreeDistance)
+    if not isinstance(target, TreeDistance) or not is_plain(labels):
+        return
     if not isinstance(space, Paths | Forest) or (isinstance(space, Forest) and not space.closed):
         return
-    if not (of_tree or within) or not is_plain(labels):
-        return
     sets = labels.numpy()
-    if of_tree:
-        target.hierarchy.refuse_open(sets, "target")
+    target.hierarchy.refuse_open(sets, "target")
     is_inside = space.are_paths if isinstance(space, Paths) and not within else space.contains
     inside = is_inside(sets)
     if not inside.all():

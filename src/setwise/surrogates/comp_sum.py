@@ -12,7 +12,7 @@ from numpy.polynomial.legendre import leggauss
 from setwise.expectation import Expectation, Moment, expectation
 from setwise.inputs import real_number
 from setwise.spaces.space import Array, Space
-from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked, refuse_far
+from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked
 from setwise.targets.target import Target
 
 # Below this |q| the difference F(0) - F(q) loses digits that its integral form keeps, as long as
@@ -98,7 +98,6 @@ class CompSum:
         Without ``parameters`` the last has no meaning, and may cost less.
         """
         arrays = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
-        refuse_far(self.target, self.space, arrays[1])
         return self.of_checked(*arrays, parameters)
 
     def of_checked(

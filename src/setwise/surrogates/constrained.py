@@ -14,7 +14,7 @@ from setwise.spaces.listing import Listing, listing_of
 from setwise.spaces.sampling import sampled_listing
 from setwise.spaces.space import Array, Space
 from setwise.surrogates.margins import MARGINS, Margin, rho_margin
-from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked, refuse_far
+from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked
 from setwise.targets.registry import get_target
 
 NAMES = ("exponential", "squared_hinge", "hinge", "rho")
@@ -112,7 +112,6 @@ class Constrained:
     def value_and_gradients(self, scores, y_true) -> tuple[Array, Array, Array]:
         """Values, score gradient, and the gradient by the space's parameters (n, p)."""
         scores, y_true = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
-        refuse_far(self.target, self.space, y_true)
         work = scores.astype(np.float64)
         if self._listing is None:
             result = self._exponential(work, y_true)

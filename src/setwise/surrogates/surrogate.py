@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setwise.inputs import label_matrix, same_rows, score_matrix
-from setwise.spaces.paths import Paths
-from setwise.spaces.space import Array, Space
-from setwise.targets.tree_distance import TreeDistance
+from setwise.spaces.space import Array
 
 Scale = Literal["unit", "paper"]
 
@@ -43,26 +41,6 @@ def checked(
     true_rows = label_matrix(y_true, n_labels or score_rows.shape[1], "y_true")
     same_rows(score_rows, true_rows)
     return score_rows, true_rows
-
-
-def refuse_far(target: Any, space: Space, y_true: Array) -> None:
-    """Raise for a truth that may be further than 1 from a set of the space.
-
-    Tree distance on paths is a share of the largest distance of two paths; to the empty set, or to
-    several paths, it may be further. (Not to a path that ends above the leaves: it is on the way
-    from one leaf to another.)
-    """
-    if not isinstance(target, TreeDistance) or not isinstance(space, Paths):
-        return
-    if target.largest is None or target.largest >= target.lengths.sum():
-        return
-    inside = space.are_paths(y_true)
-    if not inside.all():
-        raise ValueError(
-            f"tree distance on paths is of label sets that are one path, but row "
-            f"{int(np.argmin(inside))} of y_true is none of the {space}; use "
-            f"Forest(parents, closed=True), which has all closed sets"
-        )
 
 
 def check_scale(scale: str) -> None:

@@ -37,8 +37,10 @@ class TreeDistance:
         Positive length of each label's edge to its parent; by default those of the taxonomy, or 1.
     largest : float, optional
         What counts as loss 1. By default the sum of all lengths, the largest distance of two
-        closed sets; on a space of single paths, the largest distance of two paths. A smaller one
-        than the largest distance of two sets of a space is refused there.
+        closed sets; on a space of single paths, the largest distance of two paths (a true set that
+        is none, such as the empty one, may be further, and its loss above 1: estimators and torch
+        losses refuse it there). A smaller one than the largest distance of two sets of a space is
+        refused there.
     names : array of shape (n_labels,), optional
         The names of the labels; by default those of the taxonomy, or numbers.
     left_out : array of shape (m, 2), optional
