@@ -48,7 +48,7 @@ PATIENCE = 2
 FOLDS = 5
 # Of more rows, one part is held out, and the likelihood is trained on seen sets with few penalties.
 MANY_ROWS, HELD_OUT, FEW_ALPHAS = 20_000, 0.2, (1e-3, 10**-3.5, 1e-4)
-RESPLITS = 5
+RESPLITS = 3
 
 
 @dataclass(frozen=True)
