@@ -8,6 +8,7 @@ values, so that a file says what was asked; None in files written before there w
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
@@ -16,11 +17,12 @@ from setwise.consistency.bounds import Gamma
 from setwise.consistency.distribution import Distribution, word
 
 
-class _ByValue:
+class _ByValue(ABC):
     """Equal where all that is told is equal."""
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """The verdict in plain values."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.to_dict() == other.to_dict()  # type: ignore

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,12 @@ from setwise.inputs import whole_number
 BLOCK_ROWS = 4096
 
 
-class Streamed:
+class Streamed(ABC):
     """A `Schema` whose files come in blocks of rows, by ``parts``."""
 
+    @abstractmethod
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         """The rows of a file, at most so many at a time."""
-        raise NotImplementedError
 
     def read(self, path: File, *, labels: bool = True) -> Dataset:
         """A file as a data set; without ``labels`` they may be absent or '?', and Y is None."""

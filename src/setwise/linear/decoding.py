@@ -6,10 +6,25 @@ import numpy as np
 
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.decoders.most_likely import MostLikely
+from setwise.linear.hierarchy import refuse_open_predictions
 from setwise.linear.objective import Array
 from setwise.linear.training import Training
 from setwise.spaces.space import Space
 from setwise.targets.target import Target
+
+DECODERS = ("auto", "minimum_risk", "most_likely", "marginals")
+
+
+def decoder_for(name: str, training: Training, target: Target, space: Space) -> str:
+    """The decoder of that name; "auto": the least expected loss, where scores are a likelihood."""
+    if name == "auto" and not (training.is_likelihood or training.is_separate):
+        name = "most_likely"
+    if name == "most_likely":
+        refuse_open_predictions(target, space)
+    if name != "auto":
+        return name
+    exact = training.is_by_label or MinimumRisk(target).decodes(space)
+    return "minimum_risk" if exact else "marginals"
 
 
 def decoded(training: Training, target: Target, space: Space, decoder: str, scores: Array) -> Array:

@@ -31,7 +31,7 @@ def read_training(
     )
     if not weights.sum() > 0:
         raise ValueError("sample_weight must not be all zero")
-    refuse_open(estimator.target, sets * (weights > 0)[:, None])
+    refuse_open(estimator.target, sets, weights)
     return inputs, sets, names, weights
 
 

@@ -14,27 +14,23 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.inputs import positive_number, score_matrix, whole_number
 from setwise.labels import LabelNames
 from setwise.linear.choice import space_for, unseen_mass
-from setwise.linear.decoding import decoded, marginals
+from setwise.linear.decoding import DECODERS, decoded, decoder_for, marginals
 from setwise.linear.design import Design, scaled_rows
 from setwise.linear.fitting import Fitting
 from setwise.linear.guarantee import guarantee, guarantee_of_classes
-from setwise.linear.hierarchy import refuse_open_predictions
 from setwise.linear.reading import counted, read_training
 from setwise.linear.solver import CHUNK_ENTRIES, Solution
 from setwise.linear.training import Training
 from setwise.spaces.catalog import Catalog
-from setwise.spaces.space import Space
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, mean_utility
 from setwise.targets.truth import encode_truth, refuse_other_labels
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
 LEAST = 1e-7
-DECODERS = ("auto", "minimum_risk", "most_likely", "marginals")
 
 
 class SetClassifier(ClassifierMixin, BaseEstimator):
@@ -181,7 +177,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         target = get_target(self.target)
         training = self._training(target)
         space = space_for(self.space, training, names.one_dimensional, sets, weights)
-        decoder = self._decoder_name(training, target, space)
+        decoder = decoder_for(self.decoder, training, target, space)
         if not names.one_dimensional:
             # What cannot be decoded is refused before it is trained.
             decoded(training, target, space, decoder, np.zeros((1, space.n_scores)))
@@ -257,7 +253,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         judge = get_target(target)
         refuse_other_labels(judge, self._names)
         training = replace(self._trained, target=judge)
-        name = other._decoder_name(training, judge, self.space_)
+        name = decoder_for(other.decoder, training, judge, self.space_)
         if not self._names.one_dimensional:
             decoded(training, judge, self.space_, name, np.zeros((1, self.space_.n_scores)))
         other._decide(training, judge, name, lambda: self._reached)
@@ -351,17 +347,6 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         elif not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31 - 1)
         return Training(surrogate, target, self.q, int(seed))
-
-    def _decoder_name(self, training: Training, target: Target, space: Space) -> str:
-        name = self.decoder
-        if name == "auto" and not (training.is_likelihood or training.is_separate):
-            name = "most_likely"
-        if name == "most_likely":
-            refuse_open_predictions(target, space)
-        if name != "auto":
-            return name
-        exact = training.is_by_label or MinimumRisk(target).decodes(space)
-        return "minimum_risk" if exact else "marginals"
 
     def _check_parameters(self) -> None:
         positive_number(self.alpha, "alpha")

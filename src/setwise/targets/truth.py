@@ -53,10 +53,14 @@ def refuse_other_labels(target: Any, names: LabelNames) -> None:
         )
 
 
-def refuse_open(target: Any, sets: Any) -> None:
-    """Raise for the first true label set that is not closed, if the target is tree distance."""
+def refuse_open(target: Any, sets: Any, weights: Any = None) -> None:
+    """Raise for the first true label set that is not closed, if the target is tree distance.
+
+    A row of weight 0 is as if it were not there.
+    """
     if isinstance(target, TreeDistance):
-        target.hierarchy.refuse_open(sets, "y")
+        counted = sets if weights is None else sets * (weights > 0)[:, None]
+        target.hierarchy.refuse_open(counted, "y")
 
 
 def encode_truth(target: Any, names: LabelNames, y: Any) -> Any:
