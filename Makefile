@@ -10,13 +10,12 @@ PYTHON ?= $(shell for python in python3.11 python3 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo $$python && break; done)
 
-.PHONY: help demo test lint fresh bench guarantees clean
+.PHONY: help demo test lint bench guarantees clean
 
 help:
 	@echo 'make demo    install setwise, compare methods on known truth, write report.html'
 	@echo 'make test    install, lint, check types and imports, run all tests'
 	@echo 'make lint    the checks of make test that run no code'
-	@echo 'make fresh   forget compiled kernels'
 	@echo 'make bench   measure against torch and record what was computed'
 	@echo 'make guarantees  certify every combination, write docs/guarantees.md'
 	@echo 'make clean   remove the environment, caches and builds'
@@ -32,10 +31,6 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-
-# Kernels are cached by the file they stand in; those of other files do not see it change.
-fresh:
-	find src tests -name '*.nb[ci]' -delete
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

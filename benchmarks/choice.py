@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.quality import load
 from benchmarks.rows import machine
 from setwise import SetClassifierCV
-from setwise.linear.choice import unseen_mass
+from setwise.estimators.choice import unseen_mass
 from setwise.targets import get_target
 
 SETS = (

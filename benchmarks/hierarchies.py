@@ -34,8 +34,8 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from benchmarks.quality import load
 from benchmarks.rows import machine
 from setwise import SetClassifier, SetClassifierCV, Taxonomy
+from setwise.estimators.folds import StratifiedLabelSets
 from setwise.evaluation import compare
-from setwise.folds import StratifiedLabelSets
 from setwise.spaces import Paths
 from setwise.targets import TreeDistance
 

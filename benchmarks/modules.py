@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from benchmarks.rows import machine
 from benchmarks.speed import CHECKED_ROWS, ROUNDS, SHAPES, TARGETS, batch, interleaved
 from setwise.nn import ExpectedLoss, SurrogateLoss
-from setwise.rows import thread_count
+from setwise.threads import thread_count
 
 LOSSES: dict[str, Callable[[str], nn.Module]] = {
     "expected loss": ExpectedLoss,

@@ -16,8 +16,8 @@ RESULTS = Path(__file__).parent / "results"
 
 def machine() -> dict[str, Any]:
     """What the figures depend on: processor, threads, versions."""
-    from setwise.rows import thread_count
     from setwise.study.machine import processor
+    from setwise.threads import thread_count
 
     return {
         "processor": processor(),

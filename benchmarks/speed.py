@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.rows import machine
-from setwise.rows import thread_count
 from setwise.spaces import Cube
 from setwise.surrogates import CompSum
+from setwise.threads import thread_count
 
 SHAPES = ((20_000, 100), (2_000, 1_000))
 TARGETS = ("f1", "jaccard", "hamming")

@@ -1,14 +1,8 @@
-"""Settings of the test run: how many examples hypothesis draws, and where the shared test modules
-are.
-"""
+"""Settings of the test run: how many examples hypothesis draws."""
 
 import os
-import sys
-from pathlib import Path
 
 from hypothesis import HealthCheck, settings
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from setwise.decoders import MinimumRisk, MostLikely
-from setwise.linear import SetClassifier
+from setwise.estimators import SetClassifier
 
 DOCS = Path(__file__).parents[1] / "docs"
 GUIDE = (DOCS / "estimators.md").read_text()

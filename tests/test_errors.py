@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import oracle
 import pytest
 import scipy.sparse
 
@@ -21,6 +20,7 @@ from setwise.targets import (
     TableTarget,
     TreeDistance,
 )
+from tests.support import oracle
 
 SCORES, Y_TRUE = np.zeros((3, 4)), np.zeros((3, 4), dtype=int)
 SURROGATES = {

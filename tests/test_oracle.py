@@ -6,8 +6,9 @@ import itertools
 
 import mpmath
 import numpy as np
-import oracle
 import pytest
+
+from tests.support import oracle
 
 ORACLE_Q = (-1.0, -0.5, -1e-3, -1e-6, -1e-12, 0.0, 1e-12, 1e-9, 1e-6, 1e-3, 0.3, 0.7, 1.0)
 N_LABELS = 4

@@ -29,9 +29,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from setwise import persistence
 from setwise.decoders import MinimumRisk, MostLikely, Thresholds, TopK
-from setwise.folds import StratifiedLabelSets
+from setwise.estimators import CatalogClassifier
+from setwise.estimators.folds import StratifiedLabelSets
 from setwise.labels import LabelNames
-from setwise.meta import CatalogClassifier
 from setwise.persistence import load, save
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
@@ -464,10 +464,10 @@ CALLS = {
     "what setwise imports": ("setwise.persistence", "import_module"),
     "a module that setwise imports": ("setwise.persistence", "os"),
     "a class that setwise imports": ("setwise.persistence", "Path"),
-    "a pool that setwise imports": ("setwise.rows", "ThreadPoolExecutor"),
+    "a pool that setwise imports": ("setwise.threads", "ThreadPoolExecutor"),
     "a function of setwise": ("setwise.persistence", "load"),
-    "a function of setwise that writes": ("setwise.files", "write_whole"),
-    "a kernel of setwise": ("setwise.elementary", "sum_rows"),
+    "a function of setwise that writes": ("setwise.atomic_write", "write_whole"),
+    "a kernel of setwise": ("setwise.kernels", "sum_rows"),
     "what is run as a program": ("setwise.__main__", "main"),
     "a module that is not there": ("setwise.nonsense", "Thing"),
     "a class that is not there": ("setwise.spaces.cube", "Nonsense"),

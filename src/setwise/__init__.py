@@ -13,18 +13,21 @@ if TYPE_CHECKING:
         consistency,
         datasets,
         decoders,
+        estimators,
         evaluation,
         expectation,
-        linear,
-        meta,
         spaces,
         study,
         surrogates,
         targets,
     )
     from setwise import nn as nn
-    from setwise.linear import SetClassifier, SetClassifierCV
-    from setwise.meta import CatalogClassifier, TargetDecoder
+    from setwise.estimators import (
+        CatalogClassifier,
+        SetClassifier,
+        SetClassifierCV,
+        TargetDecoder,
+    )
     from setwise.persistence import load, save
     from setwise.targets import get_target
     from setwise.taxonomy import Taxonomy
@@ -39,12 +42,11 @@ __all__ = [
     "consistency",
     "datasets",
     "decoders",
+    "estimators",
     "evaluation",
     "expectation",
     "get_target",
-    "linear",
     "load",
-    "meta",
     "save",
     "spaces",
     "study",
@@ -56,10 +58,9 @@ _SUBMODULES = {
     "consistency",
     "datasets",
     "decoders",
+    "estimators",
     "evaluation",
     "expectation",
-    "linear",
-    "meta",
     "nn",  # not in __all__: it needs PyTorch, which `from setwise import *` does not
     "spaces",
     "study",
@@ -67,10 +68,10 @@ _SUBMODULES = {
     "targets",
 }
 _NAMES = {
-    "CatalogClassifier": "setwise.meta",
-    "SetClassifier": "setwise.linear",
-    "SetClassifierCV": "setwise.linear",
-    "TargetDecoder": "setwise.meta",
+    "CatalogClassifier": "setwise.estimators",
+    "SetClassifier": "setwise.estimators",
+    "SetClassifierCV": "setwise.estimators",
+    "TargetDecoder": "setwise.estimators",
     "Taxonomy": "setwise.taxonomy",
     "get_target": "setwise.targets",
     "load": "setwise.persistence",

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from setwise.files import write_whole
+from setwise.atomic_write import write_whole
 
 PACKAGE = __name__.partition(".")[0]
 # Types that skops does not trust by itself and that hold nothing but data.

@@ -14,7 +14,7 @@ not occur: weights are finite or -inf.)
 
 from numba.extending import register_jitable
 
-from setwise.elementary import exp, log1p_unit
+from setwise.kernels import exp, log1p_unit
 
 # e^LEAST is nothing beside 1.
 LEAST = -700.0

@@ -10,8 +10,8 @@ from uuid import uuid4
 import numpy as np
 from scipy.sparse import csr_array, issparse, save_npz
 
+from setwise.atomic_write import PARTIAL
 from setwise.datasets import Dataset
-from setwise.files import PARTIAL
 
 
 def write_folder(data: Dataset, path: Path) -> None:

@@ -114,7 +114,7 @@ def _estimator(
 
     from scipy.sparse import issparse
 
-    from setwise.linear import SetClassifier, SetClassifierCV
+    from setwise.estimators import SetClassifier, SetClassifierCV
 
     shown = sys.stderr.isatty()
     surrogates, alphas = names(surrogate), _numbers(alpha)

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import typer
 
-from setwise.files import opened_whole
+from setwise.atomic_write import opened_whole
 
 # How the files begin that a command writes, and may therefore replace.
 MODEL, PAGE = (b"PK", "a model"), (b"<!doctype html", "a page")

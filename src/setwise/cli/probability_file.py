@@ -17,7 +17,7 @@ from setwise.datasets.label_source import Place
 from setwise.datasets.lines import plain_name
 from setwise.datasets.names import repeated
 from setwise.datasets.schema import existing, named
-from setwise.entries import place_of
+from setwise.sparse import place_of
 
 
 @dataclass(frozen=True)

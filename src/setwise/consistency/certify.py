@@ -25,8 +25,8 @@ from setwise.consistency.search import (
 from setwise.consistency.setting import Setting
 from setwise.consistency.theorems import Coverage, covering
 from setwise.consistency.verdicts import Certificate, Counterexample, Undecided, Verdict
-from setwise.inputs import whole_number
 from setwise.spaces.space import Array, Space
+from setwise.validation import whole_number
 
 # A counterexample's scores have at most this surrogate regret.
 ZERO = 1e-8

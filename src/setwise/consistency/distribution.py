@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from setwise.inputs import label_matrix, real_vector
 from setwise.spaces.space import Array, Space
+from setwise.validation import label_matrix, real_vector
 
 # How far the probabilities may be from a sum of 1.
 SUM_ERROR = 1e-9

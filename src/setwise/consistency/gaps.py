@@ -24,9 +24,9 @@ from setwise.consistency.newton import descend
 from setwise.consistency.piecewise import least_hinge, lower_rho
 from setwise.consistency.scored_sets import Kind
 from setwise.consistency.setting import Setting
-from setwise.inputs import real_array, real_vector
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Array, Space
+from setwise.validation import real_array, real_vector
 
 Hypotheses = Literal["all", "linear"]
 # Ways to give each input a label set that are compared one by one, at most.

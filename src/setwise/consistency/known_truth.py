@@ -17,7 +17,6 @@ from scipy.special import softmax
 from setwise.consistency.loss_matrix import loss_matrix
 from setwise.consistency.scored_sets import Kind
 from setwise.consistency.setting import Setting
-from setwise.inputs import label_matrix, real_array, score_matrix, whole_number
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
 from setwise.spaces.sized import Slice
@@ -26,6 +25,7 @@ from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target
 from setwise.taxonomy import parent_vector
+from setwise.validation import label_matrix, real_array, score_matrix, whole_number
 
 # Label sets of so many labels are listed.
 MOST_LABELS = 16

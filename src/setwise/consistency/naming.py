@@ -9,7 +9,6 @@ import numpy as np
 
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
 from setwise.consistency.identity import in_words, plain, same_values
-from setwise.inputs import real_number, whole_number
 from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.cube import Cube
@@ -26,6 +25,7 @@ from setwise.targets.table import TableTarget
 from setwise.targets.target import Target
 from setwise.targets.tree_distance import TreeDistance
 from setwise.taxonomy import parent_vector
+from setwise.validation import real_number, whole_number
 
 SPACES = ("cube", "slice", "sized", "chain", "closed", "paths", "list")
 

@@ -14,13 +14,13 @@ from setwise.consistency.distribution import Distribution, as_distribution
 from setwise.consistency.loss_matrix import loss_matrix
 from setwise.consistency.scored_sets import Kind
 from setwise.consistency.setting import Setting
-from setwise.inputs import label_matrix, real_vector
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Array, Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum
 from setwise.surrogates.constrained import Constrained
 from setwise.targets.registry import get_target
+from setwise.validation import label_matrix, real_vector
 
 # Expected losses that differ by no more are equal.
 TIE = 1e-12

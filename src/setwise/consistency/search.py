@@ -15,8 +15,8 @@ from scipy.special import softmax
 
 from setwise.consistency.bounds import Gamma
 from setwise.consistency.setting import Setting
-from setwise.inputs import whole_number
 from setwise.spaces.space import Array
+from setwise.validation import whole_number
 
 # Every true label set keeps this share of a uniform law, so that minimisers are finite.
 FLOOR = 1e-3

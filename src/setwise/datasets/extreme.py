@@ -29,7 +29,7 @@ from setwise.datasets.sparse_text import (
     read_rows,
 )
 from setwise.datasets.streamed import BLOCK_ROWS, Streamed
-from setwise.inputs import whole_number
+from setwise.validation import whole_number
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from setwise.datasets.lines import decoded, most_bytes, numbered, opened
 from setwise.datasets.names import text_array
 from setwise.datasets.schema import File, Rows, dataset_of, existing, named
 from setwise.datasets.sparse_text import MAX_FEATURES, MAX_LABELS
-from setwise.inputs import whole_number
+from setwise.validation import whole_number
 
 # Members of a matrix in a zip file, whose own headers are this large at most.
 SLACK = 2**16

@@ -14,8 +14,8 @@ from scipy.sparse import csr_array, issparse
 from setwise.datasets.data_error import DataError, shown
 from setwise.datasets.hierarchy import edge_array
 from setwise.datasets.names import repeated, text_array
-from setwise.entries import place_of, rows_of
 from setwise.labels.values import some
+from setwise.sparse import place_of, rows_of
 from setwise.taxonomy import Taxonomy
 
 UNKNOWN = "?"

@@ -29,8 +29,8 @@ from setwise.datasets.sparse_text import (
     split_labels,
 )
 from setwise.datasets.streamed import BLOCK_ROWS, Streamed
-from setwise.inputs import whole_number
 from setwise.labels.values import some
+from setwise.validation import whole_number
 
 
 @dataclass(frozen=True, eq=False)

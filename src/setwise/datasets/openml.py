@@ -24,7 +24,7 @@ from setwise.datasets.arff import read_arff
 from setwise.datasets.data_error import DataError, refuse, shown
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.schema import File
-from setwise.inputs import whole_number
+from setwise.validation import whole_number
 
 # What stands for a file in messages.
 OPENML = "OpenML"

@@ -12,7 +12,7 @@ from setwise.datasets.dataset import Dataset
 from setwise.datasets.features import Features
 from setwise.datasets.label_source import LabelSource, check_unknown
 from setwise.datasets.schema import File, Rows, dataset_of, existing, gathered, named
-from setwise.inputs import whole_number
+from setwise.validation import whole_number
 
 # Rows that are read at once where nobody says how many.
 BLOCK_ROWS = 4096

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from setwise.elementary import bits, kernel
+from setwise.kernels import bits, kernel
 
 # The bits of probabilities are below 2^62, so that keys have two bits to spare.
 _ONE = np.int64(np.float64(1.0).view(np.int64))

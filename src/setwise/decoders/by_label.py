@@ -13,9 +13,9 @@ import numpy as np
 
 from setwise.decoders.closed_set_kernels import closed_set_rows
 from setwise.decoders.decisions import Decisions
-from setwise.rows import for_rows
 from setwise.spaces.nodes import Nodes
 from setwise.targets.measure import Additive, Array
+from setwise.threads import for_rows
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from setwise.decoders.decisions import TIE, Decisions
-from setwise.elementary import kernel
-from setwise.rows import for_rows
+from setwise.kernels import kernel
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.symmetric import largest_first
 from setwise.targets.measure import Array, Measure
+from setwise.threads import for_rows
 
 # Listed sets whose losses are computed at a time.
 CANDIDATES = 1024

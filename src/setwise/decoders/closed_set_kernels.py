@@ -3,7 +3,7 @@
 import numpy as np
 from numba.extending import register_jitable
 
-from setwise.elementary import kernel
+from setwise.kernels import kernel
 
 # A sum of gains below this share of its terms is rounding: a tie.
 ROUNDING = 1e-14

@@ -13,10 +13,10 @@ from typing import Protocol
 import numpy as np
 
 from setwise.decoders.by_size import best_size
-from setwise.elementary import exp, kernel
-from setwise.rows import for_rows
+from setwise.kernels import exp, kernel
 from setwise.semirings import log_plus
 from setwise.targets.measure import Array
+from setwise.threads import for_rows
 
 # Values of the function that are tabulated at a time.
 MOST_VALUES = 2**24

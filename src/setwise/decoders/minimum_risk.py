@@ -18,7 +18,6 @@ from setwise.decoders.hierarchy import HierarchySets
 from setwise.decoders.most_likely import most_likely_decisions
 from setwise.decoders.sizes import Sizes
 from setwise.decoders.sparse import decide_dense, decide_entries, row_ranges
-from setwise.inputs import label_matrix, probability_matrix, real_array, score_matrix
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.cube import Cube
 from setwise.spaces.listing import Listing, listing_of, posterior_of
@@ -30,6 +29,7 @@ from setwise.targets.measure import Additive, Array, Fraction, Table
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target
 from setwise.targets.tree_distance import TreeDistance
+from setwise.validation import label_matrix, probability_matrix, real_array, score_matrix
 
 # Spaces with more sets than this are not listed.
 LISTABLE = 2**14

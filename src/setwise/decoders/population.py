@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from setwise.elementary import kernel
+from setwise.kernels import kernel
 from setwise.targets import Hamming, LinearFractional, Target, get_target
 from setwise.targets.measure import ROUNDING, Array, Fraction
 

@@ -15,15 +15,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from setwise.decoders.population import By
-from setwise.entries import places_among, refuse_entries, rows_of, tidied
-from setwise.inputs import (
+from setwise.sparse import places_among, refuse_entries, rows_of, tidied
+from setwise.targets.measure import Array
+from setwise.validation import (
     label_matrix,
     probability_matrix,
     require_entries,
     same_rows,
     score_matrix,
 )
-from setwise.targets.measure import Array
 
 # Entries looked at together.
 BLOCK = 2**20

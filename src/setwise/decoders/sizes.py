@@ -22,8 +22,8 @@ from setwise.expectation.rules import (
     laguerre_table,
     tabulated,
 )
-from setwise.rows import for_rows
 from setwise.targets.measure import ZERO_DENOMINATOR, Array, Fraction
+from setwise.threads import for_rows
 
 _FAR = laguerre_table()
 # Sizes that share nodes: where D begins at no more than this many times the least.

@@ -14,9 +14,9 @@ import numpy as np
 
 from setwise.decoders.population import POPULATIONS, Average, By, Metric, Quotient, utility
 from setwise.decoders.sample import Ranking, Sample
-from setwise.elementary import kernel
-from setwise.rows import for_rows
+from setwise.kernels import kernel
 from setwise.targets.measure import Array
+from setwise.threads import for_rows
 
 # A cut with more predictions must be better by more than this.
 TIE = 1e-12

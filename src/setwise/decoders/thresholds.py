@@ -20,8 +20,8 @@ from setwise.decoders.sweep import (
     shared_gap,
     solve,
 )
-from setwise.inputs import score_matrix, whole_number
 from setwise.targets.measure import Array
+from setwise.validation import score_matrix, whole_number
 
 
 @dataclass(eq=False, repr=False)

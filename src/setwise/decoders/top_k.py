@@ -9,9 +9,9 @@ import numpy as np
 
 from setwise.decoders.decisions import Decisions
 from setwise.decoders.sparse import decide_entries
-from setwise.entries import refuse_entries, tidied
-from setwise.inputs import require_entries, score_matrix, whole_number
+from setwise.sparse import refuse_entries, tidied
 from setwise.targets.measure import Array
+from setwise.validation import require_entries, score_matrix, whole_number
 
 
 @dataclass(frozen=True)

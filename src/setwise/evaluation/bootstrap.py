@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from setwise.evaluation.statistics import Array, Statistic
-from setwise.inputs import real_number, whole_number
+from setwise.validation import real_number, whole_number
 
 # Resamples are taken several at a time: so many that their weights, or their counts of labels, have
 # about this many entries, within bounds.

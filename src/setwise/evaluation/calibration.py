@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from setwise.entries import places_among, rows_of
 from setwise.evaluation.sample import Array, row_ranges, sparse_rows
 from setwise.evaluation.statistics import RowMeans, Statistic, Sums, Title, quotient
+from setwise.sparse import places_among, rows_of
 
 BRIER = (Title("brier score", "calibration", "lower"),)
 ERRORS = (

@@ -19,9 +19,9 @@ from setwise.evaluation.ranking import propensity_scored, ranking_means, true_ra
 from setwise.evaluation.sample import Array, Sample, checked_sample
 from setwise.evaluation.scikit import scikit_figures
 from setwise.evaluation.statistics import Statistic, Title
-from setwise.inputs import whole_number
 from setwise.targets import Target, get_target
 from setwise.taxonomy import Taxonomy
+from setwise.validation import whole_number
 
 DEFAULT_KS = (1, 3, 5)
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.entries import places_among, rows_of
 from setwise.evaluation.sample import (
     Array,
     checked_probability,
@@ -18,6 +17,7 @@ from setwise.evaluation.sample import (
     one_order,
     row_ranges,
 )
+from setwise.sparse import places_among, rows_of
 
 # A recall this little above what a threshold reaches is the same number, rounded otherwise.
 ROUNDING = 1e-9

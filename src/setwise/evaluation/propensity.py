@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.evaluation.sample import label_sets
-from setwise.inputs import positive_number, real_vector
+from setwise.validation import positive_number, real_vector
 
 
 def propensities(y_train: Any, a: float = 0.55, b: float = 1.5) -> NDArray[np.float64]:

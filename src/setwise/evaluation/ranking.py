@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from setwise.entries import places_among, rows_of
 from setwise.evaluation.sample import Array, row_ranges, sparse_rows
 from setwise.evaluation.statistics import RatiosOfSums, RowMeans, Sums, Title, quotient
+from setwise.sparse import places_among, rows_of
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.entries import places_among
 from setwise.evaluation.calibration import bins_of
 from setwise.evaluation.sample import (
     checked_probability,
@@ -19,7 +18,8 @@ from setwise.evaluation.sample import (
     sparse_rows,
 )
 from setwise.evaluation.statistics import quotient
-from setwise.inputs import whole_number
+from setwise.sparse import places_among
+from setwise.validation import whole_number
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.entries import refuse_entries, tidied
-from setwise.inputs import label_matrix, probability_matrix, score_matrix
+from setwise.sparse import refuse_entries, tidied
+from setwise.validation import label_matrix, probability_matrix, score_matrix
 
 Array = NDArray[Any]
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from setwise.elementary import exp, kernel
 from setwise.expectation.expectation import Mean
-from setwise.rows import for_rows
+from setwise.kernels import exp, kernel
 from setwise.spaces.cube import Cube
 from setwise.spaces.sized import Sized
 from setwise.spaces.symmetric import fill, largest_first, ratios, scale, step_back, weigh
 from setwise.targets.measure import Array, Counts, Equality, Fraction, Of
 from setwise.targets.target import Target
+from setwise.threads import for_rows
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from setwise.expectation.rules import (
 )
 from setwise.expectation.subset import SubsetMoments
 from setwise.expectation.true_sets import true_counts
-from setwise.rows import for_rows
 from setwise.spaces.cube import Cube
 from setwise.targets.measure import Additive, Array, Fraction, Of
 from setwise.targets.target import Target
+from setwise.threads import for_rows
 
 _FAR = laguerre_table()
 

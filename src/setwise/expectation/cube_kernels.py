@@ -10,7 +10,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload, register_jitable
 
-from setwise.elementary import exp, kernel
+from setwise.kernels import exp, kernel
 
 
 def like(one, x):

@@ -13,7 +13,6 @@ from setwise.expectation.cube_kernels import state_sums
 from setwise.expectation.expectation import Moment, Tempered, times_exp
 from setwise.expectation.path_kernels import path_rows
 from setwise.expectation.true_sets import true_counts
-from setwise.rows import for_rows
 from setwise.spaces.closed import ClosedLaw
 from setwise.spaces.forest import Forest
 from setwise.spaces.nodes import LANES
@@ -21,6 +20,7 @@ from setwise.spaces.paths import Paths
 from setwise.spaces.space import Array, Space
 from setwise.targets.measure import Additive, Of
 from setwise.targets.target import Target
+from setwise.threads import for_rows
 
 
 def law_of(space: Space) -> ClosedLaw | Paths | None:

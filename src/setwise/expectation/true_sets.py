@@ -3,8 +3,8 @@
 import numpy as np
 
 from setwise.expectation.cube_kernels import count_true_rows
-from setwise.rows import for_rows
 from setwise.spaces.space import Array
+from setwise.threads import for_rows
 
 
 def true_counts(y_true: Array) -> Array:

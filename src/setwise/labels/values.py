@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from setwise.entries import refuse_entries, tidied
-from setwise.inputs import label_matrix, require_entries
+from setwise.sparse import refuse_entries, tidied
+from setwise.validation import label_matrix, require_entries
 
 EXPECTED = (
     "expected is a 0/1 array or sparse matrix of shape (n, n_labels), a data frame of 0/1 columns, "

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setwise.inputs import refuse_not_finite
 from setwise.nn.passes import as_bytes
 from setwise.spaces import Forest, Paths, Space
 from setwise.targets import TreeDistance
 from setwise.taxonomy import Taxonomy
+from setwise.validation import refuse_not_finite
 
 REDUCTIONS = ("none", "mean", "sum")
 

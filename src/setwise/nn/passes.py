@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from setwise.elementary import kernel
-from setwise.inputs import refuse_not_finite
-from setwise.rows import for_rows
+from setwise.kernels import kernel
 from setwise.spaces.space import Array
+from setwise.threads import for_rows
+from setwise.validation import refuse_not_finite
 
 
 @kernel

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from setwise.inputs import positive_number, real_number
 from setwise.surrogates.constrained import NAMES as CONSTRAINED_MARGINS
 from setwise.surrogates.margins import MARGINS as RELEVANCE_MARGINS
 from setwise.targets import Hamming, get_target
 from setwise.targets.target import Target
+from setwise.validation import positive_number, real_number
 
 # q of each name of the comp-sum family; "comp_sum" is told.
 POWERS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from setwise.inputs import real_number, whole_number
+from setwise.validation import real_number, whole_number
 
 
 @dataclass(frozen=True)

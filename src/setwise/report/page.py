@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from setwise.files import write_whole
+from setwise.atomic_write import write_whole
 from setwise.report.material import Material, checked
 from setwise.report.names import isolated, name, prose
 from setwise.report.palette import SCHEMES

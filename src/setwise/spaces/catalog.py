@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from setwise.inputs import label_matrix, real_vector, score_matrix
 from setwise.spaces.listing import posterior_of, sums_over
 from setwise.spaces.space import Array, tempered_values
+from setwise.validation import label_matrix, real_vector, score_matrix
 
 
 @dataclass(frozen=True, eq=False)

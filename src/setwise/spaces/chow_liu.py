@@ -10,8 +10,8 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 from scipy.special import xlogy
 
-from setwise.inputs import label_matrix, real_vector
 from setwise.spaces.forest import Forest
+from setwise.validation import label_matrix, real_vector
 
 # Pairs of labels are compared in a square array.
 MOST_LABELS = 5000

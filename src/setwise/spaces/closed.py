@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from setwise.rows import for_rows
 from setwise.spaces.nodes import Nodes
 from setwise.spaces.space import Array
+from setwise.threads import for_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ r = 1 - p both come from e^-|a|, and either is accurate relative to itself.
 import numpy as np
 from numba.extending import register_jitable
 
-from setwise.elementary import exp, kernel, log1p_unit
+from setwise.kernels import exp, kernel, log1p_unit
 from setwise.spaces.node_kernels import add_to_parents, add_up, of_parents, read_rows, write_rows
 from setwise.spaces.nodes import GROUP, LANES
 

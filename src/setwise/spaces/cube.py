@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from setwise.inputs import label_matrix, score_matrix, whole_number
 from setwise.spaces.space import Array, Moments, all_sets, refuse_large
+from setwise.validation import label_matrix, score_matrix, whole_number
 
 
 @dataclass(frozen=True)

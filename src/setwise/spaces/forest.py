@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from setwise.inputs import label_matrix, real_array, refuse_bad_weights, score_matrix
-from setwise.rows import for_rows
 from setwise.spaces.closed import ClosedLaw
 from setwise.spaces.nodes import Nodes
 from setwise.spaces.space import (
@@ -19,6 +17,8 @@ from setwise.spaces.space import (
     tempered_values,
 )
 from setwise.taxonomy import tree_parents
+from setwise.threads import for_rows
+from setwise.validation import label_matrix, real_array, refuse_bad_weights, score_matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ is common to all paths and left out here). ``is_end`` says at which nodes a path
 import numpy as np
 from numba.extending import register_jitable
 
-from setwise.elementary import exp, kernel
+from setwise.kernels import exp, kernel
 from setwise.spaces.node_kernels import (
     add_to_parents,
     add_up,

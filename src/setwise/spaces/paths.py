@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from setwise.inputs import label_matrix, score_matrix
-from setwise.rows import for_rows
 from setwise.spaces.nodes import Nodes
 from setwise.spaces.space import Array
 from setwise.taxonomy import forest_levels, tree_parents
+from setwise.threads import for_rows
+from setwise.validation import label_matrix, score_matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ these rows, and the small functions at the top are loops over lanes that the com
 import numpy as np
 from numba.extending import register_jitable
 
-from setwise.elementary import exp, kernel
+from setwise.kernels import exp, kernel
 from setwise.semirings import log_plus, max_plus
 
 LANES = 16

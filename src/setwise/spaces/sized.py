@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from setwise.inputs import label_matrix, real_vector, score_matrix, whole_number
-from setwise.rows import for_rows
 from setwise.spaces.space import Array, Moments, refuse_large, tempered_values
+from setwise.threads import for_rows
+from setwise.validation import label_matrix, real_vector, score_matrix, whole_number
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ scores span more than an exponential can hold, when it is computed cell by cell.
 import numpy as np
 from numba.extending import register_jitable
 
-from setwise.elementary import exp, kernel
+from setwise.kernels import exp, kernel
 
 # e^(2 h_j - reference) and its inverse must both be representable, with room for products.
 WIDEST_SPAN = 600.0

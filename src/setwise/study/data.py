@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from setwise.estimators.folds import StratifiedLabelSets
 from setwise.evaluation.sample import label_sets
-from setwise.folds import StratifiedLabelSets
-from setwise.inputs import whole_number
 from setwise.labels import read_labels
+from setwise.validation import whole_number
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from setwise.files import remove_partial, write_whole
+from setwise.atomic_write import remove_partial, write_whole
 from setwise.study.identity import Identity, differences, digest
 from setwise.study.lock import LOCK
 from setwise.study.unit import Finished, Unit

@@ -10,9 +10,8 @@ from typing import Any
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 
-from setwise.linear import SetClassifier, SetClassifierCV
-from setwise.meta import CatalogClassifier, TargetDecoder
-from setwise.meta.wrapped import seeded
+from setwise.estimators import CatalogClassifier, SetClassifier, SetClassifierCV, TargetDecoder
+from setwise.estimators.wrapped import seeded
 from setwise.study.guarantees import (
     by_chain,
     by_cut,

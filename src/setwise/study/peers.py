@@ -15,8 +15,8 @@ from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.utils.metaestimators import available_if
 
 from setwise.decoders import TopK
-from setwise.meta.label_model import LabelModel
-from setwise.meta.wrapped import gives_probability, seeded
+from setwise.estimators.label_model import LabelModel
+from setwise.estimators.wrapped import gives_probability, seeded
 from setwise.targets import FBeta, Hamming, Jaccard, PrecisionAtK, RecallAtK, ZeroOne, get_target
 
 N_TREES = 300

@@ -18,9 +18,8 @@ from scipy.sparse import csr_array, issparse
 from sklearn.impute import SimpleImputer
 from threadpoolctl import threadpool_limits
 
+from setwise.estimators.label_model import label_probability
 from setwise.evaluation.sample import label_sets
-from setwise.meta.label_model import label_probability
-from setwise.rows import threads_limited
 from setwise.study.data import Split
 from setwise.study.folder import Folder
 from setwise.study.methods import Method, Question
@@ -28,6 +27,7 @@ from setwise.study.progress import Progress
 from setwise.study.results import losses_of
 from setwise.study.unit import Finished, Unit
 from setwise.targets import Target
+from setwise.threads import threads_limited
 
 # Of so many entries (rows held out times labels) or fewer, probabilities are kept.
 MOST_PROBABILITIES = 10_000_000

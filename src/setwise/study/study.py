@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from setwise.files import write_whole
-from setwise.inputs import whole_number
+from setwise.atomic_write import write_whole
 from setwise.study.data import read_folds, read_inputs, read_sets
 from setwise.study.folder import Asked, Folder
 from setwise.study.identity import array_digest, described, digest
@@ -33,6 +32,7 @@ from setwise.study.taxonomy import (
 )
 from setwise.study.workers import do_tasks
 from setwise.targets import Target, get_target
+from setwise.validation import whole_number
 
 
 class Study:

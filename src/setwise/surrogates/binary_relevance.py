@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from setwise.inputs import score_matrix
 from setwise.spaces.space import Array
 from setwise.surrogates.margins import MARGINS
 from setwise.surrogates.surrogate import as_type, checked
+from setwise.validation import score_matrix
 
 
 @dataclass(frozen=True)

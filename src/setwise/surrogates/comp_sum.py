@@ -10,10 +10,10 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 from setwise.expectation import Expectation, Moment, expectation
-from setwise.inputs import real_number
 from setwise.spaces.space import Array, Space
 from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked
 from setwise.targets.target import Target
+from setwise.validation import real_number
 
 # Below this |q| the difference F(0) - F(q) loses digits that its integral form keeps, as long as
 # |q| times the span of the weights is moderate; the rule's error there is below 1e-12.

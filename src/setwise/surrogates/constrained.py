@@ -9,13 +9,13 @@ import numpy as np
 
 from setwise.expectation import Expectation, expectation
 from setwise.expectation.expectation import times_exp
-from setwise.inputs import positive_number, whole_number
 from setwise.spaces.listing import Listing, listing_of
 from setwise.spaces.sampling import sampled_listing
 from setwise.spaces.space import Array, Space
 from setwise.surrogates.margins import MARGINS, Margin, rho_margin
 from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked
 from setwise.targets.registry import get_target
+from setwise.validation import positive_number, whole_number
 
 NAMES = ("exponential", "squared_hinge", "hinge", "rho")
 # Spaces with more sets than this are sampled, not listed, for margins other than the exponential.

@@ -7,8 +7,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from setwise.inputs import label_matrix, same_rows, score_matrix
 from setwise.spaces.space import Array
+from setwise.validation import label_matrix, same_rows, score_matrix
 
 Scale = Literal["unit", "paper"]
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from setwise.inputs import label_matrix, real_number, whole_number
 from setwise.targets.measure import Additive, Array, Form, Of
 from setwise.targets.target import loss_of_rows
+from setwise.validation import label_matrix, real_number, whole_number
 
 _HIT = np.array([[0.0, 0.0], [0.0, 1.0]])
 _WRONG = np.array([[0.0, 1.0], [0.0, 0.0]])

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.inputs import real_vector
 from setwise.targets.measure import Additive, Array, Form, Of
 from setwise.targets.target import loss_of_rows, require_labels
+from setwise.validation import real_vector
 
 DIFFER = np.array([[0.0, 1.0], [1.0, 0.0]])
 AGREE = 1.0 - DIFFER

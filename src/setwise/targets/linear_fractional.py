@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.inputs import positive_number, real_number, real_vector
 from setwise.targets.measure import ROUNDING, ZERO_DENOMINATOR, Array, Form, Fraction, Of
 from setwise.targets.target import loss_of_rows
+from setwise.validation import positive_number, real_number, real_vector
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.inputs import label_matrix, real_array, real_vector
 from setwise.targets.measure import Array, Form, Of, Table
 from setwise.targets.target import loss_of_rows, require_labels
 from setwise.taxonomy import parent_vector
+from setwise.validation import label_matrix, real_array, real_vector
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from setwise.inputs import label_matrix
 from setwise.targets.measure import ROUNDING
+from setwise.validation import label_matrix
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.inputs import positive_number, real_vector
 from setwise.targets.hamming import AGREE, DIFFER
 from setwise.targets.measure import ROUNDING, ZERO_DIFFERENCE, Additive, Array, Form, Of
 from setwise.targets.target import loss_of_rows, require_labels
 from setwise.taxonomy import Taxonomy, parent_vector, tree_of
+from setwise.validation import positive_number, real_vector
 
 # Distances of so many label sets are compared one by one.
 MOST_COMPARED = 2048

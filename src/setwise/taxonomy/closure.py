@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.elementary import kernel
-from setwise.rows import for_rows
+from setwise.kernels import kernel
+from setwise.threads import for_rows
 
 Array = NDArray[Any]
 

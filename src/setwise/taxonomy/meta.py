@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from setwise.inputs import whole_number
 from setwise.taxonomy.edges import Parts
 from setwise.taxonomy.names import is_number, shown
 from setwise.taxonomy.text import text_of
+from setwise.validation import whole_number
 
 ROW = (list, tuple, np.ndarray)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from setwise.inputs import real_vector
 from setwise.taxonomy.edges import Parts
 from setwise.taxonomy.names import (
     is_nothing,
@@ -19,6 +18,7 @@ from setwise.taxonomy.names import (
     refuse_no_name,
     refuse_repeated,
 )
+from setwise.validation import real_vector
 
 SEVERAL = (list, tuple, set, frozenset, np.ndarray)
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.inputs import real_vector
 from setwise.taxonomy.edges import checked_edges, edges_of_rows, refuse_lengths
 from setwise.taxonomy.file import edges_of_file
 from setwise.taxonomy.forest import parent_vector
@@ -20,6 +19,7 @@ from setwise.taxonomy.names import checked_names, refuse_missing
 from setwise.taxonomy.order import levels_of
 from setwise.taxonomy.parents import edges_of_parents
 from setwise.taxonomy.paths import edges_of_paths
+from setwise.validation import real_vector
 
 Array = NDArray[Any]
 

@@ -1,0 +1,8 @@
+"""Classifiers in the manner of scikit-learn: linear ones, and any model decoded for the target."""
+
+from setwise.estimators.catalog_classifier import CatalogClassifier
+from setwise.estimators.set_classifier import SetClassifier
+from setwise.estimators.set_classifier_cv import SetClassifierCV
+from setwise.estimators.target_decoder import TargetDecoder
+
+__all__ = ["CatalogClassifier", "SetClassifier", "SetClassifierCV", "TargetDecoder"]

@@ -1,0 +1,302 @@
+"""A multi-class classifier over the label sets seen in training, decoded for the target."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import check_consistent_length
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from setwise.decoders import MinimumRisk
+from setwise.estimators.class_model import ClassModel
+from setwise.estimators.probability import logits, require_law
+from setwise.estimators.wrapped import (
+    gives_probability,
+    pass_features,
+    pass_tags,
+    require_classifier,
+    routed,
+    routing,
+    seeded,
+)
+from setwise.spaces.catalog import Catalog
+from setwise.targets.at_k import PrecisionAtK, RecallAtK
+from setwise.targets.hamming import Hamming
+from setwise.targets.measure import Array
+from setwise.targets.target import Target, mean_utility
+from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
+from setwise.validation import whole_number
+
+OVER = ("auto", "list", "edits", "all")
+# Rows of labels, and rare sets, that are looked at in one go.
+ROWS = 2048
+
+
+class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Any multi-class classifier over label sets, its posterior decoded for the target.
+
+    Each distinct label set of the training data is a class. The estimator's probabilities are a
+    posterior p(y) over these sets, with all dependence between labels in it; `predict` returns
+    the label set of least expected loss, sum over y of p(y) L(y', y)
+    (`MinimumRisk.decode_catalog`, with its costs and ties). Works where label sets repeat: the
+    estimator must learn a class from the rows that share it.
+
+    A one-dimensional y is the multi-class case: `predict` returns the most probable class, which
+    has the least expected loss among sets of one label for every target that treats labels alike.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Cloned and fitted in `fit` to the numbers of the label sets. With a single label set a
+        DummyClassifier takes its place.
+    target : Target or str, default "f1"
+        What a prediction is judged by.
+    over : {"auto", "list", "edits", "all"}, default "auto"
+        Which sets may be predicted, as in `MinimumRisk.decode_catalog`. "auto": all label sets
+        where that is exact (F-beta, sums over labels, subset 0/1), else those seen in training.
+    min_count : int, default 1
+        A label set with fewer rows is merged into the most similar one that has as many: that of
+        least target loss as a prediction for it (for precision@k and recall@k, which judge sets of
+        k labels only, of least Hamming loss), then the one with more rows, then the earlier. If no
+        set has as many, those with the most rows are kept. Rows are counted, not weighed; 1 keeps
+        all.
+    sparse_output : bool, default False
+        Whether `predict` returns a CSR array (not for a one-dimensional y).
+    random_state : int, RandomState or None, default 0
+        Seeds the parts of the estimator whose own random_state is None, so that equal fits are
+        equal; with None those stay random.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted clone; its classes are the rows of ``sets_``.
+    sets_ : uint8 array of shape (K, l)
+        The label sets: smaller ones first, then by their first labels.
+    counts_ : array of shape (K,)
+        Rows of each, those merged into it included.
+    over_ : str
+        Which sets may be predicted: what "auto" became; "list" for a one-dimensional y.
+    classes_ : array of shape (l,)
+        Names of the labels: column numbers, or names of a DataFrame's columns; of a one-dimensional
+        y the classes.
+    n_features_in_ : int
+        Number of features, if the estimator tells it.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the features, if the estimator tells them.
+
+    Examples
+    --------
+    Two labels that exclude each other:
+
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> X, Y = [[0.0], [0.1], [0.9], [1.0]], [[1, 0], [1, 0], [0, 1], [0, 1]]
+    >>> model = CatalogClassifier(KNeighborsClassifier(2), "jaccard").fit(X, Y)
+    >>> model.sets_
+    array([[1, 0],
+           [0, 1]], dtype=uint8)
+    >>> model.predict([[0.05], [0.95]])
+    array([[1, 0],
+           [0, 1]])
+    """
+
+    # Weights are handed on to the estimator, which says whether it wants them.
+    __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
+
+    def __init__(
+        self,
+        estimator,
+        target="f1",
+        over="auto",
+        min_count=1,
+        sparse_output=False,
+        random_state=0,
+    ):
+        self.estimator = estimator
+        self.target = target
+        self.over = over
+        self.min_count = min_count
+        self.sparse_output = sparse_output
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None, **fit_params):
+        """Fit the estimator to the numbers of the label sets.
+
+        Parameters
+        ----------
+        X : what the estimator takes
+            Handed on as it is.
+        y : array, CSR matrix or DataFrame of 0 and 1, of shape (n, l); list of label lists; or
+            classes of shape (n,)
+        sample_weight : array of shape (n,), optional
+            None negative, not all 0. Handed on to the estimator, which must take it.
+        **fit_params
+            Handed on to the estimator; with metadata routing enabled, as it requests.
+
+        Returns
+        -------
+        self : CatalogClassifier
+        """
+        require_classifier(self.estimator)
+        least = whole_number(self.min_count, "min_count", 1)
+        if self.over not in OVER:
+            raise ValueError(f"over must be one of {', '.join(map(repr, OVER))}, not {self.over!r}")
+        labels, names = read_truth(self.target, y)
+        refuse_open(self.target, labels)
+        check_consistent_length(X, labels)
+        decoder = MinimumRisk(self.target)
+        seen = merge_rare(distinct_sets(labels), least, decoder.target)
+        over = "list" if names.one_dimensional else _usable_over(decoder, seen.sets, self.over)
+        params, _ = routed(self, labels, sample_weight, fit_params)
+        numbers = np.arange(len(seen.sets))
+        self._names, self._decoder = names, decoder
+        estimator = seeded(self.estimator, self.random_state)
+        self._model = ClassModel.fit(estimator, X, seen.number, numbers, params)
+        self.estimator_ = self._model.estimator
+        self.sets_, self.counts_, self.over_ = seen.sets, seen.counts, over
+        self.classes_ = names.names
+        pass_features(self)
+        return self
+
+    def for_target(self, target) -> CatalogClassifier:
+        """The same fit, decoded for another target; nothing is trained again.
+
+        Refused with ``min_count`` above 1: which sets are merged depends on the target.
+        """
+        check_is_fitted(self, "estimator_")
+        if self.min_count > 1:
+            raise ValueError(
+                f"with min_count={self.min_count} rare label sets were merged for {self.target}: "
+                f"fit the classifier again for {target}, or with min_count=1"
+            )
+        refuse_other_labels(target, self._names)
+        other: Any = copy(self)
+        other.set_params(target=target)
+        other._decoder = MinimumRisk(target)
+        if not self._names.one_dimensional:
+            other.over_ = _usable_over(other._decoder, self.sets_, self.over)
+        return other
+
+    @available_if(gives_probability)
+    def posterior(self, X) -> Array:
+        """The probability of each label set in ``sets_``, (n, K)."""
+        check_is_fitted(self, "estimator_")
+        posterior = self._model.probability(X)
+        require_law(posterior, self.estimator_)
+        return posterior
+
+    @available_if(gives_probability)
+    def predict_proba(self, X) -> Array:
+        """The probability of each label (or class), (n, l): the sum over the sets that have it."""
+        posterior = self.posterior(X)
+        return np.clip(posterior @ self.sets_.astype(posterior.dtype), 0.0, 1.0)
+
+    def predict(self, X) -> Any:
+        """The label set of least expected loss, int64 (n, l); of a one-dimensional y the class."""
+        if self._one_dimensional:
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        sets = self._decoder.decode_catalog(self.posterior(X), self.sets_, over=self.over_)
+        return csr_array(sets, dtype=np.int64) if self.sparse_output else sets.astype(np.int64)
+
+    @available_if(gives_probability)
+    def decision_function(self, X) -> Array:
+        """The logit of each probability, (n, l), finite; (n,) for a one-dimensional y of two."""
+        scores = logits(self.predict_proba(X))
+        return scores[:, 1] if self._one_dimensional and scores.shape[1] == 2 else scores
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
+        check_is_fitted(self, "estimator_")
+        if self._one_dimensional:
+            return super().score(X, y, sample_weight)
+        target = self._decoder.target
+        known = encode_truth(target, self._names, y)
+        return mean_utility(target, self.predict(X), known, sample_weight)
+
+    def get_metadata_routing(self):
+        """What `fit` hands on, for scikit-learn's metadata routing."""
+        return routing(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        pass_tags(tags, self.estimator)
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    @property
+    def _one_dimensional(self) -> bool:
+        check_is_fitted(self, "estimator_")
+        return self._names.one_dimensional
+
+
+class SeenSets(NamedTuple):
+    """Distinct label sets (K, l), how many rows have each (K,), and which each row has (n,)."""
+
+    sets: Array
+    counts: Array
+    number: Array
+
+
+def distinct_sets(labels: Any) -> SeenSets:
+    """The label sets of the rows: smaller ones first, then those with the lower labels."""
+    keys = np.concatenate(
+        [
+            np.packbits(_dense(labels[first : first + ROWS]), axis=1)
+            for first in range(0, labels.shape[0], ROWS)
+        ]
+    )
+    found, number, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
+    sets = np.unpackbits(found, axis=1, count=labels.shape[1])
+    # Unique rows come in increasing order, so the set with the lower labels is the later one.
+    order = np.lexsort((-np.arange(len(sets)), sets.sum(axis=1, dtype=np.int64)))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return SeenSets(sets[order], counts[order], place[number.ravel()])
+
+
+def merge_rare(seen: SeenSets, min_count: int, target: Target) -> SeenSets:
+    """Sets with fewer rows merged into the most similar of the others; see CatalogClassifier."""
+    kept = seen.counts >= min(min_count, int(seen.counts.max()))
+    if kept.all():
+        return seen
+    # In the order of preference, so that the first of the least losses is the one to take.
+    order = np.flatnonzero(kept)[np.argsort(-seen.counts[kept], kind="stable")]
+    into = np.where(kept, np.cumsum(kept) - 1, -1)
+    judge = Hamming() if isinstance(target, PrecisionAtK | RecallAtK) else target
+    measure, listed = judge.measure(seen.sets.shape[1], "loss"), Catalog(seen.sets[order])
+    rare = np.flatnonzero(~kept)
+    for first in range(0, len(rare), ROWS):
+        part = rare[first : first + ROWS]
+        loss = measure.matrix(listed, seen.sets[part])
+        # Equal up to rounding is equal.
+        nearest = np.argmax(loss <= loss.min(axis=1, keepdims=True) + 1e-12, axis=1)
+        into[part] = into[order[nearest]]
+    counts = np.bincount(into, seen.counts, int(kept.sum())).astype(np.int64)
+    return SeenSets(seen.sets[kept], counts, into[seen.number])
+
+
+def _usable_over(decoder: MinimumRisk, sets: Array, over: str) -> str:
+    """Which sets may be predicted, after one decision: what cannot be decoded is refused here."""
+    few = sets[:2]
+    posterior = np.full((1, len(few)), 1.0 / len(few))
+    if over == "auto":
+        try:
+            decoder.decode_catalog(posterior, few, over="all")
+            return "all"
+        except ValueError:
+            over = "list"
+    decoder.decode_catalog(posterior, few, over=over)
+    if over != "all":
+        # Each listed set may be predicted; a target that is not defined for one says so.
+        decoder.target.loss(sets, sets)
+        refuse_open(decoder.target, sets)
+    return over
+
+
+def _dense(labels: Any) -> Array:
+    return labels.toarray() if hasattr(labels, "toarray") else labels

@@ -1,0 +1,258 @@
+"""Cross-validation folds in which every label occurs about equally often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from setwise.kernels import kernel
+from setwise.labels import read_labels
+from setwise.validation import whole_number
+
+# What it costs that a label is gone from a fold: more than all unevenness, which costs about 1 at
+# most for each label of a row.
+LOST = 2.0**20
+# How often all rows are offered a better fold; later offers are rarely taken.
+PASSES = 10
+
+
+@dataclass(frozen=True)
+class StratifiedLabelSets:
+    """A scikit-learn splitter that spreads the positives of every label evenly over the folds.
+
+    Iterative stratification. The label with the fewest rows left deals them out: each row goes to
+    the fold that has the fewest of that label, of those to the smallest. Then the label with the
+    fewest rows left is next, and last the rows without labels. Two repairs follow. Each row moves
+    to another fold if that lowers
+
+        sum over labels and folds of (count - mean count)² / positives of the label,
+
+    where the number of rows counts like one more label, and a label that is not in a fold outweighs
+    all the rest. And rows move from the largest fold to the smallest until sizes differ by at most
+    one, those first whose move makes this sum least. The cost is that of reading y, then O(l²) and
+    O(number of positives * n_splits) for each of ten passes at most, and O(n) for each row that the
+    second repair moves.
+
+    **What is guaranteed.** The folds part the rows, and their sizes differ by at most one. With one
+    class a row, the counts of a class in two folds differ by at most one. With several labels a row
+    nobody can guarantee that, nor that a label with ``n_splits`` or more positives is in every
+    fold: three labels that share three rows two by two cannot all be in both of two folds. There
+    the counts are as even as this greedy search makes them. The same labels in another order of
+    rows give folds with the same label sets.
+
+    Parameters
+    ----------
+    n_splits : int, default 5
+        Number of folds, at least 2.
+    shuffle : bool, default True
+        Whether chance decides between folds that are equally good, and between rows that have the
+        same label set. Otherwise the lower fold and the earlier row come first.
+    random_state : int, RandomState or None, default 0
+        Seed of that chance; not used without ``shuffle``.
+
+    References
+    ----------
+    Sechidis, Tsoumakas and Vlahavas (2011), On the stratification of multi-label data: the dealing
+    out. The repairs are added here.
+
+    Examples
+    --------
+    Two of eight rows have the rare label; each half gets one:
+
+    >>> y = np.array([[1, 1], [1, 0], [0, 1], [0, 1], [0, 1], [0, 0], [0, 1], [0, 0]])
+    >>> for train, test in StratifiedLabelSets(n_splits=2).split(None, y):
+    ...     print(y[test].sum(axis=0), len(test))
+    [1 3] 4
+    [1 2] 4
+    """
+
+    n_splits: int = 5
+    shuffle: bool = True
+    random_state: Any = 0
+
+    def __post_init__(self):
+        object.__setattr__(self, "n_splits", whole_number(self.n_splits, "n_splits", 2))
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of folds; the arguments are not used."""
+        return self.n_splits
+
+    def split(
+        self, X: Any, y: Any, groups: Any = None
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """The rows to train on and the rows to test on, for each fold.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame or None
+            Only its number of rows is looked at.
+        y : see `setwise.labels.read_labels`
+            The labels of each row.
+        groups : None
+            Not used; rows of a group are not kept together.
+
+        Yields
+        ------
+        train, test : int64 arrays, in increasing order
+        """
+        folds = self.assign(y)
+        n_rows = len(folds) if X is None else X.shape[0] if hasattr(X, "shape") else len(X)
+        if n_rows != len(folds):
+            raise ValueError(
+                f"X and y must have the same number of rows, "
+                f"but X has {n_rows} and y has {len(folds)}"
+            )
+        for fold in range(self.n_splits):
+            yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+
+    def assign(self, y: Any) -> NDArray[np.int64]:
+        """The fold of each row, from 0 to n_splits - 1, (n,)."""
+        from sklearn.utils import check_random_state
+
+        sets: Any = csr_array(read_labels(y)[0])
+        n_rows = sets.shape[0]
+        if n_rows < self.n_splits:
+            raise ValueError(
+                f"{self.n_splits} folds need at least as many rows, but y has n_samples = {n_rows}"
+            )
+        random = check_random_state(self.random_state if self.shuffle else 0)
+        order = _by_label_set(sets, random, self.shuffle)
+        turns = (
+            random.randint(self.n_splits, size=n_rows) if self.shuffle else np.zeros(n_rows, int)
+        )
+        folds = np.empty(n_rows, dtype=np.int64)
+        folds[order] = _deal(sets[order], turns, self.n_splits)
+        return folds
+
+
+def _by_label_set(sets: Any, random: Any, shuffle: bool) -> NDArray[np.int64]:
+    """The rows in an order that depends on their label sets, and only among equal ones on more.
+
+    Each label has a random 64-bit number; rows are sorted by the sum of theirs.
+    """
+    n_rows, n_labels = sets.shape
+    numbers = random.randint(0, 2**64, size=n_labels, dtype=np.uint64)
+    among_equals = random.permutation(n_rows) if shuffle else np.arange(n_rows)
+    return np.lexsort((among_equals, sets.astype(np.uint64) @ numbers))
+
+
+def _deal(sets: Any, turns: NDArray[np.int64], n_folds: int) -> NDArray[np.int64]:
+    """The fold of each row."""
+    columns = sets.tocsc()
+    rows = (sets.indptr.astype(np.int64), sets.indices.astype(np.int64))
+    labels = (columns.indptr.astype(np.int64), columns.indices.astype(np.int64))
+    folds = np.full(sets.shape[0], -1)
+    counts, sizes = np.zeros((sets.shape[1], n_folds), np.int64), np.zeros(n_folds, np.int64)
+    _deal_out(*rows, *labels, turns, folds, counts, sizes)
+    _improve(*rows, folds, counts, sizes)
+    _even_out(*rows, folds, counts, sizes)
+    return folds
+
+
+# ---------------------------------------------------------------------------------------- kernels
+# Rows are CSR (start, labels), columns are CSC (label_start, rows_of); counts[label, fold] and
+# sizes[fold] belong to folds[row], which is -1 before a row is dealt.
+
+
+@kernel
+def _deal_out(start, labels, label_start, rows_of, turns, folds, counts, sizes):
+    """Deal the rows of the label that has the fewest left, label by label; then the others."""
+    left = np.diff(label_start)
+    while True:
+        rarest = -1
+        for label in range(len(left)):
+            if left[label] > 0 and (rarest < 0 or left[label] < left[rarest]):
+                rarest = label
+        if rarest < 0:
+            break
+        for place in range(label_start[rarest], label_start[rarest + 1]):
+            row = rows_of[place]
+            if folds[row] < 0:
+                folds[row] = _neediest(counts[rarest], sizes, turns[row])
+                _count(row, folds[row], 1, start, labels, counts, sizes)
+                for entry in range(start[row], start[row + 1]):
+                    left[labels[entry]] -= 1
+    for row in range(len(folds)):
+        if folds[row] < 0:
+            folds[row] = _neediest(sizes, sizes, turns[row])
+            sizes[folds[row]] += 1
+
+
+@kernel
+def _neediest(counts, sizes, turn):
+    """The fold with the lowest count, of those the smallest, of those the next from ``turn``."""
+    best = turn
+    for step in range(1, len(sizes)):
+        fold = (turn + step) % len(sizes)
+        fewer = counts[fold] < counts[best]
+        if fewer or (counts[fold] == counts[best] and sizes[fold] < sizes[best]):
+            best = fold
+    return best
+
+
+@kernel
+def _count(row, fold, step, start, labels, counts, sizes):
+    """Count a row in (step 1) or out of (-1) a fold."""
+    sizes[fold] += step
+    for entry in range(start[row], start[row + 1]):
+        counts[labels[entry], fold] += step
+
+
+@kernel
+def _move(row, fold, start, labels, folds, counts, sizes):
+    """Move a row to another fold."""
+    _count(row, folds[row], -1, start, labels, counts, sizes)
+    _count(row, fold, 1, start, labels, counts, sizes)
+    folds[row] = fold
+
+
+@kernel
+def _harm(row, source, fold, start, labels, counts, sizes):
+    """What a move does to the counts: half the growth of sum (count - mean)² / positives.
+
+    The number of rows counts like one more label, and a label lost from a fold, or won, outweighs
+    all the rest.
+    """
+    harm = (sizes[fold] - sizes[source] + 1) / sizes.sum()
+    for entry in range(start[row], start[row + 1]):
+        count = counts[labels[entry]]
+        harm += (count[fold] - count[source] + 1) / count.sum()
+        harm += LOST * (count[source] == 1) - LOST * (count[fold] == 0)
+    return harm
+
+
+@kernel
+def _improve(start, labels, folds, counts, sizes):
+    """Move each row to the fold where it does most good, if it does any; several times."""
+    for _ in range(PASSES):
+        moved = False
+        for row in range(len(folds)):
+            best, least = -1, -1e-9
+            for fold in range(len(sizes)):
+                harm = _harm(row, folds[row], fold, start, labels, counts, sizes)
+                if fold != folds[row] and harm < least:
+                    best, least = fold, harm
+            if best >= 0:
+                _move(row, best, start, labels, folds, counts, sizes)
+                moved = True
+        if not moved:
+            break
+
+
+@kernel
+def _even_out(start, labels, folds, counts, sizes):
+    """Move the row that does least harm from the largest fold to the smallest, until even."""
+    while sizes.max() - sizes.min() > 1:
+        largest, smallest = sizes.argmax(), sizes.argmin()
+        best, least = -1, np.inf
+        for row in range(len(folds)):
+            if folds[row] == largest:
+                harm = _harm(row, largest, smallest, start, labels, counts, sizes)
+                if harm < least:
+                    best, least = row, harm
+        _move(best, smallest, start, labels, folds, counts, sizes)

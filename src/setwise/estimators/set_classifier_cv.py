@@ -1,0 +1,375 @@
+"""The linear classifier with penalty, space and surrogate chosen by cross-validated target loss."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from setwise.estimators.choice import MOST_UNSEEN, unseen_mass
+from setwise.estimators.design import SCALINGS, Design
+from setwise.estimators.folds import StratifiedLabelSets
+from setwise.estimators.hierarchy import hierarchy_space
+from setwise.estimators.progress import Advance, trials_shown
+from setwise.estimators.reading import counted, read_training
+from setwise.estimators.set_classifier import SetClassifier
+from setwise.labels import LabelNames
+from setwise.spaces.paths import Paths
+from setwise.spaces.space import Space
+from setwise.surrogates.binary_relevance import BinaryRelevance
+from setwise.surrogates.comp_sum import CompSum
+from setwise.surrogates.constrained import Constrained
+from setwise.targets.tree_distance import TreeDistance
+from setwise.validation import positive_number, whole_number
+
+# Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
+# features of a scaling, the smaller their weights.
+DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}
+# A path of penalties ends after this many in a row that are worse than its best.
+PATIENCE = 3
+TIE = 1e-12
+SETTINGS = ("surrogate", "space", "scaling")
+# Folds, and the most rows they are for.
+FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What is learnt from, and the rows held out."""
+
+    design: Design
+    sets: Any
+    names: LabelNames
+    weights: Any
+    held_inputs: Any
+    held_truth: Any
+    held_weights: Any
+
+    def loss(self, model: SetClassifier) -> float:
+        """The mean loss of the model's target on the rows held out; of classes, the error."""
+        predicted: Any = model._predict(self.held_inputs)
+        if self.names.one_dimensional:
+            losses = predicted != self.held_truth
+        else:
+            losses = model.target_.loss(predicted, self.held_truth.toarray())
+        return float(np.average(losses, weights=self.held_weights))
+
+
+class SetClassifierCV(ClassifierMixin, BaseEstimator):
+    """`SetClassifier` that chooses alpha, the space and the surrogate by the target itself.
+
+    Every combination is trained on all folds but one and judged by the mean loss of the target on
+    that one. Alphas go from large to small, each starting from the solution before, until three in
+    a row are worse than the best. The combination of least loss is trained on all rows, its alpha
+    moved to the vertex of the parabola through the losses of the best one and its two neighbours,
+    which smooths the noise of the folds; ties: the larger alpha, the earlier space.
+
+    Parameters
+    ----------
+    target : str or Target, default "f1"
+        What a prediction is judged by, here and in the end.
+    alphas : sequence of float, optional
+        Penalties to try; by default nine from .3 to 3e-5 for features as they are, from 10 to 1e-3
+        for standardised ones, from .03 to 3e-6 for rows of length 1.
+    spaces : sequence of str or Space, or "auto", default "auto"
+        Spaces to try; "auto": "catalog" and "sized", or only the latter if more than nine in ten
+        rows have a label set that occurs once; for tree distance "paths", where every set of y is
+        one, or "closed" in place of "sized".
+    surrogates : sequence of str or Surrogate, default ("likelihood",)
+        Surrogates to try.
+    scalings : sequence of {None, "standard", "rows"} or "auto", default "auto"
+        Scalings to try, see `SetClassifier`; they are compared with the first space and surrogate,
+        and the others are tried with the best. "auto": ("standard",) for dense features,
+        (None, "rows") for sparse ones.
+    cv : int or splitter, optional
+        Folds; a number makes `StratifiedLabelSets`. By default ten folds up to 1,000 rows, five up
+        to 10,000, three beyond: few rows need more folds and can pay for them.
+    decoder, q, fit_intercept, sparse_output
+        As in `SetClassifier`.
+    tol : float, default 1e-3
+        As in `SetClassifier`; a tenth of it for the scaling "rows".
+    max_iter : int, default 300
+        Steps for each penalty of a path.
+    verbose : bool, default False
+        Whether to show progress and the time left.
+    random_state : int, RandomState or None, default None
+        Seed of the folds, and of the models; None is 0.
+
+    Attributes
+    ----------
+    best_estimator_ : SetClassifier
+        Trained on all rows; what predicts.
+    best_params_ : dict
+        The surrogate, space, scaling and alpha that were chosen; alpha lies within half a step of
+        one tried.
+    cv_results_ : list of dict
+        One a combination tried: its settings, mean loss and the loss of each fold.
+    best_loss_ : float
+        The least mean loss of those tried. (Chosen by it, so a little optimistic.)
+
+    Examples
+    --------
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.9], [0.9, 0.1], [0.8, 1.1]]
+    >>> Y = [[0, 1], [1, 0], [1, 1], [0, 1], [1, 0], [1, 1]]
+    >>> SetClassifierCV("f1", alphas=[0.01, 0.1], cv=2).fit(X, Y).predict([[0.1, 0.8]])
+    array([[0, 1]])
+    """
+
+    def __init__(
+        self,
+        target="f1",
+        *,
+        alphas=None,
+        spaces="auto",
+        surrogates=("likelihood",),
+        scalings="auto",
+        cv=None,
+        decoder="auto",
+        q=0.7,
+        fit_intercept=True,
+        tol=1e-3,
+        max_iter=300,
+        sparse_output=False,
+        verbose=False,
+        random_state=None,
+    ):
+        self.target = target
+        self.alphas = alphas
+        self.spaces = spaces
+        self.surrogates = surrogates
+        self.scalings = scalings
+        self.cv = cv
+        self.decoder = decoder
+        self.q = q
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.sparse_output = sparse_output
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None):
+        """Choose by cross-validation, then learn from all rows.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features)
+        y : label sets in any form of `setwise.labels.read_labels`, or one class a row
+        sample_weight : array of shape (n,), optional
+            For training; the losses of held-out rows are weighted by it too.
+        """
+        inputs, sets, names, weights = read_training(self, X, y, sample_weight)
+        if not hasattr(self.cv, "__iter__"):
+            # A row of weight 0 is not there; splits that are given count it all the same.
+            inputs, sets, weights = counted(inputs, sets, weights)
+        truth: Any = names.decode(sets) if names.one_dimensional else csr_array(sets)
+        splits = list(self._splitter(len(sets)).split(inputs, truth))
+        if not splits:
+            raise ValueError("cv must give at least one split, but it gives none")
+        scalings = self._scalings(inputs)
+        first, *others = self._pairs(names, sets)
+        self.cv_results_ = []
+        n_paths = len(scalings) + len(others)
+        with trials_shown(self.verbose, n_paths * len(self._alphas(None))) as advance:
+
+            def walk(pairs: list[tuple[Any, Any]], scaling: Any) -> None:
+                folds = []
+                for train, test in splits:
+                    train, test = (_counted_rows(part, weights) for part in (train, test))
+                    design = Design.of(inputs[train], scaling, self.fit_intercept, weights[train])
+                    learnt = (design, sets[train], names, weights[train])
+                    folds.append(Fold(*learnt, inputs[test], truth[test], weights[test]))
+                for surrogate, space in pairs:
+                    settings = {"surrogate": surrogate, "space": space, "scaling": scaling}
+                    self.cv_results_ += self._path(settings, folds, advance)
+
+            for scaling in scalings:
+                walk([first], scaling)
+            walk(others, min(self.cv_results_, key=lambda row: row["loss"])["scaling"])
+        best = min(self.cv_results_, key=lambda row: row["loss"])
+        self.best_loss_ = best["loss"]
+        self.best_params_ = {name: best[name] for name in SETTINGS}
+        self.best_params_["alpha"] = _between(best, self.cv_results_)
+        inputs, sets, weights = counted(inputs, sets, weights)
+        design = Design.of(inputs, best["scaling"], self.fit_intercept, weights)
+        model = self._model(**self.best_params_).set_params(sparse_output=self.sparse_output)
+        # By the same path as in the folds: where the objective is flat, it matters.
+        for alpha in self._alphas(best["scaling"]):
+            if alpha > self.best_params_["alpha"]:
+                _fit_quietly(model, alpha, design, sets, names, weights)
+        model.set_params(alpha=self.best_params_["alpha"])
+        self.best_estimator_ = model._fit(design, sets, names, weights)
+        model.set_params(warm_start=False)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        self.classes_ = self.best_estimator_.classes_
+        self.guarantee_ = self.best_estimator_.guarantee_
+        self.n_iter_ = self.best_estimator_.n_iter_
+        return self
+
+    def predict(self, X):
+        """The label sets, or classes, to predict."""
+        return self._fitted().predict(X)
+
+    def predict_proba(self, X):
+        """The probability of each label, (n, n_labels)."""
+        return self._fitted().predict_proba(X)
+
+    def decision_function(self, X):
+        """The scores of the labels, (n, n_labels); (n,) for a y of two classes."""
+        return self._fitted().decision_function(X)
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
+        return self._fitted().score(X, y, sample_weight)
+
+    def save(self, path) -> None:
+        """Write the classifier to a file that holds data only; `setwise.load` reads it."""
+        from setwise.persistence import save
+
+        save(self, path)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _fitted(self) -> SetClassifier:
+        check_is_fitted(self)
+        return self.best_estimator_
+
+    def _pairs(self, names: LabelNames, sets) -> list[tuple[Any, Any]]:
+        """Surrogates with the spaces to try them on; binary relevance has its own."""
+        spaces = _several(self.spaces, "spaces")
+        if names.one_dimensional:
+            spaces = ["auto"]
+        elif self._is_auto and isinstance(self.target, TreeDistance):
+            paths = isinstance(hierarchy_space("auto", self.target, sets), Paths)
+            listed = ["catalog"] if unseen_mass(sets) <= MOST_UNSEEN else []
+            spaces = ["paths" if paths else "closed", *listed]
+        elif self._is_auto:
+            # Where nearly every row has a set of its own, a list is as long as the data.
+            spaces = ["catalog", "sized"] if unseen_mass(sets) <= MOST_UNSEEN else ["sized"]
+        pairs = []
+        for surrogate in _several(self.surrogates, "surrogates"):
+            alone = isinstance(surrogate, BinaryRelevance) or (
+                isinstance(surrogate, str) and surrogate == "binary_relevance"
+            )
+            pairs += [(surrogate, space) for space in (["auto"] if alone else spaces)]
+        return pairs
+
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self.spaces, str) and self.spaces == "auto"
+
+    def _splitter(self, n_rows: int) -> Any:
+        if self.cv is not None and not isinstance(self.cv, int | np.integer):
+            return check_cv(self.cv)
+        if n_rows < 2:
+            raise ValueError(
+                f"cross-validation needs at least 2 rows of positive weight, but there are "
+                f"n_samples = {n_rows}"
+            )
+        folds = next(folds for folds, most in FOLDS if n_rows <= most)
+        n_splits = min(folds, n_rows) if self.cv is None else whole_number(self.cv, "cv", 2)
+        if self.random_state is None:
+            return StratifiedLabelSets(n_splits)
+        return StratifiedLabelSets(n_splits, shuffle=True, random_state=self.random_state)
+
+    def _scalings(self, inputs) -> list[Any]:
+        if isinstance(self.scalings, str) and self.scalings == "auto":
+            return [None, "rows"] if issparse(inputs) else ["standard"]
+        one = self.scalings is None or isinstance(self.scalings, str)
+        scalings = [self.scalings] if one else list(self.scalings)
+        if not scalings or any(scaling not in SCALINGS for scaling in scalings):
+            known = ", ".join(map(repr, SCALINGS))
+            raise ValueError(f"scalings must be 'auto' or some of {known}, not {self.scalings!r}")
+        return scalings
+
+    def _alphas(self, scaling: str | None) -> list[float]:
+        if self.alphas is None:
+            return [float(alpha) for alpha in np.logspace(*DECADES[scaling], 9)]
+        given = np.ravel(self.alphas).tolist()
+        alphas = sorted({positive_number(a, "each of alphas") for a in given}, reverse=True)
+        if not alphas:
+            raise ValueError("alphas must have at least one penalty, but it is empty")
+        return alphas
+
+    def _model(self, surrogate, space, scaling, alpha) -> SetClassifier:
+        # Entries of rows of length 1 are small, and so are gradients.
+        tol = self.tol / 10.0 if scaling == "rows" else self.tol
+        return SetClassifier(
+            self.target, surrogate, space, self.decoder, alpha=alpha, tol=tol, q=self.q,
+            scaling=scaling, fit_intercept=self.fit_intercept, max_iter=self.max_iter,
+            random_state=self.random_state,
+        )  # fmt: skip
+
+    def _path(
+        self, settings: dict[str, Any], folds: list[Fold], advance: Advance
+    ) -> Iterator[dict[str, Any]]:
+        """A row for each alpha, beginning where the last one ended; ends when it gets worse."""
+        alphas = self._alphas(settings["scaling"])
+        models = [self._model(**settings, alpha=alphas[0]) for _ in folds]
+        least, worse = np.inf, 0
+        for alpha in alphas:
+            advance(f"{settings['space']} {alpha:.2g}")
+            if worse == PATIENCE:
+                continue
+            losses = []
+            for model, fold in zip(models, folds, strict=True):
+                _fit_quietly(model, alpha, fold.design, fold.sets, fold.names, fold.weights)
+                losses.append(fold.loss(model))
+            loss = float(np.mean(losses))
+            yield {**settings, "alpha": alpha, "loss": loss, "fold_losses": losses}
+            if loss < least - TIE:
+                least, worse = loss, 0
+            elif loss > least + TIE:
+                worse += 1
+
+
+def _several(given: Any, name: str) -> list[Any]:
+    """What is to be tried, as a list; a single one need not be in one."""
+    alone = isinstance(given, str | Space | CompSum | Constrained | BinaryRelevance)
+    several = [given] if alone else list(given)
+    if not several:
+        raise ValueError(f"{name} must have at least one to try, but it is empty")
+    return several
+
+
+def _counted_rows(rows: Any, weights: Any) -> Any:
+    """The rows of a split, by number, that have a positive weight."""
+    chosen = np.asarray(rows)
+    chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+    kept = chosen[weights[chosen] > 0]
+    if len(kept) == 0:
+        raise ValueError("a fold of cv has no row of positive weight to learn from or to judge by")
+    return kept
+
+
+def _fit_quietly(model: SetClassifier, alpha: float, *training: Any) -> None:
+    """On a path of penalties: begins where the last one ended, and need not converge."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_params(alpha=alpha, warm_start=True)._fit(*training)
+
+
+def _between(best: dict[str, Any], rows: list[dict[str, Any]]) -> float:
+    """The vertex, in log alpha, of the parabola through the best loss and its two neighbours."""
+    same = [row for row in rows if all(row[name] is best[name] for name in SETTINGS)]
+    place = same.index(best)
+    if place in (0, len(same) - 1):
+        return best["alpha"]
+    near = same[place - 1 : place + 2]
+    x, y = np.log([row["alpha"] for row in near]), np.array([row["loss"] for row in near])
+    curve, slope, _ = np.polyfit(x - x[1], y, 2)
+    return best["alpha"] if curve <= 1e-12 else float(np.exp(x[1] - slope / (2.0 * curve)))

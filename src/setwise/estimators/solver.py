@@ -1,0 +1,198 @@
+"""Minimising mean loss + alpha / 2 ||W||² over linear scores X W + b and the space's parameters."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from setwise.estimators.conditioning import Conditioning
+from setwise.estimators.design import Design
+from setwise.estimators.objective import Objective
+
+Array = NDArray[Any]
+
+# Entries of rows by scores, or rows by parameters, that are held at a time.
+CHUNK_ENTRIES = 2**23
+# Pairs of vectors L-BFGS remembers, and numbers they may take (1 GiB); at least three pairs.
+MEMORY, MEMORY_ENTRIES = 10, 2**27
+ROUNDING = 1e-13
+Progress = Callable[[int, float, float], None]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Weights (d, n_scores), intercepts (n_scores,), parameters (p,), and how it ended."""
+
+    weights: Array
+    intercept: Array
+    parameters: Array
+    value: float
+    gradient_norm: float
+    n_iter: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A design and an objective; ``mass`` is the sum of the weights of the rows.
+
+    With ``label_features`` V, a row for each score, the scores are (X W + b) V^T.
+    """
+
+    design: Design
+    objective: Objective
+    alpha: float
+    mass: float
+    label_features: Array | None = None
+
+    def start(self) -> Solution:
+        """All weights 0, intercepts and parameters as the objective has them to begin with."""
+        space, intercept = self.objective.space, self.objective.start()
+        if self.label_features is not None:
+            intercept = np.linalg.lstsq(self.label_features, intercept)[0]
+        if not self.design.fit_intercept:
+            intercept = np.zeros_like(intercept)
+        parameters = np.empty(0) if space is None else space.parameters
+        weights = np.zeros((self.design.inputs.shape[1], len(intercept)))
+        return Solution(weights, intercept, parameters, np.inf, np.inf, 0)
+
+    def value_and_gradient(
+        self, weights: Array, intercept: Array, parameters: Array
+    ) -> tuple[float, Array, Array, Array]:
+        """The objective and its gradients by weights, intercepts and parameters, in float64."""
+        inputs = self.design.precise
+        value, by_weight = 0.0, np.zeros_like(weights)
+        by_intercept, by_parameter = np.zeros_like(intercept), np.zeros_like(parameters)
+        for rows in self._ranges(len(parameters)):
+            whole = rows.stop - rows.start == inputs.shape[0]
+            part = (inputs if whole else inputs[rows]).astype(np.float64, copy=False)
+            scores = part @ weights + intercept
+            if self.label_features is not None:
+                scores = scores @ self.label_features.T
+            loss, gradient, by_part = self.objective.sums(rows, scores, parameters)
+            if self.label_features is not None:
+                gradient = gradient @ self.label_features
+            value += loss
+            by_weight += part.T @ gradient
+            by_intercept += gradient.sum(axis=0)
+            by_parameter += by_part
+        value = value / self.mass + self.alpha / 2.0 * float((weights**2).sum())
+        by_weight = by_weight / self.mass + self.alpha * weights
+        if not self.design.fit_intercept:
+            by_intercept[:] = 0.0
+        return value, by_weight, by_intercept / self.mass, by_parameter / self.mass
+
+    def value(self, at: Solution) -> float:
+        """The objective at a point."""
+        return self.value_and_gradient(at.weights, at.intercept, at.parameters)[0]
+
+    def gradient_norm(self, by_weight: Array, by_intercept: Array, by_parameter: Array) -> float:
+        """The largest entry of the gradient by the weights of centred features and by the rest.
+
+        Not centred, features far from 0 show an intercept's small slope as a large one, or hide
+        it. Where they do not, the plain gradient is as small: it counts up to ten times the other.
+        """
+        shift = np.outer(self.design.center, by_intercept)
+        plain = float(np.abs(by_weight).max(initial=0.0))
+        centred = max(
+            float(np.abs(part).max(initial=0.0))
+            for part in (by_weight - shift, by_intercept, by_parameter)
+        )
+        return max(centred, min(plain, 10.0 * centred))
+
+    def conditioning(self, free: Array) -> Conditioning:
+        """The change of variables the solver works in; ``free`` are the finite parameters."""
+        spread, parameters = self.objective.spread()
+        if self.label_features is not None:
+            spread = spread @ self.label_features**2
+        return Conditioning.of(self.design, self.alpha, spread, parameters[free])
+
+    def _ranges(self, n_parameters: int) -> Iterator[slice]:
+        step = max(64, CHUNK_ENTRIES // max(self.objective.n_scores, n_parameters, 1))
+        n_rows = self.design.inputs.shape[0]
+        for first in range(0, n_rows, step):
+            yield slice(first, min(first + step, n_rows))
+
+
+def solve(
+    problem: Problem,
+    start: Solution,
+    tol: float,
+    max_iter: int,
+    warn: bool,
+    progress: Progress | None = None,
+) -> Solution:
+    """The minimiser by L-BFGS from ``start``, in variables of like curvature.
+
+    Ends where no entry of the gradient exceeds ``tol``; else warns with the one that does. Never
+    ends higher than it began. ``progress`` hears of each step: its number, the objective, the
+    largest entry of the gradient.
+    """
+    free = np.isfinite(start.parameters)
+    conditioning = problem.conditioning(free)
+
+    def evaluate(flat: Array) -> tuple[Solution, Array]:
+        weights, intercept, finite = conditioning.point(flat)
+        parameters = start.parameters.copy()
+        parameters[free] = finite
+        value, *gradients = problem.value_and_gradient(weights, intercept, parameters)
+        gradients[2] = gradients[2][free]
+        norm = problem.gradient_norm(*gradients)
+        here = Solution(weights, intercept, parameters, value, norm, 0)
+        return here, conditioning.gradient(*gradients)
+
+    flat = conditioning.flat(start.weights, start.intercept, start.parameters[free])
+    best = evaluate(flat)[0]
+    begun, steps = best.value, 0
+
+    def objective(flat: Array) -> tuple[float, Array]:
+        nonlocal best
+        here, gradient = evaluate(flat)
+        # Where rounding hides which value is the lower, the gradient tells which point is nearer.
+        rounding = ROUNDING * abs(best.value)
+        alike = here.value <= min(best.value + rounding, begun)
+        nearer = alike and here.gradient_norm < best.gradient_norm
+        if nearer or here.value < best.value - rounding:
+            best = here
+        return here.value, gradient
+
+    def after_step(intermediate_result) -> None:
+        nonlocal steps
+        steps += 1
+        if progress is not None:
+            progress(steps, best.value, best.gradient_norm)
+        if best.gradient_norm <= tol:
+            raise StopIteration
+
+    memory = max(3, min(MEMORY, MEMORY_ENTRIES // (2 * len(flat))))
+    norm = np.inf
+    # A line search that rounding ended begins anew, as long as that helps.
+    while steps < max_iter and tol < best.gradient_norm < norm:
+        norm = best.gradient_norm / 2.0
+        minimize(
+            objective,
+            conditioning.flat(best.weights, best.intercept, best.parameters[free]),
+            jac=True, method="L-BFGS-B", callback=after_step,
+            options={"maxiter": max_iter - steps, "maxcor": memory, "gtol": 0.0, "ftol": 0.0,
+                     "maxfun": 10 * max_iter + 10},
+        )  # fmt: skip
+    if warn and not best.gradient_norm <= tol:
+        warn_of(steps, best.gradient_norm, tol)
+    return replace(best, n_iter=steps)
+
+
+def warn_of(steps: int, norm: float, tol: float) -> None:
+    """Say that a solver stopped early, and where."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(
+        f"the solver stopped after {steps} iterations with a gradient of {norm:.2e}, above "
+        f"tol = {tol:g}; raise max_iter or alpha, or scale the features",
+        ConvergenceWarning,
+        stacklevel=3,
+    )

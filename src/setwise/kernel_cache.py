@@ -1,0 +1,137 @@
+"""Where compiled kernels are kept, and when they are compiled again.
+
+Numba keeps a compiled function until the file it stands in changes. Kernels call functions of other
+files, so that is not enough: here the key is the source of the kernel's module *and of every module
+of the package it imports*, directly or not. A kernel is therefore never stale, and trees with
+different sources can share one folder.
+
+The folder is the first of these that can be written: ``NUMBA_CACHE_DIR``, the user's cache, the
+temporary folder. Where none can, kernels are compiled anew in each process, with one warning.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache, _CacheLocator
+
+PACKAGE = Path(__file__).parent
+HINT = (
+    "setwise found no folder to keep compiled kernels in, so every process compiles them again; "
+    "set NUMBA_CACHE_DIR to a folder that can be written"
+)
+
+
+def cached(dispatcher):
+    """The compiled function, kept on disk where there is a place for it."""
+    folder = cache_folder()
+    function = dispatcher.py_func
+    dispatcher._cache = NullCache() if folder is None else _Cache(function)
+    return dispatcher
+
+
+@cache
+def cache_folder() -> Path | None:
+    """The folder of compiled kernels, made if need be; None where nothing can be written."""
+    for folder in _candidates():
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError:
+            continue
+        if _is_ours(folder):
+            return folder
+    warnings.warn(HINT, RuntimeWarning, stacklevel=2)
+    return None
+
+
+def _candidates() -> list[Path]:
+    if numba.config.CACHE_DIR:  # type: ignore
+        return [Path(numba.config.CACHE_DIR) / "setwise"]  # type: ignore
+    user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    # Without a home, `~` stays as it is.
+    places = [Path(user) / "setwise"] if os.path.isabs(user) else []
+    try:
+        shared = Path(tempfile.gettempdir())
+    except OSError:
+        return places
+    name = f"setwise-{os.getuid()}" if hasattr(os, "getuid") else "setwise"
+    return [*places, shared / name]
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether nobody else can have put files there: what is read back is run."""
+    if not hasattr(os, "getuid"):
+        return True
+    status = folder.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
+@cache
+def source_stamp(file: Path) -> str:
+    """A digest of the source of a module and of all modules of the package that it imports."""
+    digest = hashlib.sha256()
+    for path in sorted(_reached(file)):
+        digest.update(str(path.name).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _reached(file: Path) -> set[Path]:
+    found, waiting = {file}, [file]
+    while waiting:
+        fresh = _imported(waiting.pop()) - found
+        found |= fresh
+        waiting += fresh
+    return found
+
+
+@cache
+def _imported(file: Path) -> frozenset[Path]:
+    """The modules of the package named in the imports of a file, at any depth of it."""
+    names = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    ours = (name.split(".")[1:] for name in names if name.split(".")[0] == PACKAGE.name)
+    paths = (PACKAGE.joinpath(*parts) for parts in ours if parts)
+    files = (p.with_suffix(".py") if not p.is_dir() else p / "__init__.py" for p in paths)
+    return frozenset(path for path in files if path.is_file())
+
+
+class _Locator(_CacheLocator):
+    """A folder for each source a kernel was compiled from."""
+
+    def __init__(self, function, file: str):
+        self._line = function.__code__.co_firstlineno
+        self._stamp = source_stamp(Path(file))
+
+    def get_cache_path(self) -> str:
+        return str(cache_folder() / self._stamp[:20])  # type: ignore
+
+    def get_source_stamp(self) -> str:
+        return self._stamp
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, function, file: str):
+        return cls(function, file)
+
+
+class _Kept(CompileResultCacheImpl):
+    _locator_classes = [_Locator]  # noqa: RUF012
+
+
+class _Cache(FunctionCache):
+    _impl_class = _Kept

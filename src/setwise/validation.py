@@ -1,0 +1,194 @@
+"""Checks at the border: what comes in is an array of the right shape and values, or a ValueError.
+
+Inside the package arrays are trusted. Nothing is repaired here: values outside their range are
+named with their position, never clipped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from setwise.sparse import refuse_entries, tidied
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# From this many entries on, threads share the check for finite values.
+SHARED_CHECK = 2**17
+
+
+def score_matrix(scores: Any, n_scores: int | None, name: str = "scores") -> NDArray[Any]:
+    """Scores as a C-ordered (n, n_scores) array: float32 stays, all else becomes float64."""
+    array = real_array(scores, name)
+    if array.ndim != 2 or (n_scores is not None and array.shape[1] != n_scores):
+        raise ValueError(
+            f"{name} must have shape (n, {n_scores or 'n_labels'}), one score a column, "
+            f"but its shape is {array.shape}"
+        )
+    array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float32 else np.float64)
+    if not array.flags.writeable:
+        # Kernels are compiled for arrays that can be written to; a copy is cheaper than others.
+        array = array.copy()
+    refuse_not_finite(array, name)
+    return array
+
+
+def probability_matrix(probability: Any, name: str = "probability") -> Any:
+    """Probabilities as an (n, l) array (see `score_matrix`) or CSR array, all in [0, 1].
+
+    In a sparse matrix an entry that is absent is a probability of 0; entries are put in the order
+    of their columns, and stored zeros are dropped, in a copy.
+    """
+    if hasattr(probability, "tocsr"):
+        matrix = tidied(probability, name)
+        require_entries(matrix.shape, name)
+        refuse_entries(matrix, ~((matrix.data >= 0) & (matrix.data <= 1)), name, "lie in [0, 1]")
+        return matrix.astype(np.float32 if matrix.dtype == np.float32 else np.float64)
+    array = real_array(probability, name)
+    require_entries(array.shape, name)
+    array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float32 else np.float64)
+    if not (array.min() >= 0.0 and array.max() <= 1.0):
+        row, column = (int(i) for i in np.argwhere(~((array >= 0.0) & (array <= 1.0)))[0])
+        raise ValueError(
+            f"{name} must lie in [0, 1], but {name}[{row}, {column}] is {array[row, column]}"
+        )
+    return array if array.flags.writeable else array.copy()
+
+
+def require_entries(shape: tuple[int, ...], name: str) -> None:
+    """Raise unless it is the shape of a matrix that has rows and labels."""
+    if len(shape) != 2 or 0 in shape:
+        raise ValueError(
+            f"{name} must have shape (n, n_labels) with at least one row and one label, "
+            f"but its shape is {shape}"
+        )
+
+
+def refuse_not_finite(array: NDArray[Any], name: str) -> None:
+    """Raise for the first entry that is NaN or infinite."""
+    # A sum is finite only if its terms are. (A finite array whose sum overflows takes the slow way
+    # and passes.)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum() if array.size < SHARED_CHECK else _shared_sum(array)
+        if np.isfinite(total):
+            return
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        place = tuple(int(i) for i in bad[0])
+        raise ValueError(
+            f"{name} must be finite, but {name}{list(place)} is {array[place]} "
+            f"({len(bad)} such entries)"
+        )
+
+
+def _shared_sum(array: NDArray[Any]) -> float:
+    """The sum of a large matrix, its rows shared among threads."""
+    from setwise.kernels import sum_rows
+    from setwise.threads import for_rows
+
+    sums = np.empty(len(array))
+    for_rows(sum_rows, len(array), array, sums)
+    return float(sums.sum())
+
+
+def label_matrix(sets: Any, n_labels: int | None, name: str = "y_true") -> NDArray[np.uint8]:
+    """Label sets as a C-ordered uint8 (n, n_labels) array of 0 and 1, from dense or sparse."""
+    if hasattr(sets, "toarray"):
+        sets = sets.toarray()
+    array = real_array(sets, name, integers=True)
+    if array.ndim != 2 or (n_labels is not None and array.shape[1] != n_labels):
+        width = "n_labels" if n_labels is None else n_labels
+        raise ValueError(
+            f"{name} must have shape (n, {width}), one 0/1 column for each label, "
+            f"but its shape is {array.shape}"
+        )
+    if array.dtype == bool:
+        return np.ascontiguousarray(array.astype(np.uint8))
+    with np.errstate(invalid="ignore"):
+        cast = np.ascontiguousarray(array.astype(np.uint8))
+        agree = cast.max(initial=0) <= 1 and (
+            array.dtype == np.uint8 or bool(np.array_equal(cast, array))
+        )
+    if not agree:
+        row, column = (int(i) for i in np.argwhere((array != 0) & (array != 1))[0])
+        raise ValueError(
+            f"{name} must hold only 0 and 1, but {name}[{row}, {column}] is {array[row, column]}"
+        )
+    return cast
+
+
+def same_rows(scores: NDArray[Any], y_true: NDArray[Any]) -> None:
+    """Raise unless both have the same number of rows."""
+    if len(scores) != len(y_true):
+        raise ValueError(
+            f"scores and y_true must have the same number of rows, "
+            f"but scores has {len(scores)} and y_true has {len(y_true)}"
+        )
+
+
+def whole_number(value: Any, name: str, least: int) -> int:
+    """An int of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, but it is {value!r}")
+    return int(value)
+
+
+def real_number(value: Any, name: str, low: float, high: float) -> float:
+    """A finite float in [low, high]."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not low <= number <= high or not np.isfinite(number):
+        raise ValueError(f"{name} must be a number in [{low}, {high}], but it is {value!r}")
+    return number
+
+
+def positive_number(value: Any, name: str) -> float:
+    """A finite float above 0."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not 0.0 < number < np.inf:
+        raise ValueError(f"{name} must be a positive number, but it is {value!r}")
+    return number
+
+
+def real_vector(values: Any, length: int | None, name: str, minus_infinity: bool = False):
+    """A float64 vector without NaN; -inf only where that means 'excluded'."""
+    array = real_array(values, name).astype(np.float64)
+    if array.ndim != 1 or (length is not None and len(array) != length):
+        wanted = "one-dimensional" if length is None else f"of shape ({length},)"
+        raise ValueError(f"{name} must be {wanted}, but its shape is {array.shape}")
+    refuse_bad_weights(array, name, minus_infinity)
+    return array
+
+
+def refuse_bad_weights(array: NDArray[Any], name: str, minus_infinity: bool = True) -> None:
+    """Raise for NaN or +inf, and for -inf unless that means 'excluded'."""
+    allowed = np.isfinite(array) | (minus_infinity & np.isneginf(array))
+    if not allowed.all():
+        place = tuple(int(i) for i in np.argwhere(~allowed)[0])
+        kind = "finite or -inf" if minus_infinity else "finite"
+        raise ValueError(f"{name} must be {kind}, but {name}{list(place)} is {array[place]}")
+
+
+def real_array(values: Any, name: str, integers: bool = False) -> NDArray[Any]:
+    """An array of numbers of any shape; sparse matrices and text are refused."""
+    if hasattr(values, "toarray"):
+        raise ValueError(
+            f"{name} must be a dense array, but it is a sparse {type(values).__name__}"
+        )
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array: {error}") from error
+    if array.dtype.kind not in "biuf":
+        kind = "0/1" if integers else "real"
+        raise ValueError(
+            f"{name} must be an array of {kind} numbers, but its dtype is {array.dtype}"
+        )
+    return array

@@ -1,0 +1,75 @@
+"""`setwise compare` is the study of Python: its leaderboard, its report, its failures."""
+
+from dataclasses import replace
+
+import pytest
+
+from setwise.datasets import read
+from setwise.study import METHODS, Study, leaderboard, load
+from tests.support.command import LISTED, found, rows, run, write_listed
+
+ASKED = ("--methods", "binary_relevance,catalog", "--targets", "f1,subset", "--folds", 2)
+
+
+@pytest.fixture
+def books(tmp_path):
+    return write_listed(tmp_path / "books.csv", *rows(60, missing=0.05))
+
+
+def test_it_is_the_study_of_python(books, tmp_path, capfd):
+    told = found(capfd, "compare", books, *LISTED, *ASKED, "--seed", 3, "-o", tmp_path / "here")
+    data = read(books, label_column="tags", separator=";")
+    study = Study(
+        data.X,
+        data.Y,
+        methods=["binary_relevance", "catalog"],
+        targets=["f1", "subset"],
+        folds=2,
+        seed=3,
+        label_names=data.label_names.tolist(),
+    )
+    results = study.run(tmp_path / "there")
+    expected = leaderboard(results).to_dict()["standings"]
+    mine = told["leaderboard"]["standings"]
+    assert [line["method"] for line in mine] == [line["method"] for line in expected]
+    assert [line["value"] for line in mine] == [line["value"] for line in expected]
+    assert (told["units"], told["finished"], told["failed"]) == (8, 8, {})
+    kept = load(tmp_path / "here")
+    assert kept.question["command"].startswith("setwise compare ")
+    assert "--separator ';'" in kept.question["command"]
+
+
+def test_a_second_run_finds_everything_done(books, tmp_path, capfd):
+    words = ("compare", books, *LISTED, *ASKED, "-o", tmp_path / "study")
+    first = found(capfd, *words)
+    units = {path: path.stat().st_mtime_ns for path in (tmp_path / "study" / "units").iterdir()}
+    page = tmp_path / "elsewhere.html"
+    assert found(capfd, *words, "--report", page) == {**first, "report": str(page)}
+    assert units == {path: path.stat().st_mtime_ns for path in units}
+    assert page.exists()
+
+
+def test_the_split_of_the_file_is_used_unless_folds_are_asked_for(books, tmp_path, capfd):
+    words = ("compare", books, *LISTED, *ASKED[:4], "--test-share", 0.25)
+    assert found(capfd, *words, "-o", tmp_path / "one")["leaderboard"]["n_rows"] == 15
+    study = load(tmp_path / "one")
+    assert study.n_train == (45,)
+    told = found(capfd, *words, "--folds", 3, "-o", tmp_path / "three")
+    assert told["leaderboard"]["n_rows"] == 60
+
+
+def test_a_method_that_fails_is_named_and_the_others_are_reported(
+    books, tmp_path, capfd, monkeypatch
+):
+    def fail(question):
+        raise ArithmeticError("no luck today")
+
+    monkeypatch.setitem(METHODS, "catalog", replace(METHODS["catalog"], make=fail))
+    words = ("compare", books, *LISTED, *ASKED, "-o", tmp_path / "study")
+    status, out, err = run(capfd, *words)
+    assert status == 1
+    assert "binary_relevance" in out
+    assert err.startswith("setwise: warning: 4 of 8 units are finished, 4 failed")
+    assert "no luck today" in err
+    assert err.count("\n") == 1
+    assert (tmp_path / "study" / "report.html").exists()

@@ -1,0 +1,66 @@
+"""The change of variables of the solver: one to one, and gradients follow the chain rule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from setwise.estimators.conditioning import Conditioning
+from setwise.estimators.design import MOST_ROTATED, Design
+
+
+def drawn(form, fit_intercept, n=40, d=5, m=3, p=2):
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(n, d)) * [1.0, 10.0, 0.1, 3.0, 1.0] + 2.0
+    inputs[:, 4] = 0.0
+    design = Design.of(form(inputs), None, fit_intercept, np.ones(n))
+    conditioning = Conditioning.of(design, 0.1, rng.random(m), rng.random(p))
+    return inputs, conditioning, (rng.normal(size=(d, m)), rng.normal(size=m), rng.normal(size=p))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_there_and_back(form, fit_intercept):
+    _, conditioning, point = drawn(form, fit_intercept)
+    for one, other in zip(conditioning.point(conditioning.flat(*point)), point, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_gradients_follow_the_chain_rule(form, fit_intercept):
+    _, conditioning, point = drawn(form, fit_intercept)
+    slopes = tuple(np.random.default_rng(1).normal(size=part.shape) for part in point)
+
+    def value(flat):
+        parts = conditioning.point(flat)
+        return sum((part * slope).sum() for part, slope in zip(parts, slopes, strict=True))
+
+    flat = conditioning.flat(*point)
+    gradient = conditioning.gradient(*slopes)
+    for place in range(len(flat)):
+        step = np.zeros_like(flat)
+        step[place] = 1e-5
+        change = (value(flat + step) - value(flat - step)) / 2e-5
+        assert change == pytest.approx(gradient[place], rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_the_curvature_becomes_one(form):
+    """Of c_j Cov(X) + alpha, the Hessian where scores do not depend on the inputs."""
+    rng = np.random.default_rng(2)
+    inputs = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4)) + 1.0
+    spread, alpha = np.array([0.2, 0.01]), 0.05
+    design = Design.of(form(inputs), None, True, np.ones(200))
+    conditioning = Conditioning.of(design, alpha, spread, np.ones(0))
+    covariance = np.cov(inputs.T, bias=True)
+    for score in range(2):
+        turned = conditioning.rotation * conditioning.scale[:, score]
+        hessian = turned.T @ (spread[score] * covariance + alpha * np.eye(4)) @ turned
+        np.testing.assert_allclose(hessian, np.eye(4), atol=1e-8)
+
+
+def test_wide_inputs_are_scaled_but_not_rotated():
+    wide = sparse.random_array((30, MOST_ROTATED + 1), density=0.01, random_state=0, format="csr")
+    assert Design.of(wide, None, True, np.ones(30)).spectrum[1] is None

@@ -1,0 +1,610 @@
+"""Laws of the report: well-formed, alone in the world, true to the figures; names are text."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from base64 import b64encode
+from contextlib import chdir
+from dataclasses import replace
+from hashlib import sha256
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from setwise.evaluation import by_level, per_label, precision_recall, reliability
+from setwise.report import numbers, write
+from setwise.report.names import clipped, plain
+from setwise.report.palette import SCHEMES
+from setwise.report.sections import labels as label_section
+from setwise.report.sections.sizes import Bars
+from setwise.study import Scale, leaderboard
+from setwise.study.results import losses_of
+from setwise.targets import TreeDistance
+from setwise.taxonomy import Taxonomy
+from tests.support import studies
+
+VOID = {"meta", "link", "br", "input", "img", "hr"}
+EVIL = [
+    "<script>alert(1)</script>", "</script><script>alert(1)</script>", "<!--", "--><b>", "]]>",
+    "\" onmouseover=\"alert(1)", "' onfocus='alert(1)", "&lt;b&gt;&amp;", "{{ 7 * 7 }}",
+    "{% raw %}", "a\u2028b\u2029c", "\u202eevil\u202c", "\u2066a\u2069\u2069b", "שלום עולם",
+    "مرحبا", "日本語 🎈", "", "   ", "\x00\x01\x1f\x7f", "x" * 5000, "z" + "\u0301" * 400, "\ud800",
+    "javascript:alert(1)", "</title></style></svg>", "${alert(1)}", "\\u003cb\\u003e",
+    "__proto__", "constructor",
+]  # fmt: skip
+
+
+class Parsed(HTMLParser):
+    """Elements with their attributes and text; raises where an end does not match its start."""
+
+    def __init__(self, page):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.open, self.text = [], [], []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        names = [name for name, _ in attributes]
+        assert len(set(names)) == len(names), f"{tag} has an attribute twice"
+        entry = {"tag": tag, "at": dict(attributes), "text": "", "inside": [*self.open]}
+        self.elements.append(entry)
+        if tag not in VOID:
+            self.open.append(entry)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> ends nothing"
+        assert self.open.pop()["tag"] == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+        for entry in self.open:
+            entry["text"] += data
+
+    def handle_comment(self, data):
+        raise AssertionError(f"a comment: {data[:80]}")
+
+    def all(self, tag, **attributes):
+        return [
+            entry
+            for entry in self.elements
+            if entry["tag"] == tag
+            and all(entry["at"].get(key.rstrip("_")) == value for key, value in attributes.items())
+        ]
+
+    def section(self, name):
+        return [e for e in self.elements if any(i["at"].get("id") == name for i in e["inside"])]
+
+    @property
+    def data(self):
+        return json.loads(self.all("script", id="data")[0]["text"])
+
+
+def page_of(results, folder, **options):
+    path = Path(folder) / "report.html"
+    write(results, path, **options)
+    return path.read_text(encoding="utf-8")
+
+
+TREE_OF_PATHS = Taxonomy.from_parents([-1, 0, 0], ["a/b", "a/b/c d", "a/bc"])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture(scope="module")
+def page(folder):
+    return page_of(studies.study(), folder)
+
+
+@pytest.fixture(scope="module")
+def parsed(page):
+    return Parsed(page)
+
+
+def small(label_names=("a", "b", "c"), methods=("m", "n")):
+    """A tiny study of these names, with everything a page may show."""
+    generator = np.random.default_rng(0)
+    probability = generator.random((12, len(label_names))).astype(np.float32)
+    y_true = sparse.csr_array((generator.random(probability.shape) < 0.5).astype(int))
+    outcomes = tuple(
+        studies.Outcome(method, target, sparse.csr_array((probability > 0.4).astype(int)),
+                        probability, "Nothing.", ({"alpha": 1.0},), (0.1,), (0.1,))
+        for method in methods for target in ("f1", "hamming")
+    )  # fmt: skip
+    taxonomy = Taxonomy.from_parents(np.arange(len(label_names)) - 1)
+    pairs = [(method, target) for method in methods for target in ("f1", "hamming")]
+    truth = studies.KnownTruth(
+        {"f1": 0.1, "hamming": 0.1}, dict.fromkeys(pairs, 0.2), dict.fromkeys(pairs, 0.01),
+        dict.fromkeys(pairs, 0.5),
+    )  # fmt: skip
+    return studies.Results("data", tuple(label_names), y_true, np.zeros(12, int), (12,),
+                           ("f1", "hamming"), tuple(methods), outcomes, {"command": "c", "seed": 1},
+                           {"python": "3"}, taxonomy, truth)  # fmt: skip
+
+
+# ------------------------------------------------------------------------------- the file itself
+
+
+def test_the_page_is_well_formed_and_its_sections_stand_in_order(parsed):
+    order = [entry["at"]["id"] for entry in parsed.all("section")]
+    assert order == [
+        "question", "leaderboards", "guarantees", "labels", "cooccurrence", "sizes", "calibration",
+        "precision_recall", "regret", "timing", "hierarchy", "reproduction",
+    ]  # fmt: skip
+    identities = [entry["at"]["id"] for entry in parsed.elements if "id" in entry["at"]]
+    assert len(set(identities)) == len(identities)
+    named = {e["at"]["aria-labelledby"] for e in parsed.all("section")}
+    assert named <= set(identities)
+    levels = [int(e["tag"][1]) for e in parsed.elements if re.fullmatch("h[1-6]", e["tag"])]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_every_picture_has_a_name_and_every_column_a_head(parsed):
+    pictures = [e for e in parsed.all("svg") if "picture" in e["at"].get("class", "")]
+    assert len(pictures) > 20
+    for entry in parsed.all("svg"):
+        nested = any(outer["tag"] == "svg" for outer in entry["inside"])
+        assert (
+            nested or entry["at"].get("role") == "img" or entry["at"].get("aria-hidden") == "true"
+        )
+    titles = [e for e in parsed.all("title") if e["inside"][-1] in pictures]
+    assert len(titles) == len(pictures)
+    assert all(entry["at"].get("scope") for entry in parsed.all("th"))
+
+
+def test_nothing_is_loaded_and_nothing_else_may_run(page, parsed):
+    assert "http:" not in page
+    assert "https:" not in page
+    for entry in parsed.elements:
+        assert not {"src", "srcset", "style", "data", "poster", "action"} & set(entry["at"])
+        assert not any(name.startswith("on") for name in entry["at"])
+        address = entry["at"].get("href", "#")
+        assert address.startswith("#") or (entry["tag"] == "link" and address == "data:,")
+    style = parsed.all("style")[0]["text"]
+    assert "url(" not in style
+    assert "@import" not in style
+    (policy,) = parsed.all("meta", **{"http-equiv": "Content-Security-Policy"})
+    allowed = policy["at"]["content"]
+    assert allowed.startswith("default-src 'none';")
+    assert "unsafe" not in allowed
+    (script,) = [e for e in parsed.all("script") if "type" not in e["at"]]
+    for kind, text in (("style", style), ("script", script["text"])):
+        own = b64encode(sha256(text.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{own}'" in allowed
+    assert len(parsed.all("style")) == 1
+
+
+def test_equal_results_give_equal_bytes(page, tmp_path):
+    """Also in another process, where text has other hashes."""
+    code = (
+        "import sys; from tests.support import studies; from setwise.report import write; "
+        "write(studies.study(), sys.argv[1])"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": "5", "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "again.html"], env=environment, check=True
+    )
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == page
+
+
+def test_a_file_that_cannot_be_finished_leaves_the_one_before(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("before")
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        write(small(), path)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_contrast_is_enough_in_both_schemes():
+    for colours in SCHEMES.values():
+        marks = [key for key in colours if re.fullmatch(r"m\d", key)]
+        for key in ("ink", "quiet", "strong", *marks):
+            for ground in ("ground", "raised"):
+                assert contrast(colours[key], colours[ground]) >= 4.5, (key, ground)
+        assert contrast(colours["edge"], colours["ground"]) >= 3.0
+
+
+def contrast(first, second):
+    """The contrast ratio of WCAG 2."""
+
+    def luminance(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        red, green, blue = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+# --------------------------------------------------------------------------------------- figures
+
+
+def test_the_leaderboards_are_those_of_the_study(parsed):
+    results = studies.study()
+    board = leaderboard(results)
+    rows = [
+        e["text"].split("\n") for e in parsed.section("leaderboards")
+        if e["tag"] == "tr" and any(o["tag"] == "tbody" for o in e["inside"])
+    ]  # fmt: skip
+    assert len(rows) == len(board)
+    for row, standing in zip(rows, board, strict=True):
+        text = " ".join(row)
+        assert standing.method in text
+        sign = 1 if standing.target == "hamming" else -1
+        value = standing.value if sign > 0 else 1 - standing.value
+        ends = sorted(e if sign > 0 else 1 - e for e in (standing.low, standing.high))
+        assert (
+            f"{numbers.share(value)} [{numbers.share(ends[0])}, {numbers.share(ends[1])}]" in text
+        )
+        if standing.p is None:
+            assert "best" in text
+        else:
+            assert ("not significantly worse" in text) == standing.is_best_or_tied
+            assert numbers.share(sign * standing.difference) in text
+    verdict = parsed.all("p", class_="verdict")[0]["text"]
+    for target in results.targets:
+        assert board.of(target)[0].method in verdict
+
+
+def test_the_table_of_labels_has_the_figures_of_evaluation(parsed):
+    results, data = studies.study(), parsed.data
+    order = [results.label_names.index(name) for name in data["labels"]]
+    for outcome, own in zip(results.outcomes, data["outcomes"], strict=True):
+        assert results.methods[own["method"]] == outcome.method
+        assert results.targets[own["target"]] == outcome.target
+        figures = per_label(outcome.y_pred, results.y_true, probability=outcome.probability)
+        assert data["support"] == figures.support[order].tolist()
+        assert own["predicted"] == figures.predicted[order].tolist()
+        assert own["both"] == figures.both[order].tolist()
+        if outcome.probability is None:
+            assert own["belief"] is None
+            continue
+        belief = data["beliefs"][own["belief"]]
+        np.testing.assert_allclose(
+            np.array(belief["average"]) / 1e4, figures.average_precision[order], atol=5.1e-5
+        )
+        curves = precision_recall(outcome.probability, results.y_true, average=None)
+        expected = curves.interpolated(label_section.RECALLS)[order]
+        np.testing.assert_allclose(unpacked(belief["curves"]), expected, atol=1.3e-4)
+
+
+def unpacked(curves):
+    digits = [[label_section.DIGITS.index(letter) for letter in curve] for curve in curves]
+    return (
+        np.array([[64 * a + b for a, b in zip(c[::2], c[1::2], strict=True)] for c in digits])
+        / 4095
+    )
+
+
+def test_calibration_and_precision_are_those_of_evaluation(page):
+    results = studies.study()
+    for outcome in results.outcomes:
+        if outcome.probability is not None:
+            error = reliability(outcome.probability, results.y_true).expected_error
+            assert f"mean gap {numbers.share(error)}" in page
+            curve = precision_recall(outcome.probability, results.y_true)
+            assert f'<td class="number">{numbers.share(curve.average_precision[0])}</td>' in page
+
+
+def test_regret_is_the_expected_loss_less_the_best(parsed):
+    truth = studies.study().truth
+    text = " ".join(e["text"] for e in parsed.section("regret") if e["tag"] == "td")
+    for (method, target), expected in truth.expected.items():
+        assert numbers.small(expected - truth.best[target]) in text, (method, target)
+
+
+def opened(results, taxonomy):
+    """The same study where predictions lack every root, so that none but empty ones is closed."""
+    outcomes = []
+    for outcome in results.outcomes:
+        y_pred = outcome.y_pred.toarray()
+        y_pred[:, taxonomy.roots] = 0
+        outcomes.append(replace(outcome, y_pred=sparse.csr_array(y_pred)))
+    return replace(results, outcomes=tuple(outcomes), taxonomy=taxonomy)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_every_row_of_the_hierarchy_is_that_of_evaluation(folder, several):
+    tree = studies.study().taxonomy
+    taxonomy = Taxonomy([*tree.edges, [4, 3]], tree.names) if several else tree
+    results = opened(studies.study(), taxonomy)
+    section = Parsed(page_of(results, folder)).section("hierarchy")
+    rows = [entry["text"] for entry in section if entry["tag"] == "tr"]
+    for outcome in results.outcomes:
+        levels = by_level(outcome.y_pred, results.y_true, taxonomy)
+        for of in zip(levels.precision, levels.recall, levels.f1, strict=True):
+            assert any(f"{outcome.method}{''.join(map(numbers.share, of))}" in row for row in rows)
+        predicted, true = (taxonomy.close(y).toarray() for y in (outcome.y_pred, results.y_true))
+        f1 = 2 * (predicted & true).sum() / (predicted.sum() + true.sum())
+        closed = f"{100 * taxonomy.is_closed(outcome.y_pred).mean():.1f} %"
+        distance = numbers.small((predicted != true).sum(axis=1).mean())
+        assert any(f"{numbers.share(f1)}{closed}{distance}" in row for row in rows)
+    words = "".join(entry["text"] for entry in section)
+    assert "in edges" in words
+    assert ("'Genetics' under 'Arts'" in words) == several
+
+
+def test_hierarchical_f1_is_that_of_label_sets_with_their_ancestors(parsed):
+    results = studies.study()
+    taxonomy = results.taxonomy
+    outcome = next(o for o in results.outcomes if (o.method, o.target) == ("catalog", "f1"))
+    predicted, true = (taxonomy.close(y).toarray() for y in (outcome.y_pred, results.y_true))
+    f1 = 2 * (predicted & true).sum() / (predicted.sum() + true.sum())
+    cells = [e["text"] for e in parsed.section("hierarchy") if e["tag"] == "td"]
+    assert numbers.share(f1) in cells
+
+
+# ----------------------------------------------------------------------------------------- names
+
+
+names = st.one_of(st.sampled_from(EVIL), st.text(max_size=30))
+
+
+@pytest.fixture(scope="module")
+def harmless(folder):
+    return shape_of(Parsed(page_of(small(), folder)))
+
+
+def shape_of(parsed):
+    """All pairs of elements and attributes, tooltips of clipped names left out."""
+    return {
+        (entry["tag"], key) for entry in parsed.elements for key in entry["at"]
+    } - {("bdi", "title")}  # fmt: skip
+
+
+@given(
+    st.lists(names, min_size=3, max_size=3), st.lists(names, min_size=2, max_size=2, unique=True)
+)
+@example(EVIL[:3], EVIL[3:5])
+@example(EVIL[5:8], EVIL[8:10])
+@example(EVIL[10:13], EVIL[13:15])
+@example(EVIL[16:19], EVIL[19:21])
+@example(EVIL[21:24], EVIL[24:26])
+def test_names_are_text_wherever_they_stand(folder, harmless, label_names, methods):
+    results = replace(
+        small(label_names, methods),
+        name=label_names[0],
+        question={"command": label_names[1], label_names[2]: methods[0], "seed": methods[1]},
+        versions={methods[0]: label_names[0]},
+    )
+    outcomes = tuple(
+        replace(o, guarantee=label_names[1], settings=({label_names[0]: methods[1]},))
+        for o in results.outcomes
+    )
+    found = Parsed(page_of(replace(results, outcomes=outcomes), folder))
+    assert shape_of(found) == harmless
+    assert len(found.all("script")) == 2
+    assert sorted(found.data["labels"]) == sorted(map(plain, label_names))
+    assert [method[0] for method in found.data["methods"]] == [plain(name) for name in methods]
+    text = "".join(found.text)
+    assert not re.search("[\x00-\x08\u2028\u2029\u202a-\u202e\u2066\u2067]", text)
+    headings = {e["text"] for e in found.section("guarantees") if e["tag"] == "bdi"}
+    assert headings == {clipped(plain(name), 60) for name in methods}
+
+
+@given(st.text(max_size=80), st.integers(2, 40))
+def test_clipped_names_are_short_and_begin_as_the_whole(text, width):
+    short = clipped(text, width)
+    assert short == text or (short.endswith("…") and text.startswith(short[:-1]))
+    assert len(short) <= width
+
+
+# --------------------------------------------------------------------------- all kinds of studies
+
+
+def test_an_unfinished_study_says_what_is_missing(folder):
+    results = studies.study()
+    found = Parsed(page_of(replace(results, outcomes=results.outcomes[:7]), folder))
+    assert "8 of 15 pairs of method and target are missing" in "".join(found.text)
+    assert "Not finished" in "".join(found.text)
+
+
+def test_a_study_without_outcomes_is_a_page_too(folder):
+    found = Parsed(page_of(replace(studies.study(), outcomes=(), truth=None), folder))
+    assert "No method has finished yet." in "".join(found.text)
+    shown = {entry["at"]["id"] for entry in found.all("section")}
+    assert {"question", "cooccurrence", "reproduction"} == shown
+
+
+def test_without_probabilities_there_is_nothing_to_calibrate(folder):
+    results = studies.study()
+    bare = tuple(replace(outcome, probability=None) for outcome in results.outcomes)
+    found = Parsed(page_of(replace(results, outcomes=bare), folder))
+    shown = {entry["at"]["id"] for entry in found.all("section")}
+    assert not shown & {"calibration", "precision_recall"}
+
+
+def test_without_resamples_there_are_values_only(folder):
+    results = studies.study()
+    found = Parsed(page_of(results, folder, board=leaderboard(results, n_bootstrap=0)))
+    assert "[" not in found.all("p", class_="verdict")[0]["text"]
+
+
+def test_one_label_and_one_method_are_enough(folder):
+    found = Parsed(page_of(small(("only",), ("alone",)), folder))
+    assert found.all("h1")[0]["text"] == "data"
+    assert "alone reaches" in found.all("p", class_="verdict")[0]["text"]
+    assert not found.all("section", id="cooccurrence")
+
+
+def test_labels_never_true_or_never_predicted_show_a_dash(folder):
+    results = small()
+    nothing = sparse.csr_array(results.y_true.shape, dtype=int)
+    outcomes = tuple(replace(outcome, y_pred=nothing) for outcome in results.outcomes)
+    found = Parsed(page_of(replace(results, y_true=nothing, outcomes=outcomes), folder))
+    assert found.data["beliefs"][0]["average"] == [-1, -1, -1]
+
+
+def test_labels_that_are_never_true_come_last(folder):
+    """Also where the label sets are unsigned bytes, whose negative is a large number."""
+    results = studies.wide(40, 60, 1)
+    y_true = results.y_true.toarray().astype(np.uint8)
+    y_true[:, :36] = 0
+    y_true[:30, 36:] = 1
+    results = replace(results, y_true=sparse.csr_array(y_true))
+    found = Parsed(page_of(results, folder))
+    assert found.data["support"][:4] == sorted(y_true[:, 36:].sum(axis=0), reverse=True)
+    assert found.data["support"][4:] == [0] * 36
+    assert found.all("section", id="cooccurrence")
+
+
+@pytest.mark.parametrize("largest", [0, 1, 12, 13, 30, 400])
+def test_bars_hold_every_size_once(largest):
+    """Few bars, none for sizes that do not occur, each size in the bar that names it."""
+    sizes = np.random.default_rng(largest).integers(0, largest + 1, size=500)
+    sizes[0] = largest
+    bars = Bars.of([sizes])
+    shares = bars.shares(sizes)
+    assert len(shares) == len(bars.names) <= 14
+    assert shares.sum() == pytest.approx(1.0)
+    for start, end, share in zip(bars.starts, [*bars.starts[1:], np.inf], shares, strict=True):
+        assert share == pytest.approx(((sizes >= start) & (sizes < end)).mean())
+    assert bars.is_open == (sizes.max() >= bars.count * bars.width)
+
+
+@pytest.mark.parametrize(("n_labels", "targets"), [(2000, ("f1",)), (1000, ("f1", "hamming"))])
+def test_thousands_of_labels_fit_into_a_megabyte(folder, n_labels, targets):
+    page = page_of(studies.wide(n_labels, 60, 6, targets), folder)
+    assert len(page.encode()) < 1_000_000
+    found = Parsed(page)
+    assert len(found.data["labels"]) == n_labels
+    assert f"the 30 most frequent of {n_labels:,} labels" in "".join(found.text)
+
+
+@pytest.mark.parametrize(
+    "parents",
+    [np.arange(400) - 1, np.append(np.arange(1, 400), -1), np.where(np.arange(400) > 0, 0, -1)],
+    ids=["chain", "chain from below", "star"],
+)
+def test_deep_and_wide_hierarchies_are_drawn_in_part(folder, parents):
+    taxonomy = Taxonomy.from_parents(parents)
+    found = Parsed(page_of(replace(studies.wide(400, 60, 2), taxonomy=taxonomy), folder))
+    assert "of 400 labels" in "".join(e["text"] for e in found.section("hierarchy"))
+
+
+def test_every_level_of_a_deep_tree_has_a_place_of_its_own(folder):
+    taxonomy = Taxonomy.from_parents(np.arange(31) - 1)
+    found = Parsed(page_of(replace(studies.wide(31, 60, 2), taxonomy=taxonomy), folder))
+    circles = [e["at"] for e in found.section("hierarchy") if e["at"].get("class") == "node"]
+    places = [float(at["cx"]) for at in circles]
+    assert len(set(places)) == 31
+    assert (np.diff(places) > 4).all()
+
+
+def test_path_names_are_drawn_by_what_their_parents_have_not(folder):
+    results = replace(small(("a/b", "a/b/c d", "a/bc")), taxonomy=TREE_OF_PATHS)
+    found = Parsed(page_of(results, folder))
+    drawn = [e for e in found.section("hierarchy") if e["at"].get("class") == "name"]
+    assert {entry["text"] for entry in drawn} == {"a/b", "c da/b/c d", "a/bc"}
+
+
+def test_a_tree_distance_is_explained_and_has_its_units(folder):
+    results = studies.study()
+    tree = TreeDistance(results.taxonomy)
+    outcomes = [
+        replace(outcome, target="tree", losses=losses_of(tree, outcome.y_pred, results.y_true))
+        for outcome in results.outcomes if outcome.target == "f1"
+    ]  # fmt: skip
+    changed = replace(results, targets=("tree",), outcomes=tuple(outcomes), truth=None,
+                      scales={"tree": Scale.of(tree)})  # fmt: skip
+    page = Parsed(page_of(changed, folder))
+    asked = "".join(entry["text"] for entry in page.section("question"))
+    assert "the length of the edges on which prediction and truth differ" in asked
+    assert "as a share of all 12 edges" in asked
+    boards = "".join(entry["text"] for entry in page.section("leaderboards"))
+    for outcome in outcomes:
+        assert f"{12 * outcome.losses.mean():.4g} edges" in boards
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"label_names": ("a",)}, "y_true has 3 labels, but there are 1 label_names"),
+        ({"fold": np.zeros(3, int)}, "12 rows, but fold has 3"),
+        ({"methods": ("m",)}, "method 'n' is not in methods"),
+        ({"targets": ("f1",)}, "target 'hamming' is not in targets"),
+        ({"methods": ("m", "n", "n")}, "methods has a name twice"),
+        ({"taxonomy": Taxonomy.from_parents([-1])}, "y_true has 3 labels, taxonomy 1"),
+        ({"y_true": sparse.csr_array((12, 2), dtype=int)}, "y_true has 2 labels"),
+    ],
+)
+def test_results_that_do_not_fit_together_are_refused(change, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        write(replace(small(), **change), tmp_path / "report.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_errors_name_the_outcome_and_the_place(tmp_path):
+    results = small()
+    first = replace(results.outcomes[0], probability=results.outcomes[0].probability * np.nan)
+    with pytest.raises(ValueError, match=r"'m' for 'f1': .*probability\[0, 0\] is nan"):
+        write(replace(results, outcomes=(first, *results.outcomes[1:])), tmp_path / "report.html")
+    with pytest.raises(ValueError, match="leaderboard is not of these outcomes"):
+        write(results, tmp_path / "report.html", board=leaderboard(studies.study()))
+    with pytest.raises(ValueError, match="is a folder"):
+        write(results, tmp_path)
+
+
+def test_what_is_not_a_number_is_a_dash(folder):
+    """Times, regrets and bounds may be anything."""
+    results = small()
+    odd = [np.nan, np.inf, 0.0, -1.0]
+    outcomes = tuple(
+        replace(outcome, fit_seconds=(value,), predict_seconds=())
+        for outcome, value in zip(results.outcomes, odd, strict=True)
+    )
+    pairs = [(outcome.method, outcome.target) for outcome in outcomes]
+    one, other, third = (dict(zip(pairs, odd[i:] + odd[:i], strict=True)) for i in range(3))
+    truth = studies.KnownTruth({"f1": 0.1, "hamming": 0.1}, one, other, third)
+    page = page_of(replace(results, outcomes=outcomes, truth=truth), folder)
+    Parsed(page)
+    assert "nan" not in page[: page.index("<script")]
+
+
+def test_sparse_probabilities_are_their_dense_values(folder):
+    results = small()
+    outcomes = tuple(
+        replace(outcome, probability=sparse.csr_array(outcome.probability))
+        for outcome in results.outcomes
+    )
+    assert page_of(replace(results, outcomes=outcomes), folder) == page_of(results, folder)
+
+
+def test_a_study_without_a_name_has_a_heading(folder):
+    found = Parsed(page_of(replace(small(), name=" "), folder))
+    assert found.all("h1")[0]["text"] == "Which method is best?"
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ValueError, match="there is no folder"):
+        write(small(), tmp_path / "nowhere" / "report.html")
+
+
+def test_the_guide_runs(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "report.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    with chdir(tmp_path):
+        exec(block, {})
+    Parsed((tmp_path / "report.html").read_text())

@@ -1,0 +1,1 @@
+"""What tests share: oracles that enumerate, the cases laws run on, and stand-ins for a user."""

@@ -1,0 +1,586 @@
+"""Laws of taxonomies: one hierarchy from every form, closure, refusals that say what and where."""
+
+import io
+import json
+import tracemalloc
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+import setwise
+from setwise import Taxonomy
+from setwise.spaces import Forest, Paths
+from setwise.targets import TreeDistance
+from tests.support import cases, oracle
+from tests.support.examples import generators
+
+ANIMALS = ["animals", "animals/mammals", "plants", "animals/birds", "animals/mammals/cats"]
+ANIMAL_PARENTS = [-1, 0, -1, 0, 1]
+
+
+def test_one_hierarchy_from_every_form(tmp_path):
+    """Path names, parents by number and by name, edges, a description and files."""
+    edges = [["animals", ANIMALS[1]], ["animals", ANIMALS[3]], [ANIMALS[1], ANIMALS[4]]]
+    columns = [[ANIMALS.index(a), ANIMALS.index(b)] for a, b in edges]
+    by_name = [ANIMALS[above] if above >= 0 else None for above in ANIMAL_PARENTS]
+    meta = {"name": "zoo", "l": 5, "label_names": ANIMALS, "hierarchy_edges": columns}
+    (tmp_path / "meta.json").write_text(json.dumps(meta))
+    (tmp_path / "names.txt").write_text("\n".join(ANIMALS))
+    beside = {**meta, "label_names": None, "label_names_file": "names.txt"}
+    (tmp_path / "beside.json").write_text(json.dumps(beside))
+    rows = list(zip(ANIMALS, (name or "" for name in by_name), strict=True))
+    (tmp_path / "parents.csv").write_text("label,parent\n" + "\n".join(map(",".join, rows)))
+    (tmp_path / "edges.tsv").write_text("# of the zoo\n\n" + "\n".join(map("\t".join, edges)))
+    (tmp_path / "edges.txt").write_text("\n".join(map(" ".join, edges)))
+    (tmp_path / "paths.txt").write_text("\n".join(ANIMALS))
+    for found in (
+        Taxonomy.from_paths(ANIMALS),
+        Taxonomy.from_paths([name.replace("/", "::") for name in ANIMALS], "::"),
+        Taxonomy.from_parents(ANIMAL_PARENTS, ANIMALS),
+        Taxonomy.from_parents(by_name, ANIMALS),
+        Taxonomy.from_parents(dict(zip(ANIMALS, by_name, strict=True))),
+        Taxonomy.from_parents(dict(zip(ANIMALS[::-1], by_name[::-1], strict=True)), ANIMALS),
+        Taxonomy.from_edges(edges, ANIMALS),
+        Taxonomy.from_edges([*edges, ["zoo", "plants"]], ANIMALS, root="zoo"),
+        Taxonomy.from_edges([*edges, [None, "plants"]]).over(ANIMALS),
+        Taxonomy.from_meta(meta),
+        Taxonomy.from_meta(tmp_path / "meta.json"),
+        Taxonomy.from_meta(tmp_path / "beside.json"),
+        Taxonomy.read(tmp_path / "parents.csv"),
+        Taxonomy.read(tmp_path / "edges.tsv", names=ANIMALS),
+        Taxonomy.read(tmp_path / "edges.txt", names=ANIMALS),
+        Taxonomy.read(tmp_path / "paths.txt"),
+        Taxonomy(columns, ANIMALS),
+    ):
+        assert [name.replace("::", "/") for name in found.names] == ANIMALS
+        assert found.parents.tolist() == ANIMAL_PARENTS
+        assert found.lengths.tolist() == [1.0] * 5
+        assert found.levels.tolist() == [0, 1, 0, 1, 2]
+        assert (found.depth, found.roots.tolist(), found.leaves.tolist()) == (3, [0, 2], [2, 3, 4])
+        assert found.is_tree
+        assert str(found) == "Taxonomy of 5 labels on 3 levels, a tree with 2 roots"
+
+
+def test_labels_without_names_are_called_by_their_numbers():
+    assert Taxonomy.from_parents([1, -1, 1]).names.tolist() == [0, 1, 2]
+    assert Taxonomy([[1, 0], [1, 2]]).parents.tolist() == [1, -1, 1]
+
+
+def test_missing_parents_of_path_names_are_added_after_the_listed_ones():
+    found = Taxonomy.from_paths(["01/02/05", "01", "03/01"], missing="add")
+    assert found.names.tolist() == ["01/02/05", "01", "03/01", "01/02", "03"]
+    assert found.parents.tolist() == [3, -1, 4, 1, -1]
+
+
+def test_lengths_come_along():
+    """From edges, from parents, through another order, into the target; a root's edge counts."""
+    edges = [["", "a", 3.0], ["a", "b", 0.5], ["a", "c", "2"]]
+    found = Taxonomy.from_edges(edges)
+    assert found.lengths.tolist() == [3.0, 0.5, 2.0]
+    assert found.over(["c", "a", "b"]).lengths.tolist() == [2.0, 3.0, 0.5]
+    assert found.over(["c", "a", "b"]).parents.tolist() == [1, -1, 1]
+    given_parents = Taxonomy.from_parents([-1, 0, 0], lengths=[3.0, 0.5, 2.0])
+    for taxonomy in (found, given_parents):
+        target = TreeDistance(taxonomy)
+        assert target.loss([[1, 1, 0]], [[1, 0, 1]]) == pytest.approx(2.5 / 5.5)
+    assert TreeDistance(found, lengths=[1.0, 1.0, 1.0]).lengths.tolist() == [1.0, 1.0, 1.0]
+    assert Paths(found).parents.tolist() == Forest(found).parents.tolist() == [-1, 0, 0]
+
+
+# ------------------------------------------------------------------------------------------- tables
+
+
+def parents_of(taxonomy):
+    """The parents of each label by name; of a root none."""
+    names = taxonomy.names.tolist()
+    found = {name: [] for name in names}
+    for above, child in taxonomy.edges.tolist():
+        if above >= 0:
+            found[names[child]].append(names[above])
+    return found
+
+
+def read(tmp_path, text, **options):
+    (tmp_path / "file.txt").write_text(text)
+    return Taxonomy.read(tmp_path / "file.txt", **options)
+
+
+NUMBERED = {"1": [], "2": ["1"], "3": ["1"]}
+ZOO = {"a": [], "b": [], "c": ["a", "b"]}
+TABLES = {
+    "whole numbers with a gap": ("label,parent\n1,\n2,1.0\n3,1.0", {}, NUMBERED),
+    "whole numbers with -1 for the gap": ("label,parent\n1,-1.0\n2,1.0\n3,1.0", {}, NUMBERED),
+    "edges of whole numbers": (",1\n1.0,2\n1.0,3", {}, NUMBERED),
+    "versions": ("label,parent\n1.0,\nv2,1.0", {}, {"1.0": [], "v2": ["1.0"]}),
+    "the word NA": ("id,parent\n1,NA\n2,1\n3,1", {}, NUMBERED),
+    "a label called NA": ("id,parent\nNA,\nUS,NA", {}, {"NA": [], "US": ["NA"]}),
+    "a listed label called NA": (
+        *("child,parent\nUS,NA", {"names": ["NA", "US"]}),
+        {"NA": [], "US": ["NA"]},
+    ),
+    "-1 above names": ("label,parent\na,-1\nb,a", {}, {"a": [], "b": ["a"]}),
+    "bars between parents": ("id\tis_a\na\t\nb\t\nc\ta|b", {}, ZOO),
+    "semicolons between parents": ("label,parent\na,\nb,\nc,a; b", {}, ZOO),
+    "several parents without rows of roots": ("child,parent\nb,a\nc,a;b", {}, {**ZOO, "b": ["a"]}),
+    "a label with a bar": ("label,parent\na|b,\nc,a|b", {}, {"a|b": [], "c": ["a|b"]}),
+    "a root by number": ("parent,child\n0,1\n1,2\n1,3", {"root": 0}, NUMBERED),
+    "a root by text": ("0 1\n1 2\n1 3", {"root": "0"}, NUMBERED),
+    "the root -1": ("-1 1\n1 2\n1 3", {"root": -1}, NUMBERED),
+    "ids and their names": (*("id,name,parent_id\n1,life,\n2,cats,1.0\n3,dogs,1.0", {}, NUMBERED),),
+    "names and their ids": ("id,name,parent\n7,a,\n8,b,\n9,c,a;b", {}, ZOO),
+}
+
+
+@pytest.mark.parametrize(("text", "options", "expected"), TABLES.values(), ids=TABLES)
+def test_a_table_has_no_labels_but_those_of_its_rows(text, options, expected, tmp_path):
+    assert parents_of(read(tmp_path, text, **options)) == expected
+
+
+@pytest.mark.parametrize("word", ["NA", "NaN", "nan", "None", "null", "<NA>"])
+def test_words_for_no_parent_are_the_virtual_root(word, tmp_path):
+    expected = {"a": [], "b": ["a"]}
+    assert parents_of(read(tmp_path, f"label,parent\na,{word}\nb,a")) == expected
+    frame = pandas.DataFrame({"label": ["a", "b"], "parent": [word, "a"]})
+    assert parents_of(Taxonomy.from_edges(frame)) == expected
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_frame_has_the_labels_of_its_file(as_text, tmp_path):
+    """Ids with gaps among their parents, as numbers and as text."""
+    text = "id,name,parent_id\n1,life,\n2,cats,1.0\n3,dogs,1.0\n"
+    frame = pandas.read_csv(io.StringIO(text), dtype=str if as_text else None)
+    found = Taxonomy.from_edges(frame)
+    assert found.names.tolist() == (["1", "2", "3"] if as_text else [1, 2, 3])
+    assert found.parents.tolist() == read(tmp_path, text).parents.tolist() == [-1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "word", ["name", "Category", "class", "term", "node", "id", "path", "label"]
+)
+def test_a_word_above_path_names_is_no_label(word, tmp_path):
+    """But where names stand under it, it is one."""
+    assert read(tmp_path, f"{word}\na\na/b").names.tolist() == ["a", "a/b"]
+    assert read(tmp_path, f"{word}\n{word}/b").names.tolist() == [word, f"{word}/b"]
+
+
+def test_a_first_label_that_is_a_word_for_columns_stays_without_a_separator(tmp_path):
+    with pytest.warns(UserWarning, match="all 2 labels are roots"):
+        assert read(tmp_path, "class\norder").names.tolist() == ["class", "order"]
+
+
+def test_edges_may_be_those_of_a_graph():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.DiGraph([("a", "b"), ("a", "c")])
+    assert parents_of(Taxonomy.from_edges(graph.edges)) == {"a": [], "b": ["a"], "c": ["a"]}
+    graph["a"]["c"]["weight"] = 2.0
+    lengths = Taxonomy.from_edges(graph.edges(data="weight", default=1.0)).lengths
+    assert lengths.tolist() == [1.0, 1.0, 2.0]
+
+
+def test_an_edge_from_the_virtual_root_says_nothing_of_a_label_with_a_parent():
+    for found in (
+        Taxonomy.from_edges([["a", "b"], [None, "b"]]),
+        Taxonomy.from_edges([[None, "b", 5.0], ["a", "b", 1.0]]).over(["a", "b"]),
+        Taxonomy.from_parents({"a": None, "b": ["a", None]}),
+    ):
+        assert found.is_tree
+        assert found.spanning_tree() is found
+        assert found.parents.tolist() == [-1, 0]
+        assert found.lengths.tolist() == [1.0, 1.0]
+    several = Taxonomy.from_edges([["a", "c"], ["b", "c"], [None, "c"], [None, "b"]])
+    assert "1 of 2 edges" in several.spanning_tree().note
+    assert "virtual" not in several.spanning_tree().note
+
+
+# ------------------------------------------------------------------------------------------ closure
+
+
+@st.composite
+def hierarchies(draw, several=True):
+    """A hierarchy of random order, edges from lower to higher in some hidden order, as a dict."""
+    rng = draw(generators())
+    n_labels = draw(st.integers(1, 12))
+    hidden = rng.permutation(n_labels)
+    edges = []
+    for place in range(1, n_labels):
+        most = min(place, 3 if several else 1)
+        above = rng.choice(place, size=int(rng.integers(0, most + 1)), replace=False)
+        edges += [[int(hidden[a]), int(hidden[place])] for a in above]
+    return Taxonomy(edges, np.arange(n_labels)), rng
+
+
+def above(taxonomy, label):
+    """The label and all above it, straight from the edges."""
+    found = {label}
+    while True:
+        more = {int(a) for a, b in taxonomy.edges if b in found and a >= 0} - found
+        if not more:
+            return found
+        found |= more
+
+
+@given(drawn=hierarchies())
+def test_closing_adds_exactly_what_stands_above(drawn):
+    """Dense and CSR; the caller's sets stay; a closed set stays as it is."""
+    taxonomy, rng = drawn
+    n_labels = taxonomy.n_labels
+    sets = (rng.random((6, n_labels)) < 0.3).astype(np.uint8)
+    expected = np.zeros_like(sets)
+    for row, labels in enumerate(sets):
+        for label in np.flatnonzero(labels):
+            expected[row, list(above(taxonomy, int(label)))] = 1
+    before = sets.copy()
+    np.testing.assert_array_equal(taxonomy.close(sets), expected)
+    np.testing.assert_array_equal(sets, before)
+    rows = scipy.sparse.csr_array(sets)
+    assert isinstance(taxonomy.close(rows), scipy.sparse.csr_array)
+    np.testing.assert_array_equal(taxonomy.close(rows).toarray(), expected)
+    np.testing.assert_array_equal(taxonomy.close(expected), expected)
+    is_closed = (sets == expected).all(axis=1)
+    for given_sets in (sets, rows, sets.astype(bool), scipy.sparse.coo_matrix(sets)):
+        np.testing.assert_array_equal(taxonomy.is_closed(given_sets), is_closed)
+    reach = [[int(j in above(taxonomy, i)) for j in range(n_labels)] for i in range(n_labels)]
+    np.testing.assert_array_equal(taxonomy.ancestors.toarray(), reach)
+
+
+@given(drawn=hierarchies())
+def test_a_set_that_is_not_closed_is_named(drawn):
+    """Row, label and the parent it lacks, the first row of several; dense and CSR say the same."""
+    taxonomy, rng = drawn
+    sets = (rng.random((6, taxonomy.n_labels)) < 0.3).astype(np.uint8)
+    is_closed = taxonomy.is_closed(sets)
+    said = set()
+    for given_sets in (sets, scipy.sparse.csr_array(sets)):
+        if is_closed.all():
+            taxonomy.refuse_open(given_sets)
+            continue
+        with pytest.raises(ValueError, match="must be closed") as refusal:
+            taxonomy.refuse_open(given_sets, "y_true")
+        row = int(np.argmin(is_closed))
+        words = str(refusal.value).split()
+        label, missing = int(words[words.index("has") + 1]), int(words[words.index("without") + 1])
+        assert f"row {row} of y_true" in str(refusal.value)
+        assert [missing, label] in taxonomy.edges.tolist()
+        assert (sets[row, label], sets[row, missing]) == (1, 0)
+        said.add(str(refusal.value))
+    assert len(said) <= 1
+
+
+@given(drawn=hierarchies())
+def test_levels_are_the_longest_ways_from_a_root(drawn):
+    taxonomy, _ = drawn
+    for label in range(taxonomy.n_labels):
+        parents = [a for a, b in taxonomy.edges if b == label and a >= 0]
+        expected = 1 + max(taxonomy.levels[parents]) if parents else 0
+        assert taxonomy.levels[label] == expected
+
+
+@given(drawn=hierarchies())
+def test_a_spanning_tree_keeps_the_deepest_parent_and_says_what_it_drops(drawn):
+    """Its edges are some of the hierarchy's, and every closed set stays closed."""
+    taxonomy, rng = drawn
+    tree = taxonomy.spanning_tree()
+    assert tree.is_tree
+    assert tree.spanning_tree() is tree
+    for label, parent in enumerate(tree.parents):
+        parents = [a for a, b in taxonomy.edges if b == label and a >= 0]
+        assert parent in (parents or [-1])
+        if parents:
+            assert taxonomy.levels[parent] == max(taxonomy.levels[parents])
+    assert tree.is_closed(taxonomy.close(rng.random((8, taxonomy.n_labels)) < 0.3)).all()
+    dropped = len(taxonomy.edges) - taxonomy.n_labels
+    if dropped:
+        assert f"{dropped} of " in tree.note
+        assert tree.note in str(tree)
+    else:
+        assert tree is taxonomy
+
+
+def test_a_hierarchy_of_several_parents_serves_closure_but_no_tree():
+    found = Taxonomy.from_edges([["a", "c"], ["b", "c"], ["c", "d"], ["a", "b"]])
+    assert not found.is_tree
+    assert str(found) == "Taxonomy of 4 labels on 4 levels, labels with several parents with 1 root"
+    assert found.close([[0, 0, 0, 1]]).tolist() == [[1, 1, 1, 1]]
+    with pytest.raises(ValueError, match=r"tree is needed.*'c' has 'a' and 'b'.*spanning_tree"):
+        _ = found.parents
+    tree = found.spanning_tree()
+    assert Forest(tree, closed=True).parents.tolist() == [-1, 2, 0, 1]
+    assert "1 of 4 edges" in tree.note
+    assert "'c' under 'a'" in tree.note
+
+
+@given(rng=generators(), n_labels=st.integers(1, 8))
+def test_closed_sets_are_those_of_the_closed_forest(rng, n_labels):
+    taxonomy = Taxonomy.from_parents(cases.random_parents(n_labels, rng))
+    everything = oracle.all_sets(n_labels)
+    expected = Forest(taxonomy, closed=True).contains(everything)
+    np.testing.assert_array_equal(taxonomy.is_closed(everything), expected)
+
+
+def test_a_deep_and_wide_taxonomy_is_no_matter():
+    """30,000 labels; nothing of size l x l is made."""
+    n_labels = 30_000
+    rng = np.random.default_rng(0)
+    taxonomy = Taxonomy.from_parents([-1, *(rng.integers(k // 2 + 1) for k in range(n_labels - 1))])
+    assert taxonomy.ancestors.nnz == (taxonomy.levels + 1).sum()
+    sets = scipy.sparse.csr_array(np.eye(1, n_labels, n_labels - 1))
+    assert taxonomy.close(sets).nnz == taxonomy.levels[-1] + 1
+    assert TreeDistance(taxonomy).lengths.sum() == n_labels
+
+
+@given(drawn=hierarchies())
+def test_a_frame_is_taken_by_the_names_of_its_columns(drawn):
+    """In any order; by place where they only count, or the labels do."""
+    numbered, rng = drawn
+    n_labels = numbered.n_labels
+    names = np.array([f"label {k}" for k in range(n_labels)])
+    named = Taxonomy(numbered.edges, names)
+    sets = (rng.random((6, n_labels)) < 0.3).astype(np.uint8)
+    closed, is_closed = numbered.close(sets), numbered.is_closed(sets)
+    order = rng.permutation(n_labels)
+    for taxonomy, columns in ((named, names), (numbered, np.arange(n_labels))):
+        frame = pandas.DataFrame(sets, columns=columns)[columns[order]]
+        np.testing.assert_array_equal(taxonomy.close(frame), closed)
+        np.testing.assert_array_equal(taxonomy.is_closed(frame), is_closed)
+        if is_closed.all():
+            taxonomy.refuse_open(frame)
+    for taxonomy, columns in ((named, None), (numbered, names)):
+        frame = pandas.DataFrame(sets, columns=columns)
+        np.testing.assert_array_equal(taxonomy.close(frame), closed)
+
+
+def test_a_frame_with_other_columns_is_refused():
+    found = Taxonomy.from_paths(ANIMALS)
+    frame = pandas.DataFrame(np.zeros((2, 5), int), columns=[*ANIMALS[:4], "oaks"])
+    for use in (found.close, found.is_closed, found.refuse_open):
+        with pytest.raises(ValueError, match=r"'animals', .*, but it has 'oaks'$"):
+            use(frame)
+    with pytest.raises(ValueError, match=r"5 columns.*\(2, 4\)"):
+        found.close(frame[ANIMALS[:4]])
+    with pytest.raises(ValueError, match="labels 0 and 1 are both 'plants'"):
+        found.close(frame.set_axis(["plants", "plants", *ANIMALS[:3]], axis=1))
+    with pytest.raises(ValueError, match="taxonomy, 1, 2, but it has '1', '2'"):
+        Taxonomy.from_parents([-1, 0], [1, 2]).close(pandas.DataFrame({"1": [0], "2": [1]}))
+
+
+def test_label_lists_by_number_and_empty_ones_are_closed():
+    """Of labels that are called by numbers; 0/1 rows with an entry for each label are a matrix."""
+    found = Taxonomy.from_parents([-1, 0, 1, 0])
+    named = Taxonomy.from_parents([-1, 0, 1, 0], ["a", "b", "c", "d"])
+    expected = [[1, 1, 1, 0], [1, 0, 0, 1], [0, 0, 0, 0]]
+    for lists in ([[2], [3, 0], []], [[2], np.array([3]), ()], [{2}, {3}, set()]):
+        assert found.close(lists).tolist() == expected
+    assert found.close([[2], [3]]).tolist() == expected[:2]
+    assert found.close([[0, 0, 1, 0], [0, 0, 0, 1]]).tolist() == expected[:2]
+    assert found.is_closed([[0, 1, 2], [2], []]).tolist() == [True, False, True]
+    for taxonomy in (found, named):
+        assert taxonomy.close([[], []]).tolist() == [[0] * 4] * 2
+    many = Taxonomy.from_parents([-1, 0], [10, 20])
+    assert many.close([[20], [10]]).tolist() == [[1, 1], [1, 0]]
+    for wrong, message in (
+        ([[7], [0]], "not among the labels: 7"),
+        ([[0, 2, 0, 0]], r"Y\[0\] has 0 more than once"),
+        ([[0, 1], [1, 0]], r"4 columns.*\(2, 2\)"),
+        ([[0, 1, 0, 0], [1, 0]], r"must have 4 entries.*Y\[1\] has 2"),
+        ([[0.5]], "0.5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            found.close(wrong)
+    with pytest.raises(ValueError, match=r"by name, but Y\[0\] has 1"):
+        named.close([[2], [3, 0]])
+
+
+def test_sparse_sets_take_the_memory_of_the_answer():
+    """Of a chain, whose lists of ancestors have l² / 2 entries."""
+    n_labels = 10_000
+    chain = Taxonomy.from_parents(np.arange(n_labels) - 1)
+    sets = scipy.sparse.csr_array(np.eye(3, n_labels, n_labels // 2, dtype=np.uint8))
+    chain.close(sets), chain.is_closed(sets)
+    tracemalloc.start()
+    closed = chain.close(sets)
+    assert chain.is_closed(closed).all()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert closed.sum(axis=1, dtype=int).tolist() == [5001, 5002, 5003]
+    assert most < 100 * closed.nnz
+
+
+# ------------------------------------------------------------------------------------------- errors
+
+REFUSED = {
+    "a cycle": (
+        lambda: Taxonomy.from_edges([*map(list, ["ab", "bc", "ca", "cd"])]),
+        r"cycle 'a' -> 'b' -> 'c'",
+    ),
+    "a cycle below a root": (
+        lambda: Taxonomy.from_edges([["r", "a"], ["a", "b"], ["b", "a"]]),
+        "cycle '[ab]' -> '[ab]' -> '[ab]'",
+    ),
+    "a loop": (lambda: Taxonomy([[0, 1], [1, 1]], ["a", "b"]), "under itself, but 'b'"),
+    "a loop of parents": (lambda: Taxonomy.from_parents([0]), "under itself, but 0 does"),
+    "an edge twice": (
+        lambda: Taxonomy.from_edges([["a", "b"], ["a", "b"]]),
+        "'b' under 'a' is there 2 times",
+    ),
+    "an unknown parent": (
+        lambda: Taxonomy.from_parents(["", "x"], ["a", "b"]),
+        "parent 'x' of 'b' is not among the 2 labels",
+    ),
+    "an unknown parent in a mapping": (
+        lambda: Taxonomy.from_parents({"a": "q", "b": None}),
+        "parent 'q' of 'a' is not among the 2 labels",
+    ),
+    "an unknown parent of an edge": (
+        lambda: Taxonomy.from_edges([["x", "a"]], names=["a"]),
+        r"parent 'x' of 'a' \(edge 0\)",
+    ),
+    "an unknown child": (
+        lambda: Taxonomy.from_edges([["a", "b"]], ["a"]),
+        "'b' is not among the 1",
+    ),
+    "a missing parent of a path": (
+        lambda: Taxonomy.from_paths(["a", "b/c"]),
+        "parent 'b' of 'b/c' is not among the 2 labels; missing='add'",
+    ),
+    "an empty part of a path": (lambda: Taxonomy.from_paths(["a//b"]), "'a//b'"),
+    "one name twice": (
+        lambda: Taxonomy.from_paths(["a", "b", "a"]),
+        "labels 0 and 2 are both 'a'",
+    ),
+    "a label without a parent entry": (
+        lambda: Taxonomy.from_parents({"a": None}, names=["a", "b"]),
+        "'b' is not among",
+    ),
+    "names of another length": (
+        lambda: Taxonomy.from_parents([-1, 0], ["a"]),
+        "2 parents and 1 names",
+    ),
+    "parents by name without names": (lambda: Taxonomy.from_parents(["a"]), "need names"),
+    "a negative length": (
+        lambda: Taxonomy.from_edges([["a", "b", 1], ["a", "c", -2.0]]),
+        "length of edge 1, 'a' to 'c', must be a positive number, but it is -2",
+    ),
+    "a length that is no number": (
+        lambda: Taxonomy.from_edges([["a", "b", "far"]]),
+        "length of edge 0, 'a' to 'b', must be a positive number, but it is 'far'",
+    ),
+    "rows of different lengths": (
+        lambda: Taxonomy.from_edges([["a", "b", 1], ["a", "c"]]),
+        r"edge 1 is \['a', 'c'\]",
+    ),
+    "a child that is no label": (lambda: Taxonomy([[0, 5]], ["a"]), r"edges\[0\].*\[0, 5\]"),
+    "edges of the wrong shape": (lambda: Taxonomy([[0, 1, 2]]), r"\(1, 3\)"),
+    "nothing": (lambda: Taxonomy([]), "at least one label"),
+    "no hierarchy in a description": (
+        lambda: Taxonomy.from_meta({"name": "zoo", "hierarchy_edges": None}),
+        "'zoo' has no hierarchy_edges",
+    ),
+    "a label of another taxonomy": (
+        lambda: Taxonomy.from_paths(["a"]).over(["a", "b"]),
+        "'b' is not among the Taxonomy of 1 labels",
+    ),
+    "sets of another width": (
+        lambda: Taxonomy.from_paths(["a"]).close([[0, 1]]),
+        r"1 columns.*\(1, 2\)",
+    ),
+    "a misspelt parent in a frame": (
+        lambda: Taxonomy.from_edges(
+            pandas.DataFrame({"label": ["a", "b", "c"], "parent": [None, "a", "A"]})
+        ),
+        r"parent 'A' of 'c' \(row 2 of the data frame\) has no row of its own.*misspelt",
+    ),
+    "a root that never occurs": (
+        lambda: Taxonomy.from_edges([["a", "b"]], root="zoo"),
+        "root must be the parent of some label, but 'zoo' stands above none",
+    ),
+    "a root of a frame that never occurs": (
+        lambda: Taxonomy.from_edges(pandas.DataFrame({"parent": [0], "child": [1]}), root=2),
+        "but 2 stands above none",
+    ),
+    "edges with lengths in a mapping": (
+        lambda: Taxonomy.from_edges({("a", "b"): 2.0}),
+        "they are a dict; Taxonomy.from_parents takes a mapping",
+    ),
+    "a 2 in a set": (lambda: Taxonomy.from_paths(["a"]).close([[2]]), r"Y\[0, 0\] is 2"),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_hierarchy_is_refused_with_its_place(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no lines"),
+        (
+            "a b\na c 2\n",
+            "line 2 .* 2 columns, parted by ' ', as line 1 has, but it has 3",
+        ),
+        ("parent,size\na,3\n", "'parent', 'size' none is one of labels"),
+        ("a b\nb a\n", "cycle"),
+        (
+            "label,parent\nanimals,\nbirds,animals\ncats,animls",
+            r"parent 'animls' of 'cats' \(line 4 of .*\) has no row of its own.*misspelt",
+        ),
+        (
+            "label,parent\nanimals,NA\ncats,animls",
+            r"parent 'animls' of 'cats' \(line 3 of .*\) has no row",
+        ),
+        (
+            "label,parent\na,\n\nb,a\nc,a|d",
+            r"several parents of 'c' \(line 5 of .*\) must all be labels.* of 'a\|d' 'd' is none",
+        ),
+        (
+            "id,name,parent_id\n1,2,\n2,1,1\n",
+            "'id', 'name': the parents in 'parent_id' .*, but they occur in 'id', 'name'",
+        ),
+        (
+            "id,name,parent_id\n1,a,\n2,b,c\n",
+            "'id', 'name': the parents in 'parent_id' .*, but they occur in none",
+        ),
+        ('{"a": ["b","c"]}', "it has JSON, .*from_meta.*from_parents"),
+        ('[["a", "b"], ["a", "c"]]', "it has JSON"),
+        (json.dumps({"l": 99, "label_names": ["x" * 9] * 99}, indent=1), r"^.{,400}from_meta"),
+        (f"a,b\n{'x' * 99},{'y' * 99},c", "^.{,300}$"),
+        (f"parent,child,{'z' * 999}\na,b,c", "^.{,400}$"),
+    ],
+)
+def test_a_file_that_is_no_hierarchy_is_refused_with_its_line(text, message, tmp_path):
+    (tmp_path / "file.txt").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        Taxonomy.read(tmp_path / "file.txt")
+
+
+def test_a_root_of_a_file_that_never_occurs_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="root must be the parent of some label, but '7' stands"):
+        read(tmp_path, "a b\na c", root=7)
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path):
+    for look, what in ((Taxonomy.read, "taxonomy"), (Taxonomy.from_meta, "description")):
+        with pytest.raises(FileNotFoundError, match=rf"{what} .*nowhere\.csv, but it is not there"):
+            look(tmp_path / "nowhere.csv")
+    with pytest.raises(FileNotFoundError, match=r"description .*meta\.json, but it is not there"):
+        Taxonomy.from_meta(tmp_path)
+    with pytest.raises(ValueError, match=r"a taxonomy must be a file, but .* folder.*from_meta"):
+        Taxonomy.read(tmp_path)
+    meta = {"name": "zoo", "hierarchy_edges": [[0, 1]], "label_names_file": "gone.txt"}
+    (tmp_path / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(FileNotFoundError, match=r"label_names_file of .*'zoo' .*gone\.txt, but"):
+        Taxonomy.from_meta(tmp_path)
+
+
+def test_a_taxonomy_comes_back_from_a_file(tmp_path):
+    found = Taxonomy.from_edges([["a", "b", 0.5], ["a", "c", 2.0], ["b", "c", 1.0]])
+    setwise.save(found, tmp_path / "taxonomy.skops")
+    loaded = setwise.load(tmp_path / "taxonomy.skops")
+    assert loaded.edges.tolist() == found.edges.tolist()
+    assert loaded.names.tolist() == found.names.tolist()
+    assert loaded.lengths_of_edges.tolist() == found.lengths_of_edges.tolist()
