@@ -38,6 +38,9 @@ class Catalog:
     bias: Any = None
     joint: bool = False
     _signs: Array = field(init=False, repr=False)
+    is_independent = False
+    is_path = False
+    is_closed = False
 
     def __post_init__(self):
         sets = label_matrix(self.sets, None, "sets")
@@ -53,6 +56,11 @@ class Catalog:
         object.__setattr__(self, "sets", sets)
         object.__setattr__(self, "bias", bias)
         object.__setattr__(self, "_signs", 2.0 * sets - 1.0)
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether each listed set has a score of its own."""
+        return self.joint
 
     @property
     def n_labels(self) -> int:

@@ -25,6 +25,10 @@ class Cube:
     """
 
     n_labels: int
+    is_independent = True
+    is_path = False
+    is_closed = False
+    is_joint = False
 
     def __post_init__(self):
         object.__setattr__(self, "n_labels", whole_number(self.n_labels, "n_labels", 1))

@@ -54,6 +54,9 @@ class Forest:
     nodes: Nodes = field(init=False, repr=False)
     closed_law: ClosedLaw | None = field(init=False, repr=False)
     _log_size: float = field(init=False, repr=False)
+    is_independent = False
+    is_path = False
+    is_joint = False
 
     def __post_init__(self):
         parents = tree_parents(self.parents)
@@ -79,6 +82,11 @@ class Forest:
     def chain(cls, n_labels: int, potentials=None) -> Forest:
         """Label i hangs on label i - 1: the paper's automaton, with weights between neighbours."""
         return cls(np.arange(n_labels) - 1, potentials)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether only sets closed under the forest are allowed."""
+        return self.closed
 
     @property
     def n_labels(self) -> int:

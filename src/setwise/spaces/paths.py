@@ -41,6 +41,10 @@ class Paths:
     nodes: Nodes = field(init=False, repr=False)
     is_end: Array = field(init=False, repr=False)
     _ends: Array = field(init=False, repr=False)
+    is_independent = False
+    is_path = True
+    is_closed = True
+    is_joint = False
 
     def __post_init__(self):
         parents = tree_parents(self.parents)

@@ -39,6 +39,10 @@ class Sized:
     n_labels: int
     bias: Any
     _largest: int = field(init=False, repr=False)
+    is_independent = False
+    is_path = False
+    is_closed = False
+    is_joint = False
 
     def __post_init__(self):
         n_labels = whole_number(self.n_labels, "n_labels", 1)

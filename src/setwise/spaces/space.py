@@ -42,6 +42,27 @@ class Space(Protocol):
     sets it touches; the sets with g > -inf are the support.
     """
 
+    # Facts about a space that other packages go by, in place of its class.
+    @property
+    def is_independent(self) -> bool:
+        """Whether the labels are independent given the scores."""
+        ...
+
+    @property
+    def is_path(self) -> bool:
+        """Whether each set is one path from a root of a hierarchy."""
+        ...
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the sets are all those closed under a forest, or all its paths."""
+        ...
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether each listed set has a score of its own."""
+        ...
+
     @property
     def n_labels(self) -> int: ...
 

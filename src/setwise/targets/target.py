@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from setwise.targets.measure import Form, Measure, Of
+    from setwise.taxonomy import Taxonomy
 
 
 @runtime_checkable
@@ -62,3 +63,21 @@ def require_labels(target: Target, expected: int, n_labels: int) -> None:
         raise ValueError(
             f"{target} is defined for {expected} labels, but the label sets have {n_labels}"
         )
+
+
+# Facts about a target that other packages go by, in place of its class.
+
+
+def predicted_size(target: Target) -> int | None:
+    """The one size that predictions must have (precision@k, recall@k), None where any will do."""
+    return getattr(target, "k", None)
+
+
+def hierarchy_of(target: Target) -> Taxonomy | None:
+    """The hierarchy that predictions must respect (tree distance), None where there is none."""
+    return getattr(target, "hierarchy", None)
+
+
+def is_hamming(target: Target) -> bool:
+    """Whether the loss is the plain share of labels that differ."""
+    return target.form == "additive" and str(target) == "hamming"
