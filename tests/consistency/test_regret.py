@@ -24,9 +24,9 @@ from setwise.consistency.naming import named_space
 from setwise.consistency.piecewise import has_vertices, vertices
 from setwise.consistency.scored_sets import ScoredSets
 from setwise.consistency.setting import Setting
-from setwise.names import SURROGATES
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
+from setwise.surrogates.names import SURROGATES
 from tests.support import cases, oracle
 
 MARGINS = ("exponential", "squared_hinge", "hinge", "rho")

@@ -26,6 +26,7 @@ from setwise.consistency.scored_sets import Kind
 from setwise.consistency.setting import Setting
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Array, Space
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.validation import real_array, real_vector
 
 Hypotheses = Literal["all", "linear"]
@@ -100,7 +101,7 @@ def surrogate_gap(
     *,
     target: Any = "hamming",
     scores: Kind = "labelwise",
-    q: float = 0.7,
+    q: float = DEFAULT_Q,
     seed: int = 0,
 ) -> Gap:
     """The gap of a surrogate by name (for the target) or as an object.

@@ -9,7 +9,6 @@ import numpy as np
 
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
 from setwise.consistency.identity import in_words, plain, same_values
-from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
@@ -19,6 +18,7 @@ from setwise.spaces.space import Space, all_sets
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum
 from setwise.surrogates.constrained import Constrained
+from setwise.surrogates.names import COMP_SUM, CONSTRAINED, DEFAULT_Q, SURROGATES
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.registry import get_target
 from setwise.targets.table import TableTarget
@@ -67,7 +67,7 @@ class Choice:
         return own | {"target": plain(self.target)}
 
 
-def chosen_surrogate(surrogate: Any, q: float = 0.7) -> Choice:
+def chosen_surrogate(surrogate: Any, q: float = DEFAULT_Q) -> Choice:
     """A surrogate by one of `SetClassifier`'s names, or from a surrogate object.
 
     ``q`` is that of the generalised cross-entropy by name. An object keeps the target it was built

@@ -21,6 +21,7 @@ from setwise.consistency.loss_matrix import unit_losses
 from setwise.consistency.naming import Choice, chosen_space, chosen_surrogate
 from setwise.consistency.scored_sets import Kind, ScoredSets
 from setwise.spaces.space import Array, Space, all_sets
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.measure import find_rows
 from setwise.targets.registry import get_target
@@ -58,7 +59,7 @@ class Setting:
         surrogate: Any,
         space: Space | None = None,
         scores: Kind = "labelwise",
-        q: float = 0.7,
+        q: float = DEFAULT_Q,
         truths: Array | None = None,
     ) -> Setting:
         """From names or objects; without a space, a small one the target is at home on.

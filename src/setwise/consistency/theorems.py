@@ -37,6 +37,7 @@ from setwise.spaces.paths import Paths
 from setwise.spaces.sized import Sized
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.hamming import Hamming
 from setwise.targets.linear_fractional import FBeta
@@ -113,7 +114,7 @@ def _reaching(name: str, risk: Risk, space: Space, reason: str) -> Coverage | No
     if -1.0 < q < 0.0:
         return Coverage(REACHED_COMP_SUM, None, reason)
     names = {0.0: "logistic", -1.0: "sum_exponential"}
-    gamma = bound(names.get(q, "generalized_cross_entropy"), space, q=q if q > 0.0 else 0.7)
+    gamma = bound(names.get(q, "generalized_cross_entropy"), space, q=q if q > 0.0 else DEFAULT_Q)
     return Coverage(REACHED_COMP_SUM, gamma, reason)
 
 
