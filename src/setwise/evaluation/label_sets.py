@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from setwise.evaluation.sample import Array, Sample, row_ranges
+from setwise.evaluation.probability import curves
+from setwise.evaluation.sample import Array, Sample, checked_sample, row_ranges
 from setwise.evaluation.statistics import RowMeans, Sums, Title, quotient
 from setwise.targets import Target
 
@@ -29,7 +31,7 @@ LABELS = (
 
 def instance_means(sample: Sample, zero_division: float) -> RowMeans:
     """Figures of each row's two label sets, averaged over rows."""
-    both = sample.predicted.multiply(sample.true).sum(axis=1)
+    both = sample.both.sum(axis=1)
     predicted, true = sample.predicted.sum(axis=1), sample.true.sum(axis=1)
     differ = predicted + true - 2 * both
     columns = (
@@ -99,13 +101,8 @@ class LabelCounts:
 
 def label_counts(sample: Sample, zero_division: float) -> LabelCounts:
     """What micro and macro figures need of a sample."""
-    both = sample.predicted.multiply(sample.true)
-    return LabelCounts(
-        Sums.of(both),
-        Sums.of(sample.predicted),
-        Sums.of(sample.true),
-        zero_division,
-    )
+    both, predicted, true = map(Sums.of, (sample.both, sample.predicted, sample.true))
+    return LabelCounts(both, predicted, true, zero_division)
 
 
 def _balanced_accuracy(both: Array, predicted: Array, true: Array, total: Array) -> Array:
@@ -121,3 +118,73 @@ def _mean_by_support(by_label: Array, true: Array) -> Array:
     support = true.sum(axis=0)
     plain = by_label.mean(axis=0)
     return np.where(support == 0, plain, quotient((by_label * true).sum(axis=0), support, 0.0))
+
+
+# -------------------------------------------------------------------------------- by each label
+
+
+@dataclass(frozen=True)
+class PerLabel:
+    """One entry for each label.
+
+    Attributes
+    ----------
+    support, predicted, both : array of int
+        In how many rows it is true, predicted, and both.
+    precision, recall, f1 : array of float
+        both / predicted, both / support and 2 both / (predicted + support).
+    average_precision : array of float, or None without probabilities
+        As in `precision_recall`; 0 for a label that is never true.
+    """
+
+    support: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    both: NDArray[np.int64]
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    f1: NDArray[np.float64]
+    average_precision: NDArray[np.float64] | None
+
+
+def per_label(
+    y_pred: Any, y_true: Any, *, probability: Any = None, zero_division: float = 1.0
+) -> PerLabel:
+    """Counts, precision, recall, F1 and average precision of each label.
+
+    Parameters
+    ----------
+    y_pred, y_true : array or sparse matrix of shape (n, n_labels)
+        Predicted and true label sets, 0/1.
+    probability : array or sparse matrix of shape (n, n_labels), optional
+        Of each label, in [0, 1]; absent entries are 0. Gives the average precision.
+    zero_division : {0.0, 1.0}, default 1.0
+        The value of 0/0, as in `evaluate`; the counts tell where that is.
+
+    Notes
+    -----
+    The counts take one pass over the stored label sets, average precision a sort of the nonzero
+    probabilities.
+
+    Examples
+    --------
+    >>> figures = per_label([[1, 1], [0, 1]], [[1, 0], [1, 1]])
+    >>> figures.support, figures.precision, figures.recall
+    (array([2, 1]), array([1. , 0.5]), array([0.5, 1. ]))
+    """
+    nothing = checked_zero_division(zero_division)
+    sample = checked_sample(y_pred, y_true, probability)
+    both, predicted, support = (
+        part.sum(axis=0) for part in (sample.both, sample.predicted, sample.true)
+    )
+    precision, recall, f1, _ = precision_recall_f1_jaccard(both, predicted, support, nothing)
+    average = None
+    if sample.probability is not None:
+        average = curves(sample.probability, sample.true, None).average_precision
+    return PerLabel(support, predicted, both, precision, recall, f1, average)
+
+
+def checked_zero_division(value: Any) -> float:
+    """The value of 0/0: 0 or 1."""
+    if not isinstance(value, int | float) or value not in (0, 1):
+        raise ValueError(f"zero_division must be 0.0 or 1.0, but it is {value!r}")
+    return float(value)
