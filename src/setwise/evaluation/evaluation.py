@@ -13,7 +13,7 @@ from setwise.evaluation.figure import GROUPS, Evaluation, Figure
 from setwise.evaluation.hierarchy import checked_taxonomy, hierarchy_statistics
 from setwise.evaluation.label_sets import (
     checked_zero_division,
-    instance_means,
+    instance_statistics,
     label_counts,
     target_means,
 )
@@ -217,7 +217,7 @@ def statistics_of(sample: Sample, options: Options) -> list[Statistic]:
             "propensity is used for psp@k, which needs a ranking: pass probability or scores too"
         )
     statistics: list[Statistic] = [
-        instance_means(sample, options.zero_division),
+        *instance_statistics(sample, options.zero_division),
         label_counts(sample, options.zero_division),
     ]
     if options.taxonomy is not None:

@@ -10,12 +10,19 @@ from numpy.typing import NDArray
 
 from setwise.evaluation.probability import curves
 from setwise.evaluation.sample import Array, Sample, checked_sample, row_ranges
-from setwise.evaluation.statistics import RowMeans, Sums, Title, quotient
+from setwise.evaluation.statistics import (
+    RatiosOfSums,
+    RowMeans,
+    Statistic,
+    Sums,
+    Title,
+    quotient,
+)
 from setwise.targets import Target
 
 FOUR = ("precision", "recall", "f1", "jaccard")
+HAMMING = (Title("hamming loss", "instance", "lower"),)
 INSTANCE = (
-    Title("hamming loss", "instance", "lower"),
     Title("subset accuracy", "instance", "higher"),
     *(Title(f"instance {name}", "instance", "higher") for name in FOUR),
     Title("predicted size", "instance", None),
@@ -29,19 +36,25 @@ LABELS = (
 )
 
 
-def instance_means(sample: Sample, zero_division: float) -> RowMeans:
-    """Figures of each row's two label sets, averaged over rows."""
+def instance_statistics(sample: Sample, zero_division: float) -> tuple[Statistic, ...]:
+    """Figures of each row's two label sets, averaged over rows.
+
+    Hamming loss is one quotient of two counts, as exact as can be.
+    """
     both = sample.both.sum(axis=1)
     predicted, true = sample.predicted.sum(axis=1), sample.true.sum(axis=1)
     differ = predicted + true - 2 * both
     columns = (
-        differ / sample.n_labels,
         differ == 0,
         *precision_recall_f1_jaccard(both, predicted, true, zero_division),
         predicted,
         true,
     )
-    return RowMeans(INSTANCE, Sums.of(np.column_stack(columns)))
+    entries = np.full((sample.n_rows, 1), sample.n_labels)
+    return (
+        RatiosOfSums(HAMMING, Sums.of(differ[:, None]), Sums.of(entries), 0.0),
+        RowMeans(INSTANCE, Sums.of(np.column_stack(columns))),
+    )
 
 
 def precision_recall_f1_jaccard(both: Any, predicted: Any, true: Any, nothing: float):
@@ -56,23 +69,27 @@ def precision_recall_f1_jaccard(both: Any, predicted: Any, true: Any, nothing: f
 
 def target_means(sample: Sample, targets: tuple[Target, ...]) -> RowMeans:
     """Mean losses of setwise targets."""
-    losses = np.empty((sample.n_rows, len(targets)))
-    for rows in row_ranges(sample.n_rows, sample.n_labels):
-        y_pred, y_true = sample.predicted[rows], sample.true[rows]
-        for column, target in enumerate(targets):
-            losses[rows, column] = _losses(target, y_pred, y_true, rows.start)
+    losses = np.column_stack([row_losses(sample, target) for target in targets])
     titles = tuple(Title(f"loss: {target}", "target", "lower") for target in targets)
     return RowMeans(titles, Sums.of(losses))
 
 
-def _losses(target: Target, y_pred: Any, y_true: Any, start: int) -> Array:
-    """The losses of a range of rows; an error that names a row says where the range begins."""
-    try:
-        return target.loss(y_pred, y_true)
-    except ValueError as error:
-        if start == 0:
-            raise
-        raise ValueError(f"{error} (counting rows from row {start} of the whole)") from error
+def row_losses(sample: Sample, target: Target) -> Array:
+    """The loss of each row, (n,), a range of rows at a time.
+
+    An error that names a row says where its range begins.
+    """
+    losses = np.empty(sample.n_rows)
+    for rows in row_ranges(sample.n_rows, sample.n_labels):
+        try:
+            losses[rows] = target.loss(sample.predicted[rows], sample.true[rows])
+        except ValueError as error:
+            if rows.start == 0:
+                raise
+            raise ValueError(
+                f"{error} (counting rows from row {rows.start} of the whole)"
+            ) from error
+    return losses
 
 
 @dataclass(frozen=True)
