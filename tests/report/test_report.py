@@ -21,10 +21,10 @@ from scipy import sparse
 
 from setwise.evaluation import by_level, per_label, precision_recall, reliability
 from setwise.report import numbers, write
+from setwise.report.drawing import SCHEMES
 from setwise.report.names import clipped, plain
-from setwise.report.palette import SCHEMES
 from setwise.report.sections import labels as label_section
-from setwise.report.sections.sizes import Bars
+from setwise.report.sections.labels import Bars
 from setwise.study import Scale, leaderboard
 from setwise.study.results import losses_of
 from setwise.targets import TreeDistance

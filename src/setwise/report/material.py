@@ -11,11 +11,35 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from setwise.evaluation import PerLabel, per_label
-from setwise.report.belief import Belief, belief_of
-from setwise.report.measure import Measure, measure_of
-from setwise.report.palette import Style, style_of
+from setwise.evaluation import (
+    PerLabel,
+    PrecisionRecall,
+    Reliability,
+    per_label,
+    precision_recall,
+    reliability,
+)
+from setwise.report.drawing import Style, style_of
+from setwise.report.names import Measure, measure_of
 from setwise.study import InHierarchy, Leaderboard, Outcome, Results
+
+
+@dataclass(frozen=True)
+class Belief:
+    """The figures of one array of probabilities."""
+
+    reliability: Reliability
+    micro: PrecisionRecall
+    by_label: PrecisionRecall
+
+
+def belief_of(probability: Any, y_true: Any) -> Belief:
+    """All figures of the probabilities."""
+    return Belief(
+        reliability(probability, y_true),
+        precision_recall(probability, y_true),
+        precision_recall(probability, y_true, average=None),
+    )
 
 
 @dataclass(frozen=True)

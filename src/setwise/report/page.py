@@ -15,22 +15,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from setwise.atomic_write import write_whole
+from setwise.report.drawing import SCHEMES
 from setwise.report.material import Material, checked
 from setwise.report.names import isolated, name, prose
-from setwise.report.palette import SCHEMES
-from setwise.report.sections.calibration import calibration
-from setwise.report.sections.cooccurrence import cooccurrence
-from setwise.report.sections.guarantees import guarantees
 from setwise.report.sections.hierarchy import hierarchy
-from setwise.report.sections.labels import label_data, labels
-from setwise.report.sections.leaderboards import leaderboards
-from setwise.report.sections.precision_recall import precision_recall
-from setwise.report.sections.question import question
-from setwise.report.sections.regret import regret
-from setwise.report.sections.reproduction import reproduction
-from setwise.report.sections.sizes import sizes
-from setwise.report.sections.timing import timing
-from setwise.report.sections.verdict import verdict
+from setwise.report.sections.labels import cooccurrence, label_data, labels, sizes
+from setwise.report.sections.leaderboards import leaderboards, regret
+from setwise.report.sections.probability import calibration, precision_recall
+from setwise.report.sections.summary import guarantees, question, reproduction, timing, verdict
 from setwise.study import InHierarchy, Leaderboard, Results, in_hierarchy, leaderboard
 
 Section = Callable[[Material], Mapping[str, Any] | None]
