@@ -38,7 +38,7 @@ def labels(material: Material) -> dict[str, Any] | None:
 
 def shown_labels(material: Material) -> Any:
     """The labels of the table, most frequent first."""
-    most = max(MOST_ROWS // max(1, len(material.results.outcomes)), LEAST_LABELS)
+    most = max(MOST_ROWS // max(1, len(material.shown)), LEAST_LABELS)
     return np.argsort(-material.support, kind="stable")[:most]
 
 
@@ -51,13 +51,15 @@ def label_data(material: Material) -> dict[str, Any]:
     results = material.results
     shown = shown_labels(material)
     support = material.support[shown]
+    titles = {target: measure.title for target, measure in material.measures.items()}
+    titles |= {panel.target: panel.title for panel in material.panels}
     budget = max(1, CURVE_CHARACTERS // (2 * len(RECALLS) * max(1, len(material.beliefs))))
     return {
         "methods": [
             [plain(method), style.colour, style.shape, style.dash]
             for method, style in material.styles.items()
         ],
-        "targets": [measure.title for measure in material.measures.values()],
+        "targets": [titles[target] for target in results.targets],
         "labels": [plain(results.label_names[label]) for label in shown],
         "support": support.tolist(),
         "outcomes": [
@@ -66,11 +68,9 @@ def label_data(material: Material) -> dict[str, Any]:
                 "target": results.targets.index(outcome.target),
                 "predicted": figures.predicted[shown].tolist(),
                 "both": figures.both[shown].tolist(),
-                "belief": belief,
+                "belief": material.believed[place],
             }
-            for outcome, figures, belief in zip(
-                results.outcomes, material.figures, material.believed, strict=True
-            )
+            for (place, outcome), figures in zip(material.shown, material.figures, strict=True)
         ],
         "beliefs": [
             {
@@ -99,7 +99,7 @@ def _packed(precision: Any) -> list[str]:
 def _first(material: Material) -> int:
     """The outcome shown first: the best method of the first target."""
     best = material.board.of(material.board.targets[0])[0]
-    pairs = [(outcome.method, outcome.target) for outcome in material.results.outcomes]
+    pairs = [(outcome.method, outcome.target) for _, outcome in material.shown]
     return pairs.index((best.method, best.target))
 
 
@@ -246,10 +246,10 @@ def sizes(material: Material) -> dict[str, Any] | None:
     shares = [bars.shares(own) for own in (true, *predicted)]
     highest = max(float(share.max()) for share in shares)
     panels = []
-    for target in material.judged:
+    for title, target in material.panels:
         panels.append(
             {
-                "title": material.measures[target].title,
+                "title": title,
                 "methods": [
                     {
                         "method": outcome.method,

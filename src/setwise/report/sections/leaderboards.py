@@ -7,6 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from setwise.evaluation import Figure
+from setwise.evaluation.figure import GROUPS
 from setwise.report import numbers
 from setwise.report.drawing import INSET, Frame, Strip, element, linear, logarithmic, mark, picture
 from setwise.report.material import Material
@@ -22,6 +24,8 @@ def leaderboards(material: Material) -> dict[str, Any] | None:
     most = max(len(board.of(target)) for target in board.targets)
     least_p = most * (most - 1) / 2 / (board.n_bootstrap + 1)
     return {
+        # (A study of one method says that there is no other; of a prediction none is expected.)
+        "alone": most == 1 and not material.trained,
         "boards": [_board(material, target) for target in board.targets],
         "confidence": f"{100 * board.confidence:g} %",
         "level": numbers.share(1.0 - board.confidence, 2),
@@ -117,6 +121,36 @@ def _words(standings: tuple[Standing, ...]) -> Markup:
 
 def _names(standings: list[Standing]) -> Markup:
     return Markup(numbers.listed([str(name(standing.method)) for standing in standings]))
+
+
+# ------------------------------------------------------------------------------------------ figures
+
+
+def figures(material: Material) -> dict[str, Any] | None:
+    """Every figure of every evaluation with its interval, group by group; None of a study."""
+    evaluations = material.evaluations
+    if not evaluations:
+        return None
+    known = {figure.name: figure for own in evaluations.values() for figure in own.values()}
+    groups: dict[str, list[dict[str, Any]]] = {group: [] for group in GROUPS}
+    for name_, figure in known.items():
+        cells = [_cell(own.figures.get(name_)) for own in evaluations.values()]
+        groups[figure.group].append({"name": name_, "better": figure.better, "cells": cells})
+    return {
+        "methods": [(method, material.styles[method]) for method in evaluations],
+        "groups": [(group, rows) for group, rows in groups.items() if rows],
+        "confidence": f"{100 * material.board.confidence:g} %",
+        "n_bootstrap": material.board.n_bootstrap,
+    }
+
+
+def _cell(figure: Figure | None) -> tuple[str, str]:
+    """A value with its interval; nothing of a figure that an evaluation has not."""
+    if figure is None:
+        return "", ""
+    decimals = max(3, numbers.decimals_for(figure.low, figure.high))
+    value = numbers.share(figure.value, decimals)
+    return value, numbers.interval(figure.low, figure.high, decimals)
 
 
 # ------------------------------------------------------------------------------------------- regret

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from setwise.report import numbers
 from setwise.report.drawing import INSET, Strip, logarithmic
-from setwise.report.material import Material
+from setwise.report.material import ALONE, Material
 from setwise.report.names import name, prose
 from setwise.study import Standing
 
@@ -23,11 +23,12 @@ def verdict(material: Material) -> dict[str, Any]:
     if not clauses:
         sentence = Markup("no method has finished yet")
     n_rows, n_labels = material.board.n_rows, material.board.n_labels
+    kind = "method" if material.trained else "prediction"
     facts = [
-        (numbers.count(n_rows), "held-out rows"),
+        (numbers.count(n_rows), "held-out rows" if material.trained else "rows"),
         (numbers.count(n_labels), "label" if n_labels == 1 else "labels"),
         (f"{material.support.sum() / n_rows:.2f}", "labels a row"),
-        (str(len(results.methods)), "method" if len(results.methods) == 1 else "methods"),
+        (str(len(results.methods)), f"{kind}{'s' * (len(results.methods) != 1)}"),
         (str(len(results.targets)), "target" if len(results.targets) == 1 else "targets"),
     ]
     if len(results.n_train) > 1:
@@ -52,6 +53,8 @@ def _clause(material: Material, standings: tuple[Standing, ...]) -> Markup:
     distance = measure.distance(best.value)
     if distance:
         reached += Markup(", {} a row").format(distance)
+    if best.method == ALONE:
+        return Markup("for <bdi>{}</bdi>, {}").format(measure.spoken, reached)
     words = Markup("for <bdi>{}</bdi>, <strong>{}</strong> {} {}").format(
         measure.spoken, name(best.method), "reaches" if len(standings) == 1 else "is best:", reached
     )
@@ -80,6 +83,7 @@ def question(material: Material) -> dict[str, Any]:
         "rows": rows,
         "n_folds": len(results.n_train),
         "n_rows": numbers.count(material.board.n_rows),
+        "n_methods": len(results.methods),
     }
 
 
@@ -87,7 +91,9 @@ def question(material: Material) -> dict[str, Any]:
 
 
 def guarantees(material: Material) -> dict[str, Any] | None:
-    """For each method, the texts with the targets they are for."""
+    """For each method, the texts with the targets they are for; of what was trained."""
+    if not material.trained:
+        return None
     methods = []
     for method in material.results.methods:
         texts: dict[str, list[str]] = {}
@@ -132,9 +138,11 @@ def timing(material: Material) -> dict[str, Any] | None:
 # ------------------------------------------------------------------------------------- reproduction
 
 
-def reproduction(material: Material) -> dict[str, Any]:
-    """The command, seeds, versions, and what was chosen in each fold."""
+def reproduction(material: Material) -> dict[str, Any] | None:
+    """The command, seeds, versions, and what was chosen in each fold; of what was trained."""
     results = material.results
+    if not material.trained:
+        return None
     chosen = [
         (outcome.method, material.measures[outcome.target].title, fold, list(settings.items()))
         for outcome in results.outcomes
