@@ -85,8 +85,8 @@ def test_an_interrupted_study_says_how_to_go_on(folder):
     # (Tests that run in the background of a shell are told to ignore an interrupt.)
     listen = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     process = begin(folder, *words, stdout=subprocess.DEVNULL, **listen)
-    units = folder / "interrupted" / "units"
-    wait_for(lambda: units.exists() and any(units.glob("*.npz")), process)
+    file = folder / "interrupted" / "results.jsonl"
+    wait_for(lambda: file.exists() and b'"finished"' in file.read_bytes(), process)
     process.send_signal(signal.SIGINT)
     said = process.communicate()[1].decode()
     assert process.returncode == 130
@@ -105,10 +105,10 @@ from setwise.cli import main
 
 words, seed, kills = sys.argv[3:], int(sys.argv[1]), int(sys.argv[2])
 chance = random.Random(seed)
-units = Path("killed", "units")
+file = Path("killed", "results.jsonl")
 
 def count():
-    return len(list(units.glob("*.npz"))) if units.exists() else 0
+    return file.read_bytes().count(b'"finished"') if file.exists() else 0
 
 done = 0
 while done < kills:

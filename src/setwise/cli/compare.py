@@ -129,7 +129,7 @@ def _in_hierarchy(found: Sequence[InHierarchy]) -> str:
     if not found:
         return ""
     from setwise.evaluation.table import aligned, number
-    from setwise.study.scale import said
+    from setwise.study.results import said
 
     depth = len(found[0].levels.f1)
     levels = range(min(depth, MOST_LEVELS))

@@ -131,7 +131,7 @@ class Sample(NamedTuple):
 def _say(json_wanted: bool, sample: Sample, wanted: list[str], options: dict[str, Any]) -> None:
     """Print all figures, and of which sets and in what tree distance is counted."""
     from setwise.evaluation import evaluate as figures
-    from setwise.study.scale import Scale, said, unit_of
+    from setwise.study.results import Scale, said, unit_of
 
     data = sample.data
     chosen = [] if sample.target is None else [sample.target]
