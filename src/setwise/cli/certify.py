@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from setwise.cli.reading import require_known
+from setwise.cli.options import Json, require_target
 from setwise.surrogates.names import DEFAULT_Q, SURROGATES
 
 
@@ -47,8 +47,7 @@ def certify(
     q: Annotated[
         float | None,
         typer.Option(
-            help=f"Member of generalized_cross_entropy, {DEFAULT_Q:g} by default, "
-            "or of comp_sum, -1 to 1."
+            help="Member of generalized_cross_entropy, 0.7 by default, or of comp_sum, -1 to 1."
         ),
     ] = None,
     margin: Annotated[
@@ -62,9 +61,7 @@ def certify(
         float | None, typer.Option(help="Width of constrained_rho, by default 1.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The answer follows from it.")] = 0,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the verdict as one line of JSON.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Is a surrogate consistent for a target? Prints a theorem, a counterexample, or neither.
 
@@ -111,7 +108,7 @@ def certify(
 def _target(name: str, labels: int | None, parents: list[int] | None) -> Any:
     from setwise.consistency.naming import named_target
 
-    require_known(name)
+    require_target(name)
     return named_target(name, labels, parents)
 
 
