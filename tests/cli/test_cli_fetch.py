@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from test_openml import server  # noqa: F401  (a fixture)
+from tests.datasets.test_openml import server  # noqa: F401  (a fixture)
 
 from setwise import Taxonomy
 from setwise.cli.data_folder import write_folder

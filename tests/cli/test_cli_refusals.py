@@ -112,7 +112,7 @@ COMMANDS = [
     (("decode", "empty.csv"), "empty.csv, line 1: the file is empty"),
     (("decode", "p.csv"), "p.csv, line 3: label 'law' is 1.5; expected is a probability"),
     (("decode", "words.csv"), "words.csv, line 3: label 'law' is 'often'"),
-    (("decode", "ragged.csv"), "ragged.csv, line 2: 1 cells, but there are 2 labels"),
+    (("decode", "ragged.csv"), "ragged.csv, line 2: 1 cells, but 2 columns"),
     (("decode", "twice.csv"), "twice.csv, line 1: two columns are named 'art'"),
     (("decode", "flat.npy"), "of shape (3,)"),
     (("decode", "damaged.npy"), "damaged.npy: damaged, or no array of numbers"),

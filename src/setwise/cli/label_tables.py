@@ -10,12 +10,9 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from setwise.cli.reading import Reading
-from setwise.datasets.cells import Cells, TableFile, open_table
-from setwise.datasets.column_values import lists, truths
-from setwise.datasets.data_error import refuse
-from setwise.datasets.label_source import LabelColumns, LabelList, labelled, listed
-from setwise.datasets.schema import existing, named
-from setwise.datasets.table import require_columns
+from setwise.datasets.columns import LabelColumns, LabelList, labelled, labels_in
+from setwise.datasets.files import existing, named, refuse
+from setwise.datasets.table import Cells, Table, open_table
 
 ROWS = 4096
 
@@ -49,13 +46,13 @@ def aligned_probabilities(path: Path, labels: Sequence[str], n_rows: int) -> Any
     return found[:, [file.names.index(label) for label in labels]]
 
 
-def _opened(path: Path, options: dict[str, Any]) -> TableFile:
+def _opened(path: Path, options: dict[str, Any]) -> Table:
     found = existing(path)
     with named(path):
         return open_table(found, options.get("delimiter"), options.get("encoding", "utf-8"), None)
 
 
-def _source(tables: list[TableFile], options: dict[str, Any]) -> LabelColumns | LabelList:
+def _source(tables: list[Table], options: dict[str, Any]) -> LabelColumns | LabelList:
     column = options.get("label_column")
     keys = ("labels", "label_prefix", "label_column")
     if sum(options.get(key) is not None for key in keys) != 1:
@@ -72,29 +69,26 @@ def _source(tables: list[TableFile], options: dict[str, Any]) -> LabelColumns | 
             )
         return LabelColumns(columns[0])
     separator = options.get("separator", ",")
-    found: set[str] = set()
-    for table in tables:
-        for cells in _cells(table, [column]):
-            for cell in lists(cells.columns[column]):
-                found.update(label for label in listed(cell, separator) if label)
+    parts = (cells for table in tables for cells in _cells(table, [column]))
+    found = labels_in(((cells.lists(column), cells.place) for cells in parts), separator)
     if not found:
         refuse(tables[0].path, None, f"no row has a label in column {column!r}")
-    return LabelList(column, separator, sorted(found))
+    return LabelList(column, separator, found)
 
 
-def _label_columns(table: TableFile, options: dict[str, Any]) -> list[str]:
+def _label_columns(table: Table, options: dict[str, Any]) -> list[str]:
     prefix = options.get("label_prefix")
     if prefix is None:
         return list(options["labels"])
     return [name for name in table.names if name.startswith(prefix)]
 
 
-def _cells(table: TableFile, columns: list[str]) -> Any:
-    require_columns(table, columns)
-    return table.cells(set(columns), ROWS)
+def _cells(table: Table, columns: list[str]) -> Any:
+    table.require(columns)
+    return table.parts(columns, ROWS)
 
 
-def _sets(table: TableFile, source: LabelColumns | LabelList) -> csr_array:
+def _sets(table: Table, source: LabelColumns | LabelList) -> csr_array:
     with named(table.path):
         parts = [_rows(cells, source) for cells in _cells(table, source.columns)]
         if not parts:
@@ -103,8 +97,4 @@ def _sets(table: TableFile, source: LabelColumns | LabelList) -> csr_array:
 
 
 def _rows(cells: Cells, source: LabelColumns | LabelList) -> csr_array:
-    if isinstance(source, LabelList):
-        given: Any = lists(cells.columns[source.column])
-    else:
-        given = np.column_stack([truths(cells.columns[n], n, cells.place) for n in source.columns])
-    return csr_array(labelled(source, given, cells.place, "refuse").Y)
+    return csr_array(labelled(source, cells.labels(source), cells.place, "refuse").Y)

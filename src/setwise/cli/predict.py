@@ -110,6 +110,6 @@ def _lines(fitted: Fitted, format: str, separator: str | None) -> LabelRows:
 
 def _suffix(fitted: Fitted) -> str:
     """Of the training file: what comes by the standard input is read as that was."""
-    from setwise.datasets.lines import plain_name
+    from setwise.datasets.files import plain_name
 
     return Path(plain_name(str(fitted.about.get("data", "")))).suffix

@@ -10,13 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse, load_npz
 
-from setwise.datasets.cells import csv_rows, is_parquet, open_table
-from setwise.datasets.column_values import numbers
-from setwise.datasets.data_error import DataError, refuse, shown
-from setwise.datasets.label_source import Place
-from setwise.datasets.lines import plain_name
-from setwise.datasets.names import repeated
-from setwise.datasets.schema import existing, named
+from setwise.datasets.columns import Number
+from setwise.datasets.files import DataError, Place, existing, named, refuse, shown
+from setwise.datasets.table import Table, open_table
 from setwise.sparse import place_of
 
 
@@ -29,15 +25,18 @@ class ProbabilityFile:
     path : Path
     names : list of str
         Of the labels: those of the columns; numbers from 0 where columns have none.
-    kind : {"text", "parquet", "array"}
-    headed : bool
-        Whether the first line of a text is names.
+    table : Table, optional
+        The columns; None for an array.
     """
 
     path: Path
     names: list[str]
-    kind: str
-    headed: bool = False
+    table: Table | None = None
+
+    @property
+    def headed(self) -> bool:
+        """Whether the columns have names."""
+        return self.table is not None and self.table.headed
 
     @classmethod
     def opened(cls, path: Path) -> ProbabilityFile:
@@ -46,78 +45,31 @@ class ProbabilityFile:
         if found.is_dir():
             refuse(path, None, "a folder; expected is a file of probabilities")
         if found.suffix.lower() in (".npy", ".npz"):
-            return cls(found, _numbered(_array(found).shape[1]), "array")
+            return cls(found, [str(label) for label in range(_array(found).shape[1])])
         with named(path):
-            if is_parquet(found):
-                names = open_table(found, None, "utf-8", None).names
-                return cls(found, names, "parquet", True)
-            _, first = next(_text_rows(found), (1, []))
-            if not first:
-                refuse(path, 1, "the file is empty; expected are probabilities")
-            headed = not all(map(_is_number, first))
-            names = [cell.strip() for cell in first] if headed else _numbered(len(first))
+            table = open_table(found, headed=None)
+            names = [name.strip() for name in table.names]
             if "" in names:
-                refuse(
-                    path,
-                    1,
+                table.refuse(
                     f"column {names.index('') + 1} has no name; expected is one for each label "
-                    f"(the index of a data frame is left out by index=False)",
+                    f"(the index of a data frame is left out by index=False)"
                 )
-            twice = repeated(names)
-            if twice is not None:
-                refuse(path, 1, f"two columns are named {shown(twice)}")
-            return cls(found, names, "text", headed)
+            return cls(found, names, table)
 
     def parts(self, rows: int) -> Iterator[Any]:
         """Probabilities, (n, n_labels), at most so many rows at a time, checked."""
-        if self.kind == "array":
+        if self.table is None:
             array = _array(self.path)
             for start in range(0, array.shape[0], rows):
                 part = array[start : start + rows]
                 place = Place(self.path, None, start)
                 yield _checked(part if issparse(part) else np.array(part), self.names, place)
-        else:
-            with named(self.path):
-                yield from self._table(rows) if self.kind == "parquet" else self._text(rows)
-
-    def _table(self, rows: int) -> Iterator[Any]:
-        table = open_table(self.path, None, "utf-8", None)
-        for cells in table.cells(set(self.names), rows):
-            columns = [numbers(cells.columns[name], name, cells.place) for name in self.names]
-            yield _checked(np.column_stack(columns), self.names, cells.place)
-
-    def _text(self, rows: int) -> Iterator[Any]:
-        found = _text_rows(self.path)
-        if self.headed:
-            next(found)
-        block: list[list[str]] = []
-        lines: list[int] = []
-        for line, row in found:
-            if len(row) != len(self.names):
-                refuse(self.path, line, f"{len(row)} cells, but there are {len(self.names)} labels")
-            block.append(row)
-            lines.append(line)
-            if len(block) == rows:
-                yield self._values(block, lines)
-                block, lines = [], []
-        if block:
-            yield self._values(block, lines)
-
-    def _values(self, block: list[list[str]], lines: list[int]) -> Any:
-        place = Place(self.path, lines)
-        try:
-            values = np.array([list(map(float, row)) for row in block])
-        except ValueError:
-            row, label, cell = next(
-                (row, label, cell)
-                for row, cells in enumerate(block)
-                for label, cell in enumerate(cells)
-                if not _is_number(cell)
-            )
-            raise place.error(
-                row, f"label {shown(self.names[label])} is {shown(cell)}; {EXPECTED}"
-            ) from None
-        return _checked(values, self.names, place)
+            return
+        with named(self.path):
+            columns = self.table.names
+            for cells in self.table.parts(columns, rows, columns):
+                codes = [cells.codes(name, Number(), "label") for name in columns]
+                yield _checked(np.column_stack(codes), self.names, cells.place)
 
 
 # Sums of probabilities in single precision go beyond 1 by so much.
@@ -137,24 +89,6 @@ def _checked(values: Any, names: list[str], place: Place) -> Any:
     first = int(np.argmin(near))
     row, label = place_of(values, first) if issparse(values) else divmod(first, values.shape[1])
     raise place.error(row, f"label {shown(names[label])} is {values[row, label]:g}; {EXPECTED}")
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _numbered(count: int) -> list[str]:
-    return [str(label) for label in range(count)]
-
-
-def _text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    delimiter = "\t" if plain_name(path).endswith((".tsv", ".tab")) else ","
-    with csv_rows(path, delimiter, "utf-8", None) as rows:
-        yield from rows
 
 
 def _array(path: Path) -> Any:

@@ -80,8 +80,8 @@ class Reading:
     def read(self, path: Path, test: Path | None = None) -> Dataset:
         """The file, and the rows to test on if they are in another."""
         from setwise.datasets import read
+        from setwise.datasets.files import existing
         from setwise.datasets.reading import recognise, with_test
-        from setwise.datasets.schema import existing
 
         options = self.options
         kind = recognise(existing(path)) if self.format is None else self.format

@@ -24,7 +24,7 @@ def taxonomy_over(
     names: Sequence[str], file: Path | None, separator: str | None, where: str
 ) -> Taxonomy | None:
     """The taxonomy that has these labels, or None if none is asked for."""
-    from setwise.datasets.schema import existing
+    from setwise.datasets.files import existing
     from setwise.taxonomy import Taxonomy
 
     if file is not None and separator is not None:

@@ -7,22 +7,49 @@ Labels have the order of the attributes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
+from xml.parsers import expat
 
-import numpy as np
-
-from setwise.datasets.arff_header import Attribute, Header
-from setwise.datasets.data_error import refuse, shown
-from setwise.datasets.label_source import LabelColumns, LabelList, LabelSource
-from setwise.datasets.mulan_xml import LabelTree, read_xml, xml_beside
-from setwise.datasets.names import repeated
-from setwise.datasets.schema import File, existing
+from setwise.datasets.columns import LabelColumns, LabelList, LabelSource
+from setwise.datasets.dataset import repeated
+from setwise.datasets.files import DataError, File, existing, opened, plain_name, refuse, shown
 from setwise.labels.values import some
 
 # Levels of a path of labels: deeper ones would make names longer than the file.
 MAX_DEPTH = 64
+MOST_XML = 2**26
+_MEKA = re.compile(r"(?:^|[\s:])-[cC]\s+(-?\d+)\b")
+_PART = re.compile(r"[-_.](train|test|valid|dev|trainvalid)$")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One column: its name, its kind, the values of a nominal or hierarchical one, its line."""
+
+    name: str
+    kind: str
+    values: tuple[str, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Header:
+    """What stands before the rows, and the line of ``@data``."""
+
+    relation: str
+    attributes: tuple[Attribute, ...]
+    line: int
+
+    @property
+    def meka_labels(self) -> int | None:
+        """The n of MEKA's ``-C n`` in the name of the relation: labels first, or last if n < 0."""
+        found = _MEKA.search(self.relation)
+        return int(found.group(1)) if found and len(found.group(1)) < 10 else None
 
 
 def label_source_of(
@@ -82,7 +109,7 @@ def _from_tree(tree: LabelTree, names: list[str], path: Path, line: int) -> Labe
     ordered = _in_order(tree.names, names, path, line)
     number = {name: i for i, name in enumerate(ordered)}
     edges = [(number[parent], number[child]) for parent, child in tree.edges]
-    return LabelColumns(ordered, np.array(edges) if edges else None)
+    return LabelColumns(ordered, edges or None)
 
 
 def _is_dag(attribute: Attribute, path: Path) -> bool:
@@ -149,7 +176,7 @@ def _paths(attribute: Attribute, path: Path) -> LabelList:
                 if above is not None:
                     edges.append((number[above], number[name]))
             above = name
-    return LabelList(attribute.name, "@", list(number), np.array(edges) if edges else None)
+    return LabelList(attribute.name, "@", list(number), edges or None)
 
 
 def _edges(attribute: Attribute, path: Path) -> LabelList:
@@ -171,4 +198,66 @@ def _edges(attribute: Attribute, path: Path) -> LabelList:
     if circle:
         refuse(path, attribute.line, f"the edges go in a circle: {some(circle)}")
     edges = [(number[parent], number[child]) for parent, child in pairs]
-    return LabelList(attribute.name, "@", list(number), np.array(edges) if edges else None)
+    return LabelList(attribute.name, "@", list(number), edges or None)
+
+
+# -------------------------------------------------------------------------------- XML file of Mulan
+
+
+class LabelTree(NamedTuple):
+    """Names of labels, and edges (parent, child) between them."""
+
+    names: list[str]
+    edges: list[tuple[str, str]]
+
+
+def xml_beside(path: Path) -> Path | None:
+    """The XML file of an ARFF file: of its name, with or without -train, -test and the like."""
+    stem = re.sub(r"\.arff$", "", plain_name(path))
+    wanted = [f"{stem}.xml", _PART.sub("", stem) + ".xml"]
+    found = {other.name.lower(): other for other in sorted(path.parent.glob("*.[xX][mM][lL]"))}
+    return next((found[name] for name in wanted if name in found), None)
+
+
+def read_xml(path: Path) -> LabelTree:
+    """The labels of a Mulan XML file, in its order; a ``label`` inside another is its child."""
+    parser = expat.ParserCreate(namespace_separator=" ")
+    tree, around = LabelTree([], []), []
+
+    def wrong(reason: str) -> None:
+        refuse(path, parser.CurrentLineNumber, reason)
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        tag, name = tag.rpartition(" ")[2], attributes.get("name")
+        if tag != ("label" if around else "labels"):
+            wrong(f"expected is <label> inside <labels>, not <{shown(tag)[1:-1]}>")
+        if around and name is None:
+            wrong("a <label> without a name")
+        if around and name is not None:
+            if name in seen:
+                wrong(f"the label {shown(name)} is there twice")
+            seen.add(name)
+            tree.names.append(name)
+            if len(around) > 1:
+                tree.edges.append((around[-1], name))
+        around.append(name)
+
+    seen: set[str] = set()
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: around.pop()
+    parser.StartDoctypeDeclHandler = lambda *_: wrong("a document type: entities are not read")
+    with opened(path) as file:
+        data = file.read(MOST_XML + 1)
+    if len(data) > MOST_XML:
+        refuse(path, None, f"larger than {MOST_XML} bytes: this is no list of labels")
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise DataError(path, error.lineno, f"no XML: {expat.ErrorString(error.code)}") from error
+    except DataError:
+        raise
+    except (ValueError, LookupError) as error:
+        raise DataError(path, None, f"no XML that can be read: {error}") from error
+    if not tree.names:
+        refuse(path, None, "no <label> in it")
+    return tree

@@ -19,11 +19,20 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, load_npz
 
-from setwise.datasets.data_error import DataError, refuse, shown
-from setwise.datasets.dataset import Dataset
-from setwise.datasets.lines import decoded, most_bytes, numbered, opened
-from setwise.datasets.names import text_array
-from setwise.datasets.schema import File, Rows, dataset_of, existing, named
+from setwise.datasets.dataset import Dataset, text_array
+from setwise.datasets.files import (
+    DataError,
+    File,
+    decoded,
+    existing,
+    most_bytes,
+    named,
+    numbered,
+    opened,
+    refuse,
+    shown,
+)
+from setwise.datasets.schema import Rows, dataset_of
 from setwise.datasets.sparse_text import MAX_FEATURES, MAX_LABELS
 from setwise.validation import whole_number
 

@@ -21,9 +21,8 @@ from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 from setwise.datasets.arff import read_arff
-from setwise.datasets.data_error import DataError, refuse, shown
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.schema import File
+from setwise.datasets.files import DataError, File, refuse, shown
 from setwise.validation import whole_number
 
 # What stands for a file in messages.

@@ -13,15 +13,12 @@ from typing import Any
 import numpy as np
 
 from setwise.datasets.arff import read_arff
-from setwise.datasets.cells import is_parquet
-from setwise.datasets.data_error import DataError, refuse
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.extreme import read_extreme
+from setwise.datasets.files import DataError, File, existing, opened, plain_name, refuse
 from setwise.datasets.folder import read_folder
-from setwise.datasets.libsvm import read_libsvm
-from setwise.datasets.lines import opened, plain_name
-from setwise.datasets.schema import File, existing, stacked
-from setwise.datasets.table import read_table
+from setwise.datasets.schema import stacked
+from setwise.datasets.sparse_text import read_extreme, read_libsvm
+from setwise.datasets.table import is_parquet, read_table
 
 READERS: dict[str, Callable[..., Dataset]] = {
     "arff": read_arff,
