@@ -13,7 +13,7 @@ from setwise.datasets.openml import fetch
 from setwise.datasets.reading import read
 from setwise.datasets.schema import Schema
 from setwise.datasets.sparse_text import read_extreme, read_libsvm
-from setwise.datasets.table import read_table
+from setwise.datasets.table_schema import read_table
 
 __all__ = [
     "DataError",

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,10 @@ class Number:
     """
 
     binary: bool = False
-    width: ClassVar[int] = 1
+
+    @property
+    def width(self) -> int:
+        return 1
 
     def code(self, text: str) -> float | None:
         if self.binary:

@@ -178,10 +178,9 @@ class Dataset:
                 f"a {type(taxonomy).__name__}"
             )
         schema: Any = self.schema
-        source = getattr(schema, "labels", None)
-        if hasattr(source, "separator") and source.edges is None:
+        if hasattr(getattr(schema, "labels", None), "separator") and schema.labels.edges is None:
             # One column lists the labels: those of later files may be any of the taxonomy.
-            schema = replace(schema, labels=replace(source, names=taxonomy.names))
+            schema = replace(schema, labels=replace(schema.labels, names=taxonomy.names))
         return TaxonomySchema(schema, taxonomy, close).placed(self)
 
     def rows(self, rows: Any) -> Dataset:
@@ -355,33 +354,25 @@ def edge_array(edges: Any, names: Any, lengths: Any = None) -> NDArray[np.int64]
 class TaxonomySchema:
     """A `Schema` that reads as another does, with a column of Y for each label of a taxonomy.
 
-    Parameters
-    ----------
-    schema : Schema
-        Reads the files; each of its labels is one of the taxonomy, by name.
-    taxonomy : Taxonomy
-        Labels that the files do not have are never true.
-    close : bool
-        Whether label sets get all that stands above their labels; else they must have it.
+    Each label of ``schema`` is one of the taxonomy, by name; labels that its files do not have are
+    never true. With ``close`` label sets get all that stands above their labels; else they must
+    have it.
     """
 
-    schema: Schema
+    schema: Any
     taxonomy: Taxonomy
     close: bool = False
 
     @property
     def format(self) -> str:
-        """That of the files."""
         return self.schema.format
 
     @property
     def feature_names(self) -> Any:
-        """The name of each feature, or None."""
         return self.schema.feature_names
 
     @property
     def label_names(self) -> Any:
-        """The labels of the taxonomy."""
         return text_array(self.taxonomy.names)
 
     @property
@@ -390,46 +381,39 @@ class TaxonomySchema:
         return getattr(self.schema, "labels", None)
 
     def read(self, path: File, *, labels: bool = True) -> Dataset:
-        """A file as a data set; without ``labels`` they may be absent, and Y is None."""
         return self.placed(self.schema.read(path, labels=labels))
 
     def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
-        """A file in parts of at most ``rows`` rows."""
         return map(self.placed, self.schema.chunks(path, rows, labels=labels))
 
     def placed(self, data: Dataset) -> Dataset:
         """The data with the labels of the taxonomy; label sets are closed, or must be."""
-        written, Y = None, data.Y
+        names, written, Y = self.label_names, None, data.Y
         if Y is not None:
-            Y = spread(Y, data.label_names, self.label_names)
+            Y = spread(Y, data.label_names, names)
             if self.close:
                 own = data.Y_specific
-                written = Y if own is None else spread(own, data.label_names, self.label_names)
+                written = Y if own is None else spread(own, data.label_names, names)
                 Y = self.taxonomy.close(Y)
             else:
                 self.taxonomy.refuse_open(Y, data.name or "Y")
-        return replace(
-            data,
-            Y=Y,
-            Y_specific=written,
-            label_names=self.label_names,
-            hierarchy=self.taxonomy.edges,
-            edge_lengths=self.taxonomy.lengths_of_edges,
-            schema=self,
-        )
+        edges, lengths = self.taxonomy.edges, self.taxonomy.lengths_of_edges
+        more = {"hierarchy": edges, "edge_lengths": lengths, "schema": self}
+        return replace(data, Y=Y, Y_specific=written, label_names=names, **more)
 
 
 def spread(values: Any, names: Any, wider: Any) -> Any:
     """The columns of these names among those of the wider ones, all others 0; dense or CSR."""
     place = {name: number for number, name in enumerate(np.asarray(wider).tolist())}
-    missing = [name for name in np.asarray(names).tolist() if name not in place]
+    given = np.asarray(names).tolist()
+    missing = [name for name in given if name not in place]
     if missing:
+        what = f"{some(missing)} {'is' if len(missing) == 1 else 'are'} not among its"
         raise ValueError(
-            f"every label must be one of the taxonomy, but {some(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} not among its {len(place)} labels "
+            f"every label must be one of the taxonomy, but {what} {len(place)} labels "
             f"{some(list(place))}"
         )
-    columns = np.array([place[name] for name in np.asarray(names).tolist()], dtype=np.int64)
+    columns = np.array([place[name] for name in given], dtype=np.int64)
     shape = (values.shape[0], len(place))
     if issparse(values):
         rows: Any = csr_array(values)

@@ -159,6 +159,7 @@ class NamedColumns(Streamed):
 def dataset_of(schema: Any, rows: Rows, path: File, **more: Any) -> Dataset:
     """A data set of some rows; by default its name is that of the file without suffixes."""
     title = os.path.splitext(plain_name(path))[0] or plain_name(path)
+    known: dict[str, Any] = {"name": title} | {k: value for k, value in more.items() if value}
     return Dataset(
         rows.X,
         rows.Y,
@@ -169,7 +170,7 @@ def dataset_of(schema: Any, rows: Rows, path: File, **more: Any) -> Dataset:
         Y_specific=rows.specific,
         schema=schema,
         source=os.fspath(path),
-        **{"name": title} | {name: value for name, value in more.items() if value},
+        **known,
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +23,8 @@ from pyarrow import csv as arrow_csv
 from pyarrow.parquet import ParquetFile
 
 from setwise.datasets import columns as kinds
-from setwise.datasets.columns import Features, Kind, LabelColumns, LabelList, LabelSource, Number
-from setwise.datasets.dataset import Dataset, repeated
+from setwise.datasets.columns import Kind, LabelList, LabelSource, Number
+from setwise.datasets.dataset import repeated
 from setwise.datasets.files import (
     MAX_LINE,
     DataError,
@@ -41,14 +41,11 @@ from setwise.datasets.files import (
     refuse_bomb,
     shown,
 )
-from setwise.datasets.schema import NamedColumns, Raw, Rows
 from setwise.labels.values import some
 
 compute: Any = pyarrow.compute  # (its functions are made when it is imported)
 # Text is parsed so many bytes at a time, and rows taken so many where nobody says how many.
 BLOCK_BYTES, BLOCK_ROWS = 2**20, 2**16
-# With categorical="auto", a column that is no number has at most so many categories.
-AUTO_CATEGORIES = 64
 # Missing values as they are mostly spelt; pyarrow reads NaN in any case.
 NULLS = [*kinds.MISSING, "NA", "N/A", "NULL", "None", "Null"]
 PLAIN_HINT = (
@@ -348,161 +345,3 @@ def _parquet_names(path: Path, max_bytes: int | None) -> list[str]:
         asked = 8 * file.metadata.num_rows * len(names)
         refuse_bomb(path, asked, most_bytes(path, max_bytes))
         return names
-
-
-# ------------------------------------------------------------------------------------- the data set
-
-
-@dataclass(frozen=True, eq=False)
-class TableSchema(NamedColumns):
-    """How a table is read; ``delimiter`` is by default a tab in .tsv files, a comma in others."""
-
-    delimiter: str | None = None
-
-    @property
-    def format(self) -> str:
-        return "table"
-
-    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
-        table = open_table(path, self.delimiter, self.encoding, self.max_bytes)
-        wanted = [*self.features.columns.tolist(), *(self.labels.columns if labels else ())]
-        table.require(wanted)
-        numbers = {n for n, kind in self.features.coded.items() if isinstance(kind, Number)}
-        numbers.update(self.labels.columns if isinstance(self.labels, LabelColumns) else ())
-        parts = table.parts(wanted, rows, numbers)
-        return (self.rows(self.raw(cells, labels)) for cells in parts)
-
-    def raw(self, cells: Cells, labels: bool = True) -> Raw:
-        """Some rows as codes, texts and labels."""
-        texts = {name: cells.texts(name) for name in self.features.texts}
-        given = cells.labels(self.labels) if labels else None
-        return Raw(cells.matrix(self.features.coded), texts, given, cells.place)
-
-
-def read_table(
-    path: File,
-    *,
-    labels: Sequence[str] | None = None,
-    label_prefix: str | None = None,
-    label_column: str | None = None,
-    separator: str = ",",
-    text: Sequence[str] = (),
-    text_options: Mapping[str, Any] | None = None,
-    categorical: Sequence[str] | Literal["auto"] = (),
-    unseen_categories: str = "refuse",
-    drop: Sequence[str] = (),
-    delimiter: str | None = None,
-    unknown_labels: str = "refuse",
-    dtype: str = "float64",
-    encoding: str = "utf-8",
-    max_bytes: int | None = None,
-) -> Dataset:
-    """Read a CSV, TSV or Parquet file, its first line the names of the columns.
-
-    Columns are numbers unless ``categorical``, ``text`` or ``drop`` names them; another column that
-    is no number is an error, not a guess. An empty cell, '?', 'NA', 'NaN', 'null' and 'None' are
-    missing values.
-
-    Parameters
-    ----------
-    path, unknown_labels, dtype, encoding, max_bytes
-        As in `read`.
-    labels : list of str, optional
-        Columns of 0 and 1 that are labels.
-    label_prefix : str, optional
-        Instead: what the names of these columns begin with.
-    label_column : str, optional
-        Instead: the column that lists the labels of a row; an empty cell is the empty set. In
-        Parquet it may be a column of lists.
-    separator : str, default ","
-        What parts the labels in ``label_column``.
-    text, text_options : list of str and dict, optional
-        Columns of text, for TF-IDF, and options of scikit-learn's TfidfVectorizer.
-    categorical : list of str, or "auto"
-        Columns of categories, a 0/1 feature each. "auto": all columns that are no numbers and have
-        at most 64 categories.
-    unseen_categories : {"refuse", "zeros"}
-        What a category means that later files have and this one has not.
-    drop : list of str
-        Columns not to read.
-    delimiter : str, optional
-        Between cells; by default a tab in .tsv files and a comma in others.
-    """
-    if isinstance(categorical, str) and categorical != "auto":
-        raise ValueError(f"categorical must be a list of columns or 'auto', not {categorical!r}")
-    file, auto = existing(path), categorical == "auto"
-    with named(path):
-        table = open_table(file, delimiter, encoding, max_bytes)
-        columns = _label_columns(table, labels, label_prefix, label_column)
-        chosen = [] if auto else list(categorical)
-        table.require([*columns, *text, *chosen, *drop])
-        inputs = [n for n in table.names if n not in {*columns, *drop}]
-        if not inputs:
-            refuse(file, None, "no column is left to be a feature")
-        if "" in inputs:
-            what = f"column {table.names.index('') + 1} has no name"
-            hint = "the index of a data frame? Leave it out (drop=['']), or name it"
-            table.refuse(f"{what}: {hint}")
-        numbers = set() if auto else {*inputs} - {*text, *chosen}
-        numbers.update(columns if label_column is None else ())
-        parts = list(table.parts({*inputs, *columns}, BLOCK_ROWS, numbers))
-        if not parts:
-            refuse(file, None, "no rows")
-        if auto:
-            chosen = [n for n in inputs if n not in text and not _are_numbers(parts, n)]
-        most = AUTO_CATEGORIES if auto else None
-        found: dict[str, Any] = {name: kinds.Text(dict(text_options or {})) for name in text}
-        found |= {n: _categories(parts, n, unseen_categories, most) for n in chosen}
-        source = _label_source(parts, columns, label_column, separator, file)
-        features = Features(inputs, found, dtype)
-        schema = TableSchema(features, source, unknown_labels, encoding, max_bytes, delimiter)
-        parts.reverse()  # (each is let go once it is made)
-        return schema.first((schema.raw(parts.pop()) for _ in range(len(parts))), path)
-
-
-def _label_columns(table: Table, labels: Any, prefix: str | None, column: str | None) -> list[str]:
-    if sum(given is not None for given in (labels, prefix, column)) != 1:
-        raise ValueError(
-            "which columns are labels? Say one of labels=[...] (columns of 0 and 1), "
-            "label_prefix='...' and label_column='...' (a column that lists them)"
-        )
-    if isinstance(labels, str):
-        raise ValueError(
-            f"labels must be a list of columns, not {labels!r}; for one column that lists the "
-            f"labels: label_column={labels!r}"
-        )
-    if prefix is None:
-        return list(labels) if column is None else [column]
-    found = [name for name in table.names if name.startswith(prefix)]
-    if not found:
-        table.refuse(f"no column begins with {shown(prefix)}; the columns are {some(table.names)}")
-    return found
-
-
-def _label_source(
-    parts: list[Cells], columns: list[str], listed_in: str | None, separator: str, path: Path
-) -> LabelSource:
-    if listed_in is None:
-        return LabelColumns(columns)
-    found = kinds.labels_in(((p.lists(listed_in), p.place) for p in parts), separator)
-    if not found:
-        refuse(path, None, f"no row has a label in column {shown(listed_in)}")
-    return LabelList(listed_in, separator, found)
-
-
-def _categories(parts: list[Cells], name: str, unseen: str, most: int | None) -> kinds.Categories:
-    """The categories of a column; more than ``most`` are refused."""
-    values = {value.strip() for cells in parts for value in cells.texts(name)}
-    values = sorted(value for value in values if value.lower() not in kinds.MISSING)
-    if most is not None and len(values) > most:
-        what = f"column {shown(name)} has {len(values)} different values"
-        hint = "too many for categorical='auto'; name it in categorical, text or drop"
-        refuse(parts[0].place.file, None, f"{what}, {hint}")
-    return kinds.Categories(values, unseen=unseen)
-
-
-def _are_numbers(parts: list[Cells], name: str) -> bool:
-    try:
-        return all(cells.codes(name, Number()) is not None for cells in parts)
-    except ValueError:
-        return False
