@@ -36,7 +36,7 @@ from setwise.datasets.files import (
 )
 from setwise.datasets.schema import BLOCK_ROWS, NamedColumns, Raw, Rows
 from setwise.datasets.sparse_text import Entries, quick_entries, sparse_matrix
-from setwise.labels.values import some
+from setwise.labels import some
 
 # A name or a value: quoted with ' or ", with \ before any character, or bare.
 QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""

@@ -18,7 +18,7 @@ from xml.parsers import expat
 from setwise.datasets.columns import LabelColumns, LabelList, LabelSource
 from setwise.datasets.dataset import repeated
 from setwise.datasets.files import DataError, File, existing, opened, plain_name, refuse, shown
-from setwise.labels.values import some
+from setwise.labels import some
 
 # Levels of a path of labels: deeper ones would make names longer than the file.
 MAX_DEPTH = 64

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, hstack, issparse
 
 from setwise.datasets.dataset import edge_array, repeated, text_array
 from setwise.datasets.files import Place, shown
-from setwise.labels.values import some
+from setwise.labels import some
 from setwise.sparse import place_of, rows_of
 from setwise.taxonomy import Taxonomy
 

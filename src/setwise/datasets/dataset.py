@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.labels.values import some, zeros_and_ones
+from setwise.labels import some, zeros_and_ones
 from setwise.taxonomy import Taxonomy
 from setwise.validation import real_array, real_number, real_vector
 

@@ -41,7 +41,7 @@ from setwise.datasets.files import (
     shown,
 )
 from setwise.datasets.schema import BLOCK_ROWS, Rows, Streamed, gathered
-from setwise.labels.values import some
+from setwise.labels import some
 from setwise.validation import whole_number
 
 # The largest public sets have 1.6 million features and 2.8 million labels.

@@ -41,7 +41,7 @@ from setwise.datasets.files import (
     refuse_bomb,
     shown,
 )
-from setwise.labels.values import some
+from setwise.labels import some
 
 compute: Any = pyarrow.compute  # (its functions are made when it is imported)
 # Text is parsed so many bytes at a time, and rows taken so many where nobody says how many.

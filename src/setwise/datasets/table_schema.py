@@ -13,7 +13,7 @@ from setwise.datasets.dataset import Dataset
 from setwise.datasets.files import File, existing, named, refuse, shown
 from setwise.datasets.schema import NamedColumns, Raw, Rows
 from setwise.datasets.table import BLOCK_ROWS, Cells, Table, open_table
-from setwise.labels.values import some
+from setwise.labels import some
 
 # With categorical="auto", a column that is no number has at most so many categories.
 AUTO_CATEGORIES = 64
