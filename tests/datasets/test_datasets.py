@@ -214,6 +214,34 @@ def test_a_table_with_text_categories_and_a_list_of_labels(tmp_path):
     np.testing.assert_array_equal(dense(data.Y), [[1, 1], [0, 1], [0, 0]])
 
 
+class Weekday:
+    """A kind of column that the package does not have: a feature for each day."""
+
+    days = ("mon", "tue", "wed")
+    width = 3
+
+    def code(self, text):
+        return self.days.index(text) + 1.0 if text in self.days else None
+
+    def wrong(self, text):
+        return f"is {text!r}, which is no day"
+
+    def feature_names(self, column):
+        return [f"{column}:{day}" for day in self.days]
+
+
+def test_another_kind_of_column_needs_only_a_class(tmp_path):
+    path = tmp_path / "days.csv"
+    path.write_text("day,pages,y\nwed,1,0\nmon,2,1\n?,3,1\n")
+    data = read(path, labels=["y"], kinds={"day": Weekday()})
+    assert data.feature_names.tolist() == ["day:mon", "day:tue", "day:wed", "pages"]
+    lost = [math.nan] * 3
+    np.testing.assert_array_equal(dense(data.X), [[0, 0, 1, 1], [1, 0, 0, 2], [*lost, 3]])
+    path.write_text("day,pages,y\nsun,1,0\n")
+    with pytest.raises(DataError, match="line 2: column 'day' is 'sun', which is no day"):
+        read(path, labels=["y"], kinds={"day": Weekday()})
+
+
 def test_a_parquet_file_is_the_table_it_was_made_from(tmp_path):
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

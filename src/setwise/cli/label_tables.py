@@ -10,8 +10,8 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from setwise.cli.reading import Reading
-from setwise.datasets.columns import LabelColumns, LabelList, labelled, labels_in
 from setwise.datasets.files import existing, named, refuse
+from setwise.datasets.label_source import LabelColumns, LabelList, labelled, labels_in
 from setwise.datasets.table import Cells, Table, open_table
 
 ROWS = 4096

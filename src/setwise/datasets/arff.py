@@ -17,9 +17,17 @@ import numpy as np
 import pyarrow as pa
 from scipy.sparse import coo_array
 
-from setwise.datasets.arff_labels import Attribute, Header, label_source_of
-from setwise.datasets.columns import Categories, Features, LabelList, LabelSource, Number, Text
-from setwise.datasets.dataset import Dataset, repeated
+from setwise.datasets.arff_header import (
+    QUOTED,
+    Attribute,
+    Header,
+    cells_of,
+    label_source_of,
+    read_header,
+    unquoted,
+)
+from setwise.datasets.columns import Categories, Features, Number, Text
+from setwise.datasets.dataset import Dataset
 from setwise.datasets.files import (
     File,
     Lines,
@@ -34,94 +42,12 @@ from setwise.datasets.files import (
     refuse,
     shown,
 )
+from setwise.datasets.label_source import LabelList, LabelSource
 from setwise.datasets.schema import BLOCK_ROWS, NamedColumns, Raw, Rows
 from setwise.datasets.sparse_text import Entries, quick_entries, sparse_matrix
 from setwise.labels import some
 
-# A name or a value: quoted with ' or ", with \ before any character, or bare.
-QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-_NAME = re.compile(rf"\s*({QUOTED}|[^\s{{}}'\"][^\s{{}}]*)")
-_CELL = re.compile(rf"(?:\s*({QUOTED})\s*|([^,'\"]*))(,|$)")
 _ENTRY = re.compile(rf"\s*(\d+)\s+({QUOTED}|[^\s,'\"]+)\s*(,|$)")
-_ESCAPE = re.compile(r"\\(.)")
-
-
-def read_header(lines: Iterator[tuple[int, bytes]], path: Path, encoding: str) -> Header:
-    """Read up to and with ``@data``."""
-    relation, number = "", 0
-    attributes: dict[str, Attribute] = {}
-    for number, raw in lines:
-        line = raw.strip()
-        if not line or line.startswith(b"%"):
-            continue
-        text = decoded(line, path, number, encoding)
-        keyword, _, rest = text.replace("\t", " ", 1).partition(" ")
-        match keyword.lower():
-            case "@relation":
-                relation = _plain(rest.strip())
-            case "@attribute":
-                attribute = _attribute(rest, path, number)
-                if attribute.name in attributes:
-                    refuse(path, number, f"attribute {shown(attribute.name)} is declared twice")
-                attributes[attribute.name] = attribute
-            case "@data" if attributes:
-                return Header(relation, tuple(attributes.values()), number)
-            case "@data":
-                refuse(path, number, "@data without any @attribute before it")
-            case _:
-                expected = "expected is @relation, @attribute or @data"
-                refuse(path, number, f"{expected}, not {shown(line)}")
-    refuse(path, number or None, "the file ends before @data: cut off, or no ARFF file")
-
-
-def _plain(token: str) -> str:
-    """A name or value without its quotes and escapes."""
-    if len(token) >= 2 and token[0] in "'\"" and token[-1] == token[0]:
-        token = token[1:-1]
-    return _ESCAPE.sub(r"\1", token) if "\\" in token else token
-
-
-def _attribute(rest: str, path: Path, line: int) -> Attribute:
-    found = _NAME.match(rest)
-    if found is None:
-        refuse(path, line, f"an attribute needs a name and a type, not {shown(rest)}")
-    name, kind = _plain(found.group(1)), rest[found.end() :].strip()
-    word, _, more = kind.partition(" ")
-    word = word.lower()
-    if kind.startswith("{"):
-        if not kind.endswith("}"):
-            refuse(path, line, f"the values of attribute {shown(name)} have no closing '}}'")
-        word, values = "nominal", _cells(kind[1:-1], path, line)
-    elif word == "hierarchical":
-        values = [part.strip() for part in more.split(",")]
-    elif word in ("numeric", "real", "integer", "string", "date"):
-        return Attribute(name, word if word in ("string", "date") else "numeric", (), line)
-    else:
-        known = "numeric, real, integer, string, date, {values} and hierarchical"
-        reason = f"attribute {shown(name)} has the type {shown(kind)}; known are {known}"
-        refuse(path, line, reason)
-    if repeated(values) is not None:
-        reason = f"attribute {shown(name)} has the value {shown(repeated(values))} twice"
-        refuse(path, line, reason)
-    if values == [""]:
-        refuse(path, line, f"attribute {shown(name)} has no values")
-    return Attribute(name, word, tuple(values), line)
-
-
-def _cells(text: str, path: Path, line: int) -> list[str]:
-    """Values with commas between them."""
-    if "'" not in text and '"' not in text:
-        return [_plain(cell.strip()) for cell in text.split(",")]
-    cells, place = [], 0
-    while True:
-        found = _CELL.match(text, place)
-        if found is None:
-            refuse(path, line, f"a quote that is not closed, near {shown(text[place:])}")
-        quoted, bare, comma = found.groups()
-        cells.append(_plain(quoted if quoted else bare.strip()))
-        if not comma:
-            return cells
-        place = found.end()
 
 
 # --------------------------------------------------------------------------------------------- rows
@@ -162,9 +88,10 @@ class _RowReader:
         text = b"\n".join([line for _, line in lines])
         if b'"' in text or b"\\" in text or text.count(b"'") % 2 or self.encoding != "utf-8":
             return None
-        types = {attribute.name: pa.string() for attribute in self.attributes}
-        for attribute, kind, plain in zip(self.attributes, self.kinds, self.plain, strict=True):
-            types[attribute.name] = None if kind is None else pa.float64() if plain else pa.string()
+        types = {
+            attribute.name: None if kind is None else pa.float64() if plain else pa.string()
+            for attribute, kind, plain in zip(self.attributes, self.kinds, self.plain, strict=True)
+        }
         table = parsed(text, types, ["?"], quote_char="'", double_quote=False)
         if table is None or len(table) != len(lines):
             return None
@@ -213,7 +140,7 @@ class _RowReader:
         """Attribute and value of each entry of a row."""
         count = len(self.attributes)
         if not text.startswith("{"):
-            cells = _cells(text, self.path, number)
+            cells = cells_of(text, self.path, number)
             if len(cells) != count:
                 reason = f"{len(cells)} values, but {count} attributes are declared"
                 refuse(self.path, number, reason)
@@ -230,7 +157,7 @@ class _RowReader:
             index = int(found.group(1)) if len(found.group(1)) < 18 else 2**62
             if index >= count:
                 refuse(self.path, number, f"index {index}; expected is 0 to {count - 1}")
-            yield index, _plain(found.group(2))
+            yield index, unquoted(found.group(2))
             place = found.end()
 
     def _code(self, index: int, cell: str) -> float | None:

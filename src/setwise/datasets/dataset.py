@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,16 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from setwise.datasets.files import File, repeated, text_array
 from setwise.labels import some, zeros_and_ones
 from setwise.taxonomy import Taxonomy
 from setwise.validation import real_array, real_number, real_vector
 
 if TYPE_CHECKING:
-    from setwise.datasets.files import File
     from setwise.datasets.schema import Schema
-
-# Numpy gives every name the room of the longest. Beyond this many bytes names are objects instead.
-MOST_BYTES = 2**26
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,10 +73,8 @@ class Dataset:
         X = _features(self.X)
         Y = None if self.Y is None else zeros_and_ones(self.Y, "Y")
         if Y is not None and Y.shape[0] != X.shape[0]:
-            raise ValueError(
-                f"X and Y must have the same number of rows, but X has {X.shape[0]} and Y has "
-                f"{Y.shape[0]}"
-            )
+            counts = f"X has {X.shape[0]} and Y has {Y.shape[0]}"
+            raise ValueError(f"X and Y must have the same number of rows, but {counts}")
         labels = self.label_names
         if labels is None:
             labels = np.arange(0 if Y is None else Y.shape[1]).astype(str)
@@ -173,10 +167,8 @@ class Dataset:
                [0, 1, 0]], dtype=uint8)
         """
         if not isinstance(taxonomy, Taxonomy):
-            raise ValueError(
-                f"taxonomy must be a Taxonomy, such as Taxonomy.from_parents(parents, names), not "
-                f"a {type(taxonomy).__name__}"
-            )
+            expected = "a Taxonomy, such as Taxonomy.from_parents(parents, names)"
+            raise ValueError(f"taxonomy must be {expected}, not a {type(taxonomy).__name__}")
         schema: Any = self.schema
         if hasattr(getattr(schema, "labels", None), "separator") and schema.labels.edges is None:
             # One column lists the labels: those of later files may be any of the taxonomy.
@@ -221,11 +213,11 @@ class Dataset:
         return replace(self, split={"train": order[:size], "test": order[size:]})
 
     def __str__(self) -> str:
-        counts = [_count(self.n_rows, "row"), _count(self.n_features, "feature")]
-        counts.append(_count(self.n_labels, "label"))
+        sizes = {"row": self.n_rows, "feature": self.n_features, "label": self.n_labels}
+        counts = [f"{size} {noun}{'s' * (size != 1)}" for noun, size in sizes.items()]
         if self.Y is not None:
-            counts += [f"{self.cardinality:.2f} labels a row"]
-            counts += [_count(self.distinct_sets, "distinct set")]
+            sets = f"{self.distinct_sets} distinct set{'s' * (self.distinct_sets != 1)}"
+            counts += [f"{self.cardinality:.2f} labels a row", sets]
         parts = [f"{name} {len(rows)}" for name, rows in (self.split or {}).items()]
         more = ["; " + ", ".join(parts)] if parts else []
         more += ["; a hierarchy"] if self.hierarchy is not None else []
@@ -239,10 +231,6 @@ class Dataset:
         if self.Y is None:
             raise ValueError(f"the labels of {self.name or 'this data set'} were not read")
         return self.Y
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _features(X: Any) -> Any:
@@ -312,30 +300,6 @@ def _specific(sets: Any, Y: Any) -> Any:
     if (csr_array(specific).multiply(csr_array(Y))).nnz < csr_array(specific).nnz:
         raise ValueError("Y must have every label of Y_specific, but some are not in it")
     return specific
-
-
-# ------------------------------------------------------------------------------------------ names
-
-
-def text_array(names: Iterable[Any]) -> NDArray[Any]:
-    """Names as an array of text; of objects where the longest would make it huge."""
-    if isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype.kind == "U":
-        return names
-    listed = [str(name) for name in names]
-    longest = max(map(len, listed), default=1)
-    # (Numpy's text drops zeros at the end.)
-    if 4 * longest * len(listed) > MOST_BYTES or any(name.endswith("\0") for name in listed):
-        array = np.empty(len(listed), dtype=object)
-        array[:] = listed
-        return array
-    return np.array(listed, dtype=f"<U{max(longest, 1)}")
-
-
-def repeated(names: Sequence[Any]) -> Any:
-    """The first name that is there more than once, or None."""
-    if len(set(names)) == len(names):
-        return None
-    return next((name for name, times in Counter(names).items() if times > 1), None)
 
 
 # --------------------------------------------------------------------------- labels in a taxonomy

@@ -14,12 +14,15 @@ import io
 import lzma
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import csv
 
 MAX_LINE = 2**26
@@ -27,6 +30,8 @@ FREE_BYTES = 2**28
 MAX_RATIO = 200
 # Text is turned into numbers this many bytes at a time.
 BLOCK_BYTES = 2**22
+# Numpy gives every name the room of the longest. Beyond this many bytes names are objects instead.
+MOST_BYTES = 2**26
 
 File = str | os.PathLike[str]
 Lines = list[tuple[int, bytes]]
@@ -243,3 +248,27 @@ def parsed(text: bytes, types: dict[str, Any], nulls: list[str], **options: Any)
         )
     except pa.ArrowInvalid:
         return None
+
+
+# ------------------------------------------------------------------------------------------- names
+
+
+def text_array(names: Iterable[Any]) -> NDArray[Any]:
+    """Names as an array of text; of objects where the longest would make it huge."""
+    if isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype.kind == "U":
+        return names
+    listed = [str(name) for name in names]
+    longest = max(map(len, listed), default=1)
+    # (Numpy's text drops zeros at the end.)
+    if 4 * longest * len(listed) > MOST_BYTES or any(name.endswith("\0") for name in listed):
+        array = np.empty(len(listed), dtype=object)
+        array[:] = listed
+        return array
+    return np.array(listed, dtype=f"<U{max(longest, 1)}")
+
+
+def repeated(names: Sequence[Any]) -> Any:
+    """The first name that is there more than once, or None."""
+    if len(set(names)) == len(names):
+        return None
+    return next((name for name, times in Counter(names).items() if times > 1), None)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, load_npz
 
-from setwise.datasets.dataset import Dataset, text_array
+from setwise.datasets.dataset import Dataset
 from setwise.datasets.files import (
     DataError,
     File,
@@ -32,6 +32,7 @@ from setwise.datasets.files import (
     refuse,
     refuse_bomb,
     shown,
+    text_array,
 )
 from setwise.datasets.schema import Rows, dataset_of
 from setwise.datasets.sparse_text import MAX_FEATURES, MAX_LABELS

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from setwise.datasets.columns import Features, LabelSource, labelled
+from setwise.datasets.columns import Features
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.files import File, Place, existing, named, plain_name, refuse
+from setwise.datasets.label_source import LabelSource, labelled
 from setwise.validation import whole_number
 
 # Rows that are read at once where nobody says how many.

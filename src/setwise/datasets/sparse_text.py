@@ -24,8 +24,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from setwise.datasets.columns import Number, check_type, indicator
-from setwise.datasets.dataset import Dataset, repeated, text_array
+from setwise.datasets.columns import Number, check_type
+from setwise.datasets.dataset import Dataset
 from setwise.datasets.files import (
     File,
     Lines,
@@ -38,8 +38,11 @@ from setwise.datasets.files import (
     opened,
     parsed,
     refuse,
+    repeated,
     shown,
+    text_array,
 )
+from setwise.datasets.label_source import indicator
 from setwise.datasets.schema import BLOCK_ROWS, Rows, Streamed, gathered
 from setwise.labels import some
 from setwise.validation import whole_number
@@ -124,8 +127,8 @@ def _slow_entries(rests: list[bytes], place: Place) -> Entries:
     """Pair by pair: NaN is read, and what is wrong is named."""
     ends, indices, values = [0], [], []
     for row, rest in enumerate(rests):
-        for pair in rest.decode("utf-8", "replace").split():
-            index, colon, text = pair.partition(":")
+        for pair in rest.split():
+            index, colon, text = pair.decode("utf-8", "replace").partition(":")
             value = Number().code(text)
             if not colon or not index.isascii() or not index.removeprefix("-").isdigit():
                 raise place.error(row, f"expected is index:value, not {shown(pair)}")

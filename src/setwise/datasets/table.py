@@ -23,8 +23,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow.parquet import ParquetFile
 
 from setwise.datasets import columns as kinds
-from setwise.datasets.columns import Kind, LabelList, LabelSource, Number
-from setwise.datasets.dataset import repeated
+from setwise.datasets.columns import Kind, Number
 from setwise.datasets.files import (
     MAX_LINE,
     DataError,
@@ -39,8 +38,10 @@ from setwise.datasets.files import (
     plain_name,
     refuse,
     refuse_bomb,
+    repeated,
     shown,
 )
+from setwise.datasets.label_source import LabelList, LabelSource
 from setwise.labels import some
 
 compute: Any = pyarrow.compute  # (its functions are made when it is imported)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from setwise.datasets import columns as kinds
-from setwise.datasets.columns import Features, LabelColumns, LabelList, LabelSource, Number
+from setwise.datasets.columns import MISSING, Categories, Features, Kind, Number, Text
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.files import File, existing, named, refuse, shown
+from setwise.datasets.label_source import LabelColumns, LabelList, LabelSource, labels_in
 from setwise.datasets.schema import NamedColumns, Raw, Rows
 from setwise.datasets.table import BLOCK_ROWS, Cells, Table, open_table
 from setwise.labels import some
@@ -56,6 +56,7 @@ def read_table(
     text_options: Mapping[str, Any] | None = None,
     categorical: Sequence[str] | Literal["auto"] = (),
     unseen_categories: str = "refuse",
+    kinds: Mapping[str, Kind] | None = None,
     drop: Sequence[str] = (),
     delimiter: str | None = None,
     unknown_labels: str = "refuse",
@@ -89,6 +90,8 @@ def read_table(
         at most 64 categories.
     unseen_categories : {"refuse", "zeros"}
         What a category means that later files have and this one has not.
+    kinds : dict of str to Kind, optional
+        Columns of any other kind in `setwise.datasets.columns`, by name.
     drop : list of str
         Columns not to read.
     delimiter : str, optional
@@ -101,7 +104,9 @@ def read_table(
         table = open_table(file, delimiter, encoding, max_bytes)
         columns = _label_columns(table, labels, label_prefix, label_column)
         chosen = [] if auto else list(categorical)
-        table.require([*columns, *text, *chosen, *drop])
+        others: dict[str, Any] = {name: Text(dict(text_options or {})) for name in text}
+        others |= kinds or {}
+        table.require([*columns, *others, *chosen, *drop])
         inputs = [n for n in table.names if n not in {*columns, *drop}]
         if not inputs:
             refuse(file, None, "no column is left to be a feature")
@@ -109,9 +114,8 @@ def read_table(
             what = f"column {table.names.index('') + 1} has no name"
             hint = "the index of a data frame? Leave it out (drop=['']), or name it"
             table.refuse(f"{what}: {hint}")
-        numbers = set() if auto else {*inputs} - {*text, *chosen}
+        numbers = set() if auto else {*inputs} - {*others, *chosen}
         numbers.update(columns if label_column is None else ())
-        found: dict[str, Any] = {name: kinds.Text(dict(text_options or {})) for name in text}
         cells = table.parts({*inputs, *columns}, BLOCK_ROWS, numbers)
         source: LabelSource = LabelColumns(columns)
         if auto or chosen or label_column is not None:
@@ -120,13 +124,13 @@ def read_table(
             if not parts:
                 refuse(file, None, "no rows")
             if auto:
-                chosen = [n for n in inputs if n not in text and not _are_numbers(parts, n)]
+                chosen = [n for n in inputs if n not in others and not _are_numbers(parts, n)]
             most = AUTO_CATEGORIES if auto else None
-            found |= {n: _categories(parts, n, unseen_categories, most) for n in chosen}
+            others |= {n: _categories(parts, n, unseen_categories, most) for n in chosen}
             if label_column is not None:
                 source = _label_list(parts, label_column, separator)
             cells = (parts.pop(0) for _ in range(len(parts)))  # (each is let go once it is used)
-        features = Features(inputs, found, dtype)
+        features = Features(inputs, others, dtype)
         schema = TableSchema(features, source, unknown_labels, encoding, max_bytes, delimiter)
         return schema.first(map(schema.raw, cells), path)
 
@@ -151,21 +155,21 @@ def _label_columns(table: Table, labels: Any, prefix: str | None, column: str | 
 
 
 def _label_list(parts: list[Cells], column: str, separator: str) -> LabelList:
-    found = kinds.labels_in(((part.lists(column), part.place) for part in parts), separator)
+    found = labels_in(((part.lists(column), part.place) for part in parts), separator)
     if not found:
         refuse(parts[0].place.file, None, f"no row has a label in column {shown(column)}")
     return LabelList(column, separator, found)
 
 
-def _categories(parts: list[Cells], name: str, unseen: str, most: int | None) -> kinds.Categories:
+def _categories(parts: list[Cells], name: str, unseen: str, most: int | None) -> Categories:
     """The categories of a column; more than ``most`` are refused."""
     values = {value.strip() for cells in parts for value in cells.texts(name)}
-    values = sorted(value for value in values if value.lower() not in kinds.MISSING)
+    values = sorted(value for value in values if value.lower() not in MISSING)
     if most is not None and len(values) > most:
         what = f"column {shown(name)} has {len(values)} different values"
         hint = "too many for categorical='auto'; name it in categorical, text or drop"
         refuse(parts[0].place.file, None, f"{what}, {hint}")
-    return kinds.Categories(values, unseen=unseen)
+    return Categories(values, unseen=unseen)
 
 
 def _are_numbers(parts: list[Cells], name: str) -> bool:

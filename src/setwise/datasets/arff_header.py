@@ -1,6 +1,6 @@
-"""Which attributes of an ARFF file are labels.
+"""The head of an ARFF file: its relation, its attributes, and which of them are labels.
 
-It is said, in this order, by ``labels``, by ``xml``, by MEKA's ``-C n`` in the name of the
+The last is said, in this order, by ``labels``, by ``xml``, by MEKA's ``-C n`` in the name of the
 relation, by a ``hierarchical`` attribute of Clus, or by the XML file of Mulan beside the file.
 Labels have the order of the attributes.
 """
@@ -8,21 +8,35 @@ Labels have the order of the attributes.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
 
-from setwise.datasets.columns import LabelColumns, LabelList, LabelSource
-from setwise.datasets.dataset import repeated
-from setwise.datasets.files import DataError, File, existing, opened, plain_name, refuse, shown
+from setwise.datasets.files import (
+    DataError,
+    File,
+    decoded,
+    existing,
+    opened,
+    plain_name,
+    refuse,
+    repeated,
+    shown,
+)
+from setwise.datasets.label_source import LabelColumns, LabelList, LabelSource
 from setwise.labels import some
 
 # Levels of a path of labels: deeper ones would make names longer than the file.
 MAX_DEPTH = 64
 MOST_XML = 2**26
+# A name or a value: quoted with ' or ", with \ before any character, or bare.
+QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_NAME = re.compile(rf"\s*({QUOTED}|[^\s{{}}'\"][^\s{{}}]*)")
+_CELL = re.compile(rf"(?:\s*({QUOTED})\s*|([^,'\"]*))(,|$)")
+_ESCAPE = re.compile(r"\\(.)")
 _MEKA = re.compile(r"(?:^|[\s:])-[cC]\s+(-?\d+)\b")
 _PART = re.compile(r"[-_.](train|test|valid|dev|trainvalid)$")
 
@@ -50,6 +64,87 @@ class Header:
         """The n of MEKA's ``-C n`` in the name of the relation: labels first, or last if n < 0."""
         found = _MEKA.search(self.relation)
         return int(found.group(1)) if found and len(found.group(1)) < 10 else None
+
+
+def read_header(lines: Iterator[tuple[int, bytes]], path: Path, encoding: str) -> Header:
+    """Read up to and with ``@data``."""
+    relation, number = "", 0
+    attributes: dict[str, Attribute] = {}
+    for number, raw in lines:
+        line = raw.strip()
+        if not line or line.startswith(b"%"):
+            continue
+        text = decoded(line, path, number, encoding)
+        keyword, _, rest = text.replace("\t", " ", 1).partition(" ")
+        match keyword.lower():
+            case "@relation":
+                relation = unquoted(rest.strip())
+            case "@attribute":
+                attribute = _attribute(rest, path, number)
+                if attribute.name in attributes:
+                    refuse(path, number, f"attribute {shown(attribute.name)} is declared twice")
+                attributes[attribute.name] = attribute
+            case "@data" if attributes:
+                return Header(relation, tuple(attributes.values()), number)
+            case "@data":
+                refuse(path, number, "@data without any @attribute before it")
+            case _:
+                expected = "expected is @relation, @attribute or @data"
+                refuse(path, number, f"{expected}, not {shown(line)}")
+    refuse(path, number or None, "the file ends before @data: cut off, or no ARFF file")
+
+
+def unquoted(token: str) -> str:
+    """A name or value without its quotes and escapes."""
+    if len(token) >= 2 and token[0] in "'\"" and token[-1] == token[0]:
+        token = token[1:-1]
+    return _ESCAPE.sub(r"\1", token) if "\\" in token else token
+
+
+def _attribute(rest: str, path: Path, line: int) -> Attribute:
+    found = _NAME.match(rest)
+    if found is None:
+        refuse(path, line, f"an attribute needs a name and a type, not {shown(rest)}")
+    name, kind = unquoted(found.group(1)), rest[found.end() :].strip()
+    word, _, more = kind.partition(" ")
+    word = word.lower()
+    if kind.startswith("{"):
+        if not kind.endswith("}"):
+            refuse(path, line, f"the values of attribute {shown(name)} have no closing '}}'")
+        word, values = "nominal", cells_of(kind[1:-1], path, line)
+    elif word == "hierarchical":
+        values = [part.strip() for part in more.split(",")]
+    elif word in ("numeric", "real", "integer", "string", "date"):
+        return Attribute(name, word if word in ("string", "date") else "numeric", (), line)
+    else:
+        known = "numeric, real, integer, string, date, {values} and hierarchical"
+        reason = f"attribute {shown(name)} has the type {shown(kind)}; known are {known}"
+        refuse(path, line, reason)
+    if repeated(values) is not None:
+        reason = f"attribute {shown(name)} has the value {shown(repeated(values))} twice"
+        refuse(path, line, reason)
+    if values == [""]:
+        refuse(path, line, f"attribute {shown(name)} has no values")
+    return Attribute(name, word, tuple(values), line)
+
+
+def cells_of(text: str, path: Path, line: int) -> list[str]:
+    """Values with commas between them."""
+    if "'" not in text and '"' not in text:
+        return [unquoted(cell.strip()) for cell in text.split(",")]
+    cells, place = [], 0
+    while True:
+        found = _CELL.match(text, place)
+        if found is None:
+            refuse(path, line, f"a quote that is not closed, near {shown(text[place:])}")
+        quoted, bare, comma = found.groups()
+        cells.append(unquoted(quoted if quoted else bare.strip()))
+        if not comma:
+            return cells
+        place = found.end()
+
+
+# ------------------------------------------------------------------------------------------ labels
 
 
 def label_source_of(
