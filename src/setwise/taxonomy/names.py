@@ -17,7 +17,7 @@ MOST_LETTERS = 40
 
 def checked_names(names: Any) -> Array:
     """Names as an array, all text or all numbers."""
-    from setwise.labels.values import name_array
+    from setwise.labels import name_array
 
     return name_array(names)
 
