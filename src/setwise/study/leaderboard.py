@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.evaluation import ByLevel, PerLabel, per_label
-from setwise.evaluation.bootstrap import Bootstrap
 from setwise.evaluation.comparison import holm, p_values
-from setwise.evaluation.figure import described
+from setwise.evaluation.figure import aligned, described, interval, number
 from setwise.evaluation.hierarchy import closed, row_distances
-from setwise.evaluation.statistics import RowMeans, Sums, Title
-from setwise.evaluation.table import aligned, interval, number
+from setwise.evaluation.statistics import Bootstrap, RowMeans, Sums, Title
 from setwise.study.results import Outcome, Results, Scale, losses_of, said, unit_of
 from setwise.targets import get_target
 
