@@ -16,10 +16,10 @@ import numpy as np
 
 from benchmarks.rows import machine
 from benchmarks.speed import computed, cross_entropy, interleaved
-from setwise.expectation.additive import AdditiveMean
-from setwise.expectation.expectation import Tempered
-from setwise.expectation.listed import ListedMean
 from setwise.spaces import Forest, Paths
+from setwise.spaces.additive import AdditiveMean
+from setwise.spaces.expectation import Tempered
+from setwise.spaces.listed import ListedMean
 from setwise.surrogates import CompSum, Logistic
 from setwise.targets import TreeDistance, ZeroOne
 from setwise.taxonomy import Taxonomy

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setwise.decoders import MinimumRisk, MostLikely
-from setwise.expectation.additive import AdditiveMean
-from setwise.expectation.expectation import Tempered
-from setwise.expectation.hierarchy import HierarchyMoments
-from setwise.expectation.listed import ListedMean
-from setwise.expectation.subset import SubsetMoments
 from setwise.spaces import Forest, Paths
+from setwise.spaces.additive import AdditiveMean
+from setwise.spaces.expectation import Tempered
+from setwise.spaces.hierarchy import HierarchyMoments
+from setwise.spaces.listed import ListedMean
 from setwise.spaces.nodes import GROUP, LANES, Nodes
+from setwise.spaces.subset import SubsetMoments
 from setwise.surrogates import CompSum, Logistic
 from setwise.targets import Hamming, TreeDistance, ZeroOne
 from setwise.taxonomy import Taxonomy

@@ -157,6 +157,12 @@ class Catalog:
         log_partition, posterior = posterior_of(self, scores)
         return log_partition, *self.aggregate(posterior)
 
+    def expectation(self, target):
+        """The exact moments of a target on this space."""
+        from setwise.spaces.pairs import expectation
+
+        return expectation(target, self)
+
     def __str__(self) -> str:
         return f"Catalog of {len(self.sets)} sets of {self.n_labels} labels"
 

@@ -115,5 +115,11 @@ class Cube:
         margin = np.where(sets == 1, scores, -scores)
         return -np.logaddexp(0.0, -2.0 * margin).sum(axis=1)
 
+    def expectation(self, target):
+        """The exact moments of a target on this space."""
+        from setwise.spaces.pairs import expectation
+
+        return expectation(target, self)
+
     def __str__(self) -> str:
         return f"Cube({self.n_labels})"

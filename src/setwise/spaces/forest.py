@@ -235,6 +235,12 @@ class Forest:
         for_rows(log_probability_rows, len(out), scores, *self._structure(), sets, out)
         return out
 
+    def expectation(self, target):
+        """The exact moments of a target on this space."""
+        from setwise.spaces.pairs import expectation
+
+        return expectation(target, self)
+
     def __str__(self) -> str:
         kind = ", closed=True" if self.closed else ""
         return f"Forest of {self.n_labels} labels{kind}"

@@ -241,6 +241,12 @@ class Paths:
     def _structure(self) -> tuple[Array, ...]:
         return *self.nodes.arrays, self.is_end
 
+    def expectation(self, target):
+        """The exact moments of a target on this space."""
+        from setwise.spaces.pairs import expectation
+
+        return expectation(target, self)
+
     def __str__(self) -> str:
         kind = ", leaves only" if self.leaves_only else ""
         return f"Paths of {self.n_labels} labels{kind}"

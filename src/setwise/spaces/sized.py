@@ -177,6 +177,12 @@ class Sized:
         ]
         return weight - self.moments(scores).log_partition
 
+    def expectation(self, target):
+        """The exact moments of a target on this space."""
+        from setwise.spaces.pairs import expectation
+
+        return expectation(target, self)
+
     def __str__(self) -> str:
         if len(self.sizes) == 1:
             return f"Slice({self.n_labels}, {self.sizes[0]})"

@@ -106,6 +106,10 @@ class Space(Protocol):
         """
         ...
 
+    def expectation(self, target: Any) -> Any:
+        """The exact moments of a target on this space; refused where there is no exact way."""
+        ...
+
 
 def tempered_values(values: Array, q: float) -> Array:
     """Finite entries times q; -inf stays."""

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from setwise.expectation import Expectation, expectation
-from setwise.expectation.expectation import times_exp
+from setwise.spaces.expectation import Expectation, times_exp
 from setwise.spaces.listing import Listing, listing_of
 from setwise.spaces.sampling import sampled_listing
 from setwise.spaces.space import Array, Space
@@ -86,7 +85,7 @@ class Constrained:
         target, pair = get_target(self.target).on(self.space), None
         # The other margins sum over listed or drawn sets; a table must list them all.
         if self.margin == "exponential" or target.form == "table":
-            pair = expectation(target, self.space)
+            pair = self.space.expectation(target)
         object.__setattr__(self, "target", target)
         object.__setattr__(self, "expectation", pair)
         flat = self.space.tempered(0.0).mean_scores(np.zeros((1, self.space.n_scores)))

@@ -96,7 +96,7 @@ def _shown_cycle(cycle: list[Any]) -> str:
 
 def checked_names(names: Any) -> Array:
     """Names as an array, all text or all numbers, no two alike."""
-    from setwise.labels.values import name_array
+    from setwise.labels import name_array
 
     array = name_array(names)
     refuse_repeated(array.tolist())

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.labels.forms import ROW, Lists, form_of
-from setwise.labels.values import name_array, some, zeros_and_ones
+from setwise.labels import ROW, Lists, form_of, name_array, some, zeros_and_ones
 from setwise.taxonomy.edges import refuse_repeated
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from setwise.expectation.expectation import Moment, Moments, times_exp
-from setwise.expectation.hierarchy import law_of, slopes_by_parameters
 from setwise.spaces.cube import Cube
+from setwise.spaces.expectation import Moment, Moments, times_exp
 from setwise.spaces.forest import Forest
+from setwise.spaces.hierarchy import law_of, slopes_by_parameters
 from setwise.spaces.paths import Paths
 from setwise.spaces.sized import Sized
 from setwise.spaces.space import Array

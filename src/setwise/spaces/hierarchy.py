@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from setwise.expectation.additive import AdditiveMean
-from setwise.expectation.closed_kernels import closed_rows
-from setwise.expectation.cube_kernels import state_sums
-from setwise.expectation.expectation import Moment, Tempered, times_exp
-from setwise.expectation.path_kernels import path_rows
-from setwise.expectation.true_sets import true_counts
+from setwise.spaces.additive import AdditiveMean
 from setwise.spaces.closed import ClosedLaw
+from setwise.spaces.closed_moments import closed_rows
+from setwise.spaces.cube_kernels import state_sums
+from setwise.spaces.expectation import Moment, Tempered, times_exp
 from setwise.spaces.forest import Forest
 from setwise.spaces.nodes import LANES
+from setwise.spaces.path_moments import path_rows
 from setwise.spaces.paths import Paths
 from setwise.spaces.space import Array, Space
+from setwise.spaces.true_sets import true_counts
 from setwise.targets.measure import Additive, Of
 from setwise.targets.target import Target
 from setwise.threads import for_rows

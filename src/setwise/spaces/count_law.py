@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from setwise.expectation.expectation import Mean
 from setwise.kernels import exp, kernel
 from setwise.spaces.cube import Cube
+from setwise.spaces.expectation import Mean
 from setwise.spaces.sized import Sized
 from setwise.spaces.symmetric import fill, largest_first, ratios, scale, step_back, weigh
 from setwise.targets.measure import Array, Counts, Equality, Fraction, Of

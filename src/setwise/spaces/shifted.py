@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from setwise.expectation.expectation import Mean
-from setwise.expectation.fraction import Reduced, reduce
-from setwise.expectation.quadrature import exponential_sum, jacobi
+from setwise.spaces.expectation import Mean
 from setwise.spaces.forest import Forest
+from setwise.spaces.fraction import Reduced, reduce
+from setwise.spaces.quadrature import exponential_sum, jacobi
 from setwise.spaces.space import Array, Moments
 from setwise.targets.measure import Fraction, Of
 from setwise.targets.target import Target

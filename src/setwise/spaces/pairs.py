@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from setwise.expectation.additive import AdditiveMean
-from setwise.expectation.expectation import Expectation, Tempered
-from setwise.expectation.hierarchy import HierarchyMoments, law_of
-from setwise.expectation.listed import ListedMean
-from setwise.expectation.subset import SubsetMoments
+from setwise.spaces.additive import AdditiveMean
 from setwise.spaces.cube import Cube
+from setwise.spaces.expectation import FEW, LISTABLE, Expectation, Tempered
 from setwise.spaces.forest import Forest
+from setwise.spaces.hierarchy import HierarchyMoments, law_of
+from setwise.spaces.listed import ListedMean
 from setwise.spaces.listing import Listing
 from setwise.spaces.paths import Paths
 from setwise.spaces.sized import Sized
 from setwise.spaces.space import Space
+from setwise.spaces.subset import SubsetMoments
 from setwise.targets.measure import Table
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target
-
-# Spaces with more sets than this are not listed for a target that has no other way.
-LISTABLE = 2**14
-# A forest with no more sets than this is listed for a linear-fractional target: that is faster than
-# a pass for each node of a rule, and takes no differences.
-FEW = 2**9
 
 
 def expectation(target: Target | str, space: Space) -> Expectation:
@@ -39,7 +33,7 @@ def expectation(target: Target | str, space: Space) -> Expectation:
     Examples
     --------
     >>> import numpy as np
-    >>> pair = expectation("f1", Cube(2))
+    >>> pair = Cube(2).expectation("f1")
     >>> pair.moment(np.zeros((1, 2)), np.array([[1, 0]], dtype=np.uint8), q=1.0).value.round(3)
     array([0.417])
     """
@@ -68,13 +62,13 @@ def expectation(target: Target | str, space: Space) -> Expectation:
 def _structured(target: Target, space: Space) -> Expectation | None:
     """The way that uses the structure of the space, if there is one."""
     if isinstance(space, Cube) and target.form != "table":
-        from setwise.expectation.cube import CubeMoments
+        from setwise.spaces.cube_moments import CubeMoments
 
         return CubeMoments.of(target, space)
     if target.form == "additive" and isinstance(space, Sized | Forest):
         return Tempered(target, AdditiveMean(target, space))
     if isinstance(space, Sized) and target.form in ("subset", "linear_fractional", "counts"):
-        from setwise.expectation.count_law import CountMean
+        from setwise.spaces.count_law import CountMean
 
         counts = Tempered(target, CountMean(target, space))
         return SubsetMoments(target, space, counts) if target.form == "subset" else counts
@@ -82,7 +76,7 @@ def _structured(target: Target, space: Space) -> Expectation | None:
         return SubsetMoments(target, space)
     many = space.log_size > np.log(FEW) + 1e-9
     if isinstance(space, Forest) and target.form == "linear_fractional" and many:
-        from setwise.expectation.shifted import ShiftedMean
+        from setwise.spaces.shifted import ShiftedMean
 
         return Tempered(target, ShiftedMean(target, space))
     return None

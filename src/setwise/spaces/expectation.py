@@ -25,6 +25,11 @@ from setwise.targets.target import Target
 
 # For so many q a tempered space is kept: enough for one loss, and no more as q moves in training.
 KEPT = 16
+# Spaces with more sets than this are not listed for a target that has no other way.
+LISTABLE = 2**14
+# A forest with no more sets than this is listed for a linear-fractional target: that is faster than
+# a pass for each node of a rule, and takes no differences.
+FEW = 2**9
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction as Rational
-from math import lcm
 
 import numpy as np
 
+from setwise.spaces.quadrature import whole_steps
 from setwise.targets.measure import ZERO_DENOMINATOR, Array, Fraction
-
-# Steps of D that are whole multiples of a common unit, with at most so many units, are rescaled
-# to whole numbers, for which a Gauss rule is exact.
-MOST_UNITS = 12
 
 
 @dataclass(frozen=True)
@@ -63,22 +58,3 @@ def reduce(measure: Fraction, y_true: Array) -> Reduced:
         has_zero=has_zero,
         whole=bool(np.abs(every - np.round(every)).max(initial=0.0) < ZERO_DENOMINATOR),
     )
-
-
-def whole_steps(measure: Fraction) -> tuple[float, Array]:
-    """The unit to divide by, and the steps of D for a true and a false label in that unit.
-
-    The steps are whole numbers if they are commensurable; otherwise the unit is the larger step.
-    """
-    below = measure.denominator
-    steps = np.array([below[1] - below[3], below[2] - below[4]])
-    largest = np.abs(steps).max()
-    tiny = ZERO_DENOMINATOR * np.abs(below).max()
-    if largest <= tiny:
-        return 1.0, np.zeros(2)
-    steps = np.where(np.abs(steps) <= tiny, 0.0, steps)
-    ratios = [Rational(float(step / largest)).limit_denominator(MOST_UNITS) for step in steps]
-    if all(abs(float(r) * largest - step) <= tiny for r, step in zip(ratios, steps, strict=True)):
-        units = lcm(*(r.denominator for r in ratios))
-        return float(largest / units), np.array([float(r * units) for r in ratios])
-    return float(largest), steps / largest

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from setwise.expectation.cube_kernels import count_true_rows
+from setwise.spaces.cube_kernels import count_true_rows
 from setwise.spaces.space import Array
 from setwise.threads import for_rows
 

@@ -16,9 +16,9 @@ Nothing in it is larger than the mean, so everything is accurate relative to the
 import numpy as np
 from numba.extending import register_jitable
 
-from setwise.expectation.moment_kernels import LARGE, read_values, take_large_factors, times_exp
 from setwise.kernels import kernel
 from setwise.spaces.closed_kernels import condition, read_weights, times
+from setwise.spaces.moment_kernels import LARGE, read_values, take_large_factors, times_exp
 from setwise.spaces.node_kernels import (
     add_to_parents,
     add_up,

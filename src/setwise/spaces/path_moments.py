@@ -7,8 +7,8 @@ mean over the paths below a node gives the gradient.
 import numpy as np
 from numba.extending import register_jitable
 
-from setwise.expectation.moment_kernels import LARGE, read_values, take_large_factors, times_exp
 from setwise.kernels import kernel
+from setwise.spaces.moment_kernels import LARGE, read_values, take_large_factors, times_exp
 from setwise.spaces.node_kernels import add_up, fill_lanes, write_rows
 from setwise.spaces.nodes import GROUP, LANES
 from setwise.spaces.path_kernels import add_below, add_down, share_out, weigh

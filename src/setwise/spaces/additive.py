@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from setwise.expectation.expectation import Mean
+from setwise.spaces.expectation import Mean
 from setwise.spaces.forest import Forest
 from setwise.spaces.sized import Sized
 from setwise.spaces.space import Array

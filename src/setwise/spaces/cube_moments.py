@@ -7,23 +7,23 @@ from functools import partial
 
 import numpy as np
 
-from setwise.expectation.count_law import CountMean
-from setwise.expectation.cube_kernels import (
+from setwise.spaces.count_law import CountMean
+from setwise.spaces.cube import Cube
+from setwise.spaces.cube_kernels import (
     additive_rows,
     fraction_rows,
     soft_rows,
 )
-from setwise.expectation.expectation import Moment, Moments, Tempered, times_exp
-from setwise.expectation.rules import (
+from setwise.spaces.expectation import Moment, Moments, Tempered, times_exp
+from setwise.spaces.quadrature import (
     DOUBLE_ERROR,
     MEANS,
     SINGLE_ERROR,
     Rules,
     laguerre_table,
 )
-from setwise.expectation.subset import SubsetMoments
-from setwise.expectation.true_sets import true_counts
-from setwise.spaces.cube import Cube
+from setwise.spaces.subset import SubsetMoments
+from setwise.spaces.true_sets import true_counts
 from setwise.targets.measure import Additive, Array, Fraction, Of
 from setwise.targets.target import Target
 from setwise.threads import for_rows

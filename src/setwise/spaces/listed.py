@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from setwise.expectation.expectation import Mean
+from setwise.spaces.expectation import Mean
 from setwise.spaces.listing import Listing, listing_of, posterior_of
 from setwise.spaces.space import Array, Space
 from setwise.targets.measure import Of
