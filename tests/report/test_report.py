@@ -711,6 +711,8 @@ APART = {
         {},
         "'a' and 'b' must be of the same y_true",
     ),
+    "one name twice": ({1: EVALUATED, "1": EVALUATED}, {}, "a name is there twice"),
+    "the name of a study": (small(), {"name": "mine"}, "a study has its own"),
     "too few names": (EVALUATED, {"label_names": ["x"]}, "2 labels, but there are 1 label_names"),
 }
 

@@ -89,10 +89,6 @@ def shown(value: Any) -> str:
 
 def edges_of_rows(edges: Any, names: Any, root: Any) -> Parts:
     """See `Taxonomy.from_edges`."""
-    if hasattr(edges, "columns") and hasattr(edges, "to_numpy"):
-        from setwise.taxonomy.table import edges_of_frame
-
-        return edges_of_frame(edges, names, root)
     # (The edges of a networkx graph are a mapping and a set, and iterate over pairs.)
     is_mapping = isinstance(edges, Mapping) and not isinstance(edges, Set)
     is_other = is_mapping or isinstance(edges, str) or hasattr(edges, "toarray")
