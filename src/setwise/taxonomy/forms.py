@@ -99,7 +99,10 @@ def edges_of_rows(edges: Any, names: Any, root: Any) -> Parts:
         )
     listed = edges.tolist() if isinstance(edges, np.ndarray) else list(edges)
     # (Text has as many entries as letters, and a set has no order.)
-    cells = [() if isinstance(edge, NO_ROW) else tuple(edge) for edge in listed]
+    cells = [
+        tuple(edge) if hasattr(edge, "__iter__") and not isinstance(edge, NO_ROW) else ()
+        for edge in listed
+    ]
     for number, edge in enumerate(cells):
         if len(edge) not in (2, 3) or len(edge) != len(cells[0]):
             raise ValueError(
