@@ -30,8 +30,8 @@ CERTAIN = 1e-8
 RANDOM_STARTS = 60
 # Newton steps: scores stay within the box, so that a minimiser at infinity is met at its side.
 BOX, LONGEST_STEP, MOST_STEPS, MOST_HALVINGS = 60.0, 4.0, 100, 30
-# A descent ends at a gradient of this share of the worth; then it may take so many steps more.
-GRADIENT, POLISHING = 1e-13, 3
+# A descent ends where the risk no longer falls, or at a gradient of this share of the worth.
+GRADIENT = 1e-13
 # Points where planes meet are listed if they are no more.
 MOST_VERTICES = 50_000
 # Vertices whose values differ by no more are all minimisers.
@@ -184,24 +184,6 @@ def descend(risk: Risk, weights: Weights, worth: Array, start: Array) -> tuple[A
         large = np.abs(gradient).max(axis=1) > GRADIENT * held.sum(axis=(1, 2))
         active = active[(value[active] < before) & large]
         if len(active) == 0:
-            break
-    return _polished(risk, weights, worth, scores, value)
-
-
-def _polished(
-    risk: Risk, weights: Weights, worth: Array, scores: Array, value: Array
-) -> tuple[Array, Array]:
-    """A few more steps where they lower the gradient: values no longer tell points apart."""
-    gradient, hessian = risk.derivatives(weights.at(scores), worth, weights.features)
-    for _ in range(POLISHING):
-        trial = np.clip(scores + _newton_step(gradient, hessian), -BOX, BOX)
-        z = weights.at(trial)
-        tried, (new, bent) = risk.value(z, worth), risk.derivatives(z, worth, weights.features)
-        same = tried <= value + 1e-14 * worth.sum(axis=(1, 2))
-        better = same & (np.abs(new).max(axis=1) < np.abs(gradient).max(axis=1))
-        scores[better], value[better] = trial[better], tried[better]
-        gradient[better], hessian[better] = new[better], bent[better]
-        if not better.any():
             break
     return scores, value
 
