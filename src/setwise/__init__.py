@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         decoders,
         estimators,
         evaluation,
-        expectation,
         spaces,
         study,
         surrogates,
@@ -44,7 +43,6 @@ __all__ = [
     "decoders",
     "estimators",
     "evaluation",
-    "expectation",
     "get_target",
     "load",
     "save",
@@ -60,7 +58,6 @@ _SUBMODULES = {
     "decoders",
     "estimators",
     "evaluation",
-    "expectation",
     "nn",  # not in __all__: it needs PyTorch, which `from setwise import *` does not
     "spaces",
     "study",
