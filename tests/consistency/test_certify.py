@@ -26,9 +26,9 @@ from setwise.consistency.naming import chosen_surrogate, named_space
 from setwise.consistency.search import worst_regret
 from setwise.consistency.setting import Setting
 from setwise.consistency.theorems import covering
-from setwise.names import SURROGATES
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
+from setwise.surrogates.names import SURROGATES
 from setwise.targets import CountTarget, FBeta, Hamming, Jaccard, TreeDistance, ZeroOne, get_target
 from tests.support import oracle
 

@@ -21,9 +21,9 @@ from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, Scored
 from setwise.consistency.naming import named_space
 from setwise.consistency.optimum import best_scores, least_risks, upper_bounds, vertices
 from setwise.consistency.setting import Setting
-from setwise.names import SURROGATES
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
+from setwise.surrogates.names import SURROGATES
 from tests.support import cases, oracle
 
 MARGINS = ("exponential", "squared_hinge", "hinge", "rho")

@@ -14,6 +14,7 @@ import numpy as np
 
 from setwise.consistency.naming import Choice, chosen_surrogate
 from setwise.spaces.space import Space
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.target import Target, is_hamming
 
 Scale = Literal["paper", "unit"]
@@ -130,7 +131,7 @@ class Gamma:
 
 
 def bound(
-    surrogate: Any, space: Space | None = None, *, q: float = 0.7, as_printed: bool = False
+    surrogate: Any, space: Space | None = None, *, q: float = DEFAULT_Q, as_printed: bool = False
 ) -> Gamma:
     """The paper's bound for a surrogate by name or as an object, on the paper's scale.
 

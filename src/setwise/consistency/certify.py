@@ -24,6 +24,7 @@ from setwise.consistency.setting import Distribution, Setting, as_distribution
 from setwise.consistency.theorems import Coverage, covering
 from setwise.consistency.verdicts import Certificate, Counterexample, Undecided, Verdict
 from setwise.spaces.space import Array, Space
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.validation import whole_number
 
 # A counterexample's scores have at most this surrogate regret.
@@ -56,7 +57,7 @@ def certify(
     space: Space | None = None,
     scores: Kind = "labelwise",
     *,
-    q: float = 0.7,
+    q: float = DEFAULT_Q,
     effort: Effort | None = None,
     seed: int = 0,
 ) -> Verdict:
@@ -133,7 +134,7 @@ def examine(
     space: Space | None = None,
     scores: Kind = "labelwise",
     *,
-    q: float = 0.7,
+    q: float = DEFAULT_Q,
     seed: int = 0,
 ) -> Counterexample | None:
     """What the minimiser predicts for one distribution: a counterexample, or None if it is right.

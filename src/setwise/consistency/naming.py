@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, Risk
-from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.spaces.space import Array, Space, all_sets
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
+from setwise.surrogates.names import COMP_SUM, CONSTRAINED, DEFAULT_Q, SURROGATES
 from setwise.targets import TreeDistance, get_target
 from setwise.targets.target import Target, hierarchy_of, predicted_size
 from setwise.taxonomy import parent_vector
@@ -228,7 +228,7 @@ class Choice:
         return {"name": self.name} | own | {"target": plain(self.target)}
 
 
-def chosen_surrogate(surrogate: Any, q: float = 0.7) -> Choice:
+def chosen_surrogate(surrogate: Any, q: float = DEFAULT_Q) -> Choice:
     """A surrogate by one of `SetClassifier`'s names, or from a surrogate object.
 
     ``q`` is that of the generalised cross-entropy by name. An object keeps the target it was built

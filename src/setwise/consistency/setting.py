@@ -24,6 +24,7 @@ from setwise.consistency.naming import (
 )
 from setwise.consistency.optimum import Optimum, best_scores, least_risks
 from setwise.spaces.space import Array, Space, all_sets
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.measure import ROUNDING, find_rows
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, predicted_size
@@ -139,7 +140,7 @@ class Setting:
         surrogate: Any,
         space: Space | None = None,
         scores: Kind = "labelwise",
-        q: float = 0.7,
+        q: float = DEFAULT_Q,
         truths: Array | None = None,
     ) -> Setting:
         """From names or objects; without a space, a small one the target is at home on.

@@ -10,16 +10,15 @@ from torch import Tensor
 
 from setwise.surrogates.constrained import NAMES as CONSTRAINED_MARGINS
 from setwise.surrogates.margins import MARGINS as RELEVANCE_MARGINS
+from setwise.surrogates.names import COMP_SUM, DEFAULT_Q
 from setwise.targets import Hamming, get_target
 from setwise.targets.target import Target
 from setwise.validation import positive_number, real_number
 
 # q of each name of the comp-sum family; "comp_sum" is told.
 POWERS = {
-    "mean_absolute_error": 1.0,
-    "logistic": 0.0,
-    "sum_exponential": -1.0,
-    "generalized_cross_entropy": 0.7,
+    **COMP_SUM,
+    "generalized_cross_entropy": DEFAULT_Q,
     "comp_sum": None,
 }
 SURROGATES = (*POWERS, "expected_loss", "likelihood", "constrained", "binary_relevance")
