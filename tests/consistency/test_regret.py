@@ -383,7 +383,7 @@ RHO_CASES = [
 def test_descents_of_the_rho_margin_end_where_all_vertices_compared_do(space, rho, monkeypatch):
     surrogate = Constrained("f1", space, "rho", rho=rho)
     rng = np.random.default_rng(0)
-    laws = rng.dirichlet(np.full(len(space.enumerate()), 0.5), size=12)
+    laws = rng.dirichlet(np.full(len(space.enumerate()), 0.5), size=5)
     exact = [best_in_class(surrogate, law) for law in laws]
     assert {optimum.method for optimum in exact} == {"vertices"}
     monkeypatch.setattr("setwise.consistency.optimum.MOST_VERTICES", 0)

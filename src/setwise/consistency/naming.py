@@ -76,13 +76,6 @@ def plain(value: Any) -> Any:
     return getattr(value, "__name__", None) or str(value)
 
 
-def is_plain(value: Any) -> bool:
-    """Whether the parameters of an object say all of it: none of them is a function."""
-    if _has_parameters(value):
-        return all(is_plain(getattr(value, name)) for name in _names(value))
-    return value is None or isinstance(value, np.ndarray | np.generic | bool | int | float | str)
-
-
 def in_words(value: Any) -> str:
     """The name of an object, and those of its parameters that are not the usual ones.
 

@@ -114,7 +114,7 @@ def surrogate_regret(surrogate: Surrogates, scores: Any, distribution: Any) -> f
     """
     truth = _truth(surrogate, distribution)
     setting = _setting(surrogate, truth, "labelwise")
-    row = real_vector(scores, setting.weights.features.shape[-1], "scores")
+    row = real_vector(scores, setting.weights.n_scores, "scores")
     own = float(setting.value(truth.probability[None], row[None])[0])
     paid = max(0.0, own - setting.optimum(truth.probability).value)
     unit = getattr(surrogate, "scale", "paper") == "unit"

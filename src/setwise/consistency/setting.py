@@ -18,7 +18,6 @@ from setwise.consistency.naming import (
     Choice,
     chosen_space,
     chosen_surrogate,
-    is_plain,
     loss_matrix,
     plain,
     word,
@@ -253,9 +252,10 @@ class Setting:
     def question(self) -> dict[str, Any]:
         """What is asked, as plain values: all that the names of its parts leave out."""
         target = plain(self.target)
-        if not isinstance(target, dict):
+        is_code = not isinstance(target, dict)
+        if is_code:
             target = {"type": type(self.target).__name__}
-        if not is_plain(self.target):
+        if is_code or any(callable(getattr(self.target, name, None)) for name in target):
             # Code has no parameters; what it says of these label sets has.
             few = self.losses.size <= MOST_LISTED
             digest = {"losses_sha256": sha256(self.losses.tobytes()).hexdigest()}
