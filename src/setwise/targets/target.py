@@ -81,3 +81,8 @@ def hierarchy_of(target: Target) -> Taxonomy | None:
 def is_hamming(target: Target) -> bool:
     """Whether the loss is the plain share of labels that differ."""
     return target.form == "additive" and str(target) == "hamming"
+
+
+def label_weights(target: Target) -> NDArray[np.float64] | None:
+    """The weight of each label in a weighted share of errors, None where labels have none."""
+    return getattr(target, "weights", None)
