@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
-from setwise.spaces.listed import ListedMean
-from setwise.spaces.shifted import ShiftedMean
+from setwise.spaces.listing import listed_mean
+from setwise.spaces.shifted import shifted_mean
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
 from setwise.targets import CountTarget, FBeta, Jaccard, LinearFractional, TreeDistance
 
@@ -43,8 +43,9 @@ def test_shifting_scores_equals_listing_sets(name, closed, of):
         scores = 3.0 * generator.normal(size=(9, n_labels))
         y_true = generator.integers(0, 2, (9, n_labels)).astype(np.uint8)
         y_true[0], y_true[1] = 0, 1
-        shifted = ShiftedMean(FRACTIONS[name], space).mean(scores, y_true, of)
-        listed = ListedMean(FRACTIONS[name], space).mean(scores, y_true, of)
+        measure = FRACTIONS[name].measure(n_labels, of)
+        shifted = shifted_mean(space, measure, scores, y_true, parameters=True)
+        listed = listed_mean(space, FRACTIONS[name], scores, y_true, of)
         for part in ("log_partition", "value", "scores", "parameters"):
             np.testing.assert_allclose(
                 getattr(shifted, part), getattr(listed, part), rtol=1e-10, atol=1e-11, err_msg=part

@@ -98,7 +98,7 @@ def _in_taxonomy(
     """The file and the distance over its labels; columns without names are the taxonomy's."""
     from dataclasses import replace
 
-    from setwise.labels.values import some
+    from setwise.labels import some
     from setwise.targets import TreeDistance
 
     found = taxonomy_over(file.names, taxonomy, separator, file.path.name)

@@ -30,7 +30,7 @@ from setwise.surrogates.comp_sum import DEFAULT_Q
 from setwise.surrogates.constrained import NAMES as CONSTRAINED_MARGINS
 from setwise.surrogates.margins import MARGINS as RELEVANCE_MARGINS
 from setwise.targets import Hamming, ZeroOne, get_target
-from setwise.targets.target import Target, is_hamming, label_weights
+from setwise.targets.target import Target, hierarchy_of, is_hamming, label_weights
 from setwise.validation import positive_number, real_number
 
 # q of each name of the comp-sum family; "comp_sum" is told.
@@ -136,7 +136,7 @@ def _weighted(target: Target, surrogate: str, weight, pos_weight) -> Target:
         )
     if weight is None:
         return target
-    if not is_hamming(target) or label_weights(target) is not None:
+    if not is_hamming(target):
         raise ValueError(
             f"weight is a weight for each label, which {target} has no place for; it "
             f"belongs to 'hamming' or to surrogate='binary_relevance' (for weights of rows hand "
@@ -282,13 +282,21 @@ class RowLoss:
         """Whether the compiled kernels serve this call."""
         backend, able = self.recipe.backend, is_plain(logits)
         # Weights that differ belong to certain labels: no smaller cube stands for known ones.
-        able = able and not (known is not None and label_weights(self.recipe.target) is not None)
+        able = able and not (known is not None and self._is_weighted)
         if backend == "compiled" and not able:
             raise ValueError(
                 "backend='compiled' runs on the CPU, outside torch.compile and torch.func, and "
                 "without a mask for weighted labels; use backend='auto'"
             )
         return able and backend != "torch"
+
+    @property
+    def _is_weighted(self) -> bool:
+        """Whether the loss is Hamming loss with a weight for each label."""
+        target = self.recipe.target
+        if is_hamming(target) or hierarchy_of(target) is not None:
+            return False
+        return label_weights(target, self.space.n_labels) is not None
 
     def refuse_known(self, known: Tensor) -> None:
         """Raise unless the loss has a meaning over some of the labels."""
@@ -300,14 +308,13 @@ class RowLoss:
         target = self.recipe.target
         if self.recipe.surrogate in ("binary_relevance", "likelihood"):
             return
-        is_weighted = label_weights(target) is not None
-        is_sum = target.form == "additive" and not is_hamming(target) and not is_weighted
+        is_sum = target.form == "additive" and not is_hamming(target) and not self._is_weighted
         if target.form == "table" or is_sum:
             raise ValueError(
                 f"{target} is not defined over some of its labels; with a mask use a function of "
                 f"the counts, subset 0/1 or Hamming loss (weighted by length it is tree distance)"
             )
-        if is_plain(known) and not is_weighted:
+        if is_plain(known) and not self._is_weighted:
             # A quotient may leave [0, 1] for fewer labels.
             for size in set(known.sum(1).unique().tolist()) - self._sizes_seen - {0}:
                 target.on(Cube(size))

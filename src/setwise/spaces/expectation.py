@@ -15,25 +15,21 @@ scores carries a factor q, which is left out so that the limit q -> 0 needs no c
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from setwise.spaces.space import Array, Space
-from setwise.targets.measure import Of
+from setwise.spaces.space import FEW as FEW
+from setwise.spaces.space import LISTABLE as LISTABLE
+from setwise.spaces.space import Array, Moments, Space, others_of_group
+from setwise.targets.measure import Additive, Of
 from setwise.targets.target import Target
 
 # For so many q a tempered space is kept: enough for one loss, and no more as q moves in training.
 KEPT = 16
-# Spaces with more sets than this are not listed for a target that has no other way.
-LISTABLE = 2**14
-# A forest with no more sets than this is listed for a linear-fractional target: that is faster than
-# a pass for each node of a rule, and takes no differences.
-FEW = 2**9
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(NamedTuple):
     """F(q), and its derivatives divided by q: by scores (n, n_scores), by parameters (n, p)."""
 
     value: Array
@@ -41,8 +37,7 @@ class Moment:
     parameters: Array
 
 
-@dataclass(frozen=True)
-class Mean:
+class Mean(NamedTuple):
     """A, E[u], E[u y'] (or E[u set] for joint scores) and E[u feature] under a space's own law."""
 
     log_partition: Array
@@ -51,25 +46,12 @@ class Mean:
     parameters: Array
 
 
-class Moments(Protocol):
-    """F(q) for every q."""
-
-    def moment(
-        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
-        parameters: bool = True,
-    ) -> Moment:  # fmt: skip
-        """F(q) of utility or loss, with its derivatives, times e^log_scale.
-
-        Without ``parameters`` the derivatives by them have no meaning and may be left out.
-        """
-        ...
-
-
-class Expectation(Moments, Protocol):
-    """The moments of one target on one space, and what the limit q -> 0 needs.
+class Expectation(Protocol):
+    """The moments of one target on one space, for every q, and what the limit q -> 0 needs.
 
     Results can be asked for times e^log_scale: the sums of the paper are means times a number of
-    label sets that may be too large, and a mean too small, for a float.
+    label sets that may be too large, and a mean too small, for a float. Without ``parameters`` the
+    derivatives by them have no meaning and may be left out.
     """
 
     @property
@@ -77,6 +59,13 @@ class Expectation(Moments, Protocol):
 
     @property
     def space(self) -> Space: ...
+
+    def moment(
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
+        parameters: bool = True,
+    ) -> Moment:  # fmt: skip
+        """F(q) of utility or loss, with its derivatives."""
+        ...
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         """F(0), the uniform mean, (n,)."""
@@ -89,29 +78,13 @@ class Expectation(Moments, Protocol):
         ...
 
 
-class MeanOf(Protocol):
-    """How E[u], E[u y'] and E[u feature] are computed for one form of target on one space."""
-
-    @property
-    def space(self) -> Space: ...
-
-    def mean(self, scores: Array, y_true: Array, of: Of, parameters: bool = True) -> Mean: ...
-
-    def on(self, space: Space) -> MeanOf: ...
-
-
 @dataclass(frozen=True)
 class Tempered:
-    """Moments from means: the weights times q are the scores times q on the tempered space."""
+    """Moments from `Space.mean`: the weights times q are the scores times q, tempered space."""
 
     target: Target
-    route: MeanOf
-    _tempered: dict[float, MeanOf] = field(default_factory=dict, repr=False)
-
-    @property
-    def space(self) -> Space:
-        """The space of the moments."""
-        return self.route.space
+    space: Space
+    _spaces: dict[float, Space] = field(default_factory=dict, repr=False)
 
     def moment(
         self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
@@ -121,7 +94,7 @@ class Tempered:
         space = self.space
         scores = scores.astype(np.float64)
         log_partition, mean_scores, mean_features = space.mean_scores(scores, parameters)
-        mean = self._at(q).mean(q * scores, y_true, of, parameters)
+        mean = self._at(q).mean(self.target, q * scores, y_true, of, parameters)
         excess = (mean.log_partition - space.log_size) - q * (log_partition - space.log_size)
         excess += log_scale
         return Moment(
@@ -157,20 +130,19 @@ class Tempered:
             else mean_features,
         )
 
-    def _at(self, q: float) -> MeanOf:
-        """The route on the space tempered by q, made once for the latest q."""
-        if q not in self._tempered:
-            if len(self._tempered) >= KEPT:
-                del self._tempered[next(iter(self._tempered))]
-            route = self.route if q == 1.0 else self.route.on(self.space.tempered(q))
-            self._tempered[q] = route
-        return self._tempered[q]
+    def _at(self, q: float) -> Space:
+        """The space tempered by q, made once for the latest q."""
+        if q not in self._spaces:
+            if len(self._spaces) >= KEPT:
+                del self._spaces[next(iter(self._spaces))]
+            self._spaces[q] = self.space if q == 1.0 else self.space.tempered(q)
+        return self._spaces[q]
 
     def _uniform_mean(self, y_true: Array, of: Of, parameters: bool) -> Mean:
         nothing = np.zeros((len(y_true), self.space.n_scores))
-        return self._at(0.0).mean(nothing, y_true, of, parameters)
+        return self._at(0.0).mean(self.target, nothing, y_true, of, parameters)
 
-    def _apart(self, weighted: Array, mean_features: Array) -> Array:
+    def _apart(self, weighted: Array, mean: Array) -> Array:
         """E_q[u f] - E_q[u] E_1[f] for each feature f; 0 for excluded ones.
 
         In a group of features of which exactly one is 1, it is E_q[u f] P_1(not f) -
@@ -179,19 +151,103 @@ class Tempered:
         """
         group = self.space.feature_group
         if group == 0:
-            return np.zeros_like(mean_features)
-        shape = (len(weighted), -1, group) if len(weighted) else (0, 0, group)
-        weight, mean = weighted.reshape(shape), mean_features.reshape(shape)
-        apart = weight * _others(mean) - _others(weight) * mean
-        return apart.reshape(mean_features.shape) * np.isfinite(self.space.parameters)
+            return np.zeros_like(mean)
+        apart = weighted * others_of_group(mean, group) - others_of_group(weighted, group) * mean
+        return apart * np.isfinite(self.space.parameters)
 
 
-def _others(values: Array) -> Array:
-    """The sum of all other entries of the last axis, without a difference."""
-    before, after = np.zeros_like(values), np.zeros_like(values)
-    np.cumsum(values[..., :-1], axis=-1, out=before[..., 1:])
-    after[..., :-1] = np.cumsum(values[..., :0:-1], axis=-1)[..., ::-1]
-    return before + after
+@dataclass(frozen=True)
+class SubsetExpectation:
+    """u = 1 on y alone, so F(q) = (|Y| s(y))^q / |Y| in closed form, from the likelihood.
+
+    A true set outside the space has utility 0 everywhere. The loss 1 - s(y) is only ever needed at
+    q = 1; where ``loss`` is given, its moments are taken from there.
+    """
+
+    target: Target
+    space: Space
+    loss: Expectation | None = None
+
+    def moment(
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
+        parameters: bool = True,
+    ) -> Moment:  # fmt: skip
+        """F(q) and its derivatives."""
+        if of == "loss":
+            return self._loss_moment(scores, y_true, q, log_scale, parameters)
+        inside, surprise, by_score, by_parameter = self._law(scores, y_true, parameters)
+        log_size = self.space.log_size
+        log_value = np.where(inside, q * (log_size - surprise) + log_scale - log_size, -np.inf)
+        value = times_exp(np.ones(len(scores)), log_value)
+        return Moment(value, _scaled(by_score, log_value, -1), _scaled(by_parameter, log_value, -1))
+
+    def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
+        """1 / |Y| inside the space, 0 outside; one minus that for the loss."""
+        inside = self.space.contains(y_true)
+        share = times_exp(inside * 1.0, log_scale - self.space.log_size)
+        return share if of == "utility" else times_exp(np.ones(len(share)), log_scale) - share
+
+    def logistic(
+        self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
+    ) -> Moment:
+        """-log(|Y| s(y)) / |Y|: the negative log-likelihood, less a constant, over |Y|."""
+        inside, surprise, by_score, by_parameter = self._law(scores, y_true, parameters)
+        log_share = np.where(inside, log_scale - self.space.log_size, -np.inf)
+        value = times_exp(surprise - self.space.log_size, log_share)
+        return Moment(value, _scaled(by_score, log_share), _scaled(by_parameter, log_share))
+
+    def _law(self, scores: Array, y_true: Array, parameters: bool):
+        """Whether y is in the space, -log s(y) (0 where it is not), and its gradients."""
+        inside = self.space.contains(y_true)
+        surprise, *slopes = self.space.negative_log_likelihood(scores, y_true, parameters)
+        return inside, np.where(inside, surprise, 0.0), *slopes
+
+    def _loss_moment(
+        self, scores: Array, y_true: Array, q: float, log_scale: float, parameters: bool
+    ) -> Moment:
+        if self.loss is not None:
+            return self.loss.moment(scores, y_true, q, "loss", log_scale, parameters)
+        if q != 1.0:
+            raise ValueError(f"the subset loss has closed moments at q = 1 only, not {q}")
+        inside, surprise, by_score, by_parameter = self._law(scores, y_true, parameters)
+        log_value = np.where(inside, log_scale - surprise, -np.inf)
+        value = times_exp(np.where(inside, -np.expm1(-surprise), 1.0), log_scale)
+        return Moment(value, _scaled(by_score, log_value), _scaled(by_parameter, log_value))
+
+
+def _scaled(slopes: Array, exponent: Array, sign: int = 1) -> Array:
+    """Slopes of -log s(y), which are the caller's to change, times sign e^exponent of their row."""
+    if sign < 0:
+        np.negative(slopes, out=slopes)
+    return times_exp(slopes, exponent[:, None]) if exponent.any() else slopes
+
+
+def additive_mean(target: Target, m: Moments, y_true: Array, of: Of) -> Mean:
+    """constant + scale * E[N] of an additive target, from the moments of N, see `values_of`."""
+    measure, n_true = additive(target, y_true.shape[1], of), y_true.sum(axis=1, dtype=np.float64)
+    constant, scale = measure.constant(n_true), measure.scale(n_true)
+    return Mean(
+        m.log_partition,
+        constant + scale * m.total,
+        constant[:, None] * (m.on - m.off) + scale[:, None] * (m.total_on - m.total_off),
+        constant[:, None] * m.features + scale[:, None] * m.total_features,
+    )
+
+
+def values_of(target: Target, y_true: Array, of: Of) -> tuple[Array, Array]:
+    """What each label adds to an additive target when present and when absent, (n, l) each."""
+    measure = additive(target, y_true.shape[1], of)
+    return (
+        measure.agreement[y_true, 1] * measure.weights,
+        measure.agreement[y_true, 0] * measure.weights,
+    )
+
+
+def additive(target: Target, n_labels: int, of: Of) -> Additive:
+    """The measure of a target that is a sum over labels."""
+    measure = target.measure(n_labels, of)
+    assert isinstance(measure, Additive)
+    return measure
 
 
 def times_exp(values: Array, exponent: Array | float) -> Array:

@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
-from setwise.spaces.additive import AdditiveMean
-from setwise.spaces.closed import ClosedLaw
-from setwise.spaces.closed_moments import closed_rows
+from setwise.spaces.cube import true_counts
 from setwise.spaces.cube_kernels import state_sums
-from setwise.spaces.expectation import Moment, Tempered, times_exp
-from setwise.spaces.forest import Forest
-from setwise.spaces.nodes import LANES
-from setwise.spaces.path_moments import path_rows
-from setwise.spaces.paths import Paths
+from setwise.spaces.expectation import Moment, Tempered, additive, times_exp
+from setwise.spaces.nodes import LANES, NodeMeasure, Nodes, Power
 from setwise.spaces.space import Array, Space
-from setwise.spaces.true_sets import true_counts
-from setwise.targets.measure import Additive, Of
+from setwise.targets.measure import Of
 from setwise.targets.target import Target
 from setwise.threads import for_rows
 
 
-def law_of(space: Space) -> ClosedLaw | Paths | None:
-    """What has passes of its own: the closed sets of a forest, or its paths; None for others."""
-    if isinstance(space, Forest):
-        return space.closed_law
-    return space if isinstance(space, Paths) else None
+class NodeLaw(Protocol):
+    """A law over label sets that passes over the nodes of a forest can sum over."""
 
+    @property
+    def nodes(self) -> Nodes: ...
 
-def slopes_by_parameters(law: ClosedLaw | Paths, by_score: Array, wanted: bool) -> Array:
-    """Derivatives by the space's parameters from those by the scores, none unless wanted."""
-    return law.by_parameters(by_score) if wanted else np.empty((len(by_score), 0))
+    @property
+    def additive_pass(self) -> tuple[Any, Any]:
+        """The kernel for sums over labels, and what it needs beside the nodes."""
+        ...
+
+    @property
+    def uniform_marginals(self) -> Array:
+        """The share of all sets that hold each label, (l,)."""
+        ...
+
+    def by_parameters(self, by_score: Array) -> Array:
+        """Derivatives by the space's parameters from those by the scores, (n, p)."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
-class HierarchyMoments:
+class HierarchyExpectation:
     """Additive targets on closed sets and on Paths; O(l) a row.
 
     One pass from the leaves to the roots and one back (on paths the other way round) for the
@@ -45,81 +48,62 @@ class HierarchyMoments:
     """
 
     target: Target
-    space: Forest | Paths
-    _law: ClosedLaw | Paths = field(init=False, repr=False)
-    _structure: tuple[Array, ...] = field(init=False, repr=False)
-    _present: Array = field(init=False, repr=False)
-
-    def __post_init__(self):
-        space, law = self.space, law_of(self.space)
-        nothing = np.zeros((1, space.n_labels))
-        if isinstance(law, ClosedLaw):
-            even = replace(law, shift=np.zeros_like(law.shift))
-            own = (law.shift, even.given_parents(nothing[0]))
-            present = even.marginals(nothing)[1][0]
-        else:
-            assert law is not None
-            own = (law.is_end,)
-            present = law.marginals(nothing)[0]
-        object.__setattr__(self, "_law", law)
-        object.__setattr__(self, "_structure", (*law.nodes.arrays, *own))
-        object.__setattr__(self, "_present", present)
+    space: Space
+    law: NodeLaw
 
     def moment(
         self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
         parameters: bool = True,
     ) -> Moment:  # fmt: skip
         """F(q) and its derivatives."""
-        value, slope = self._pass(scores, y_true, float(q), False, of, log_scale)
+        power = Power(float(q), False, log_scale, self.space.log_size)
+        value, slope = self._pass(scores, y_true, power, of)
         if parameters and self._overflows(slope):
-            return self._general.moment(scores, y_true, q, of, log_scale)
-        return Moment(value, slope, slopes_by_parameters(self._law, slope, parameters))
+            return Tempered(self.target, self.space).moment(scores, y_true, q, of, log_scale)
+        return Moment(value, slope, self._by_parameters(slope, parameters))
 
     def logistic(
         self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
     ) -> Moment:
         """E_0[u] (A - log|Y|) - E_0[u z] and its derivatives E_0[u] E[y'] - E_0[u y']."""
-        value, slope = self._pass(scores, y_true, 0.0, True, "utility", log_scale)
+        power = Power(0.0, True, log_scale, self.space.log_size)
+        value, slope = self._pass(scores, y_true, power, "utility")
         if parameters and self._overflows(slope):
-            return self._general.logistic(scores, y_true, log_scale)
-        return Moment(value, slope, slopes_by_parameters(self._law, slope, parameters))
+            return Tempered(self.target, self.space).logistic(scores, y_true, log_scale)
+        return Moment(value, slope, self._by_parameters(slope, parameters))
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         """F(0), from the share of the space's sets that hold each label."""
-        measure = self._measure(of)
-        present, absent = self._present, 1.0 - self._present
-        by_truth = measure.agreement[:, 1:] * present + measure.agreement[:, :1] * absent
+        measure, present = (
+            additive(self.target, self.space.n_labels, of),
+            self.law.uniform_marginals,
+        )
+        by_truth = measure.agreement[:, 1:] * present + measure.agreement[:, :1] * (1.0 - present)
         if_false, if_true = by_truth * measure.weights
         total = np.empty(len(y_true))
         for_rows(state_sums, len(y_true), y_true, if_true, if_false, total)
         n_true = true_counts(y_true).astype(np.float64)
         return times_exp(measure.constant(n_true) + measure.scale(n_true) * total, log_scale)
 
-    def _pass(
-        self, scores: Array, y_true: Array, q: float, limit: bool, of: Of, log_scale: float
-    ) -> tuple[Array, Array]:
-        """Value and slope by the scores of F(q), or of -F'(0) in the limit q -> 0."""
-        measure = self._measure(of)
-        n_true = true_counts(y_true).astype(np.float64)
+    def _pass(self, scores: Array, y_true: Array, power: Power, of: Of) -> tuple[Array, Array]:
+        """Value and slope by the scores."""
+        measure = additive(self.target, self.space.n_labels, of)
+        n_true, nodes = true_counts(y_true).astype(np.float64), self.law.nodes
+        by_node = NodeMeasure(
+            nodes.of_labels(measure.weights), measure.agreement,
+            measure.scale(n_true), measure.constant(n_true),
+        )  # fmt: skip
         value, slope = np.empty(len(scores)), np.empty_like(scores)
-        run = closed_rows if isinstance(self.space, Forest) else path_rows
+        kernel, own = self.law.additive_pass
         for_rows(
-            run, len(scores), scores, y_true, q, limit, log_scale, self.space.log_size,
-            *self._structure, self._law.nodes.of_labels(measure.weights), measure.agreement,
-            measure.scale(n_true), measure.constant(n_true), value, slope, least=8 * LANES,
+            kernel, len(scores), scores, y_true, power, nodes, own, by_node, value, slope,
+            least=8 * LANES,
         )  # fmt: skip
         return value, slope
 
+    def _by_parameters(self, slope: Array, wanted: bool) -> Array:
+        return self.law.by_parameters(slope) if wanted else np.empty((len(slope), 0))
+
     def _overflows(self, slope: Array) -> bool:
-        """Whether slopes by potentials, differences of these, have no value."""
-        return isinstance(self.space, Forest) and not np.isfinite(slope).all()
-
-    @property
-    def _general(self) -> Tempered:
-        assert isinstance(self.space, Forest)
-        return Tempered(self.target, AdditiveMean(self.target, self.space))
-
-    def _measure(self, of: Of) -> Additive:
-        measure: Any = self.target.measure(self.space.n_labels, of)
-        assert isinstance(measure, Additive)
-        return measure
+        """Whether slopes by parameters, which are differences of these, have no value."""
+        return len(self.space.parameters) > 0 and not np.isfinite(slope).all()
