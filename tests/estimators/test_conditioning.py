@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from setwise.estimators.conditioning import Conditioning
-from setwise.estimators.design import MOST_ROTATED, Design
+from setwise.estimators.design import MOST_ROTATED, Conditioning, Design
 
 
 def drawn(form, fit_intercept, n=40, d=5, m=3, p=2):

@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from setwise.estimators.choice import space_for, unseen_mass
 from setwise.estimators.decoding import DECODERS, decoded, decoder_for, marginals
-from setwise.estimators.design import Design, scaled_rows
+from setwise.estimators.design import Design, counted, read_training, scaled_rows
 from setwise.estimators.fitting import Fitting
 from setwise.estimators.guarantee import guarantee, guarantee_of_classes
-from setwise.estimators.reading import counted, read_training
 from setwise.estimators.solver import CHUNK_ENTRIES, Solution
 from setwise.estimators.training import Training
 from setwise.labels import LabelNames

@@ -15,11 +15,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from setwise.estimators.choice import MOST_UNSEEN, unseen_mass
-from setwise.estimators.design import SCALINGS, Design
+from setwise.estimators.design import SCALINGS, Design, counted, read_training
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.estimators.hierarchy import hierarchy_space
 from setwise.estimators.progress import Advance, trials_shown
-from setwise.estimators.reading import counted, read_training
 from setwise.estimators.set_classifier import SetClassifier
 from setwise.labels import LabelNames
 from setwise.spaces.paths import Paths
