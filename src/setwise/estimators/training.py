@@ -11,18 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from setwise.estimators.choice import own_space
-from setwise.estimators.likelihood import likelihood
-from setwise.estimators.objective import Array, Objective, SurrogateSum, refuse_outside
+from setwise.estimators.objective import Array, Likelihood, Objective, SurrogateSum, refuse_outside
 from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.spaces.cube import Cube
-from setwise.spaces.forest import Forest
-from setwise.spaces.paths import Paths
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum
 from setwise.surrogates.constrained import Constrained
-from setwise.targets.target import Target
-from setwise.targets.tree_distance import TreeDistance
+from setwise.targets.target import Target, hierarchy_of
 from setwise.validation import real_number
 
 # Members of the comp-sum family that lead from the convex one to the one asked for.
@@ -110,22 +106,20 @@ class Training:
             return self._constrained("hinge"), self._constrained("rho")
         return (self._constrained(self.margin),)
 
-    def objective(
-        self, stage: Stage, space: Space, n_labels: int, y_true: Array, weights: Array
-    ) -> Objective:
+    def objective(self, stage: Stage, space: Any, y_true: Array, weights: Array) -> Objective:
         """The sum over rows that a stage minimises."""
         if self.is_likelihood:
-            return likelihood(space, y_true, weights)
-        if self.is_by_label:
-            return SurrogateSum(lambda _: stage(space), None, n_labels, y_true, weights)
-        if isinstance(space, Paths) and isinstance(self.target, TreeDistance):
+            return Likelihood(space, y_true, weights)
+        if space.is_path and hierarchy_of(self.target) is not None:
             # The distance from a path to what is none may be more than 1.
             refuse_outside(space.are_paths(y_true), space)
-        if isinstance(space, Forest) and space.closed_law is not None:
-            # Potentials say nothing on closed sets that intercepts do not.
-            loss = stage(space)
-            return SurrogateSum(lambda _: loss, None, space.n_scores, y_true, weights)
-        return SurrogateSum(stage, space, space.n_scores, y_true, weights)
+        # On closed sets potentials say nothing that intercepts do not, and label by label there are
+        # none: the loss is that of one space.
+        fixed = self.is_by_label or space.is_closed
+        loss = stage(space)
+        make = (lambda _: loss) if fixed else stage
+        n_scores = y_true.shape[1] if self.is_by_label else space.n_scores
+        return SurrogateSum(make, None if fixed else space, n_scores, y_true, weights)
 
     def __str__(self) -> str:
         return str(self.surrogate).replace("_", " ")
