@@ -39,6 +39,7 @@ class Catalog:
     joint: bool = False
     _signs: Array = field(init=False, repr=False)
     is_independent = False
+    size_bias = None
     is_path = False
     is_closed = False
 

@@ -34,6 +34,11 @@ class Cube:
         object.__setattr__(self, "n_labels", whole_number(self.n_labels, "n_labels", 1))
 
     @property
+    def size_bias(self) -> Array:
+        """0 for every size."""
+        return np.zeros(self.n_labels + 1)
+
+    @property
     def n_scores(self) -> int:
         """One score for each label."""
         return self.n_labels

@@ -55,6 +55,7 @@ class Forest:
     closed_law: ClosedLaw | None = field(init=False, repr=False)
     _log_size: float = field(init=False, repr=False)
     is_independent = False
+    size_bias = None
     is_path = False
     is_joint = False
 

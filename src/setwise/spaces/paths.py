@@ -42,6 +42,7 @@ class Paths:
     is_end: Array = field(init=False, repr=False)
     _ends: Array = field(init=False, repr=False)
     is_independent = False
+    size_bias = None
     is_path = True
     is_closed = True
     is_joint = False

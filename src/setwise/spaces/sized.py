@@ -61,6 +61,11 @@ class Sized:
         self._refuse_wide()
 
     @property
+    def size_bias(self) -> Array:
+        """The bias of each size up to the largest."""
+        return self.bias[: self._largest + 1]
+
+    @property
     def n_scores(self) -> int:
         """One score for each label."""
         return self.n_labels

@@ -64,6 +64,11 @@ class Space(Protocol):
         ...
 
     @property
+    def size_bias(self) -> Array | None:
+        """g by the size of a set, where it depends on nothing else; None where it does."""
+        ...
+
+    @property
     def n_labels(self) -> int: ...
 
     @property

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from setwise.targets.measure import Additive, Array, Form, Of
+from setwise.targets.measure import Additive, Array, Form, Fraction, Of
 from setwise.targets.target import loss_of_rows
 from setwise.validation import label_matrix, real_number, whole_number
 
@@ -41,6 +41,11 @@ class PrecisionAtK:
         """Wrong (loss) or right (utility) labels among the k predicted, divided by k."""
         _require_k(self, n_labels)
         return Additive(np.full(n_labels, 1.0 / self.k), _WRONG if of == "loss" else _HIT)
+
+    @property
+    def quotient(self) -> Fraction:
+        """The utility tp / k."""
+        return Fraction(np.array([0.0, 1, 0, 0, 0]), np.array([self.k, 0.0, 0, 0, 0]), 0.0)
 
     def on(self, space) -> PrecisionAtK:
         """The same on a space of sets of size k; refused elsewhere."""
@@ -91,6 +96,11 @@ class RecallAtK:
             scale=lambda n_true: 1.0 / np.maximum(n_true, 1.0),
             constant=lambda n_true: np.where(n_true == 0, nothing, 0.0),
         )
+
+    @property
+    def quotient(self) -> Fraction:
+        """The utility tp / (tp + fn)."""
+        return Fraction(np.array([0.0, 1, 0, 0, 0]), np.array([0.0, 1, 0, 1, 0]), self.empty)
 
     def on(self, space) -> RecallAtK:
         """The same on a space of sets of size k; refused elsewhere."""

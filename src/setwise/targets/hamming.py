@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.targets.measure import Additive, Array, Form, Of
+from setwise.targets.measure import Additive, Array, Form, Fraction, Of
 from setwise.targets.target import loss_of_rows, require_labels
 from setwise.validation import real_vector
 
@@ -54,6 +54,13 @@ class Hamming:
         weights = np.ones(n_labels) if self.weights is None else self.weights
         require_labels(self, len(weights), n_labels)
         return Additive(weights / weights.sum(), DIFFER if of == "loss" else AGREE)
+
+    @property
+    def quotient(self) -> Fraction | None:
+        """The utility (tp + tn) / (tp + fp + fn + tn); None with weights."""
+        if self.weights is not None:
+            return None
+        return Fraction(np.array([0.0, 1, 0, 0, 1]), np.array([0.0, 1, 1, 1, 1]), 1.0)
 
     def on(self, space) -> Hamming:
         """The same on every space of as many labels."""

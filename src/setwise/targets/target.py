@@ -12,7 +12,7 @@ from setwise.validation import label_matrix
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from setwise.targets.measure import Form, Measure, Of
+    from setwise.targets.measure import Form, Fraction, Measure, Of
     from setwise.taxonomy import Taxonomy
 
 
@@ -76,6 +76,16 @@ def predicted_size(target: Target) -> int | None:
 def hierarchy_of(target: Target) -> Taxonomy | None:
     """The hierarchy that predictions must respect (tree distance), None where there is none."""
     return getattr(target, "hierarchy", None)
+
+
+def utility_quotient(target: Target) -> Fraction | None:
+    """1 - loss as a quotient of linear functions of the counts, whatever the number of labels.
+
+    Of precision@k and recall@k at predictions of k labels; None for a target that is no quotient.
+    """
+    if hasattr(target, "quotient"):
+        return target.quotient
+    return target.measure(1, "utility") if target.form == "linear_fractional" else None  # type: ignore[return-value]
 
 
 def is_hamming(target: Target) -> bool:
