@@ -19,7 +19,7 @@ from setwise.decoders import MinimumRisk
 from setwise.estimators import SetClassifier, SetClassifierCV
 from setwise.estimators.choice import choose_space, unseen_mass
 from setwise.estimators.design import standard_deviations
-from setwise.estimators.guarantee import guarantee
+from setwise.estimators.guarantee import claim
 from setwise.estimators.objective import CatalogLikelihood
 from setwise.estimators.training import Training
 from setwise.spaces import Catalog, Cube, Paths, Sized
@@ -509,9 +509,8 @@ SETS = [[0, 0], [0, 1], [1, 0], [1, 1]]
 def test_a_surrogate_for_another_target_of_the_same_name_is_not_certified(
     target, trained_for, space
 ):
-    said = guarantee(
-        Training(CompSum(trained_for, space, 1.0), target), target, space, "most_likely", None
-    )
+    training = Training(CompSum(trained_for, space, 1.0), target)
+    said = claim(training, target, space, "most_likely").describe()
     assert said.startswith("No theorem is known to cover a surrogate trained for"), said
     assert "Consistent" not in said
 
@@ -529,7 +528,8 @@ def test_a_surrogate_for_another_target_of_the_same_name_is_not_certified(
 )
 def test_a_surrogate_for_the_same_target_written_otherwise_is_certified(target, trained_for, space):
     training = Training(CompSum(trained_for, space, 1.0), target)
-    assert guarantee(training, target, space, "most_likely", None).startswith("Consistent")
+    said = claim(training, target, space, "most_likely").describe()
+    assert said.startswith("Consistent")
 
 
 @pytest.mark.parametrize("scale", ["unit", "paper"])

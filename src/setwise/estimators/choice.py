@@ -19,7 +19,7 @@ from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.spaces.chow_liu import chow_liu
 from setwise.spaces.space import ENUMERATION_LIMIT, Space
-from setwise.targets.target import Target, hierarchy_of, predicted_size
+from setwise.targets.target import hierarchy_of, predicted_size
 
 if TYPE_CHECKING:
     from setwise.estimators.training import Training
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # Beyond this estimated mass of unseen label sets the list of seen ones is left.
 MOST_UNSEEN = 0.9
 SPACES = ("auto", "cube", "sized", "catalog", "joint", "forest")
+# log of the most sets of a space that are looked at one by one.
+LISTABLE = np.log(ENUMERATION_LIMIT)
 # The spaces that a taxonomy gives; "auto" chooses one of them for tree distance.
 HIERARCHIES = ("paths", "closed")
 DECODERS = ("auto", "minimum_risk", "most_likely", "marginals")
@@ -176,18 +178,17 @@ def refuse_undecodable(
     risk.decode_scores(np.zeros((1, space.n_scores)), space)
 
 
-def refuse_open_predictions(target: Target, space: Any) -> None:
+def refuse_open_predictions(target: Any, space: Any) -> None:
     """Raise where the most likely set of the space need not be closed under tree distance."""
-    hierarchy, judge = hierarchy_of(target), target  # type: Any, Any
+    hierarchy: Any = hierarchy_of(target)
     if hierarchy is None or hierarchy.depth == 1:
         return
+    several = "where labels have several parents, " if len(target.left_out) else ""
     if space.is_closed:
-        if np.array_equal(space.parents, judge.parents) and not len(judge.left_out):
+        if np.array_equal(space.parents, target.parents) and not several:
             return
-    elif space.log_size <= np.log(ENUMERATION_LIMIT):
-        if hierarchy.is_closed(space.enumerate()).all():
-            return
-    several = "where labels have several parents, " if len(judge.left_out) else ""
+    elif space.log_size <= LISTABLE and hierarchy.is_closed(space.enumerate()).all():
+        return
     others = "" if several else "space='paths' or 'closed', or "
     raise ValueError(
         f"{several}the most likely set of {space} need not be closed, as tree distance asks of "

@@ -17,11 +17,11 @@ from setwise.consistency.bounds import REACHED
 from setwise.consistency.identity import in_words
 from setwise.consistency.loss_matrix import is_same_target, loss_matrix
 from setwise.consistency.naming import chosen_surrogate
-from setwise.consistency.theorems import Coverage, covering
+from setwise.consistency.theorems import MOST_INDEPENDENT, Coverage, covering
 from setwise.estimators.training import Training
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
-from setwise.targets.target import Target, hierarchy_of, is_hamming
+from setwise.targets.target import Target, hierarchy_of, predicted_size
 from setwise.targets.zero_one import ZeroOne
 
 DECODERS = {
@@ -46,8 +46,8 @@ NO_BOUND = (
 OTHER = "No theorem is known to cover a surrogate trained for {trained_for} and judged by {target}."
 NONE = (
     "No theorem is known to cover {surrogate} for {target} on {space}, decoded by the {decoder}. "
-    "(Those of Mao, Mohri and Zhong, 2024, need scores that reach every law over the {sets}, "
-    "and the most likely {one}.) On a small space, `setwise certify` looks for a counterexample."
+    "(Those of Mao, Mohri and Zhong, 2024, need scores that reach every law over the label sets, "
+    "and the most likely set.) On a small space, `setwise certify` looks for a counterexample."
 )
 # Conditions and remarks, in the order in which they are said.
 REMARKS = {
@@ -62,6 +62,8 @@ REMARKS = {
     "several": "Labels have several parents: the distance is that of a spanning tree, which leaves "
     "out {left_out} edges; predicted, and the regret is over, are the sets closed under all.",
 }
+# A theorem about label sets is told of exclusive classes, sets of one label, in these words.
+OF_CLASSES = {"label sets": "classes", "label set": "class", "likely set": "likely class"}
 UNSEEN = "; Good and Turing's estimate of m from the training rows is {:.3f}"
 
 
@@ -78,6 +80,7 @@ class Claim:
     coverage: Coverage | None = None
     remarks: tuple[str, ...] = ()
     needs: str = ""
+    of_classes: bool = False
 
     def describe(self) -> str:
         """The facts in words."""
@@ -90,7 +93,10 @@ class Claim:
             if gamma is not None:
                 about |= {"gamma": gamma, "scales": gamma.scales, "needs": self.needs}
         said += [REMARKS[remark] for remark in REMARKS if remark in self.remarks]
-        return " ".join(sentence.format(**about) for sentence in said)
+        words = " ".join(sentence.format(**about) for sentence in said)
+        for of_sets, of_classes in OF_CLASSES.items() if self.of_classes else ():
+            words = words.replace(of_sets, of_classes)
+        return words
 
 
 def claim(
@@ -109,7 +115,7 @@ def claim(
     unseen = unseen if getattr(space, "sets", None) is not None else None
     about = {
         "target": in_words(target), "space": space, "surrogate": training,
-        "decoder": DECODERS[decoder], "sets": "label sets", "one": "set", "log_loss": log_loss,
+        "decoder": DECODERS[decoder], "log_loss": log_loss,
         "unseen": "" if unseen is None else UNSEEN.format(unseen),
         "trained_for": in_words(_trained_for(training)),
         "left_out": len(getattr(target, "left_out", ())),
@@ -152,11 +158,15 @@ def claim_of_classes(
     """
     about = {
         "target": CLASSES, "space": f"{n_classes} classes", "surrogate": training,
-        "decoder": "most likely class", "sets": "classes", "one": "class", "log_loss": log_loss,
+        "decoder": "most likely class", "log_loss": log_loss,
     }  # fmt: skip
-    if training.is_by_label:
-        return Claim("likelihood" if training.is_separate else "none", about)
-    if trains_likelihood(training, space, own_truths=True):
+    return replace(_claim_of_classes(training, space, about), of_classes=True)
+
+
+def _claim_of_classes(training: Training, space: Space, about: dict[str, Any]) -> Claim:
+    if training.is_by_label and not training.is_separate:
+        return Claim("none", about)
+    if training.is_by_label or trains_likelihood(training, space, own_truths=True):
         return Claim("likelihood", about)
     trained_for, sets = _trained_for(training).on(space), space.enumerate()
     losses = loss_matrix(trained_for, sets, sets)
@@ -166,12 +176,10 @@ def claim_of_classes(
     if share != 1.0:
         about["target"] = f"{in_words(trained_for)}, which is {share:.4g} times {CLASSES},"
     found = _covered(training.surrogate, training, trained_for, space, about)
-    if found.coverage is None:
+    if found.coverage is None or training.q_of_family == 1.0 or len(sets) > MOST_INDEPENDENT:
         return found
-    # Every law over classes is reached, each having a score of its own; nothing else is assumed.
-    reason = "each has a score" if "independent" in found.coverage.reason else found.coverage.reason
-    needs = found.needs.replace("label sets", "classes").replace("most likely set", "most likely class")
-    return replace(found, coverage=replace(found.coverage, reason=reason), needs=needs)
+    # Of label sets this is said as their being affinely independent.
+    return replace(found, coverage=replace(found.coverage, reason="each has a score of its own"))
 
 
 def trains_likelihood(training: Training, space: Space, own_truths: bool = False) -> bool:
@@ -192,7 +200,8 @@ def _trained_for(training: Training) -> Target:
 
 def _is_share(target: Any) -> bool:
     """Whether the loss is a share of the labels that differ, weighted or not."""
-    return is_hamming(target) or getattr(target, "weights", None) is not None
+    plain = predicted_size(target) is None and hierarchy_of(target) is None
+    return target.form == "additive" and plain
 
 
 def _of_missing_sets(target: Any, space: Space) -> tuple[str, ...]:
@@ -200,8 +209,7 @@ def _of_missing_sets(target: Any, space: Space) -> tuple[str, ...]:
     if space.log_size >= space.n_labels * np.log(2.0) - 1e-9:
         return ()
     everywhere = target.form in ("additive", "subset") or hasattr(target, "beta")
-    by_size = getattr(space, "bias", None) is not None and getattr(space, "sets", None) is None
-    return ("outside",) if everywhere or by_size else ("outside", "among")
+    return ("outside",) if everywhere or space.size_bias is not None else ("outside", "among")
 
 
 def _covered(

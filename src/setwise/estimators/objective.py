@@ -8,22 +8,20 @@ gradient by the parameters. Rows come in ranges, so that memory stays bounded.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.estimators.choice import frequency, start_scores
-from setwise.kernels import exp, kernel
-from setwise.spaces.catalog import Catalog
-from setwise.spaces.paths import Paths
+from setwise.estimators.choice import frequency
 from setwise.spaces.space import Space
 from setwise.surrogates.surrogate import Surrogate
-from setwise.targets.measure import find_rows
-from setwise.threads import for_rows, thread_count
 
 Array = NDArray[Any]
+
+# Entries of rows by scores, or rows by parameters, that are held at a time.
+CHUNK_ENTRIES = 2**23
 
 
 class Objective(Protocol):
@@ -61,21 +59,8 @@ def refuse_outside(inside: Array, space: Space) -> None:
         seen = "space='catalog', which lists the sets seen, or another space that has it"
         raise ValueError(
             f"the label set of row {int(np.argmin(inside))} is not in {space}, so it cannot be "
-            f"trained on there; use {all_closed if isinstance(space, Paths) else seen}"
+            f"trained on there; use {all_closed if space.is_path else seen}"
         )
-
-
-def _places(space: Catalog, y_true: Array) -> Array:
-    """Where in the list the set of each row stands, (n,)."""
-    place = find_rows(space.sets, y_true)
-    refuse_outside(place >= 0, space)
-    return place
-
-
-def _variance(place: Array, weights: Array, n_sets: int) -> Array:
-    """p (1 - p) for the share p of rows at each place of the list, (n_sets,)."""
-    share = np.bincount(place, weights, n_sets) / weights.sum()
-    return share * (1.0 - share)
 
 
 @dataclass(frozen=True)
@@ -110,174 +95,108 @@ class SurrogateSum:
 
 @dataclass(frozen=True)
 class Likelihood:
-    """-log s(y) = A(scores) - z(y) on a space with one score a label; all true sets are in it.
+    """-log s(y) of the label sets on a space, which must hold them all.
 
-    Its gradient is the mean less what is true: E[y'] - y by the scores, likewise by the parameters.
+    On closed sets only scores are learnt: potentials say nothing there that intercepts do not.
     """
 
-    space: Space
+    on: Space
     y_true: Array
     weights: Array
 
     def __post_init__(self):
-        refuse_outside(self.space.contains(self.y_true), self.space)
+        refuse_outside(self.on.contains(self.y_true), self.on)
+
+    @property
+    def space(self) -> Space | None:
+        """The space, unless its sets are closed."""
+        return None if self.on.is_closed else self.on
 
     @property
     def n_scores(self) -> int:
         """As many as the space has."""
-        return self.space.n_scores
+        return self.on.n_scores
 
     def start(self) -> Array:
-        """Near the law of the true sets."""
-        return start_scores(self.space, self.y_true, self.weights)
+        """Near the distribution of the true sets."""
+        return start_scores(self.on, self.y_true, self.weights)
 
     def spread(self) -> tuple[Array, Array]:
-        """Of labels, in the true sets; of features, in the space's law."""
-        features = self.space.mean_scores(self.start()[None])[2][0]
+        """Of the true sets: p (1 - p) of a listed set, 4 p (1 - p) of a label's sign."""
         share = frequency(self.y_true, self.weights)
-        return 4.0 * share * (1.0 - share), features * (1.0 - features)
+        by_label = 4.0 * share * (1.0 - share)
+        if self.space is None:
+            return by_label, np.empty(0)
+        features, step = np.zeros(len(self.on.parameters)), CHUNK_ENTRIES // len(self.on.parameters)
+        for first in range(0, len(self.y_true), max(1, step)):
+            rows = slice(first, first + max(1, step))
+            features += self.weights[rows] @ self.on.features(self.y_true[rows])
+        share = features / self.weights.sum()
+        by_feature = share * (1.0 - share)
+        return by_feature if self.on.is_joint else by_label, by_feature
 
     def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
-        """By one pass for the log-partition and its gradients."""
-        y_true, weights = self.y_true[rows], self.weights[rows]
-        log_partition, by_score, means = self.space.with_parameters(parameters).mean_scores(scores)
-        features = weights @ self.space.features(y_true)
-        true = y_true * 2.0 - 1.0
-        value = weights @ (log_partition - np.einsum("ij,ij->i", true, scores))
-        free = np.isfinite(parameters)
-        value -= features[free] @ parameters[free]
-        gradient = (by_score - true) * weights[:, None]
-        return float(value), gradient, weights @ means - features
+        """As the space has it of each row."""
+        learns = self.space is not None
+        space, weights = (
+            self.on.with_parameters(parameters) if learns else self.on,
+            self.weights[rows],
+        )
+        value, by_score, by_parameter = negative_log_likelihood(
+            space, scores, self.y_true[rows], learns
+        )
+        by_score *= weights[:, None]
+        return float(weights @ value), by_score, weights @ by_parameter if learns else np.empty(0)
 
 
-@dataclass(frozen=True)
-class JointLikelihood:
-    """-log s(y) over a list of label sets with a score for each: a softmax; all are listed."""
+def start_scores(space: Any, sets: Array, weights: Array) -> Array:
+    """Scores, the same for every row, at which a space's distribution is near that of the sets.
 
-    space: Catalog
-    y_true: Array
-    weights: Array
-    _place: Array = field(init=False, repr=False)
-
-    def __post_init__(self):
-        object.__setattr__(self, "_place", _places(self.space, self.y_true))
-
-    @property
-    def n_scores(self) -> int:
-        """One score for each listed set."""
-        return len(self.space.sets)
-
-    def start(self) -> Array:
-        """All 0: the biases hold the law of the sets."""
-        return np.zeros(self.n_scores)
-
-    def spread(self) -> tuple[Array, Array]:
-        """Of listed sets in the true sets, as scores and as biases."""
-        listed = _variance(self._place, self.weights, self.n_scores)
-        return listed, listed
-
-    def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
-        """Value and gradients of a softmax."""
-        place, weights = self._place[rows], self.weights[rows]
-        true = (np.arange(len(place)), place)
-        weight = scores + parameters
-        high = weight.max(axis=1, keepdims=True)
-        gradient = np.exp(weight - high)
-        mass = gradient.sum(axis=1, keepdims=True)
-        value = weights @ ((high + np.log(mass))[:, 0] - weight[true])
-        gradient /= mass
-        gradient[true] -= 1.0
-        gradient *= weights[:, None]
-        return float(value), gradient, gradient.sum(axis=0)
-
-
-@dataclass(frozen=True)
-class CatalogLikelihood:
-    """-log s(y) over a list of label sets with label-wise scores, in one pass over the list.
-
-    z of a listed set is twice the sum of its labels' scores, plus its bias and a number common to
-    all sets; only its labels are touched, and no array of rows by sets is made. All true sets must
-    be listed.
+    Half the log-odds of each label, where the space's parameters do not hold them already. On
+    closed sets P(label | parent) = r asks for 2 h = logit r + sum over children log(1 - r'); on
+    paths P(end) for 2 h = log P(end) - log P(path ends at the parent). Half a row is added to every
+    count.
     """
-
-    space: Catalog
-    y_true: Array
-    weights: Array
-    _place: Array = field(init=False, repr=False)
-    _begins: Array = field(init=False, repr=False)
-    _labels: Array = field(init=False, repr=False)
-
-    def __post_init__(self):
-        object.__setattr__(self, "_place", _places(self.space, self.y_true))
-        rows, labels = np.nonzero(self.space.sets)
-        begins = np.searchsorted(rows, np.arange(len(self.space.sets) + 1))
-        object.__setattr__(self, "_begins", begins)
-        object.__setattr__(self, "_labels", labels)
-
-    @property
-    def n_scores(self) -> int:
-        """One score for each label."""
-        return self.space.n_labels
-
-    def start(self) -> Array:
-        """All 0: the biases hold the law of the sets."""
-        return np.zeros(self.n_scores)
-
-    def spread(self) -> tuple[Array, Array]:
-        """Of labels and listed sets in the true sets."""
-        share = frequency(self.y_true, self.weights)
-        listed = _variance(self._place, self.weights, len(self.space.sets))
-        return 4.0 * share * (1.0 - share), listed
-
-    def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
-        """Value and gradients; what a thread adds up by set is kept apart until the end."""
-        n = len(scores)
-        gradient, value = np.empty_like(scores), np.empty(n)
-        parts = max(1, min(thread_count(), n // 64))
-        by_set = np.zeros((parts, len(parameters)))
-        place, weights = self._place[rows], self.weights[rows]
-
-        def run(first: int, last: int) -> None:
-            for part in range(first, last):
-                start, stop = n * part // parts, n * (part + 1) // parts
-                likelihood_rows(
-                    start, stop, scores, self._begins, self._labels, parameters, place, weights,
-                    value, gradient, by_set[part],
-                )  # fmt: skip
-
-        for_rows(run, parts, least=1)
-        return float(weights @ value), gradient, by_set.sum(axis=0)
+    if getattr(space, "sets", None) is not None:
+        return np.zeros(space.n_scores)
+    parents = getattr(space, "parents", np.full(space.n_labels, -1))
+    child, count = np.flatnonzero(parents >= 0), weights @ sets
+    if space.is_path:
+        is_end = ~np.isin(np.arange(len(parents)), parents) | (not space.leaves_only)
+        ending = count.copy()
+        np.subtract.at(ending, parents[child], count[child])
+        weight = np.where(is_end, np.log(np.maximum(ending, 0.0) + 0.5), 0.0)
+        scores = weight.copy()
+        scores[child] -= weight[parents[child]]
+        return scores / 2.0
+    above = np.full(len(parents), weights.sum())
+    if space.is_closed:
+        above[child] = count[parents[child]]
+    share = (count + 0.5) / (above + 1.0)
+    scores = np.log(share) - np.log1p(-share)
+    if space.is_closed:
+        np.add.at(scores, parents[child], np.log1p(-share[child]))
+    elif np.nan_to_num(space.parameters, neginf=0.0).any():
+        # The potentials of an edge hold how frequent the label below it is.
+        scores[child] = 0.0
+    return scores / 2.0
 
 
-@kernel
-def likelihood_rows(
-    start, stop, scores, begins, labels, bias, place, weights, value, gradient, by_set
-):
-    """-log s(y) and weighted gradients; ``place`` is the listed set of each row."""
-    n_sets = len(bias)
-    weight_of = np.empty(n_sets)
-    for row in range(start, stop):
-        high = -np.inf
-        for k in range(n_sets):
-            z = bias[k]
-            for position in range(begins[k], begins[k + 1]):
-                z += 2.0 * scores[row, labels[position]]
-            weight_of[k] = z
-            high = max(high, z)
-        here = weight_of[place[row]]
-        mass = 0.0
-        for k in range(n_sets):
-            weight_of[k] = exp(weight_of[k] - high)
-            mass += weight_of[k]
-        value[row] = np.log(mass) + high - here
-        share = weights[row] / mass
-        for j in range(scores.shape[1]):
-            gradient[row, j] = 0.0
-        for k in range(n_sets):
-            part = share * weight_of[k]
-            by_set[k] += part
-            for position in range(begins[k], begins[k + 1]):
-                gradient[row, labels[position]] += 2.0 * part
-        by_set[place[row]] -= weights[row]
-        for position in range(begins[place[row]], begins[place[row] + 1]):
-            gradient[row, labels[position]] -= 2.0 * weights[row]
+def negative_log_likelihood(space: Any, scores: Array, sets: Array, learns: bool) -> tuple:
+    """For now."""
+    if hasattr(space, "negative_log_likelihood"):
+        return space.negative_log_likelihood(scores, sets, learns)
+    law = getattr(space, "closed_law", None) or (space if space.is_path else None)
+    if law is not None:
+        a, b = law.likelihood(scores, sets)
+        return -a, -b, np.empty((len(scores), 0))
+    log_partition, by_score, means = space.mean_scores(scores, learns)
+    features = space.features(sets)
+    true = features if space.is_joint else sets * 2.0 - 1.0
+    free = np.isfinite(space.parameters)
+    value = (
+        log_partition
+        - np.einsum("ij,ij->i", true, scores)
+        - features[:, free] @ space.parameters[free]
+    )
+    return value, by_score - true, (means - features if learns else means)

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from setwise.estimators.design import Conditioning, Design
-from setwise.estimators.objective import Objective
+from setwise.estimators.objective import CHUNK_ENTRIES, Objective
 
 Array = NDArray[Any]
 
-# Entries of rows by scores, or rows by parameters, that are held at a time.
-CHUNK_ENTRIES = 2**23
 # Pairs of vectors L-BFGS remembers, and numbers they may take (1 GiB); at least three pairs.
 MEMORY, MEMORY_ENTRIES = 10, 2**27
 ROUNDING = 1e-13

@@ -121,6 +121,10 @@ class Training:
         n_scores = y_true.shape[1] if self.is_by_label else space.n_scores
         return SurrogateSum(make, None if fixed else space, n_scores, y_true, weights)
 
+    def loss(self, space: Space) -> Any:
+        """The loss asked for, on a space."""
+        return self.stages()[-1](space)
+
     def __str__(self) -> str:
         return str(self.surrogate).replace("_", " ")
 
