@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from setwise.decoders.minimum_risk import MinimumRisk
-from setwise.decoders.most_likely import MostLikely
+from setwise.decoders.simple import MostLikely
 from setwise.estimators.hierarchy import refuse_open_predictions
 from setwise.estimators.objective import Array
 from setwise.estimators.training import Training
