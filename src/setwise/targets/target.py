@@ -83,9 +83,15 @@ def utility_quotient(target: Target) -> Fraction | None:
 
     Of precision@k and recall@k at predictions of k labels; None for a target that is no quotient.
     """
+    known: Any = target
     if hasattr(target, "quotient"):
-        return target.quotient
-    return target.measure(1, "utility") if target.form == "linear_fractional" else None  # type: ignore[return-value]
+        return known.quotient
+    return known.measure(1, "utility") if target.form == "linear_fractional" else None
+
+
+def beta_of(target: Target) -> float | None:
+    """The weight of recall against precision in F-beta, None for other targets."""
+    return getattr(target, "beta", None)
 
 
 def is_hamming(target: Target) -> bool:
