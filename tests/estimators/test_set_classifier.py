@@ -20,7 +20,7 @@ from setwise.estimators import SetClassifier, SetClassifierCV
 from setwise.estimators.choice import choose_space, unseen_mass
 from setwise.estimators.design import standard_deviations
 from setwise.estimators.guarantee import claim
-from setwise.estimators.objective import CatalogLikelihood
+from setwise.estimators.objective import Likelihood
 from setwise.estimators.training import Training
 from setwise.spaces import Catalog, Cube, Paths, Sized
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
@@ -226,7 +226,7 @@ def test_the_one_pass_over_a_list_is_the_surrogate(dtype):
     space = Catalog(sets, rng.normal(size=len(sets)))
     scores = rng.normal(size=(200, 5)).astype(dtype)
     place, weights = rng.integers(0, len(sets), 200), rng.random(200)
-    objective = CatalogLikelihood(space, sets[place], weights)
+    objective = Likelihood(space, sets[place], weights)
     value, gradient, by_set = objective.sums(slice(0, 200), scores, space.parameters)
     expected = Logistic("subset", space, "paper").value_and_gradients(
         scores.astype(np.float64), sets[place]

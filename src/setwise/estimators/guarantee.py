@@ -21,7 +21,7 @@ from setwise.consistency.theorems import MOST_INDEPENDENT, Coverage, covering
 from setwise.estimators.training import Training
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
-from setwise.targets.target import Target, hierarchy_of, predicted_size
+from setwise.targets.target import Target, beta_of, hierarchy_of, predicted_size
 from setwise.targets.zero_one import ZeroOne
 
 DECODERS = {
@@ -208,7 +208,7 @@ def _of_missing_sets(target: Any, space: Space) -> tuple[str, ...]:
     """What to say of label sets that are not in the space."""
     if space.log_size >= space.n_labels * np.log(2.0) - 1e-9:
         return ()
-    everywhere = target.form in ("additive", "subset") or hasattr(target, "beta")
+    everywhere = target.form in ("additive", "subset") or beta_of(target) is not None
     return ("outside",) if everywhere or space.size_bias is not None else ("outside", "among")
 
 

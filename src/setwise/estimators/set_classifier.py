@@ -298,9 +298,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         distribution = self._distribution(X)
         if self.decoder_ == "marginals":
             distribution = Independent(distribution.marginals())
-        if hasattr(distribution, "space"):
-            return self._risk.decode_scores(distribution.scores, distribution.space)
-        return self._risk.decode(distribution.probability)
+        return self._risk.decode(distribution)
 
     def _distribution(self, X) -> Any:
         scores = self._scores(X)
