@@ -19,8 +19,8 @@ from numba.extending import register_jitable
 from setwise.decoders.arrangement import take_sorted
 from setwise.decoders.decisions import TIE
 from setwise.decoders.size_bounds import candidates, mean_of_steps
-from setwise.expectation.cube_kernels import choose_nodes
 from setwise.kernels import view_kernel
+from setwise.spaces.cube_kernels import choose_nodes
 
 # Laguerre nodes are scaled by the mean of D: good for sizes whose means differ by this factor, at
 # the least number of nodes and for each node more, and at most.

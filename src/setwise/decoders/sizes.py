@@ -14,14 +14,14 @@ import numpy as np
 
 from setwise.decoders.arrangement import fill_keys, index_mask
 from setwise.decoders.size_kernels import SizeTable, arranged_rows, sorted_rows, working_space
-from setwise.expectation.fraction import whole_steps
-from setwise.expectation.rules import (
+from setwise.spaces.quadrature import (
     DOUBLE_ERROR,
     MEANS,
     SINGLE_ERROR,
     Reciprocal,
     laguerre_table,
     tabulated,
+    whole_steps,
 )
 from setwise.targets.measure import ZERO_DENOMINATOR, Array, Fraction
 from setwise.threads import for_rows

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from setwise.estimators.design import Design
 from setwise.estimators.newton import solve_binary_relevance
-from setwise.estimators.objective import negative_log_likelihood
 from setwise.estimators.progress import steps_shown
 from setwise.estimators.solver import Problem, Solution, solve
 from setwise.estimators.training import Training
@@ -102,7 +101,7 @@ class Fitting:
             scores = np.asarray(design.inputs[rows] @ solution.weights) + solution.intercept
             if features is not None:
                 scores = scores @ features.T
-            losses = negative_log_likelihood(space, scores[held], sets[rows][held], False)[0]
+            losses = space.negative_log_likelihood(scores[held], sets[rows][held], False)[0]
             total += float(weights[rows][held] @ losses)
             mass += float(weights[rows][held].sum())
         return total / mass if mass else float("inf")

@@ -142,10 +142,10 @@ class Likelihood:
             self.on.with_parameters(parameters) if learns else self.on,
             self.weights[rows],
         )
-        value, by_score, by_parameter = negative_log_likelihood(
-            space, scores, self.y_true[rows], learns
+        value, by_score, by_parameter = space.negative_log_likelihood(
+            scores, self.y_true[rows], learns
         )
-        by_score *= weights[:, None]
+        by_score = by_score * weights[:, None]
         return float(weights @ value), by_score, weights @ by_parameter if learns else np.empty(0)
 
 
@@ -180,23 +180,3 @@ def start_scores(space: Any, sets: Array, weights: Array) -> Array:
         # The potentials of an edge hold how frequent the label below it is.
         scores[child] = 0.0
     return scores / 2.0
-
-
-def negative_log_likelihood(space: Any, scores: Array, sets: Array, learns: bool) -> tuple:
-    """For now."""
-    if hasattr(space, "negative_log_likelihood"):
-        return space.negative_log_likelihood(scores, sets, learns)
-    law = getattr(space, "closed_law", None) or (space if space.is_path else None)
-    if law is not None:
-        a, b = law.likelihood(scores, sets)
-        return -a, -b, np.empty((len(scores), 0))
-    log_partition, by_score, means = space.mean_scores(scores, learns)
-    features = space.features(sets)
-    true = features if space.is_joint else sets * 2.0 - 1.0
-    free = np.isfinite(space.parameters)
-    value = (
-        log_partition
-        - np.einsum("ij,ij->i", true, scores)
-        - features[:, free] @ space.parameters[free]
-    )
-    return value, by_score - true, (means - features if learns else means)

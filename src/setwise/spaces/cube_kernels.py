@@ -6,11 +6,43 @@ float64. ``one`` is 1 in the precision of the scores, from which the other const
 vectorises them.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import types
 from numba.extending import overload, register_jitable
 
 from setwise.kernels import exp, kernel
+
+
+class AdditiveTable(NamedTuple):
+    """constant + scale * sum of weights_j agreement[y_j, y'_j]; weights in the scores' dtype."""
+
+    weights: np.ndarray  # (l,)
+    agreement: np.ndarray  # (2, 2): [true, predicted]
+    scale: np.ndarray  # (n,)
+    constant: np.ndarray  # (n,)
+
+
+class FractionTable(NamedTuple):
+    """N / D with the rules for 1/D, as `quadrature.Rules` makes them; pairs are (true, false)."""
+
+    slot: np.ndarray  # (n,): the rules of each row, by its number of true labels
+    step: np.ndarray  # (2,): what a label that counts adds to D
+    sign: np.ndarray  # (2,): -1 where a label counts when it is left out
+    on: np.ndarray  # (2,): what a label adds to N when it counts
+    off: np.ndarray  # (2,): and when it does not
+    empty: float  # the value at D = 0
+    means: np.ndarray  # (bins - 1,): the bounds of the bins of the mean of D - start
+    far_x: np.ndarray  # (m, m - 1): row k holds the k nodes of the Laguerre rule
+    far_w: np.ndarray  # (m, m - 1): and its weights
+    start: np.ndarray  # (slots,): the least D
+    zero: np.ndarray  # (slots,): 1 where D can be 0
+    least: np.ndarray  # (slots,): the least N
+    count: np.ndarray  # (slots, bins): how many nodes; negative for Laguerre nodes
+    power_true: np.ndarray  # (slots, bins, nodes): t^step of a true label at each node t
+    power_false: np.ndarray  # (slots, bins, nodes): and of a false one
+    weight: np.ndarray  # (slots, bins, nodes)
 
 
 def like(one, x):
@@ -184,14 +216,12 @@ def finish(q, one, excess, mean, moved, out):
 
 
 @kernel
-def additive_rows(
-    start, stop, scores, y_true, q, one, log_scale, weights, agreement, scale, constant,
-    value, slope,
-):  # fmt: skip
-    """F(q) and its slope for constant + scale * sum of weights_j * agreement[y_j, y'_j].
+def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, slope):
+    """F(q) (n,) and its slope (n, l) for an `AdditiveTable`.
 
     The slope is first filled with the derivative of the sum, then moved and scaled for q.
     """
+    weights, agreement, scale, constant = table
     n_labels = scores.shape[1]
     part, moved = np.empty_like(scores[0]), np.empty_like(scores[0])
     e, e_one = np.empty_like(scores[0]), np.empty_like(scores[0])
@@ -274,88 +304,107 @@ def tilted_sum(truth, p, rest, inverse, on, off, t_true, t_false):
     return total
 
 
-@kernel
-def fraction_rows(
-    start, stop, scores, y_true, slots, q, one, log_scale, step, sign, on, off, empty, means, far_x,
-    far_w, first, zero, least, count, power_true, power_false, weight, value, slope,
-):  # fmt: skip
-    """F(q) and its slope for N / D, D = first + sum of the steps of labels that count.
+@register_jitable
+def tilt(one, lack, gain, near, truth, p, rest, inverse):
+    """prod f and the sum of gain_j p_j / f_j at one node, f_j = 1 - p_j lack_j; fills 1 / f.
 
-    At each node t, with f_j = (1 - p_j) + p_j t^step_j and N_t the mean of N under the law tilted
-    by t^D, E[N t^D] = prod f * N_t. The derivative along the logit of label j is
+    ``lack`` = 1 - t^step and ``gain`` = t^step (on - off) of a (true, false) label. ``near`` t = 1
+    the factors are close to 1, and rounding each to float32 would add up over many labels.
+    """
+    lack_gap, gain_gap = lack[0] - lack[1], gain[0] - gain[1]
+    product, total = 1.0, 0.0
+    for j in range(len(p)):
+        missing = lack[1] + truth[j] * lack_gap
+        if near:
+            f = one - p[j] * missing
+            product *= 1.0 - np.float64(p[j]) * np.float64(missing)
+        else:
+            f = rest[j] + p[j] * (one - missing)
+            product *= np.float64(f)
+        inverse[j] = one / f
+        total += np.float64((gain[1] + truth[j] * gain_gap) * p[j] * inverse[j])
+    return product, total
+
+
+@register_jitable
+def add_slope(pull, push, lack, gain, truth, inverse, slope):
+    """slope_j += (pull lack_j + push gain_j / f_j) / f_j: what one node adds by the logits."""
+    down_false, down_gap = pull * lack[1], pull * (lack[0] - lack[1])
+    up_false, up_gap = push * gain[1], push * (gain[0] - gain[1])
+    for j in range(len(inverse)):
+        up = (up_false + truth[j] * up_gap) * inverse[j]
+        slope[j] += inverse[j] * (down_false + truth[j] * down_gap + up)
+
+
+@register_jitable
+def expected_step(step, truth, p):
+    """The mean of D - start: the steps of labels that count, true and false."""
+    all_p, true_p = 0.0, 0.0
+    for j in range(len(p)):
+        all_p += np.float64(p[j])
+        true_p += np.float64(truth[j] * p[j])
+    return step[0] * true_p + step[1] * (all_p - true_p)
+
+
+@kernel
+def fraction_rows(start, stop, scores, y_true, q, one, log_scale, table, value, slope):
+    """F(q) (n,) and its slope (n, l) for N / D, D = start + sum of the steps of labels that count.
+
+    ``table`` is a `FractionTable`. At each node t, with f_j = (1 - p_j) + p_j t^step_j and N_t the
+    mean of N under the law tilted by t^D, E[N t^D] = prod f * N_t. The derivative along the logit
+    of label j is
 
         prod f * p_j (1 - p_j) / f_j * (-(1 - t^step_j) N_t + (on_j - off_j) t^step_j / f_j).
 
     Where D can be 0 one more node, t = 0, takes out what the rule makes of D = 0 and puts the
     convention ``empty`` in.
     """
-    n_labels = scores.shape[1]
-    widest = max(weight.shape[2], far_x.shape[1]) + 1
+    n_labels, on, off = scores.shape[1], table.on, table.off
+    widest = max(table.weight.shape[2], table.far_x.shape[1]) + 1
     p, rest, truth = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
     e, e_one = np.empty_like(scores[0]), np.empty_like(scores[0])
-    tanh, gain = np.zeros_like(scores[0]), np.empty_like(scores[0])
+    tanh, total_slope = np.zeros_like(scores[0]), np.empty_like(scores[0])
     inverse = np.empty_like(scores[0])
     t_true, t_false, w = np.empty(widest), np.empty(widest), np.empty(widest)
     two, temper = one + one, like(one, q)
-    flip_true, flip_false = like(one, sign[0]), like(one, sign[1])
+    flip_true, flip_false = like(one, table.sign[0]), like(one, table.sign[1])
     change_true, change_false = like(one, on[0] - off[0]), like(one, on[1] - off[1])
     has_off = off[0] != 0.0 or off[1] != 0.0
     for row in range(start, stop):
-        slot = slots[row]
+        slot = table.slot[row]
         excess = states(
             scores[row], y_true[row], temper, flip_true, flip_false, one,
             p, rest, truth, tanh, e, e_one,
         )  # fmt: skip
-        gain[:] = one - one
-        all_p, true_p = 0.0, 0.0
-        for j in range(n_labels):
-            all_p += np.float64(p[j])
-            true_p += np.float64(truth[j] * p[j])
         nodes = choose_nodes(
-            slot, step[0] * true_p + step[1] * (all_p - true_p), means, step, far_x, far_w, first,
-            zero, count, power_true, power_false, weight, t_true, t_false, w,
+            slot, expected_step(table.step, truth, p), table.means, table.step, table.far_x,
+            table.far_w, table.start, table.zero, table.count, table.power_true, table.power_false,
+            table.weight, t_true, t_false, w,
         )  # fmt: skip
+        total_slope[:] = one - one
         mean = 0.0
         for k in range(nodes):
             # 1 - t before rounding to the precision of the scores: near t = 1 that is what counts.
-            lack_true, lack_false = like(one, 1.0 - t_true[k]), like(one, 1.0 - t_false[k])
+            lack = like(one, 1.0 - t_true[k]), like(one, 1.0 - t_false[k])
+            gain = like(one, t_true[k]) * change_true, like(one, t_false[k]) * change_false
             near = min(t_true[k], t_false[k]) > 0.5
-            lack_gap = lack_true - lack_false
-            gain_true = like(one, t_true[k]) * change_true
-            gain_false = like(one, t_false[k]) * change_false
-            gain_gap = gain_true - gain_false
-            product, total = 1.0, 0.0
-            for j in range(n_labels):
-                lack = lack_false + truth[j] * lack_gap
-                if near:
-                    f = one - p[j] * lack
-                    # Rounding each factor to float32 would add up over many labels.
-                    product *= 1.0 - np.float64(p[j]) * np.float64(lack)
-                else:
-                    f = rest[j] + p[j] * (one - lack)
-                    product *= np.float64(f)
-                inverse[j] = one / f
-                total += np.float64((gain_false + truth[j] * gain_gap) * p[j] * inverse[j])
+            product, above = tilt(one, lack, gain, near, truth, p, rest, inverse)
             if has_off:
                 # N as its own sum of terms of one sign, not a base less a sum: accurate near 0.
-                total = tilted_sum(truth, p, rest, inverse, on, off, t_true[k], t_false[k])
-            total += least[slot]
-            extra = empty if zero[slot] > 0 and k == nodes - 1 else 0.0
-            term = w[k] * total + extra
+                above = tilted_sum(truth, p, rest, inverse, on, off, t_true[k], t_false[k])
+            above += table.least[slot]
+            extra = table.empty if table.zero[slot] > 0 and k == nodes - 1 else 0.0
+            term = w[k] * above + extra
             mean += product * term
             pull, push = like(one, -product * term), like(one, product * w[k])
-            down_false, down_gap = pull * lack_false, pull * lack_gap
-            up_false, up_gap = push * gain_false, push * gain_gap
-            for j in range(n_labels):
-                up = (up_false + truth[j] * up_gap) * inverse[j]
-                gain[j] += inverse[j] * (down_false + truth[j] * down_gap + up)
+            add_slope(pull, push, lack, gain, truth, inverse, total_slope)
         out = slope[row]
         for j in range(n_labels):
             turn = flip_false + truth[j] * (flip_true - flip_false)
-            out[j] = gain[j] * two * turn * p[j] * rest[j]
+            out[j] = total_slope[j] * two * turn * p[j] * rest[j]
             # Back from the state that counts to the label itself.
-            gain[j] = turn * (p[j] - rest[j]) - tanh[j]
+            total_slope[j] = turn * (p[j] - rest[j]) - tanh[j]
         excess += log_scale
         value[row] = times_exp(mean, excess)
         if q != 1.0 or excess != 0.0:
-            finish(q, one, excess, mean, gain, out)
+            finish(q, one, excess, mean, total_slope, out)

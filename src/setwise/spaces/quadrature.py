@@ -1,5 +1,16 @@
-"""Which rule for 1/D serves a row on the cube: by its number of true labels and the expected D.
+"""Rules for 1/D = integral of t^(D-1) over [0, 1]: sums of powers that stand for a reciprocal.
 
+A linear-fractional utility is N / D. With 1/D as a sum of powers t^D, its expectation needs only
+E[N t^D], which factors over labels. Three rules, chosen by what D can be:
+
+- `jacobi`: Gauss–Jacobi in t with weight t^phi, phi the broken part of the exponents: exact for
+  whole-number steps of D up to twice the number of nodes.
+- `laguerre`: Gauss–Laguerre in x with t = exp(-x / c), c = E[D]: for a D that is concentrated
+  around a large mean.
+- `exponential_sum`: a sum of exponentials whose relative error is bounded for EVERY real D in an
+  interval, whatever its law; the bound is measured when the rule is made.
+
+On the cube a row's rule is chosen by its number of true labels and the expected D:
 On the cube D = start + sum of the steps of independent labels, so it is concentrated around its
 mean, and few nodes suffice. A step below 0 is turned round (the label counts when left out), so
 that all steps are >= 0. In units of the largest step, with ``start`` = s and mean s + mu, two rules
@@ -11,13 +22,65 @@ that independent labels have (`benchmarks/quadrature.py` makes the tables again)
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction as Rational
+from functools import lru_cache
+from math import lcm
 from threading import Lock
 
 import numpy as np
+from numpy.polynomial.laguerre import laggauss
+from scipy.optimize import nnls
+from scipy.special import roots_jacobi
 
-from setwise.expectation.fraction import whole_steps
-from setwise.expectation.quadrature import exponential_sum, jacobi, laguerre
 from setwise.targets.measure import ZERO_DENOMINATOR, Array, Fraction
+
+# Steps of D that are whole multiples of a common unit, with at most so many units, are rescaled
+# to whole numbers, for which a Gauss rule is exact.
+MOST_UNITS = 12
+UNIFORM_ERROR = 1e-13
+
+
+@lru_cache(maxsize=4096)
+def jacobi(nodes: int, phi: float) -> tuple[Array, Array]:
+    """Nodes t and weights w with sum w f(t) = integral of t^phi f(t) over [0, 1]."""
+    x, w = roots_jacobi(nodes, 0.0, phi)
+    return (1.0 + x) / 2.0, w * np.exp2(-phi - 1.0)
+
+
+@lru_cache(maxsize=16)
+def laguerre(nodes: int) -> tuple[Array, Array]:
+    """Nodes x and weights w with sum w f(x) = integral of f over [0, inf)."""
+    x, w = laggauss(nodes)
+    return x, w * np.exp(x)
+
+
+def exponential_sum(low: float, high: float) -> tuple[Array, Array]:
+    """Nodes x, weights w with sum w exp(-x D) = (1 + e) / D, |e| < 1e-13, for D in [low, high]."""
+    x, w = _exponential_sum(int(np.ceil(np.log2(max(high / low, 1.0)))))
+    return x / low, w / low
+
+
+@lru_cache(maxsize=64)
+def _exponential_sum(octaves: int) -> tuple[Array, Array]:
+    """The rule for D in [1, 2^octaves]: nonnegative least squares over a dense set of nodes.
+
+    Nonnegative weights make the solution sparse and the sum free of cancellation.
+    """
+    octaves = max(octaves, 1)
+    places = np.exp2(np.linspace(0.0, octaves, 30 * octaves + 2))
+    x = np.exp(np.linspace(np.log(1e-4 / places[-1]), np.log(34.0), 60 + 22 * octaves))
+    relative = places[:, None] * np.exp(-np.outer(places, x)) * x
+    w, _ = nnls(relative, np.ones(len(places)))
+    w = w * x
+    # Where D can be 0 the sum of the weights multiplies rounding: drop those without effect.
+    useful = w * np.exp(-x) > 1e-17
+    x, w = x[useful], w[useful]
+    fine = np.exp2(np.linspace(0.0, octaves, 120 * octaves))
+    error = np.abs(fine * (np.exp(-np.outer(fine, x)) @ w) - 1.0).max()
+    if error > UNIFORM_ERROR:
+        raise ArithmeticError(f"the rule for 1/D on [1, 2^{octaves}] is only good to {error:.1e}")
+    return x, w
+
 
 STARTS = (0.01, 0.1, 0.3, 1.0, 2.0, 5.0, 8.0, 14.0, 20.0, 40.0, 100.0)
 MEANS = (0.5, 1.0, 2.0, 4.0, 7.0, 10.0, 14.0, 20.0, 30.0, 40.0, 60.0, 100.0, 200.0, 1000.0)
@@ -283,3 +346,22 @@ def _stack(a: Array, b: Array) -> Array:
         width = max(a.shape[2], b.shape[2])
         a, b = (np.pad(x, ((0, 0), (0, 0), (0, width - x.shape[2]))) for x in (a, b))
     return np.concatenate([a, b])
+
+
+def whole_steps(measure: Fraction) -> tuple[float, Array]:
+    """The unit to divide by, and the steps of D for a true and a false label in that unit.
+
+    The steps are whole numbers if they are commensurable; otherwise the unit is the larger step.
+    """
+    below = measure.denominator
+    steps = np.array([below[1] - below[3], below[2] - below[4]])
+    largest = np.abs(steps).max()
+    tiny = ZERO_DENOMINATOR * np.abs(below).max()
+    if largest <= tiny:
+        return 1.0, np.zeros(2)
+    steps = np.where(np.abs(steps) <= tiny, 0.0, steps)
+    ratios = [Rational(float(step / largest)).limit_denominator(MOST_UNITS) for step in steps]
+    if all(abs(float(r) * largest - step) <= tiny for r, step in zip(ratios, steps, strict=True)):
+        units = lcm(*(r.denominator for r in ratios))
+        return float(largest / units), np.array([float(r * units) for r in ratios])
+    return float(largest), steps / largest
