@@ -127,9 +127,10 @@ class Likelihood:
         by_label = 4.0 * share * (1.0 - share)
         if self.space is None:
             return by_label, np.empty(0)
-        features, step = np.zeros(len(self.on.parameters)), CHUNK_ENTRIES // len(self.on.parameters)
-        for first in range(0, len(self.y_true), max(1, step)):
-            rows = slice(first, first + max(1, step))
+        features = np.zeros(len(self.on.parameters))
+        step = max(1, CHUNK_ENTRIES // max(1, len(features)))
+        for first in range(0, len(self.y_true), step):
+            rows = slice(first, first + step)
             features += self.weights[rows] @ self.on.features(self.y_true[rows])
         share = features / self.weights.sum()
         by_feature = share * (1.0 - share)
