@@ -25,8 +25,8 @@ from setwise.estimators.lanes import (
 )
 from setwise.estimators.newton import INTERCEPT_LIMIT, solve_binary_relevance
 from setwise.estimators.newton_passes import Passes, directions
-from setwise.estimators.objective import SurrogateSum
 from setwise.estimators.solver import Problem, Solution, solve
+from setwise.estimators.training import SurrogateSum
 from setwise.surrogates.binary_relevance import BinaryRelevance
 
 ALPHA = 0.02

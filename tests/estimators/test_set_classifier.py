@@ -20,8 +20,7 @@ from setwise.estimators import SetClassifier, SetClassifierCV
 from setwise.estimators.choice import choose_space, unseen_mass
 from setwise.estimators.design import standard_deviations
 from setwise.estimators.guarantee import claim
-from setwise.estimators.objective import Likelihood
-from setwise.estimators.training import Training
+from setwise.estimators.training import Likelihood, Training
 from setwise.spaces import Catalog, Cube, Paths, Sized
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
 from setwise.targets import (

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import setwise
 from setwise import SetClassifier, SetClassifierCV, Taxonomy
-from setwise.estimators.objective import Likelihood
+from setwise.estimators.training import Likelihood
 from setwise.spaces import Catalog, Cube, Forest, Paths
 from setwise.targets import TreeDistance
 from tests.support import cases

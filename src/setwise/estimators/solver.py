@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from setwise.estimators.design import Conditioning, Design
-from setwise.estimators.objective import CHUNK_ENTRIES, Objective
+from setwise.estimators.training import CHUNK_ENTRIES, Objective
 
 Array = NDArray[Any]
 
