@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from setwise.estimators.design import Design
 from setwise.estimators.newton import solve_binary_relevance
-from setwise.estimators.progress import steps_shown
-from setwise.estimators.solver import Problem, Solution, solve
+from setwise.estimators.solver import Problem, Solution, solve, steps_shown
 from setwise.estimators.training import Training
 from setwise.spaces.space import Space
 from setwise.validation import score_matrix

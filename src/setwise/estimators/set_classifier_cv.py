@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,8 +19,8 @@ from setwise.distributions import Distribution
 from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
 from setwise.estimators.design import SCALINGS, Design, counted, read_training
 from setwise.estimators.folds import StratifiedLabelSets
-from setwise.estimators.progress import Advance, trials_shown
 from setwise.estimators.set_classifier import SetClassifier
+from setwise.estimators.solver import trials_shown
 from setwise.labels import LabelNames
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
@@ -30,6 +30,8 @@ from setwise.targets.registry import get_target
 from setwise.targets.target import hierarchy_of
 from setwise.validation import positive_number, whole_number
 
+# Tells that a fit begins, and with which settings.
+Advance = Callable[[str], None]
 # Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
 # features of a scaling, the smaller their weights.
 DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}
@@ -222,7 +224,11 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         return self
 
     def _paths(
-        self, pairs: list[tuple[Any, Any]], scaling: Any, folds: list[Fold], advance: Advance
+        self,
+        pairs: list[tuple[Any, Any]],
+        scaling: Any,
+        folds: list[Fold],
+        advance: Callable[[str], None],
     ) -> list[dict[str, Any]]:
         """A row of results for each penalty of each surrogate on its space, in one scaling."""
         designs = [fold.design(scaling, self.fit_intercept) for fold in folds] if pairs else []
@@ -358,7 +364,11 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         )  # fmt: skip
 
     def _path(
-        self, settings: dict[str, Any], folds: list[Fold], designs: list[Design], advance: Advance
+        self,
+        settings: dict[str, Any],
+        folds: list[Fold],
+        designs: list[Design],
+        advance: Callable[[str], None],
     ) -> Iterator[dict[str, Any]]:
         """A row for each alpha, beginning where the last one ended; ends when it gets worse."""
         alphas = self._alphas(settings["scaling"])

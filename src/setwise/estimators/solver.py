@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import log
 from typing import Any
 
 import numpy as np
@@ -202,3 +204,55 @@ def warn_of(steps: int, norm: float, tol: float) -> None:
         ConvergenceWarning,
         stacklevel=3,
     )
+
+
+# --------------------------------------------------------------------------- progress on the screen
+
+
+@contextmanager
+def steps_shown(verbose: object, tol: float) -> Iterator[Callable[[int, str, float], None] | None]:
+    """A bar that fills as the gradient falls to ``tol``: called with (step, words, gradient)."""
+    if not verbose:
+        yield None
+        return
+    with _bar("training", 1.0) as update:
+        first: list[float] = []
+
+        def step(number: int, words: str, gradient: float) -> None:
+            first.append(max(gradient, tol))
+            whole = max(log(first[0] / tol), 1e-9)
+            done = max(1.0 - log(max(gradient, tol) / tol) / whole, 0.0)
+            update(completed=done, words=f"step {number}, {words}, |g| {gradient:.1e}")
+
+        yield step
+
+
+@contextmanager
+def trials_shown(verbose: object, total: int) -> Iterator[Callable[[str], None]]:
+    """A bar over a known number of fits, with the time left: called once each fit."""
+    if not verbose:
+        yield lambda words: None
+        return
+    with _bar("choosing", total) as update:
+        yield lambda words: update(advance=1, description=words)
+
+
+@contextmanager
+def _bar(description: str, total: float) -> Iterator[Callable[..., None]]:
+    """A bar on the error stream, and what changes it; rich is imported only for those who ask."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    counted = (MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    told = (TextColumn("{task.fields[words]}"), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), *(counted if total > 1 else told))
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(description, total=total, words="")
+        yield lambda **changes: bar.update(task, **changes)
