@@ -175,7 +175,7 @@ def refuse_undecodable(
         return
     if decoder == "marginals" or training.is_by_label:
         space = Cube(space.n_labels)
-    risk.decode_scores(np.zeros((1, space.n_scores)), space)
+    risk.prepare(space)
 
 
 def refuse_open_predictions(target: Any, space: Any) -> None:

@@ -32,6 +32,7 @@ from setwise.estimators.wrapped import (
     weights_of,
 )
 from setwise.labels import LabelNames
+from setwise.spaces import Cube
 from setwise.targets.measure import Array
 from setwise.targets.truth import read_truth, refuse_open
 
@@ -236,7 +237,7 @@ def _usable_decoder(target: Any, names: LabelNames) -> MinimumRisk:
     """The decoder; a target that cannot be decoded is refused here rather than in predict."""
     decoder = MinimumRisk(target)
     if not names.one_dimensional:
-        decoder.decode(np.full((1, names.n_labels), 0.5))
+        decoder.prepare(Cube(names.n_labels))
     return decoder
 
 
