@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +35,31 @@ SCALINGS = (None, "standard", "rows")
 LEAST_VARIANCE, LEAST_SPREAD = 1e-12, 1e-6
 
 
-def read_training(
-    estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Any, NDArray[np.uint8], LabelNames, NDArray[np.float64]]:
-    """Inputs, dense label sets, their names and the rows' weights, checked against one another."""
+class Rows(NamedTuple):
+    """Inputs (n, d), label sets (n, l) and weights (n,) of the same rows."""
+
+    inputs: Any
+    sets: NDArray[np.uint8]
+    weights: NDArray[np.float64]
+
+    def counted(self) -> Rows:
+        """Those of positive weight: one of weight 0 is as if it were not there."""
+        return self if (self.weights > 0).all() else self.taken(self.weights > 0)
+
+    def taken(self, rows: Any) -> Rows:
+        """Those of a split, given by numbers or as a mask, that have a positive weight."""
+        chosen = np.asarray(rows)
+        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        kept = chosen[self.weights[chosen] > 0]
+        if len(kept) == 0:
+            raise ValueError(
+                "a fold of cv has no row of positive weight to learn from or to judge by"
+            )
+        return Rows(self.inputs[kept], self.sets[kept], self.weights[kept])
+
+
+def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, LabelNames]:
+    """What `fit` is given, checked, and the names of the labels."""
     if y is None:
         read_labels(y)
     inputs: Any = validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32])
@@ -55,15 +76,7 @@ def read_training(
     if not weights.sum() > 0:
         raise ValueError("sample_weight must not be all zero")
     refuse_open(estimator.target, sets, weights)
-    return inputs, sets, names, weights
-
-
-def counted(
-    inputs: Any, sets: NDArray[np.uint8], weights: NDArray[np.float64]
-) -> tuple[Any, NDArray[np.uint8], NDArray[np.float64]]:
-    """The rows of positive weight: one of weight 0 is as if it were not there."""
-    kept = weights > 0
-    return (inputs, sets, weights) if kept.all() else (inputs[kept], sets[kept], weights[kept])
+    return Rows(inputs, sets, weights), names
 
 
 @dataclass(frozen=True)
@@ -75,17 +88,18 @@ class Design:
     fit_intercept: bool
 
     @classmethod
-    def of(cls, inputs: Any, scaling: str | None, fit_intercept: bool, weights: Array) -> Design:
+    def of(cls, rows: Rows, scaling: str | None, fit_intercept: bool) -> Design:
         """As they are, in units of the features' standard deviations, or with rows of length 1.
 
-        ``weights`` of the rows count in the standard deviations.
+        The weights of the rows count in the standard deviations.
         """
+        inputs = rows.inputs
         if scaling not in SCALINGS:
             known = ", ".join(map(repr, SCALINGS))
             raise ValueError(f"scaling must be one of {known}, not {scaling!r}")
         unit = np.ones(inputs.shape[1])
         if scaling == "standard":
-            unit = standard_deviations(inputs, weights)
+            unit = standard_deviations(inputs, rows.weights)
             inputs = _divided(inputs, unit)
         return cls(scaled_rows(inputs, scaling), unit, fit_intercept)
 

@@ -22,7 +22,7 @@ from setwise.estimators.choice import (
     space_for,
     unseen_mass,
 )
-from setwise.estimators.design import Design, counted, read_training, scaled_rows
+from setwise.estimators.design import Design, Rows, read_training, scaled_rows
 from setwise.estimators.fitting import Fitting
 from setwise.estimators.guarantee import claim, claim_of_classes, trains_likelihood
 from setwise.estimators.solver import CHUNK_ENTRIES, Solution
@@ -170,14 +170,15 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         y : label sets in any form of `setwise.labels.read_labels`, or one class a row
         sample_weight : array of shape (n,), optional
         """
-        inputs, sets, names, weights = read_training(self, X, y, sample_weight)
-        inputs, sets, weights = counted(inputs, sets, weights)
-        design = Design.of(inputs, self.scaling, self.fit_intercept, weights)
-        return self._fit(design, sets, names, weights, MinimumRisk(self.target))
+        rows, names = read_training(self, X, y, sample_weight)
+        rows = rows.counted()
+        design = Design.of(rows, self.scaling, self.fit_intercept)
+        return self._fit(design, rows, names, MinimumRisk(self.target))
 
-    def _fit(self, design: Design, sets, names: LabelNames, weights, risk: MinimumRisk):
+    def _fit(self, design: Design, rows: Rows, names: LabelNames, risk: MinimumRisk):
         """Learn from what has been read and checked, to be decoded by ``risk``."""
         self._check_parameters()
+        sets, weights = rows.sets, rows.weights
         training = self._training(risk.target)
         space = space_for(self.space, training, names.one_dimensional, sets, weights)
         self._names, self.classes_ = names, names.names
@@ -218,12 +219,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         """Which theorem covers the combination, if any, in words."""
         if not hasattr(self, "coef_"):
             raise AttributeError("there is no guarantee_ before fit")
+        trained, space, reached = self._trained, self.space_, self._reached
         if self._names.one_dimensional:
-            n_classes = len(self.classes_)
-            return claim_of_classes(self._trained, self.space_, n_classes, self._reached).describe()
-        return claim(
-            self._trained, self.target_, self.space_, self.decoder_, self._reached, self._unseen
-        ).describe()
+            return claim_of_classes(trained, space, len(self.classes_), reached).describe()
+        return claim(trained, self.target_, space, self.decoder_, reached, self._unseen).describe()
 
     def for_target(self, target, decoder=None):
         """The same fit, decoded for another target; nothing is trained again.
@@ -266,7 +265,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             likely = self._by_ranges(lambda rows: self._distribution(rows).marginals(), inputs)
             return logit(np.clip(likely, LEAST, 1.0 - LEAST)) / 2.0
         scores = self._scores(inputs)
-        return scores[:, 1] - scores[:, 0] if self._is_binary else scores
+        is_binary = self._names.one_dimensional and len(self.classes_) == 2
+        return scores[:, 1] - scores[:, 0] if is_binary else scores
 
     def predict_distribution(self, X) -> Distribution:
         """The distribution over label sets that the scores of each row stand for.
@@ -351,12 +351,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_label = True
         return tags
 
-    @property
-    def _is_binary(self) -> bool:
-        return self._names.one_dimensional and len(self.classes_) == 2
-
     def _training(self, target: Any) -> Training:
-        surrogate = "likelihood" if _is_auto(self.surrogate) else self.surrogate
+        is_auto = isinstance(self.surrogate, str) and self.surrogate == "auto"
+        surrogate = "likelihood" if is_auto else self.surrogate
         seed = self.random_state
         if seed is None:
             seed = 0
@@ -399,7 +396,3 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     def _projections(self, X):
         X = scaled_rows(X, self._scaling)
         return np.asarray(X @ self.coef_.T + self.intercept_)
-
-
-def _is_auto(value: object) -> bool:
-    return isinstance(value, str) and value == "auto"

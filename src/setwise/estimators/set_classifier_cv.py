@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.distributions import Distribution
 from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
-from setwise.estimators.design import SCALINGS, Design, counted, read_training
+from setwise.estimators.design import SCALINGS, Design, Rows, read_training
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.estimators.set_classifier import SetClassifier
 from setwise.estimators.solver import trials_shown
@@ -43,25 +43,6 @@ SETTINGS = ("surrogate", "space", "scaling")
 FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
 
 
-class Rows(NamedTuple):
-    """Inputs (n, d), label sets (n, l) and weights (n,) of the same rows."""
-
-    inputs: Any
-    sets: Any
-    weights: Any
-
-    def taken(self, rows: Any) -> Rows:
-        """Those of a split, given by numbers or as a mask, that have a positive weight."""
-        chosen = np.asarray(rows)
-        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-        kept = chosen[self.weights[chosen] > 0]
-        if len(kept) == 0:
-            raise ValueError(
-                "a fold of cv has no row of positive weight to learn from or to judge by"
-            )
-        return Rows(self.inputs[kept], self.sets[kept], self.weights[kept])
-
-
 @dataclass(frozen=True)
 class Fold:
     """Rows to learn from and rows held out, with one decoder for all models."""
@@ -73,11 +54,11 @@ class Fold:
 
     def design(self, scaling: Any, fit_intercept: bool) -> Design:
         """The inputs to learn from in a scaling."""
-        return Design.of(self.learnt.inputs, scaling, fit_intercept, self.learnt.weights)
+        return Design.of(self.learnt, scaling, fit_intercept)
 
     def fit(self, model: SetClassifier, design: Design) -> SetClassifier:
         """Learn from the rows of the fold."""
-        return model._fit(design, self.learnt.sets, self.names, self.learnt.weights, self.risk)
+        return model._fit(design, self.learnt, self.names, self.risk)
 
     def fit_quietly(self, model: SetClassifier, alpha: float, design: Design) -> SetClassifier:
         """On a path of penalties: begins where the last one ended, and need not converge."""
@@ -198,11 +179,13 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
             For training; the losses of held-out rows are weighted by it too.
         """
-        inputs, sets, names, weights = read_training(self, X, y, sample_weight)
-        if not hasattr(self.cv, "__iter__"):
-            # A row of weight 0 is not there; splits that are given count it all the same.
-            inputs, sets, weights = counted(inputs, sets, weights)
-        rows, risk = Rows(inputs, sets, weights), MinimumRisk(self.target)
+        rows, names = read_training(self, X, y, sample_weight)
+        # A row of weight 0 is not there; splits that are given count it all the same.
+        rows, risk = (
+            rows if hasattr(self.cv, "__iter__") else rows.counted(),
+            MinimumRisk(self.target),
+        )
+        inputs, sets, weights = rows
         truth: Any = names.decode(sets) if names.one_dimensional else csr_array(sets)
         folds = [
             Fold(rows.taken(train), rows.taken(test), names, risk)
@@ -315,9 +298,8 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
                 spaces = ["paths" if is_path else "closed", *listed]
         pairs = []
         for surrogate in _several(self.surrogates, "surrogates"):
-            alone = isinstance(surrogate, BinaryRelevance) or (
-                isinstance(surrogate, str) and surrogate == "binary_relevance"
-            )
+            named = isinstance(surrogate, str) and surrogate == "binary_relevance"
+            alone = named or isinstance(surrogate, BinaryRelevance)
             pairs += [(surrogate, space) for space in (["auto"] if alone else spaces)]
         return pairs
 
@@ -331,16 +313,14 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
             )
         folds = next(folds for folds, most in FOLDS if n_rows <= most)
         n_splits = min(folds, n_rows) if self.cv is None else whole_number(self.cv, "cv", 2)
-        if self.random_state is None:
-            return StratifiedLabelSets(n_splits)
-        return StratifiedLabelSets(n_splits, shuffle=True, random_state=self.random_state)
+        seed = 0 if self.random_state is None else self.random_state
+        return StratifiedLabelSets(n_splits, random_state=seed)
 
     def _scalings(self, inputs) -> list[Any]:
         if isinstance(self.scalings, str) and self.scalings == "auto":
             return [None, "rows"] if issparse(inputs) else ["standard"]
-        one = self.scalings is None or isinstance(self.scalings, str)
-        scalings = [self.scalings] if one else list(self.scalings)
-        if not scalings or any(scaling not in SCALINGS for scaling in scalings):
+        scalings = _several(self.scalings, "scalings")
+        if any(scaling not in SCALINGS for scaling in scalings):
             known = ", ".join(map(repr, SCALINGS))
             raise ValueError(f"scalings must be 'auto' or some of {known}, not {self.scalings!r}")
         return scalings
@@ -397,7 +377,7 @@ def _loss(row: dict[str, Any]) -> float:
 def _several(given: Any, name: str) -> list[Any]:
     """What is to be tried, as a list; a single one need not be in one."""
     alone = isinstance(given, str | Space | CompSum | Constrained | BinaryRelevance)
-    several = [given] if alone else list(given)
+    several = [given] if alone or given is None else list(given)
     if not several:
         raise ValueError(f"{name} must have at least one to try, but it is empty")
     return several
