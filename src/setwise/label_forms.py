@@ -78,7 +78,7 @@ def Lists(rows: list[Any]) -> Form:
     from sklearn.preprocessing import MultiLabelBinarizer
 
     binarizer = MultiLabelBinarizer()
-    sets = binarizer.fit_transform(rows).astype(np.uint8)
+    sets = np.asarray(binarizer.fit_transform(rows), dtype=np.uint8)
     names = name_array(binarizer.classes_) if sets.shape[1] else binarizer.classes_
     return Form(sets, names, False, "a list of labels for each row")
 

@@ -128,7 +128,7 @@ def _in_hierarchy(found: Sequence[InHierarchy]) -> str:
     """The figures of each method in the hierarchy, as a table; nothing without one."""
     if not found:
         return ""
-    from setwise.evaluation.table import aligned, number
+    from setwise.evaluation.figure import aligned, number
     from setwise.study.scale import said
 
     depth = len(found[0].levels.f1)

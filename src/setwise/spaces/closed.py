@@ -12,7 +12,8 @@ from scipy.special import expit
 from setwise.spaces.closed_kernels import additive_rows, likelihood_rows, marginal_rows
 from setwise.spaces.nodes import Nodes
 from setwise.spaces.space import Array
-from setwise.taxonomy.closure import first_open
+from setwise.sparse import entries_of
+from setwise.taxonomy import are_closed, steps_up
 from setwise.threads import for_rows
 
 
@@ -109,8 +110,8 @@ class ClosedLaw:
 
     def contains(self, sets: Array) -> Array:
         """Whether each set is closed, (n,)."""
-        child = np.flatnonzero(self.parents >= 0)
-        return first_open(sets, np.column_stack([self.parents[child], child, child])) < 0
+        edges = np.column_stack([self.parents, np.arange(len(self.parents))])
+        return are_closed(entries_of(sets), steps_up(edges, len(edges)))
 
     def by_parameters(self, by_score: Array) -> Array:
         """Derivatives by the potentials from those by the scores, (n, 4 l).

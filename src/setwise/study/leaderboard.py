@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.evaluation.bootstrap import Bootstrap
 from setwise.evaluation.comparison import holm, p_values
-from setwise.evaluation.figure import described
-from setwise.evaluation.statistics import RowMeans, Sums, Title
-from setwise.evaluation.table import aligned, interval, number
+from setwise.evaluation.figure import aligned, described, interval, number
+from setwise.evaluation.statistics import Bootstrap, RowMeans, Sums, Title
 from setwise.study.results import Outcome, Results, losses_of
 from setwise.study.scale import Scale, said
 from setwise.targets import get_target

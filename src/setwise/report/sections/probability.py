@@ -1,16 +1,18 @@
-"""Do probabilities mean what they say? Reliability of each method, with counts."""
+"""What probabilities are worth: reliability with counts, and precision against recall."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from markupsafe import Markup
+
 from setwise.evaluation import Reliability
 from setwise.report import numbers
-from setwise.report.drawing import Axis, Frame, element, line, logarithmic, mark, picture
+from setwise.report.drawing import Axis, Frame, Style, element, line, logarithmic, mark, picture
 from setwise.report.material import Material
-from setwise.report.palette import Style
 
-TICKS = (0.0, 0.5, 1.0)
+HALVES = (0.0, 0.5, 1.0)
 LEFT, RIGHT, TOP, BOTTOM = 30.0, 178.0, 24.0, 172.0
 COUNTS_TOP, COUNTS_BOTTOM = 232.0, 264.0
 
@@ -34,7 +36,7 @@ def calibration(material: Material) -> dict[str, Any] | None:
                 "style": material.styles[method],
                 "targets": _targets(material, outcomes),
                 "error": numbers.share(curve.expected_error),
-                "picture": _picture(curve, material.styles[method]),
+                "picture": _reliability_picture(curve, material.styles[method]),
                 "bins": _bins(curve),
             }
         )
@@ -65,9 +67,9 @@ def _bins(curve: Reliability) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _picture(curve: Reliability, style: Style) -> Any:
+def _reliability_picture(curve: Reliability, style: Style) -> Any:
     """Frequency over probability, and below it how many entries each bin holds."""
-    frame = Frame(Axis(0.0, 1.0, LEFT, RIGHT, TICKS), Axis(0.0, 1.0, BOTTOM, TOP, TICKS))
+    frame = Frame(Axis(0.0, 1.0, LEFT, RIGHT, HALVES), Axis(0.0, 1.0, BOTTOM, TOP, HALVES))
     filled = [i for i, count in enumerate(curve.count.tolist()) if count]
     points = [
         (frame.across.at(curve.mean_probability[i]), frame.up.at(curve.frequency[i]))
@@ -104,3 +106,72 @@ def _picture(curve: Reliability, style: Style) -> Any:
         element("line", x1=LEFT, x2=RIGHT, y1=COUNTS_BOTTOM, y2=COUNTS_BOTTOM, class_="base"),
         element("text", f"entries, to {top} (log)", x=RIGHT, y=COUNTS_TOP - 5, class_="tick end"),
     )  # fmt: skip
+
+
+# ----------------------------------------------------------------------------- precision and recall
+
+
+TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+FRAME = Frame(Axis(0.0, 1.0, 34.0, 330.0, TICKS), Axis(0.0, 1.0, 244.0, 24.0, TICKS))
+WIDTH, HEIGHT = 344, 284
+RECALLS = np.linspace(0.0, 1.0, 101)
+SHOWN_RECALLS = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
+
+
+def precision_recall(material: Material) -> dict[str, Any] | None:
+    """A picture for each target, one for all where each method has the same probabilities."""
+    if not material.beliefs:
+        return None
+    targets = [t for t in material.judged if set(_believed(material, t).values()) != {None}]
+    alike = all(_believed(material, t) == _believed(material, targets[0]) for t in targets)
+    panels = []
+    for target in targets[:1] if alike else targets:
+        curves = [
+            (outcome.method, material.beliefs[place])
+            for i, outcome in material.of(target)
+            if (place := material.believed[i]) is not None
+        ]
+        panels.append(
+            {
+                "title": "all targets" if alike else material.measures[target].title,
+                "picture": _curves_picture(material, curves),
+                "rows": [
+                    {
+                        "method": method,
+                        "style": material.styles[method],
+                        "average": numbers.share(belief.micro.average_precision[0]),
+                        "at": [
+                            numbers.share(value, 2)
+                            for value in belief.micro.interpolated(SHOWN_RECALLS)[0]
+                        ],
+                    }
+                    for method, belief in curves
+                ],
+            }
+        )
+    return {
+        "panels": panels,
+        "recalls": [numbers.share(value, 2) for value in SHOWN_RECALLS],
+        "empty": picture(
+            WIDTH, HEIGHT, "Precision over recall of one label",
+            FRAME.grid("recall", "precision"), Markup('<g id="label-curves"></g>'),
+        ),
+    }  # fmt: skip
+
+
+def _believed(material: Material, target: str) -> dict[str, int | None]:
+    return {outcome.method: material.believed[i] for i, outcome in material.of(target)}
+
+
+def _curves_picture(material: Material, curves: list[Any]) -> Any:
+    lines = []
+    for method, belief in curves:
+        style = material.styles[method]
+        precision = belief.micro.interpolated(RECALLS)[0]
+        points = [
+            (FRAME.across.at(recall), FRAME.up.at(value))
+            for recall, value in zip(RECALLS.tolist(), precision.tolist(), strict=True)
+        ]
+        lines.append(line(points, class_=f"curve {style.colour}", stroke_dasharray=style.dash))
+    title = "Precision over recall, all labels together; the table that follows has the numbers"
+    return picture(WIDTH, HEIGHT, title, FRAME.grid("recall", "precision"), *lines)

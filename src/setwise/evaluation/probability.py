@@ -1,26 +1,167 @@
-"""Precision against recall, over all thresholds: one curve for all entries, or one a label."""
+"""What probabilities are worth: calibration, and precision against recall over all thresholds.
+
+Calibration is over all entries of all labels, in bins of equal width on [0, 1]; each bin contains
+its upper end, the first also 0, as in scikit-learn's `calibration_curve`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.evaluation.sample import (
-    Array,
-    checked_probability,
-    columns_of,
-    label_sets,
-    one_order,
-    row_ranges,
-)
+from setwise.evaluation.sample import Array, probability_and_truth, row_ranges, sparse_rows
+from setwise.evaluation.statistics import RowMeans, Statistic, Sums, Title, quotient
 from setwise.sparse import places_among, rows_of
+from setwise.validation import whole_number
 
+BRIER = (Title("brier score", "calibration", "lower"),)
+ERRORS = (
+    Title("expected calibration error", "calibration", "lower"),
+    Title("maximum calibration error", "calibration", "lower"),
+)
 # A recall this little above what a threshold reaches is the same number, rounded otherwise.
 ROUNDING = 1e-9
+
+
+class Binned(NamedTuple):
+    """Sums over the entries of each row, by the bin of their probability.
+
+    Squared errors, (n,); excess of probability over truth, true entries and all entries, (n, b).
+    """
+
+    squares: Array
+    excess: Array
+    hits: Array
+    entries: Array
+
+
+def binned(probability: Any, true: Any, n_bins: int) -> Binned:
+    """The sums of all rows, a range of rows at a time."""
+    parts = [
+        _binned_rows(sparse_rows(probability, rows), true[rows], n_bins)
+        for rows in row_ranges(*true.shape)
+    ]
+    return Binned(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _binned_rows(probability: Any, true: Any, n_bins: int) -> Binned:
+    """The sums of some rows.
+
+    Only stored probabilities and true labels are visited: every other entry has p = y = 0, and
+    adds to the number of entries in the first bin only.
+    """
+    n_rows, n_labels = probability.shape
+    places, stored = places_among(probability, true)
+    error = probability.data.copy()
+    error[places[stored]] -= 1.0
+    missed = np.bincount(rows_of(true)[~stored], minlength=n_rows)
+    row = rows_of(probability)
+    squares = np.bincount(row, error**2, minlength=n_rows) + missed
+
+    bins = np.searchsorted(np.linspace(0.0, 1.0, n_bins + 1)[1:-1], probability.data)
+    cell = row * n_bins + bins
+
+    def summed(cells: Array, values: Array | None = None) -> Array:
+        total = np.bincount(cells, values, minlength=n_rows * n_bins)
+        return total.reshape(n_rows, n_bins).astype(np.float64)
+
+    excess, hits, entries = summed(cell, error), summed(cell[places[stored]]), summed(cell)
+    excess[:, 0] -= missed
+    hits[:, 0] += missed
+    entries[:, 0] += n_labels - np.diff(probability.indptr)
+    return Binned(squares, excess, hits, entries)
+
+
+@dataclass(frozen=True)
+class CalibrationBins:
+    """Calibration errors from sums in bins.
+
+    With D_b the sum of p - y over the entries in bin b, and n_b their number, the expected
+    calibration error is sum_b |D_b| / sum_b n_b, which is the mean gap between probability and
+    frequency weighted by n_b; the maximum is max_b |D_b| / n_b.
+    """
+
+    excess: Sums
+    entries: Sums
+    titles: tuple[Title, ...] = ERRORS
+
+    def at(self, weights: Array) -> Array:
+        gaps, entries = np.abs(self.excess.at(weights)), self.entries.at(weights)
+        expected = gaps.sum(axis=0) / entries.sum(axis=0)
+        return np.stack([expected, quotient(gaps, entries, 0.0).max(axis=0)])
+
+
+def calibration_statistics(probability: Any, true: Any, n_bins: int) -> tuple[Statistic, ...]:
+    """Brier score and calibration errors."""
+    sums = binned(probability, true, n_bins)
+    brier = RowMeans(BRIER, Sums.of(sums.squares[:, None] / true.shape[1]))
+    return brier, CalibrationBins(Sums.of(sums.excess), Sums.of(sums.entries))
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Entries by the bin of their probability; bins of equal width on [0, 1].
+
+    Attributes
+    ----------
+    edges : array of shape (n_bins + 1,)
+        Each bin contains its upper end, the first also 0.
+    count : array of shape (n_bins,)
+        Number of entries.
+    mean_probability, frequency : array of shape (n_bins,)
+        Their mean probability, and the share of them that is true; 0 in a bin without entries.
+    """
+
+    edges: NDArray[np.float64]
+    count: NDArray[np.int64]
+    mean_probability: NDArray[np.float64]
+    frequency: NDArray[np.float64]
+
+    @property
+    def expected_error(self) -> float:
+        """The mean gap between probability and frequency, weighted by count, as in `evaluate`."""
+        gaps = np.abs(self.mean_probability - self.frequency)
+        return float((self.count * gaps).sum() / self.count.sum())
+
+
+def reliability(probability: Any, y_true: Any, *, n_bins: int = 15) -> Reliability:
+    """The reliability curve over all entries of all labels.
+
+    Parameters
+    ----------
+    probability : array or sparse matrix of shape (n, n_labels)
+        Of each label, in [0, 1]; absent entries are 0.
+    y_true : array or sparse matrix of shape (n, n_labels)
+        True label sets, 0/1.
+    n_bins : int, default 15
+        Number of bins.
+
+    Notes
+    -----
+    One pass over the stored entries, a range of rows at a time.
+
+    Examples
+    --------
+    >>> curve = reliability([[0.9, 0.2], [0.7, 0.1]], [[1, 0], [1, 1]], n_bins=2)
+    >>> curve.count, curve.mean_probability.round(2), curve.frequency
+    (array([2, 2]), array([0.15, 0.8 ]), array([0.5, 1. ]))
+    """
+    n_bins = whole_number(n_bins, "n_bins", 1)
+    _, excess, hits, count = binned(*probability_and_truth(probability, y_true), n_bins)
+    count, hits, excess = (part.sum(axis=0) for part in (count, hits, excess))
+    return Reliability(
+        np.linspace(0.0, 1.0, n_bins + 1),
+        count.astype(np.int64),
+        quotient(excess + hits, count, 0.0),
+        quotient(hits, count, 0.0),
+    )
+
+
+# ----------------------------------------------------------------------------- precision and recall
 
 
 @dataclass(frozen=True)
@@ -94,9 +235,7 @@ def precision_recall(
     """
     if average not in ("micro", None):
         raise ValueError(f"average must be 'micro' or None (one curve a label), not {average!r}")
-    one_order({"y_true": columns_of(y_true), "probability": columns_of(probability)})
-    true = label_sets(y_true, "y_true")
-    return curves(checked_probability(probability, true), true, average)
+    return curves(*probability_and_truth(probability, y_true), average)
 
 
 def curves(probability: Any, true: Any, average: Literal["micro"] | None) -> PrecisionRecall:
