@@ -108,6 +108,11 @@ def choose_space(
     return Sized(n_labels, bias)
 
 
+def lists_seen(space: Space) -> bool:
+    """Whether the label sets are a list with a bias each, as of those seen in training."""
+    return hasattr(space, "sets") and not space.is_path
+
+
 def frequency(sets: NDArray[np.uint8], weights: NDArray[np.float64] | None = None):
     """How often each label is in a set, with half a set added with and half without it, (l,)."""
     mass = np.ones(len(sets)) if weights is None else weights

@@ -16,6 +16,7 @@ import numpy as np
 from setwise.consistency.bounds import REACHED
 from setwise.consistency.naming import chosen_surrogate, in_words, is_same_target, loss_matrix
 from setwise.consistency.theorems import MOST_INDEPENDENT, Coverage, covering
+from setwise.estimators.choice import lists_seen
 from setwise.estimators.training import Training
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
@@ -110,7 +111,7 @@ def claim(
     ``log_loss`` is the mean one reached on the training rows, known where a likelihood was trained;
     ``unseen`` the estimated mass of label sets never seen, where the space lists those seen.
     """
-    unseen = unseen if getattr(space, "sets", None) is not None else None
+    unseen = unseen if lists_seen(space) else None
     about = {
         "target": in_words(target), "space": space, "surrogate": training,
         "decoder": DECODERS[decoder], "log_loss": log_loss,

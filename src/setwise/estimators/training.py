@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.estimators.choice import frequency, own_space
+from setwise.estimators.choice import frequency, lists_seen, own_space
 from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Space
@@ -297,7 +297,7 @@ def start_scores(space: Any, sets: Array, weights: Array) -> Array:
     paths P(end) for 2 h = log P(end) - log P(path ends at the parent). Half a row is added to every
     count.
     """
-    if getattr(space, "sets", None) is not None:
+    if lists_seen(space):
         return np.zeros(space.n_scores)
     parents = getattr(space, "parents", np.full(space.n_labels, -1))
     child, count = np.flatnonzero(parents >= 0), weights @ sets
