@@ -139,10 +139,10 @@ def test_a_decoder_that_comes_back_decides_the_same_and_brings_no_cache(target, 
     decoder = MinimumRisk(target)
     fresh = back(decoder, tmp_path)
     expected = decoder.decode(PROBABILITY)
-    assert decoder._ways
+    assert decoder._kept
     loaded = back(decoder, tmp_path)
-    assert not loaded._ways
-    assert decoder._ways
+    assert not loaded._kept
+    assert decoder._kept
     for one in (fresh, loaded):
         np.testing.assert_array_equal(one.decode(PROBABILITY), expected)
 
@@ -203,7 +203,7 @@ def test_objects_inside_of_others_come_back_and_stay_one(tmp_path):
     extra = back(model, tmp_path).extra_
     first = extra["list"][0]
     assert_same(first, decoder)
-    assert not first._ways
+    assert not first._kept
     assert extra["list"][1] == (first, 1)
     assert extra["list"][1][0] is first
     assert extra["objects"][0, 0] is first
@@ -214,7 +214,7 @@ def test_objects_inside_of_others_come_back_and_stay_one(tmp_path):
     assert extra["sets"] == frozenset([1, 2])
     assert extra["type"] == np.float32
     assert model.extra_["list"][0] is decoder
-    assert decoder._ways
+    assert decoder._kept
 
 
 def test_metadata_requests_come_back(tmp_path):
@@ -326,7 +326,7 @@ def test_a_function_is_refused_on_saving(tmp_path):
 
 
 def test_a_function_that_is_named_comes_back_by_its_name(tmp_path):
-    loaded = back(CountTarget(lenient), tmp_path, trusted=["test_persistence.lenient"])
+    loaded = back(CountTarget(lenient), tmp_path, trusted=[f"{__name__}.lenient"])
     assert loaded.function is lenient
 
 
@@ -338,7 +338,7 @@ def test_other_types_are_refused_on_saving_unless_named(tmp_path):
     ):
         with pytest.raises(ValueError, match=r"cannot be saved.*test_persistence\.Foreign"):
             save(value, tmp_path / "file")
-    assert back(Foreign(2), tmp_path, trusted="test_persistence.Foreign") == Foreign(2)
+    assert back(Foreign(2), tmp_path, trusted=f"{__name__}.Foreign") == Foreign(2)
     with pytest.raises(ValueError, match="trusted must be a list of names"):
         save(Foreign(), tmp_path / "file", trusted=[Foreign])
 
@@ -562,10 +562,10 @@ def test_impossible_values_are_refused_as_by_the_constructor(schema, words, tmp_
 
 
 def test_a_cache_in_a_file_is_not_used(tmp_path):
-    target, ways = json_node("f1"), dict_node(harm=json_node(1))
-    schema = own("decoders.minimum_risk", "MinimumRisk", target=target, _ways=ways)
+    target, kept = json_node("f1"), dict_node(harm=json_node(1))
+    schema = own("decoders.minimum_risk", "MinimumRisk", target=target, _kept=kept)
     write(tmp_path / "file", schema)
-    assert not load(tmp_path / "file")._ways
+    assert not load(tmp_path / "file")._kept
 
 
 def test_a_sparse_matrix_that_points_outside_of_itself_is_refused(tmp_path):

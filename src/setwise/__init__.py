@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         consistency,
         datasets,
         decoders,
+        distributions,
         estimators,
         evaluation,
         spaces,
@@ -41,6 +42,7 @@ __all__ = [
     "consistency",
     "datasets",
     "decoders",
+    "distributions",
     "estimators",
     "evaluation",
     "get_target",
@@ -56,6 +58,7 @@ _SUBMODULES = {
     "consistency",
     "datasets",
     "decoders",
+    "distributions",
     "estimators",
     "evaluation",
     "nn",  # not in __all__: it needs PyTorch, which `from setwise import *` does not

@@ -10,7 +10,7 @@ import sklearn.metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from setwise.decoders import sample as sample_module
+from setwise.decoders import threshold_search
 from setwise.decoders.thresholds import Thresholds
 from setwise.targets import CountTarget, FBeta, Hamming, Jaccard, LinearFractional
 from tests.support.examples import generators
@@ -467,7 +467,7 @@ def test_the_size_of_blocks_changes_nothing(average, per_label, monkeypatch):
     thresholds, value = decoder.fit(scores, y_true).thresholds_, decoder.value_
     positive = scipy.sparse.csr_array(np.maximum(scores, 0))
     sparse = decoder.fit(positive, y_true).thresholds_
-    monkeypatch.setattr(sample_module, "BLOCK", 70)
+    monkeypatch.setattr(threshold_search, "BLOCK", 70)
     np.testing.assert_array_equal(decoder.fit(scores, y_true).thresholds_, thresholds)
     assert decoder.value_ == pytest.approx(value, abs=1e-15)
     np.testing.assert_array_equal(decoder.fit(positive, y_true).thresholds_, sparse)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
+from setwise.decoders.count_sizes import CountSizes
 from setwise.decoders.decisions import TIE, Decisions
+from setwise.decoders.direction import directions
+from setwise.decoders.sizes import Sizes
 from setwise.targets.measure import Array
+from setwise.targets.target import predicted_size, utility_quotient
+
+# Functions of the counts take the cube of the number of labels.
+MOST_COUNTED = 1000
 
 
 class SizeSearch(Protocol):
@@ -42,6 +49,31 @@ class BySize:
     search: SizeSearch
     top: Array
     bottom: Array
+
+    @classmethod
+    def of(cls, target: Any, n_labels: int) -> BySize:
+        """For a function of the counts, or for predictions of one size."""
+        utility: Any = utility_quotient(target)
+        size = predicted_size(target)
+        if size is not None:
+            only = np.arange(n_labels + 1) == size
+            return cls(Sizes(utility, n_labels), only, only & False)
+        if utility is None and n_labels > MOST_COUNTED:
+            raise ValueError(
+                f"{target} is decoded by the law of the counts, O(n_labels^3) a row, for at most "
+                f"{MOST_COUNTED} labels, but there are {n_labels}; a linear-fractional target, or "
+                f"decode_catalog with listed label sets, has no such limit"
+            )
+        sides = directions(target.measure(n_labels, "loss"), n_labels, str(target))
+        if utility is not None:
+            return cls(Sizes(utility, n_labels), *sides)
+        utility = target.measure(n_labels, "utility")
+        return cls(CountSizes(utility, n_labels, np.zeros(n_labels + 1)), *sides)
+
+    def with_bias(self, bias: Array) -> BySize:
+        """The same from scores with a bias for each size."""
+        search: Any = self.search
+        return replace(self, search=CountSizes(search.measure, search.n_labels, bias, scores=True))
 
     @property
     def leaves_out_impossible(self) -> bool:
@@ -91,13 +123,3 @@ class BySize:
         changed[rows[possible], last[possible]] = 0
         changed[rows[possible], first[possible]] = 1
         return np.where(possible, self.search.of_sets(values, changed), -np.inf)
-
-
-def best_size(utility: Array, allowed: Array) -> tuple[Array, Array, Array]:
-    """Size and utility of the best allowed size of each row, and the utility of the next best."""
-    utility = np.where(allowed, utility, -np.inf)
-    size = np.argmax(utility >= utility.max(axis=1, keepdims=True) - TIE, axis=1)
-    rows = np.arange(len(utility))
-    best = utility[rows, size]
-    utility[rows, size] = -np.inf
-    return size, best, utility.max(axis=1)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from setwise.decoders.by_size import best_size
+from setwise.decoders.decisions import TIE
 from setwise.kernels import exp, kernel
 from setwise.semirings import log_plus
 from setwise.targets.measure import Array
@@ -162,3 +162,13 @@ def dot(chance, values):
     for s in range(len(chance)):
         total += chance[s] * values[s]
     return total
+
+
+def best_size(utility: Array, allowed: Array) -> tuple[Array, Array, Array]:
+    """Size and utility of the best allowed size of each row, and the utility of the next best."""
+    utility = np.where(allowed, utility, -np.inf)
+    size = np.argmax(utility >= utility.max(axis=1, keepdims=True) - TIE, axis=1)
+    rows = np.arange(len(utility))
+    best = utility[rows, size]
+    utility[rows, size] = -np.inf
+    return size, best, utility.max(axis=1)

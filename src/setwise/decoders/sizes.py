@@ -7,7 +7,8 @@ at most 1e-10.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -45,13 +46,16 @@ class Sizes:
 
     measure: Fraction
     n_labels: int
-    table: SizeTable = field(init=False, repr=False)
-    _quick: SizeTable = field(init=False, repr=False)
 
-    def __post_init__(self):
-        object.__setattr__(self, "table", self._tabulated(DOUBLE_ERROR))
-        quick = self._tabulated(SINGLE_ERROR) if self.can_prune else self.table
-        object.__setattr__(self, "_quick", quick)
+    @cached_property
+    def table(self) -> SizeTable:
+        """What the passes need of the utility."""
+        return self._tabulated(DOUBLE_ERROR)
+
+    @cached_property
+    def _quick(self) -> SizeTable:
+        """The same with fewer nodes."""
+        return self._tabulated(SINGLE_ERROR) if self.can_prune else self.table
 
     def _tabulated(self, error: float) -> SizeTable:
         # With the roles exchanged the predicted set is the one that is known.

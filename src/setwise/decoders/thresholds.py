@@ -7,18 +7,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 
-from setwise.decoders.population import POPULATIONS, Average, By, Metric, get_metric
-from setwise.decoders.sample import Sample, expected, labelled, sparse_scores
-from setwise.decoders.sweep import (
+from setwise.decoders.threshold_search import (
+    POPULATIONS,
     TIE,
-    Options,
+    Average,
+    By,
+    Cuts,
+    Metric,
+    Scored,
     best_choice,
-    halfway,
+    coupled_gaps,
+    expected,
+    get_metric,
     label_gaps,
+    labelled,
     shared_gap,
-    solve,
+    sparse_scores,
 )
 from setwise.targets.measure import Array
 from setwise.validation import score_matrix, whole_number
@@ -171,19 +178,19 @@ class Thresholds(BaseEstimator):
         Thresholds
             This object, fitted.
         """
-        metric, sample = get_metric(self.metric), labelled(scores, y_true)
+        metric, scored = get_metric(self.metric), labelled(scores, y_true)
         if self.cv is None:
-            thresholds = solve(sample, metric, self.average, self._own)
-            return self._keep(sample, thresholds, not self._own)
-        n_rows = sample.shape[0]
+            thresholds = solve(scored, metric, self.average, self._own)
+            return self._keep(scored, thresholds, not self._own)
+        n_rows = scored.shape[0]
         if self.cv > n_rows:
             raise ValueError(
                 f"cv must be at most the number of rows, which is {n_rows}, but it is {self.cv}"
             )
         folds = np.random.default_rng(self.random_state).permutation(n_rows) % self.cv
         cross_fit = cross_fit_own if self._own else cross_fit_shared
-        thresholds, value = cross_fit(sample, metric, self.average, folds)
-        return self._keep(sample, thresholds, not self._own, value)
+        thresholds, value = cross_fit(scored, metric, self.average, folds)
+        return self._keep(scored, thresholds, not self._own, value)
 
     def fit_probability(self, probability) -> Thresholds:
         """Find the thresholds that maximise the measure of the expected counts.
@@ -218,12 +225,12 @@ class Thresholds(BaseEstimator):
                 f"fit_probability has no label sets to cross-fit with, but cv is {self.cv}; "
                 f"use cv=None, or fit(scores, y_true)"
             )
-        metric, sample = get_metric(self.metric), expected(probability)
+        metric, scored = get_metric(self.metric), expected(probability)
         if self.average == "macro" and not self._own:
-            thresholds = solve(sample, metric, self.average, own=False)
+            thresholds = solve(scored, metric, self.average, own=False)
         else:
-            thresholds = solve_expected(sample, metric, POPULATIONS[self.average])
-        return self._keep(sample, thresholds, not self._own or self.average == "micro")
+            thresholds = solve_expected(scored, metric, POPULATIONS[self.average])
+        return self._keep(scored, thresholds, not self._own or self.average == "micro")
 
     def decode(self, scores):
         """Predict every label whose score reaches its threshold.
@@ -256,9 +263,9 @@ class Thresholds(BaseEstimator):
         """Whether each label has its own threshold."""
         return self.average != "instance" if self.per_label is None else bool(self.per_label)
 
-    def _keep(self, sample: Sample, thresholds: Array, one: bool, cross_fitted=None) -> Thresholds:
+    def _keep(self, scored: Scored, thresholds: Array, one: bool, cross_fitted=None) -> Thresholds:
         """Store what was found; ``one`` says whether it is one threshold for all labels."""
-        counts = sample.counts(thresholds, POPULATIONS[self.average])
+        counts = scored.counts(thresholds, POPULATIONS[self.average])
         self.thresholds_ = thresholds
         self.threshold_ = float(thresholds[0]) if one else None
         self.value_ = mean_utility(get_metric(self.metric), counts)
@@ -277,19 +284,30 @@ def utility_of(metric: Metric, counts: Array) -> Array:
     return metric.quotient(counts[0] + counts[2], total).of_counts(counts)
 
 
-# ------------------------------------------------------------------------------ from probabilities
+def halfway(gaps: Array) -> Array:
+    """A threshold in each gap: lower < threshold <= upper, or infinite where an end is."""
+    lower, upper = gaps
+    middle = lower / 2.0 + upper / 2.0
+    return np.where((lower < middle) | np.isinf(lower), middle, upper)
 
 
-def solve_expected(sample: Sample, metric: Metric, by: By) -> Array:
+def solve(scored: Scored, metric: Metric, average: Average, own: bool) -> Array:
+    """The best thresholds on scored entries, (l,): each label's own, or one repeated."""
+    if not own:
+        return np.full(scored.shape[1], halfway(shared_gap(scored, metric, POPULATIONS[average])))
+    return halfway((label_gaps if average == "macro" else coupled_gaps)(scored, metric))
+
+
+def solve_expected(scored: Scored, metric: Metric, by: By) -> Array:
     """The thresholds on probabilities that maximise the quotient of expected counts, (l,).
 
     The sweep gives the best of the cuts, and so the optimal value v of each population. The best
     0/1 matrix of all maximises N - v D entry by entry; where its gain grows with the probability it
     is a cut too, so nothing is better. The threshold that v gives lies in the gap of that cut.
     """
-    gaps = label_gaps(sample, metric) if by == "label" else shared_gap(sample, metric, by)
-    n_labels, thresholds = sample.shape[1], halfway(gaps)
-    counts = sample.counts(np.broadcast_to(thresholds, n_labels), by)
+    gaps = label_gaps(scored, metric) if by == "label" else shared_gap(scored, metric, by)
+    n_labels, thresholds = scored.shape[1], halfway(gaps)
+    counts = scored.counts(np.broadcast_to(thresholds, n_labels), by)
     positives = counts[0] + counts[2]
     total = int(np.rint(counts[:, 0].sum()))
     quotient = metric.quotient(positives, total)
@@ -313,35 +331,32 @@ def _refuse_falling(metric: Metric, slope: Array, scale: Array, by: By) -> None:
         )
 
 
-# ----------------------------------------------------------------------------------- cross-fitting
-
-
 def cross_fit_shared(
-    sample: Sample, metric: Metric, average: Average, folds: Array
+    scored: Scored, metric: Metric, average: Average, folds: Array
 ) -> tuple[Array, float]:
     """The threshold for all labels, and the value of the decisions out of fold."""
     by = POPULATIONS[average]
     parts = []
-    for train, held_out in _splits(sample, folds):
+    for train, held_out in _splits(scored, folds):
         thresholds = solve(train, metric, average, own=False)
         parts.append(held_out.counts(thresholds, by))
     counts = np.concatenate(parts, axis=1) if by == "row" else np.sum(parts, axis=0)
-    return solve(sample, metric, average, own=False), mean_utility(metric, counts)
+    return solve(scored, metric, average, own=False), mean_utility(metric, counts)
 
 
 def cross_fit_own(
-    sample: Sample, metric: Metric, average: Average, folds: Array
+    scored: Scored, metric: Metric, average: Average, folds: Array
 ) -> tuple[Array, float]:
     """The threshold of each label, and the value of the decisions out of fold."""
     own, counts_own, counts_shared = [], [], []
-    for train, held_out in _splits(sample, folds):
+    for train, held_out in _splits(scored, folds):
         own.append(solve(train, metric, average, own=True))
         counts_own.append(held_out.counts(own[-1], "label"))
         shared = solve(train, metric, average, own=False)
         counts_shared.append(held_out.counts(shared, "label"))
     total_own, total_shared = np.sum(counts_own, axis=0), np.sum(counts_shared, axis=0)
     median = np.sort(own, axis=0)[len(own) // 2]
-    shared = solve(sample, metric, average, own=False)
+    shared = solve(scored, metric, average, own=False)
     thresholds = np.where(prefers_own(metric, average, total_own, total_shared), median, shared)
     thresholds[total_own[0] + total_own[2] == 0] = np.inf
     counts = np.zeros_like(total_own)
@@ -359,26 +374,23 @@ def prefers_own(metric: Metric, average: Average, own: Array, shared: Array) -> 
     if average == "macro":
         better = utility_of(metric, own) > utility_of(metric, shared) + TIE
     else:
+        # Two cuts a label: the decisions of the shared threshold, and of its own.
         tp, fp = (np.stack([shared[i], own[i]], axis=1).ravel() for i in (0, 1))
-        options = Options(np.arange(0, len(tp) + 1, 2), tp, fp)
+        start = np.arange(0, len(tp) + 1, 2)
+        cuts = Cuts(start, np.repeat(np.arange(len(tp) // 2), 2), tp, fp, np.empty((2, 0)))
         total = np.rint(own.sum())
         quotient = metric.quotient(positives.sum(keepdims=True), int(total))
-        better = best_choice(options, quotient, positives.sum(), total) % 2 == 1
+        better = best_choice(cuts, quotient, positives.sum(), total) % 2 == 1
     return better | (positives == 0)
 
 
-def _splits(sample: Sample, folds: Array) -> Iterator[tuple[Sample, Sample]]:
+def _splits(scored: Scored, folds: Array) -> Iterator[tuple[Scored, Scored]]:
     for fold in range(int(folds.max()) + 1):
-        yield sample.take(np.flatnonzero(folds != fold)), sample.take(np.flatnonzero(folds == fold))
-
-
-# -------------------------------------------------------------------------------------- sparse sets
+        yield scored.take(np.flatnonzero(folds != fold)), scored.take(np.flatnonzero(folds == fold))
 
 
 def _decode_sparse(scores: Any, thresholds: Array):
     """CSR of the stored scores that reach their thresholds, and full columns where 0 does."""
-    from scipy.sparse import csr_array
-
     table = sparse_scores(scores, len(thresholds))
     always = np.flatnonzero(thresholds <= 0)
     row = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))

@@ -55,6 +55,11 @@ class Cube(Space):
         object.__setattr__(self, "n_labels", whole_number(self.n_labels, "n_labels", 1))
 
     @property
+    def size_bias(self) -> Array:
+        """0 for every size."""
+        return np.zeros(self.n_labels + 1)
+
+    @property
     def log_size(self) -> float:
         """log of the number of sets, l log 2."""
         return self.n_labels * float(np.log(2.0))

@@ -70,6 +70,11 @@ class Sized(Space):
         self._refuse_wide()
 
     @property
+    def size_bias(self) -> Array:
+        """The bias of each size up to the largest."""
+        return self.bias[: int(self.sizes[-1]) + 1]
+
+    @property
     def sizes(self) -> Array:
         """The sizes that are not excluded."""
         return np.flatnonzero(self.bias > -np.inf)

@@ -21,8 +21,6 @@ from setwise.validation import real_number
 SMALL_Q, MODERATE_SPAN, SMALL_Q_NODES = 0.01, 4.0, 8
 # Below this |q| dividing by q would show the rounding of float32.
 FLOAT32_Q = 0.1
-# q of the generalised cross-entropy where none is given.
-DEFAULT_Q = 0.7
 # Below this |q| the loss is that of q = 0 to the last digit (and 1/q would overflow).
 ZERO_Q = 1e-100
 

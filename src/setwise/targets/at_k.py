@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from setwise.targets.measure import Additive, Array, Form, Of
+from setwise.targets.measure import Additive, Array, Form, Fraction, Of
 from setwise.targets.target import Target
 from setwise.validation import label_matrix, real_number, whole_number
 
@@ -74,6 +74,11 @@ class PrecisionAtK(AtK):
         self.require_k(n_labels)
         return Additive(np.full(n_labels, 1.0 / self.k), _WRONG if of == "loss" else _HIT)
 
+    @property
+    def quotient(self) -> Fraction:
+        """The utility tp / k."""
+        return Fraction(np.array([0.0, 1, 0, 0, 0]), np.array([self.k, 0.0, 0, 0, 0]), 0.0)
+
     def __str__(self) -> str:
         return f"precision@{self.k}"
 
@@ -112,6 +117,11 @@ class RecallAtK(AtK):
             scale=lambda n_true: 1.0 / np.maximum(n_true, 1.0),
             constant=lambda n_true: np.where(n_true == 0, nothing, 0.0),
         )
+
+    @property
+    def quotient(self) -> Fraction:
+        """The utility tp / (tp + fn)."""
+        return Fraction(np.array([0.0, 1, 0, 0, 0]), np.array([0.0, 1, 0, 1, 0]), self.empty)
 
     def __str__(self) -> str:
         return f"recall@{self.k}"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.targets.measure import Additive, Form, Of
+from setwise.targets.measure import Additive, Form, Fraction, Of
 from setwise.targets.target import Target, require_labels
 from setwise.validation import real_vector
 
@@ -50,6 +50,13 @@ class Hamming(Target):
         weights = np.ones(n_labels) if self.weights is None else self.weights
         require_labels(self, len(weights), n_labels)
         return Additive(weights / weights.sum(), DIFFER if of == "loss" else AGREE)
+
+    @property
+    def quotient(self) -> Fraction | None:
+        """The utility (tp + tn) / (tp + fp + fn + tn); None with weights."""
+        if self.weights is not None:
+            return None
+        return Fraction(np.array([0.0, 1, 0, 0, 1]), np.array([0.0, 1, 1, 1, 1]), 1.0)
 
     def __str__(self) -> str:
         return "hamming" if self.weights is None else "weighted hamming"

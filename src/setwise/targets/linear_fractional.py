@@ -57,6 +57,11 @@ class LinearFractional(Target):
         refuse_outside_unit(self, n_labels)
         if of == "loss":
             return Fraction(self.numerator, self.denominator, 1.0 - self.empty)
+        return self.quotient
+
+    @property
+    def quotient(self) -> Fraction:
+        """The utility, not yet seen to lie in [0, 1]."""
         return Fraction(self.denominator - self.numerator, self.denominator, self.empty)
 
     def __str__(self) -> str:

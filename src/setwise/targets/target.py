@@ -12,7 +12,7 @@ from setwise.validation import label_matrix
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from setwise.targets.measure import Form, Measure, Of
+    from setwise.targets.measure import Form, Fraction, Measure, Of
     from setwise.taxonomy import Taxonomy
 
 
@@ -72,6 +72,22 @@ def predicted_size(target: Target) -> int | None:
 def hierarchy_of(target: Target) -> Taxonomy | None:
     """The hierarchy that predictions must respect (tree distance), None where there is none."""
     return getattr(target, "hierarchy", None)
+
+
+def utility_quotient(target: Target) -> Fraction | None:
+    """1 - loss as a quotient of linear functions of the counts, whatever the number of labels.
+
+    Of precision@k and recall@k at predictions of k labels; None for a target that is no quotient.
+    """
+    known: Any = target
+    if hasattr(target, "quotient"):
+        return known.quotient
+    return known.measure(1, "utility") if target.form == "linear_fractional" else None
+
+
+def beta_of(target: Target) -> float | None:
+    """The weight of recall against precision in F-beta, None for other targets."""
+    return getattr(target, "beta", None)
 
 
 def is_hamming(target: Target) -> bool:

@@ -1,0 +1,200 @@
+"""What every distribution over label sets answers, and mixtures of distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setwise.validation import label_matrix, real_array
+
+Array = NDArray[Any]
+
+# How far the probabilities of a row, or the weights of a mixture, may be from a sum of 1.
+SUM_ERROR = 1e-5
+
+
+class Ranked(NamedTuple):
+    """Labels that can be ranked: the higher its value, the likelier a label, all else equal.
+
+    ``values`` (n, l) are the probabilities of independent labels where ``bias`` is None. Otherwise
+    they are scores, and a set weighs exp(2 · (their sum over it) + bias[its size]), bias (K + 1,).
+    """
+
+    values: Any
+    bias: Array | None
+
+
+@runtime_checkable
+class Distribution(Protocol):
+    """A distribution over the label sets of ``n_labels`` labels for each of n rows.
+
+    Every distribution has marginals and the probability of a set. The other questions are for
+    decoders, and answered by None where there is no exact answer at a bearable cost.
+    """
+
+    @property
+    def n_labels(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice | Array) -> Distribution:
+        """The same of some rows."""
+        ...
+
+    def marginals(self) -> Any:
+        """P(label in the set), (n, l); CSR where it was given so."""
+        ...
+
+    def log_probability(self, sets: Any) -> Array:
+        """log P of one set a row, -inf where impossible, (n,)."""
+        ...
+
+    def ranked(self) -> Ranked | None:
+        """What ranks the labels, whatever the size of a set."""
+        ...
+
+    def listed(self) -> tuple[Array, Array] | None:
+        """All possible sets, (K, l), and the probability of each, (n, K)."""
+        ...
+
+    def label_sizes(self) -> tuple[Array, Array] | None:
+        """P(label in the set, set of size s), (n, K + 1, l), and P(set of size s), (n, K + 1)."""
+        ...
+
+    def most_likely(self, second: bool) -> tuple[Array, Array, Array] | None:
+        """The most likely sets, (n, l), and log P of each and of the next likely one, (n,).
+
+        Without ``second`` the last has no meaning; -inf where no other set is possible.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A weighted mean of distributions over the label sets of the same rows and labels.
+
+    P(y) = sum_m weights_m P_m(y). Marginals, P(label, size) and the probabilities of listed sets
+    are weighted means as well; members that all list their sets give a list of every set of
+    theirs, in the order in which it is first met. A mixture of one member is that member.
+
+    Parameters
+    ----------
+    distributions : sequence of m distributions
+        One for each model, say; of the same number of rows and labels.
+    weights : array of shape (m,)
+        Nonnegative, with a sum of 1.
+
+    Examples
+    --------
+    >>> from setwise.distributions import Independent
+    >>> sure, unsure = Independent([[0.9, 0.2]]), Independent([[0.5, 0.4]])
+    >>> Mixture([sure, unsure], [0.75, 0.25]).marginals()
+    array([[0.8 , 0.25]])
+    """
+
+    distributions: Sequence[Any]
+    weights: Any
+
+    def __post_init__(self):
+        members = tuple(self.distributions)
+        if not members or not all(isinstance(member, Distribution) for member in members):
+            raise ValueError(
+                f"a mixture needs a sequence of distributions such as Independent(probability), "
+                f"but it has {[type(member).__name__ for member in members]}"
+            )
+        shapes = [(len(member), member.n_labels) for member in members]
+        if len(set(shapes)) > 1:
+            raise ValueError(
+                f"the distributions of a mixture must have the same rows and labels, but their "
+                f"shapes are {', '.join(map(str, shapes))}"
+            )
+        weights = real_array(self.weights, "weights").astype(np.float64)
+        right = weights.shape == (len(members),) and bool((weights >= 0.0).all())
+        if not right or not abs(weights.sum() - 1.0) <= SUM_ERROR:
+            raise ValueError(
+                f"weights must have shape ({len(members)},), one for each distribution, be "
+                f"nonnegative and add up to 1, but they are {weights.tolist()}"
+            )
+        object.__setattr__(self, "distributions", members)
+        object.__setattr__(self, "weights", weights)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return self.distributions[0].n_labels
+
+    def __len__(self) -> int:
+        return len(self.distributions[0])
+
+    def __getitem__(self, rows) -> Mixture:
+        """The same of some rows."""
+        return Mixture([member[rows] for member in self.distributions], self.weights)
+
+    def marginals(self) -> Any:
+        """The weighted mean of the members' marginals, (n, l)."""
+        return self._mean([member.marginals() for member in self.distributions])
+
+    def log_probability(self, sets) -> Array:
+        """log sum_m weights_m P_m(y), (n,)."""
+        logs = np.array([member.log_probability(sets) for member in self.distributions])
+        with np.errstate(divide="ignore"):
+            return np.logaddexp.reduce(logs + np.log(self.weights)[:, None], axis=0)
+
+    def ranked(self) -> Ranked | None:
+        """That of a single member; in a mixture a label may be likelier in small sets only."""
+        return self.distributions[0].ranked() if len(self.distributions) == 1 else None
+
+    def listed(self) -> tuple[Array, Array] | None:
+        """Every set that a member lists; None unless all of them do."""
+        lists = [member.listed() for member in self.distributions]
+        if any(one is None for one in lists):
+            return None
+        place: dict[bytes, int] = {}
+        columns = [[place.setdefault(row.tobytes(), len(place)) for row in s] for s, _ in lists]
+        sets = np.zeros((len(place), self.n_labels), np.uint8)
+        posterior = np.zeros((len(self), len(place)))
+        for weight, where, (own, chance) in zip(self.weights, columns, lists, strict=True):
+            sets[where] = own
+            posterior[:, where] += weight * chance
+        return sets, posterior
+
+    def label_sizes(self) -> tuple[Array, Array] | None:
+        """The weighted means of the members' P(label, size) and P(size)."""
+        parts = [member.label_sizes() for member in self.distributions]
+        if any(part is None for part in parts):
+            return None
+        joints, sizes = zip(*parts, strict=True)
+        width = max(size.shape[1] for size in sizes)
+        joints = [np.pad(j, ((0, 0), (0, width - j.shape[1]), (0, 0))) for j in joints]
+        return self._mean(joints), self._mean(
+            [np.pad(size, ((0, 0), (0, width - size.shape[1]))) for size in sizes]
+        )
+
+    def most_likely(self, second: bool) -> tuple[Array, Array, Array] | None:
+        """That of a single member; of several it is not known without looking at every set."""
+        return self.distributions[0].most_likely(second) if len(self.distributions) == 1 else None
+
+    def _mean(self, parts: list) -> Any:
+        total = parts[0] * self.weights[0]
+        for weight, part in zip(self.weights[1:], parts[1:], strict=True):
+            total = total + weight * part
+        return total
+
+    def __str__(self) -> str:
+        kinds = ", ".join(dict.fromkeys(str(member) for member in self.distributions))
+        return f"a mixture of {len(self.distributions)} distributions ({kinds})"
+
+
+def one_set_a_row(sets: Any, distribution: Distribution) -> Array:
+    """Label sets as 0/1, one for each row of a distribution, (n, l)."""
+    checked = label_matrix(sets, distribution.n_labels, "sets")
+    if len(checked) != len(distribution):
+        raise ValueError(
+            f"sets must have one row for each of the {len(distribution)} rows of the distribution, "
+            f"but they have {len(checked)}"
+        )
+    return checked
