@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from setwise.nn.batch import Batch
 from setwise.nn.compiled import Compiled, Cores
-from setwise.nn.expected import Batch
 from setwise.nn.partition import Constant, is_traced
 from setwise.nn.tensor_losses import Listed, Structured, law_of, margin_loss
 from setwise.nn.validation import (
