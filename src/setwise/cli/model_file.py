@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.datasets.schema import Schema
+from setwise.datasets import Schema
+from setwise.persistence import load
 from setwise.targets import Target
 
 # Rows are taken in parts of at most so many, and so many entries of features or labels.
@@ -100,3 +102,16 @@ class Fitted:
         """How many rows of a file are predicted together."""
         widest = max(len(self.schema.label_names), self.classifier.n_features_in_)
         return max(LEAST_ROWS, min(MOST_ROWS, MOST_ENTRIES // widest))
+
+
+def load_fitted(path: Path) -> Fitted:
+    """What `setwise fit` wrote, or a ValueError."""
+    if path.is_dir():
+        raise ValueError(f"{str(path)!r} is a folder, not a model that `setwise fit` wrote")
+    loaded = load(path)
+    if not isinstance(loaded, Fitted):
+        raise ValueError(
+            f"{path.name} holds a {type(loaded).__name__} without the columns of a file; expected "
+            f"is a model that `setwise fit` wrote"
+        )
+    return loaded

@@ -1,19 +1,27 @@
-"""The work of a study, unit by unit: fit, predict, judge, store."""
+"""The work of a study, unit by unit: fit, predict, judge, store; in this process or in several."""
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
 from pathlib import Path
+from pickle import PicklingError
+from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib.externals.loky import ProcessPoolExecutor, wait
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from scipy.sparse import csr_array, issparse
 from sklearn.impute import SimpleImputer
 from threadpoolctl import threadpool_limits
@@ -21,11 +29,9 @@ from threadpoolctl import threadpool_limits
 from setwise.estimators.label_model import label_probability
 from setwise.evaluation.sample import label_sets
 from setwise.study.data import Split
-from setwise.study.folder import Folder
+from setwise.study.folder import Finished, Unit, read, store
 from setwise.study.methods import Method, Question
-from setwise.study.progress import Progress
 from setwise.study.results import losses_of
-from setwise.study.unit import Finished, Unit
 from setwise.targets import Target
 from setwise.threads import threads_limited
 
@@ -34,6 +40,12 @@ MOST_PROBABILITIES = 10_000_000
 # So many different warnings of a unit, and so many characters of a message, are kept.
 MOST_WARNINGS, MOST_CHARACTERS = 10, 2000
 SETTINGS = ("alpha", "scaling", "surrogate", "space_", "decoder_", "over_", "n_iter_")
+# Said of estimators, scikit-learn's among them, that do not say what is proved of them.
+NO_GUARANTEE = "None claimed: {model} does not say what is proved of it for {target}."
+KILLED = (
+    "the process that worked on it was ended from outside; most often the system does that when "
+    "memory runs out"
+)
 
 
 class Task(NamedTuple):
@@ -47,6 +59,9 @@ class Task(NamedTuple):
     def units(self) -> list[Unit]:
         """One for each target."""
         return [Unit(self.method, target, self.fold) for target in self.targets]
+
+    def __str__(self) -> str:
+        return f"{self.method} for {', '.join(self.targets)}, fold {self.fold}"
 
 
 class Fitted(NamedTuple):
@@ -68,7 +83,6 @@ class Plan:
     targets: Mapping[str, Target]
     splits: Sequence[Split]
     seed: int
-    study: str
 
     def tasks(self, done: Any) -> list[Task]:
         """What is left to do."""
@@ -80,26 +94,21 @@ class Plan:
                     tasks.append(Task(method, fold, left))
         return tasks
 
-    def work(self, task: Task, path: Path, progress: Progress) -> dict[Unit, Any]:
-        """Do a task, each unit stored when it is finished: its seconds, or the error's message."""
-        folder, told, fitted = Folder(path), {}, None
+    def work(self, task: Task, folder: Path) -> Iterator[tuple[Unit, str | None]]:
+        """Do a task, each unit stored when it ends: the unit, and its message if it failed."""
+        fitted = None
         for unit in task.units:
-            progress.began(unit)
+            found: Finished | str
             try:
                 with one_thread():
-                    finished, fitted = self._run(unit, fitted)
+                    found, fitted = self._found(unit, fitted)
             except Exception as error:
                 # A method may fail in any way it likes: the others go on.
-                fitted = None
-                told[unit] = said(error)
-                folder.store_failure(unit, told[unit])
-            else:
-                folder.store(unit, finished, self.study)
-                told[unit] = finished.seconds
-            progress.ended(unit, told[unit])
-        return told
+                found, fitted = message_of(error), None
+            store(folder, unit, found)
+            yield unit, found if isinstance(found, str) else None
 
-    def _run(self, unit: Unit, fitted: Fitted | None) -> tuple[Finished, Fitted]:
+    def _found(self, unit: Unit, fitted: Fitted | None) -> tuple[Finished, Fitted]:
         """What a unit finds; ``fitted`` is the model of another target of the same task."""
         method, target = self.methods[unit.method], self.targets[unit.target]
         began = time.perf_counter()
@@ -108,7 +117,12 @@ class Plan:
             fitted = fitted._replace(model=method.retarget(fitted.model, target))
         else:
             question = Question(target, self.seed, X.shape[0], issparse(X))
-            fitted = _fitted(method.make(question), X, _as_given(Y, method))
+            # setwise's own take sparse label sets, a user's may not.
+            Y = Y.toarray().astype(np.int64) if method.own else Y
+            estimator, start = method.make(question), time.perf_counter()
+            with recorded_warnings() as caught:
+                model = estimator.fit(X, Y)
+            fitted = Fitted(model, time.perf_counter() - start, caught)
         start = time.perf_counter()
         with recorded_warnings() as caught:
             y_pred = _predicted(fitted.model, X_held, Y_held.shape)
@@ -119,11 +133,13 @@ class Plan:
         if fitted.warnings or caught:
             settings["warnings"] = [*fitted.warnings, *caught]
         guarantee = getattr(fitted.model, "guarantee_", None)
+        if not isinstance(guarantee, str):
+            guarantee = NO_GUARANTEE.format(model=unit.method, target=unit.target)
         finished = Finished(
             y_pred=y_pred,
             probability=probability,
             losses=losses,
-            guarantee=guarantee if isinstance(guarantee, str) else method.guarantee(target),
+            guarantee=guarantee,
             settings=settings,
             fit_seconds=fitted.seconds,
             predict_seconds=predict_seconds,
@@ -158,18 +174,6 @@ class Plan:
             return None
 
 
-def _fitted(estimator: Any, X: Any, Y: Any) -> Fitted:
-    start = time.perf_counter()
-    with recorded_warnings() as caught:
-        model = estimator.fit(X, Y)
-    return Fitted(model, time.perf_counter() - start, caught)
-
-
-def _as_given(sets: Any, method: Method) -> Any:
-    """Label sets as estimators take them: setwise's sparse, a user's dense."""
-    return sets.toarray().astype(np.int64) if method.own else sets
-
-
 def _predicted(model: Any, X: Any, shape: tuple[int, int]) -> csr_array:
     """Predicted label sets as CSR, or a ValueError that says what they are instead."""
     found = model.predict(X)
@@ -202,7 +206,7 @@ def _plain(value: Any) -> Any:
     return str(value)[:MOST_CHARACTERS]
 
 
-def said(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """The message of an error on one printable line, and where it came from."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
     place = "".join(f" ({Path(frame.filename).name}, line {frame.lineno})" for frame in last)
@@ -234,3 +238,142 @@ def recorded_warnings() -> Iterator[list[str]]:
         yield messages
     told = [f"{w.category.__name__}: {w.message}"[:MOST_CHARACTERS] for w in caught]
     messages += list(dict.fromkeys(told))[:MOST_WARNINGS]
+
+
+# ------------------------------------------------------------------------------ one task or several
+
+
+@dataclass
+class Progress:
+    """Shows a bar with the task in work; without one, nothing."""
+
+    bar: Any = None
+    row: Any = None
+
+    def began(self, task: Task) -> None:
+        """Name it."""
+        if self.bar is not None:
+            self.bar.update(self.row, task=str(task))
+
+    def ended(self, unit: Unit, failure: str | None) -> None:
+        """Count it; a failure is printed above the bar."""
+        if self.bar is None:
+            return
+        if failure is not None:
+            self.bar.console.print(f"failed: {unit}: {failure}", markup=False, highlight=False)
+        self.bar.advance(self.row)
+
+
+@contextmanager
+def progress_shown(wanted: bool, n_units: int, n_done: int) -> Iterator[Progress]:
+    """A bar on the error stream if it is a terminal and a bar is wanted, else silence."""
+    from rich import console, progress
+
+    screen = console.Console(stderr=True)
+    if not (wanted and screen.is_terminal):
+        yield Progress()
+        return
+    columns = (
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left:"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[task]}", markup=False),
+    )
+    with progress.Progress(*columns, console=screen) as bar:
+        yield Progress(bar, bar.add_task("", total=n_units, completed=n_done, task=""))
+
+
+def do_tasks(plan: Plan, tasks: list[Task], folder: Path, jobs: int, progress: Progress) -> None:
+    """Do all tasks, so many at once; what they find is in the folder."""
+    if jobs > 1:
+        _in_processes(plan, tasks, folder, jobs, progress)
+        return
+    for task in tasks:
+        progress.began(task)
+        for unit, failure in plan.work(task, folder):
+            progress.ended(unit, failure)
+
+
+def _in_processes(
+    plan: Plan, tasks: Iterable[Task], folder: Path, jobs: int, progress: Progress
+) -> None:
+    """Do tasks in processes of joblib's loky.
+
+    When one of them is ended from outside, all end; each task that was in work is then tried alone,
+    which tells the one that it was.
+    """
+    waiting = deque(tasks)
+    while waiting:
+        in_work = _until_broken(plan, waiting, folder, jobs, progress)
+        if len(in_work) == 1:
+            waiting.extendleft(_after_the_end(in_work[0], folder, progress))
+        else:
+            for task in in_work:
+                _in_processes(plan, [task], folder, 1, progress)
+
+
+def _until_broken(
+    plan: Plan, waiting: deque[Task], folder: Path, jobs: int, progress: Progress
+) -> list[Task]:
+    """Take tasks and do them, until all are done or a process ends; those then in work."""
+    pool = ProcessPoolExecutor(
+        min(jobs, len(waiting)), initializer=_serve, initargs=(plan, folder, os.getpid())
+    )
+    running: dict[Any, Task] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                task = waiting.popleft()
+                progress.began(task)
+                running[_submitted(pool, task)] = task
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                for unit, failure in future.result():
+                    progress.ended(unit, failure)
+                del running[future]
+    except TerminatedWorkerError:
+        return list(running.values())
+    finally:
+        pool.shutdown(kill_workers=True)
+    return []
+
+
+def _submitted(pool: ProcessPoolExecutor, task: Task) -> Any:
+    try:
+        return pool.submit(_worked, task)
+    except (TypeError, AttributeError, PicklingError) as error:
+        raise ValueError(
+            f"the study cannot be handed to other processes ({error}); use jobs=1"
+        ) from error
+
+
+def _after_the_end(task: Task, folder: Path, progress: Progress) -> list[Task]:
+    """The unit that a process ended with has failed; the task with the targets after it."""
+    known = read(folder).finished
+    failed, *rest = [unit for unit in task.units if unit not in known]
+    store(folder, failed, KILLED)
+    progress.ended(failed, KILLED)
+    return [task._replace(targets=tuple(unit.target for unit in rest))] if rest else []
+
+
+# In a worker: what its tasks are of.
+_served: list[tuple[Plan, Path]] = []
+
+
+def _serve(plan: Plan, folder: Path, parent: int) -> None:
+    """Begin a worker, which leaves interrupts to its parent and ends when that ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with, args=(parent,), daemon=True).start()
+    _served.append((plan, folder))
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
+
+
+def _worked(task: Task) -> list[tuple[Unit, str | None]]:
+    plan, folder = _served[0]
+    return list(plan.work(task, folder))
