@@ -9,7 +9,7 @@ import pytest
 from setwise import __version__
 from setwise.cli import main
 from setwise.consistency import Certificate, from_dict
-from setwise.names import SURROGATES
+from setwise.surrogates.names import SURROGATES
 
 
 def run(capsys, *words):

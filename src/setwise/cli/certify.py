@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from setwise.cli.options import Json, concerning, require_target
-from setwise.names import SURROGATES
+from setwise.surrogates.names import DEFAULT_Q, SURROGATES
 
 
 def certify(
@@ -47,7 +47,7 @@ def certify(
     q: Annotated[
         float | None,
         typer.Option(
-            help="Member of generalized_cross_entropy, 0.7 by default, or of comp_sum, -1 to 1."
+            help=f"Member of generalized_cross_entropy, {DEFAULT_Q:g} by default, or of comp_sum, -1 to 1."
         ),
     ] = None,
     margin: Annotated[
@@ -110,7 +110,7 @@ def certify(
         trained = BinaryRelevance(margin)
     elif rho is not None:
         trained = Constrained(judged, where, "rho", rho=rho)
-    member = 0.7 if q is None else q
+    member = DEFAULT_Q if q is None else q
     verdict = examined(judged, trained, where, scores, q=member, seed=seed)  # type: ignore
     typer.echo(to_json(verdict) if json else str(verdict))
 

@@ -24,11 +24,11 @@ from setwise.spaces.paths import Paths
 from setwise.spaces.sized import Sized
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
+from setwise.targets.counts import ZeroOne
 from setwise.targets.hamming import Hamming
 from setwise.targets.linear_fractional import FBeta
 from setwise.targets.target import Target
 from setwise.targets.tree_distance import TreeDistance
-from setwise.targets.zero_one import ZeroOne
 
 LIKELIHOOD = (
     "Likelihood and minimum risk: where the law learnt has the mean divergence r = KL(p || s) from "

@@ -24,6 +24,7 @@ from setwise.estimators.solver import CHUNK_ENTRIES, Solution
 from setwise.estimators.training import Training
 from setwise.labels import LabelNames
 from setwise.spaces.catalog import Catalog
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, mean_utility
 from setwise.targets.truth import encode_truth, refuse_other_labels
@@ -130,7 +131,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         decoder="auto",
         *,
         alpha=1e-3,
-        q=0.7,
+        q=DEFAULT_Q,
         scaling=None,
         fit_intercept=True,
         tol=1e-4,

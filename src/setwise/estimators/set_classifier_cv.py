@@ -27,6 +27,7 @@ from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum
 from setwise.surrogates.constrained import Constrained
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.tree_distance import TreeDistance
 from setwise.validation import positive_number, whole_number
 
@@ -133,7 +134,7 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         scalings="auto",
         cv=None,
         decoder="auto",
-        q=0.7,
+        q=DEFAULT_Q,
         fit_intercept=True,
         tol=1e-3,
         max_iter=300,

@@ -13,7 +13,6 @@ from typing import Any
 from setwise.estimators.choice import own_space
 from setwise.estimators.likelihood import likelihood
 from setwise.estimators.objective import Array, Objective, SurrogateSum, refuse_outside
-from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
 from setwise.spaces.paths import Paths
@@ -21,6 +20,7 @@ from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum
 from setwise.surrogates.constrained import Constrained
+from setwise.surrogates.names import COMP_SUM, CONSTRAINED, DEFAULT_Q, SURROGATES
 from setwise.targets.target import Target
 from setwise.targets.tree_distance import TreeDistance
 from setwise.validation import real_number
@@ -37,7 +37,7 @@ class Training:
 
     surrogate: Any
     target: Target
-    q: float = 0.7
+    q: float = DEFAULT_Q
     seed: int = 0
 
     def __post_init__(self):

@@ -11,6 +11,7 @@ from numpy.polynomial.legendre import leggauss
 
 from setwise.spaces.expectation import Expectation, Moment
 from setwise.spaces.space import Array, Space
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked
 from setwise.targets.target import Target
 from setwise.validation import real_number
@@ -20,6 +21,8 @@ from setwise.validation import real_number
 SMALL_Q, MODERATE_SPAN, SMALL_Q_NODES = 0.01, 4.0, 8
 # Below this |q| dividing by q would show the rounding of float32.
 FLOAT32_Q = 0.1
+# q of the generalised cross-entropy where none is given.
+DEFAULT_Q = 0.7
 # Below this |q| the loss is that of q = 0 to the last digit (and 1/q would overflow).
 ZERO_Q = 1e-100
 
@@ -212,7 +215,7 @@ def Logistic(target: Target | str, space: Space, scale: Scale = "unit") -> CompS
 
 
 def GeneralizedCrossEntropy(
-    target: Target | str, space: Space, q: float = 0.7, scale: Scale = "unit"
+    target: Target | str, space: Space, q: float = DEFAULT_Q, scale: Scale = "unit"
 ) -> CompSum:
     """The comp-sum loss with 0 < q < 1: Psi(v) = (1 - v^(-q)) / q."""
     if not 0.0 < real_number(q, "q", -1.0, 1.0) < 1.0:
