@@ -47,7 +47,8 @@ def certify(
     q: Annotated[
         float | None,
         typer.Option(
-            help=f"Member of generalized_cross_entropy, {DEFAULT_Q:g} by default, or of comp_sum, -1 to 1."
+            help=f"Member of generalized_cross_entropy, {DEFAULT_Q:g} by default, or of comp_sum, "
+            f"-1 to 1."
         ),
     ] = None,
     margin: Annotated[
