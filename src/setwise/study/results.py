@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from setwise.evaluation.sample import row_ranges
+from setwise.evaluation.label_sets import row_losses
+from setwise.evaluation.sample import Sample
 from setwise.study.folder import Finished, Stored, Unit, read, warn_of_damage
 from setwise.targets import Target
 from setwise.targets.target import hierarchy_of
@@ -278,8 +279,5 @@ def load(folder: str | os.PathLike[str]) -> Results:
 
 
 def losses_of(target: Target, y_pred: Any, y_true: Any) -> NDArray[np.float64]:
-    """The loss of each row of sparse label sets, (n,); rows become dense a range at a time."""
-    losses = np.empty(y_true.shape[0])
-    for rows in row_ranges(*y_true.shape):
-        losses[rows] = target.loss(y_pred[rows], y_true[rows])
-    return losses
+    """The loss of each row of sparse label sets, (n,), as `evaluate` takes it."""
+    return row_losses(Sample(y_pred, y_true), target)
