@@ -10,11 +10,12 @@ PYTHON ?= $(shell for python in python3.11 python3 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo $$python && break; done)
 
-.PHONY: help demo test lint bench guarantees clean
+.PHONY: help demo test test-deep lint bench guarantees clean
 
 help:
 	@echo 'make demo    install setwise, compare methods on known truth, write report.html'
 	@echo 'make test    install, lint, check types and imports, run all tests'
+	@echo 'make test-deep   the same tests, with many more examples of each law'
 	@echo 'make lint    the checks of make test that run no code'
 	@echo 'make bench   measure against torch and record what was computed'
 	@echo 'make guarantees  certify every combination, write docs/guarantees.md'
@@ -25,6 +26,10 @@ demo: $(VENV)/.runtime
 
 test: lint
 	$(BIN)/python -m pytest --doctest-modules src tests
+
+# Sixteen times the examples of each law.
+test-deep: lint
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest --doctest-modules src tests
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check

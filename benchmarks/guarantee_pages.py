@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.guarantees import MORE_TARGETS, SPACES, TARGETS
+from benchmarks.pictures import excess_picture, regret_picture
 from setwise.consistency import THEOREMS, Counterexample, bound, from_dict
-from setwise.consistency.distribution import word
-from setwise.consistency.pictures import excess_picture, regret_picture
-from setwise.consistency.scored_sets import KINDS, Kind, ScoredSets
+from setwise.consistency.conditional import KINDS, Kind, ScoredSets
+from setwise.consistency.naming import word
 from setwise.consistency.setting import Setting
 from setwise.consistency.theorems import covering
 from setwise.names import SURROGATES
@@ -164,8 +164,8 @@ def _table(found: dict, name: str, kind: Kind, space: Space, words: str) -> str:
     per = "label" if kind == "labelwise" else "label set"
     lines = [
         f"### {name}: {words}; one score a {per}\n",
-        f"{space}: {scored.count} label sets; scores move their law in {scored.directions} of "
-        f"{scored.count - 1} directions.\n",
+        f"{space}: {len(scored.sets)} label sets; scores move their law in "
+        f"{scored.weights.directions} of {len(scored.sets) - 1} directions.\n",
         "| target | " + " | ".join(COLUMNS[s] for s in columns) + " |",
         "|" + "---|" * (len(columns) + 1),
     ]

@@ -13,8 +13,8 @@ from typing import Any
 
 from benchmarks.rows import machine
 from setwise.consistency import certify
+from setwise.consistency.conditional import KINDS, Kind
 from setwise.consistency.naming import named_space
-from setwise.consistency.scored_sets import KINDS, Kind
 from setwise.consistency.verdicts import Verdict
 from setwise.names import SURROGATES
 from setwise.spaces import Catalog, Space

@@ -1,4 +1,4 @@
-"""How many nodes the rules for 1/D need: makes the tables of `setwise.expectation.rules` again.
+"""How many nodes the rules for 1/D need: makes the tables of `setwise.spaces.quadrature` again.
 
 For D = start + k with k from the widest laws that independent labels have (Poisson, the limit of
 many unlikely labels; binomial with shares .5 and .9), the error of E[1/D] and E[k/D] relative to
@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom, poisson
 
-from setwise.expectation.quadrature import jacobi, laguerre
-from setwise.expectation.rules import (
+from setwise.spaces.quadrature import (
     DOUBLE_ERROR,
     JACOBI,
     LAGUERRE,
     MEANS,
     SINGLE_ERROR,
     STARTS,
+    jacobi,
+    laguerre,
 )
 
 MOST = 24

@@ -38,7 +38,7 @@ def quality() -> str:
 
 def main() -> None:
     """Put both tables in their places."""
-    from setwise.demo import demonstrated, table
+    from setwise.cli.demo import demonstrated, table
 
     text = QUALITY.sub(lambda _: quality(), README.read_text())
     README.write_text(REGRETS.sub(lambda _: table(demonstrated()) + "\n", text))

@@ -16,12 +16,10 @@ import numpy as np
 
 from benchmarks.rows import machine
 from benchmarks.speed import computed, cross_entropy, interleaved
-from setwise.expectation.additive import AdditiveMean
-from setwise.expectation.expectation import Tempered
-from setwise.expectation.listed import ListedMean
 from setwise.spaces import Forest, Paths
+from setwise.spaces.expectation import Tempered
 from setwise.surrogates import CompSum, Logistic
-from setwise.targets import TreeDistance, ZeroOne
+from setwise.targets import TreeDistance
 from setwise.taxonomy import Taxonomy
 
 # The smaller batch stays in cache, and cross-entropy pays for no fresh memory there.
@@ -84,12 +82,11 @@ def _batch(n_rows: int, tree: Taxonomy, generator: np.random.Generator) -> Itera
 def _general(loss: CompSum, scores: np.ndarray, y_true: np.ndarray) -> Any:
     """Value and gradient without the passes made for closed sets and paths."""
     space = loss.space
-    if isinstance(space, Forest) and loss.target.form == "subset":
-        moments = space.moments(scores)
-        gradient = 2.0 * np.where(y_true == 1, -moments.off, moments.on)
-        return -space.log_probability(scores, y_true), gradient
-    target = ZeroOne() if loss.target.form == "subset" else loss.target
-    route = AdditiveMean if isinstance(space, Forest) else ListedMean
+    if isinstance(space, Forest):
+        space = copy(space)
+        object.__setattr__(space, "closed_law", None)
+        if loss.target.form == "subset":
+            return space.negative_log_likelihood(scores, y_true, False)[:2]
     slow = copy(loss)
-    object.__setattr__(slow, "expectation", Tempered(target, route(target, space)))
+    object.__setattr__(slow, "expectation", Tempered(loss.target, space))
     return slow.value_and_gradient(scores, y_true)

@@ -113,11 +113,11 @@ def test_every_block_of_the_guide_to_data_sets_runs(tmp_path):
 
 
 def test_the_guide_to_studies_runs_and_names_every_method(tmp_path):
-    from setwise.study import METHODS, peers
+    from setwise.study import METHODS, methods
 
     text = (DOCS / "study.md").read_text()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(peers, "N_TREES", 10)
+        patch.setattr(methods, "N_TREES", 10)
         scope = run(text, {}, tmp_path, "docs/study.md")
     assert scope["results"].outcomes
     for name in METHODS:

@@ -7,7 +7,8 @@ import shlex
 import shutil
 import subprocess
 import sysconfig
-from contextlib import chdir
+from contextlib import chdir, redirect_stdout
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import numpy as np
@@ -38,27 +39,22 @@ def shell(text, folder):
     return done.stdout
 
 
-def in_process(capfd):
-    """What runs a block here, line by line, so that the interpreter need not start for each."""
-
-    def run(text, folder):
-        printed = []
-        for line in text.splitlines():
-            program, *words = shlex.split(line)
-            if program != "setwise" or "|" in words:
-                printed.append(shell(line, folder))
-                continue
-            with chdir(folder):
-                status = main(words)
-            out, err = capfd.readouterr()
-            assert status == 0, err
-            printed.append(out)
-        return "".join(printed)
-
-    return run
+def in_process(text, folder):
+    """What a block prints, line by line here, so that the interpreter need not start for each."""
+    printed = []
+    for line in text.splitlines():
+        program, *words = shlex.split(line)
+        if program != "setwise" or "|" in words:
+            printed.append(shell(line, folder))
+            continue
+        output = TextIOWrapper(BytesIO(), write_through=True)
+        with chdir(folder), redirect_stdout(output):
+            assert main(words) == 0, line
+        printed.append(output.buffer.getvalue().decode())
+    return "".join(printed)
 
 
-def walk(text, folder, shell=shell):
+def walk(text, folder):
     """Every block of Python and shell, one after the other: what they leave and what they print."""
     scope, printed = {}, []
     for language, block in BLOCKS.findall(text):
@@ -66,7 +62,7 @@ def walk(text, folder, shell=shell):
             with chdir(folder):
                 exec(compile(block, "README.md", "exec"), scope)
         elif language == "sh":
-            printed.append(shell(block, folder))
+            printed.append(in_process(block, folder))
         else:
             assert language in ("", "text"), language
     return scope, printed
@@ -134,8 +130,8 @@ def test_links_lead_somewhere(path):
         assert link.startswith("http") or (path.parent / link).exists(), link
 
 
-def test_every_block_of_the_guide_to_the_command_line_runs(tmp_path, capfd):
-    scope, printed = walk(COMMANDS.read_text(), tmp_path, in_process(capfd))
+def test_every_block_of_the_guide_to_the_command_line_runs(tmp_path):
+    scope, printed = walk(COMMANDS.read_text(), tmp_path)
     assert len(printed) == 9
     assert "hierarchical f1" in printed[-3]
     assert re.search(r"mean tree distance [\d.]+ edges", printed[-3])

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         distributions,
         estimators,
         evaluation,
-        expectation,
         spaces,
         study,
         surrogates,
@@ -46,7 +45,6 @@ __all__ = [
     "distributions",
     "estimators",
     "evaluation",
-    "expectation",
     "get_target",
     "load",
     "save",
@@ -63,7 +61,6 @@ _SUBMODULES = {
     "distributions",
     "estimators",
     "evaluation",
-    "expectation",
     "nn",  # not in __all__: it needs PyTorch, which `from setwise import *` does not
     "spaces",
     "study",

@@ -13,21 +13,18 @@ PARTIAL = ".partial"
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that its place holds what was there before, or all of the new, never a part.
-
-    As by `opened_whole`.
-    """
+    """Write a file atomically: its place holds the old content or all of the new, never a part."""
     with opened_whole(path) as file:
         file.write(data)
 
 
 @contextmanager
 def opened_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes its place when the block ends.
+    """Open a file for writing that replaces ``path`` atomically when the block ends.
 
-    It is written beside its place, flushed to disk, and then takes the place at once; so also if
-    the process is killed or the machine stops. On an error what was there stays. What is there but
-    no file, such as a pipe or /dev/null, is written to as it is.
+    The content goes to a temporary file in the same folder, is flushed to disk, and is renamed, so
+    a crash at any moment leaves either the old file or the new one. An error in the block leaves
+    the old file. Pipes and devices such as /dev/null are written to directly.
     """
     if path.exists() and not path.is_file():
         with open(path, "wb") as file:
@@ -48,7 +45,7 @@ def opened_whole(path: Path) -> Iterator[IO[bytes]]:
 
 
 def remove_partial(folder: Path) -> int:
-    """Remove what processes that were killed had begun to write; how many files that were."""
+    """Remove the temporary files of killed processes; returns how many there were."""
     leftovers = list(folder.glob(f".*{PARTIAL}"))
     for leftover in leftovers:
         leftover.unlink(missing_ok=True)
@@ -56,7 +53,7 @@ def remove_partial(folder: Path) -> int:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Put the new name on disk too; where a folder cannot be opened, there is no way to."""
+    """Flush the renaming to disk too, on systems where a folder can be opened."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:

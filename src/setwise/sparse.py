@@ -67,3 +67,18 @@ def places_among(matrix: Any, wanted: Any) -> tuple[NDArray[Any], NDArray[np.boo
     stored, asked = (rows_of(m) * n_labels + m.indices for m in (matrix, wanted))
     places = np.searchsorted(stored, asked)
     return places, np.append(stored, -1)[places] == asked
+
+
+def entries_of(sets: NDArray[np.uint8]) -> Any:
+    """The ones of dense 0/1 bytes as a tidy CSR array of bools.
+
+    Many times faster than `csr_array(sets)`, which goes by way of rows and columns of each entry.
+    """
+    from scipy.sparse import csr_array
+
+    n_rows, n_labels = sets.shape
+    places = np.flatnonzero(np.ascontiguousarray(sets).view(bool))
+    index = np.int32 if max(len(places), n_labels) < 2**31 else np.int64
+    ends = np.searchsorted(places, n_labels * np.arange(n_rows + 1)).astype(index)
+    labels = (places % max(n_labels, 1)).astype(index)
+    return csr_array((np.ones(len(places), bool), labels, ends), shape=sets.shape)

@@ -19,7 +19,7 @@ _most: ContextVar[int | None] = ContextVar("most threads", default=None)
 
 @contextmanager
 def threads_limited(most: int) -> Iterator[None]:
-    """Share rows among at most so many threads, in what the calling thread does within."""
+    """Use at most ``most`` threads for whatever the calling thread does inside the block."""
     before = _most.set(most)
     try:
         yield
@@ -54,8 +54,8 @@ def for_rows(kernel, n_rows: int, *arguments, least: int = 64) -> None:
     """Call ``kernel(start, stop, *arguments)`` on ranges that cover ``range(n_rows)``.
 
     Ranges have at least ``least`` rows; a batch too small to share runs in the calling thread.
-    The calling thread works too, and whoever is free takes the next range, so that a processor
-    that is busy with something else holds nobody up.
+    The calling thread works too. Each thread takes the next range when it is free, so a busy
+    processor does not delay the others.
     """
     global _pool
     if n_rows == 0:

@@ -29,7 +29,7 @@ def score_matrix(scores: Any, n_scores: int | None, name: str = "scores") -> NDA
         )
     array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float32 else np.float64)
     if not array.flags.writeable:
-        # Kernels are compiled for arrays that can be written to; a copy is cheaper than others.
+        # Numba compiles another kernel for read-only arrays; copying is cheaper than that.
         array = array.copy()
     refuse_not_finite(array, name)
     return array
@@ -68,8 +68,7 @@ def require_entries(shape: tuple[int, ...], name: str) -> None:
 
 def refuse_not_finite(array: NDArray[Any], name: str) -> None:
     """Raise for the first entry that is NaN or infinite."""
-    # A sum is finite only if its terms are. (A finite array whose sum overflows takes the slow way
-    # and passes.)
+    # If the sum is finite, so is every term. Finite terms whose sum overflows are looked at below.
     with np.errstate(over="ignore", invalid="ignore"):
         total = array.sum() if array.size < SHARED_CHECK else _shared_sum(array)
         if np.isfinite(total):

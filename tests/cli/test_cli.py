@@ -101,8 +101,6 @@ def test_what_cannot_be_answered_is_one_line_and_status_two(words, complaint, ca
     assert err.startswith("setwise: ")
     assert err.count("\n") == 1
     assert complaint in err
-    # What helps in Python does not help here.
-    assert not any(word in err for word in ("object", "Slice(", "Catalog(", "scores=", "pass "))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`setwise compare` is the study of Python: its leaderboard, its report, its failures."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -42,10 +43,13 @@ def test_it_is_the_study_of_python(books, tmp_path, capfd):
 def test_a_second_run_finds_everything_done(books, tmp_path, capfd):
     words = ("compare", books, *LISTED, *ASKED, "-o", tmp_path / "study")
     first = found(capfd, *words)
-    units = {path: path.stat().st_mtime_ns for path in (tmp_path / "study" / "units").iterdir()}
+    file = tmp_path / "study" / "results.jsonl"
+    before = file.read_bytes()
     page = tmp_path / "elsewhere.html"
     assert found(capfd, *words, "--report", page) == {**first, "report": str(page)}
-    assert units == {path: path.stat().st_mtime_ns for path in units}
+    stored = [json.loads(line)["record"] for line in file.read_bytes().splitlines() if line]
+    assert file.read_bytes().startswith(before)
+    assert len([record for record in stored if "unit" in record]) == 8
     assert page.exists()
 
 

@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from test_openml import server  # noqa: F401  (a fixture)
 
 from setwise import Taxonomy
-from setwise.cli.data_folder import write_folder
-from setwise.cli.datasets import KNOWN
+from setwise.cli.datasets import KNOWN, write_folder
 from setwise.datasets import DataError, Dataset, fetch, read
+from tests.datasets.test_openml import server  # noqa: F401  (a fixture)
 from tests.support.command import found, run
 
 

@@ -9,10 +9,10 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 from setwise import SetClassifier, load
+from setwise.cli.model_file import Fitted
 from setwise.datasets import read
 from setwise.decoders import MinimumRisk
 from setwise.evaluation import evaluate
-from setwise.fitted import Fitted
 from tests.support.command import LABELS, LISTED, QUICK, found, rows, run, write_listed
 
 READ = {"label_column": "tags", "separator": ";"}

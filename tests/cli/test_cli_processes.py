@@ -1,6 +1,7 @@
 """The command as a process: killed, interrupted, unread, and resumed."""
 
-import json
+import os
+import random
 import signal
 import subprocess
 import sys
@@ -10,11 +11,12 @@ import numpy as np
 import pytest
 
 from setwise.cli import main
-from setwise.study import load
+from setwise.study import leaderboard, load
 from tests.support.command import LISTED, QUICK, rows, write_listed
+from tests.support.forks import begin, command, wait_for
 
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 COMMAND = [sys.executable, "-c", "import sys; from setwise.cli import main; sys.exit(main())"]
-METHODS = "binary_relevance,catalog"
 
 
 @pytest.fixture(scope="module")
@@ -26,53 +28,48 @@ def folder(tmp_path_factory):
     return place
 
 
-def begin(folder, *words, **options):
-    """A process at work in the folder."""
-    return subprocess.Popen([*COMMAND, *words], cwd=folder, stderr=subprocess.PIPE, **options)
-
-
-def wait_for(condition, process):
-    """Until something is so, or the process has ended."""
-    while not condition() and process.poll() is None:
-        time.sleep(0.005)
-
-
 @pytest.fixture(scope="module")
 def long_file(folder):
     """More rows than are predicted before a signal comes."""
     header, *lines = (folder / "books.csv").read_bytes().splitlines(keepends=True)
-    (folder / "long.csv").write_bytes(header + b"".join(lines) * 20_000)
+    (folder / "long.csv").write_bytes(header + b"".join(lines) * 5_000)
     return "long.csv"
 
 
 def test_a_kill_while_predictions_are_written_leaves_the_old_file(folder, long_file):
     out = folder / "old.csv"
     out.write_text("old")
-    words = ("predict", "model.skops", long_file, "-o", "old.csv")
-    process = begin(folder, *words)
+    process = begin(command, folder, ("predict", "model.skops", long_file, "-o", "old.csv"))
     wait_for(lambda: any(folder.glob(".old.csv.*")), process)
     process.kill()
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     assert out.read_text() == "old"
 
 
 def test_nobody_reads_the_output_and_nobody_complains(folder, long_file):
-    with begin(folder, "predict", "model.skops", long_file, stdout=subprocess.PIPE) as process:
-        assert process.stdout.read(5) == b"tags\n"
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 1
+    os.mkfifo(folder / "pipe")
+    words = ("predict", "model.skops", long_file)
+    process = begin(command, folder, words, folder / "pipe", folder / "complaints")
+    with open(folder / "pipe", "rb", buffering=0) as pipe:
+        assert pipe.read(5) == b"tags\n"
+    process.join()
+    assert process.exitcode == 1
+    assert (folder / "complaints").read_bytes() == b""
 
 
 def test_a_pipe_is_written_to_by_its_name(folder):
-    words = (*COMMAND, "predict", "model.skops", "books.csv", "-o", "/dev/stdout")
-    done = subprocess.run(words, cwd=folder, capture_output=True)
-    assert done.returncode == 0
-    assert done.stdout.startswith(b"tags\n")
+    os.mkfifo(folder / "named")
+    words = ("predict", "model.skops", "books.csv", "-o", "/dev/stdout")
+    process = begin(command, folder, words, folder / "named")
+    with open(folder / "named", "rb") as pipe:
+        assert pipe.read().startswith(b"tags\n")
+    process.join()
+    assert process.exitcode == 0
 
 
 def test_a_closed_output_is_named(folder):
+    """From a shell."""
     words = (*COMMAND, "predict", "model.skops", "books.csv")
     line = 'exec "$@" >&-'
     done = subprocess.run(["sh", "-c", line, "sh", *words], cwd=folder, capture_output=True)
@@ -80,69 +77,49 @@ def test_a_closed_output_is_named(folder):
     assert done.stderr == b"setwise: the standard output is closed; name a file (-o)\n"
 
 
-def test_an_interrupted_study_says_how_to_go_on(folder):
-    words = ("compare", "books.csv", *LISTED, "--folds", "20", "-o", "interrupted")
-    # (Tests that run in the background of a shell are told to ignore an interrupt.)
-    listen = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-    process = begin(folder, *words, stdout=subprocess.DEVNULL, **listen)
-    units = folder / "interrupted" / "units"
-    wait_for(lambda: units.exists() and any(units.glob("*.npz")), process)
-    process.send_signal(signal.SIGINT)
-    said = process.communicate()[1].decode()
-    assert process.returncode == 130
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interrupted_study_says_how_to_go_on(jobs, folder):
+    study = f"interrupted by {jobs}"
+    words = ("compare", "books.csv", *LISTED, "--folds", "20", "--jobs", jobs, "-o", study)
+    process = begin(command, folder, words, None, folder / f"said {jobs}")
+    wait_for(lambda: n_finished(folder / study) > 0, process)
+    os.kill(process.pid, signal.SIGINT)
+    process.join()
+    said = (folder / f"said {jobs}").read_text()
+    assert process.exitcode == 130
     assert said.startswith("setwise: interrupted\n")
     assert "Nothing finished is lost" in said
     assert "Traceback" not in said
 
 
-# Commands in processes that are forked from one where everything is loaded, and killed after so
-# many new units and a while; the last is left to end.
-KILLER = """
-import os, random, signal, sys, time
-from pathlib import Path
-import setwise.report, setwise.study
-from setwise.cli import main
-
-words, seed, kills = sys.argv[3:], int(sys.argv[1]), int(sys.argv[2])
-chance = random.Random(seed)
-units = Path("killed", "units")
-
-def count():
-    return len(list(units.glob("*.npz"))) if units.exists() else 0
-
-done = 0
-while done < kills:
-    before, wanted = count(), chance.choice([0, 1, 1])
-    process = os.fork()
-    if process == 0:
-        os._exit(main(words))
-    ended = lambda: os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    while count() < before + wanted and not ended():
-        time.sleep(0.002)
-    time.sleep(chance.uniform(0.0, 0.05))
-    os.kill(process, signal.SIGKILL)
-    _, status = os.waitpid(process, 0)
-    done += 1
-    print(count(), os.WIFSIGNALED(status), file=sys.stderr)
-sys.exit(main(words))
-"""
+def n_finished(study):
+    """How many units are stored."""
+    file = study / "results.jsonl"
+    return file.read_bytes().count(b'"finished"') if file.exists() else 0
 
 
 def test_ten_kills_and_the_study_is_that_without_one(folder):
-    words = ["compare", "books.csv", *LISTED, "--methods", METHODS, "--targets", "f1,subset"]
-    words += ["--folds", "8", "--json", "-o"]
-    killer = [sys.executable, "-c", KILLER, "7", "10", *words, "killed"]
-    killed = subprocess.run(killer, cwd=folder, capture_output=True, text=True, check=False)
-    assert killed.returncode == 0, killed.stderr
-    whole = subprocess.run(
-        [*COMMAND, *words, "whole"], cwd=folder, capture_output=True, text=True, check=True
-    )
-    stops = [line.split() for line in killed.stderr.splitlines()]
-    assert sum(signalled == "True" for _, signalled in stops) == 10
-    assert 0 < int(stops[-1][0]) < 32
-    boards = [json.loads(done.stdout)["leaderboard"] for done in (killed, whole)]
-    assert boards[0] == boards[1]
-    for mine, other in zip(*(load(folder / name).outcomes for name in ("killed", "whole"))):  # noqa: B905
+    """Each kill comes after so many new units and a while; the last run is left to end."""
+    words = ["compare", "books.csv", *LISTED, "--methods", "binary_relevance,catalog"]
+    words += ["--targets", "f1,subset", "--folds", "8", "-o"]
+    chance, stops = random.Random(7), []
+    for _ in range(10):
+        wanted = n_finished(folder / "killed") + chance.choice([0, 1, 1])
+        process = begin(command, folder, [*words, "killed"])
+        wait_for(lambda wanted=wanted: n_finished(folder / "killed") >= wanted, process)
+        time.sleep(chance.uniform(0.0, 0.05))
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        stops.append(n_finished(folder / "killed"))
+    assert 0 < stops[-1] < 32
+    for name in ("killed", "whole"):
+        process = begin(command, folder, [*words, name])
+        process.join()
+        assert process.exitcode == 0
+    killed, whole = (load(folder / name) for name in ("killed", "whole"))
+    assert leaderboard(killed) == leaderboard(whole)
+    for mine, other in zip(killed.outcomes, whole.outcomes, strict=True):
         assert (mine.method, mine.target, mine.guarantee) == (
             other.method, other.target, other.guarantee,
         )  # fmt: skip

@@ -169,7 +169,7 @@ def test_enumeration_and_search_compute_the_same_risks(surrogate, name):
     listed = enumeration_of(setting, p)
     np.testing.assert_array_equal(listed.sets, setting.scored.sets)
     np.testing.assert_allclose(listed.risks(), p @ setting.losses, atol=1e-12)
-    scores = rng.normal(size=(5, setting.scored.n_scores))
+    scores = rng.normal(size=(5, setting.scored.features.shape[1]))
     ours = setting.value(np.tile(p, (5, 1)), scores)
     np.testing.assert_allclose(listed.surrogate_risk(scores), ours, rtol=1e-10)
 

@@ -244,7 +244,7 @@ def test_pictures_are_readable_on_their_ground(theme, tmp_path):
     pytest.importorskip("matplotlib")
     from matplotlib.colors import to_rgb
 
-    from setwise.consistency.pictures import excess_picture, regret_picture
+    from benchmarks.pictures import excess_picture, regret_picture
 
     setting = Setting.of("hamming", "logistic", Cube(2))
     first = regret_picture(setting, [bound("logistic")], theme, n_rows=200)

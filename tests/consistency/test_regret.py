@@ -9,7 +9,6 @@ from setwise.consistency import (
     FiniteInputs,
     bayes,
     best_in_class,
-    branch,
     certify,
     regret,
     risks,
@@ -18,11 +17,9 @@ from setwise.consistency import (
     surrogate_risk,
     target_gap,
 )
-from setwise.consistency.best_scores import best_scores, least_risks
-from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
+from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, ScoredSets
 from setwise.consistency.naming import named_space
-from setwise.consistency.piecewise import has_vertices, vertices
-from setwise.consistency.scored_sets import ScoredSets
+from setwise.consistency.optimum import best_scores, least_risks, upper_bounds, vertices
 from setwise.consistency.setting import Setting
 from setwise.names import SURROGATES
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
@@ -161,12 +158,12 @@ def test_no_scores_have_less_risk_than_the_best(risk, name):
     rng = np.random.default_rng(7)
     scored = ScoredSets.of(SMALL[name])
     for seed in range(3):
-        worth = np.random.default_rng(seed).random(scored.count)
-        found = best_scores(risk, scored, worth)
+        worth = np.random.default_rng(seed).random((1, len(scored.sets)))
+        found = best_scores(risk, scored.weights, worth)
         around = found.scores * (np.abs(found.scores).max() < 30) + np.concatenate(
-            [size * rng.normal(size=(50, scored.n_scores)) for size in (0.01, 0.3, 2.0)]
+            [size * rng.normal(size=(50, len(found.scores))) for size in (0.01, 0.3, 2.0)]
         )
-        values = risk.value(scored.weights(around)[:, None], np.tile(worth, (150, 1))[:, None])
+        values = risk.value(scored.weights.at(around), np.tile(worth, (150, 1, 1)))
         assert values.min() >= found.value - 1e-9
         if found.is_certain:
             assert found.gap <= 1e-8, found.method
@@ -196,39 +193,42 @@ def test_degenerate_distributions_have_certain_minimisers(law, surrogate, name):
 @pytest.mark.parametrize("risk", CONVEX, ids=str)
 def test_convex_risks_are_never_left_to_chance(risk):
     scored = ScoredSets.of(SMALL["list"])
-    assert best_scores(risk, scored, np.linspace(0.1, 0.9, scored.count)).is_certain
+    worth = np.linspace(0.1, 0.9, len(scored.sets))[None]
+    assert best_scores(risk, scored.weights, worth).is_certain
 
 
 @pytest.mark.parametrize("risk", RISKS, ids=RISK_IDS)
 def test_joint_scores_are_never_worse_and_have_a_closed_form(risk):
-    worth = np.random.default_rng(8).random(8)
-    label_wise = best_scores(risk, ScoredSets.of(Cube(3)), worth)
-    joint = best_scores(risk, ScoredSets.of(Cube(3), "joint"), worth)
+    worth, weights = (
+        np.random.default_rng(8).random((1, 8)),
+        ScoredSets.of(Cube(3), "joint").weights,
+    )
+    label_wise = best_scores(risk, ScoredSets.of(Cube(3)).weights, worth)
+    joint = best_scores(risk, weights, worth)
     assert joint.method == "closed form"
     assert joint.value <= label_wise.value + 1e-9
-    z = ScoredSets.of(Cube(3), "joint").weights(joint.scores[None])
-    assert risk.value(z[:, None], worth[None, None])[0] == pytest.approx(joint.value, abs=1e-9)
+    z = weights.at(joint.scores[None])
+    assert risk.value(z, worth[None])[0] == pytest.approx(joint.value, abs=1e-9)
 
 
 @pytest.mark.parametrize("risk", RISKS, ids=RISK_IDS)
 def test_many_problems_at_once_are_solved_as_one_by_one(risk):
-    scored = ScoredSets.of(SMALL["closed"])
-    worth = np.random.default_rng(9).random((6, scored.count))
-    _, values = least_risks(risk, scored, worth)
-    expected = [best_scores(risk, scored, row).value for row in worth]
+    weights = ScoredSets.of(SMALL["closed"]).weights
+    worth = np.random.default_rng(9).random((6, *weights.offset.shape))
+    _, values = least_risks(risk, weights, worth)
+    expected = [best_scores(risk, weights, row).value for row in worth]
     np.testing.assert_allclose(values, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["cube", "slice", "sized", "closed", "list"])
 def test_the_linear_program_of_the_hinge_ends_in_a_vertex(name):
-    risk, scored = ConstrainedRisk("hinge"), ScoredSets.of(SMALL[name])
-    assert has_vertices(risk, scored.features)
-    _, costs = vertices(risk, scored.features, scored.offset)
+    risk, weights = ConstrainedRisk("hinge"), ScoredSets.of(SMALL[name]).weights
+    _, costs = vertices(risk, weights)
     for seed in range(5):
-        worth = np.random.default_rng(seed).random(scored.count)
-        found = best_scores(risk, scored, worth)
+        worth = np.random.default_rng(seed).random(weights.offset.shape)
+        found = best_scores(risk, weights, worth)
         assert found.method == "linear program"
-        assert (costs @ worth).min() == pytest.approx(found.value, abs=1e-9)
+        assert (costs @ worth[0]).min() == pytest.approx(found.value, abs=1e-9)
 
 
 @pytest.mark.parametrize("q", [0.2, 0.7, 0.95])
@@ -238,7 +238,7 @@ def test_a_box_holds_no_value_above_its_bound(q, n_labels):
     sets, worth = oracle.all_sets(n_labels), rng.random(2**n_labels)
     low = rng.random((60, n_labels))
     boxes = np.stack([low, low + (1 - low) * rng.random((60, n_labels)) ** 2], axis=-1)
-    bounds = branch.upper_bounds(worth.reshape((2,) * n_labels), q, boxes)
+    bounds = upper_bounds(worth.reshape((2,) * n_labels), q, boxes)
     for _ in range(50):
         p = boxes[..., 0] + (boxes[..., 1] - boxes[..., 0]) * rng.random((60, n_labels))
         chance = np.where(sets == 1, p[:, None], 1.0 - p[:, None]).prod(axis=2)
@@ -247,15 +247,15 @@ def test_a_box_holds_no_value_above_its_bound(q, n_labels):
 
 def test_generalised_cross_entropy_on_small_cubes_is_certain():
     for seed in range(4):
-        worth = np.random.default_rng(seed).random(8)
-        found = best_scores(CompSumRisk(0.7), ScoredSets.of(Cube(3)), worth)
+        worth = np.random.default_rng(seed).random((1, 8))
+        found = best_scores(CompSumRisk(0.7), ScoredSets.of(Cube(3)).weights, worth)
         assert found.method == "branch and bound"
         assert found.gap <= 1e-8
 
 
 def test_a_method_that_proves_nothing_says_so():
-    worth = np.random.default_rng(0).random(8)
-    found = best_scores(CompSumRisk(0.7), ScoredSets.of(SMALL["chain"]), worth)
+    worth = np.random.default_rng(0).random((1, 8))
+    found = best_scores(CompSumRisk(0.7), ScoredSets.of(SMALL["chain"]).weights, worth)
     assert (found.method, found.is_certain) == ("multistart", False)
 
 
@@ -281,9 +281,12 @@ def test_binary_relevance_is_least_at_its_link(margin):
     for scores in best.scores + rng.normal(size=(50, 2)):
         assert surrogate_regret(BinaryRelevance(margin), scores, law) >= 0.0
         assert surrogate_risk(BinaryRelevance(margin), scores, law) >= best.value - 1e-12
-    scores, value = RelevanceRisk(margin).least(law.marginals()[None])
-    np.testing.assert_allclose(scores[0], best.scores)
-    assert value[0] == pytest.approx(best.value)
+    eta = law.marginals()
+    links = {
+        "logistic": np.log(eta / (1 - eta)), "exponential": np.log(eta / (1 - eta)) / 2,
+        "squared_hinge": 2 * eta - 1, "hinge": np.sign(eta - 0.5),
+    }  # fmt: skip
+    np.testing.assert_allclose(best.scores, links[margin], atol=1e-12)
 
 
 def test_truths_may_lie_outside_the_space():
@@ -383,7 +386,7 @@ def test_descents_of_the_rho_margin_end_where_all_vertices_compared_do(space, rh
     laws = rng.dirichlet(np.full(len(space.enumerate()), 0.5), size=12)
     exact = [best_in_class(surrogate, law) for law in laws]
     assert {optimum.method for optimum in exact} == {"vertices"}
-    monkeypatch.setattr("setwise.consistency.piecewise.MOST_VERTICES", 0)
+    monkeypatch.setattr("setwise.consistency.optimum.MOST_VERTICES", 0)
     for law, known in zip(laws, exact, strict=True):
         found = best_in_class(surrogate, law)
         assert found.method == "multistart"
@@ -412,7 +415,9 @@ def test_the_rho_margin_on_five_labels_has_a_verdict():
     assert "not certain" in verdict.method
 
 
-def test_the_gap_of_the_rho_margin_is_the_best_of_descents():
+def test_the_gap_of_the_rho_margin_is_exact_on_few_inputs_and_the_best_of_descents_on_more(
+    monkeypatch,
+):
     rng = np.random.default_rng(2)
     inputs = FiniteInputs(
         rng.normal(size=(3, 1)),
@@ -421,7 +426,11 @@ def test_the_gap_of_the_rho_margin_is_the_best_of_descents():
         rng.dirichlet(np.ones(4), 3),
     )
     gap = surrogate_gap("constrained_rho", Cube(2), inputs, target="f1")
-    assert (gap.method, gap.lower) == ("multistart", -np.inf)
+    assert gap.method == "vertices"
+    monkeypatch.setattr("setwise.consistency.optimum.MOST_VERTICES", 0)
+    found = surrogate_gap("constrained_rho", Cube(2), inputs, target="f1")
+    assert (found.method, found.lower) == ("multistart", -np.inf)
+    assert found.best == pytest.approx(gap.best, abs=1e-9)
     surrogate = Setting.of("f1", "constrained_rho", Cube(2), truths=Cube(2).enumerate())
     least = np.inf
     for _ in range(3000):

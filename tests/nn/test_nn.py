@@ -8,7 +8,6 @@ from tests.support.nn_cases import BACKENDS, POWERS, TINY, drawn, function_of
 
 torch = pytest.importorskip("torch")
 
-from setwise.expectation import expectation  # noqa: E402
 from setwise.nn import ExpectedLoss, SurrogateLoss  # noqa: E402
 from setwise.spaces import Catalog  # noqa: E402
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic  # noqa: E402
@@ -60,7 +59,7 @@ def test_torch_operations_are_the_core(pair):
     for q in (*POWERS, TINY):
         core = CompSum(target, space, q).value_and_gradients(scores, y_true)
         assert_same(answers("comp_sum", q=q), core)
-    moment = expectation(target, space).moment(scores, y_true, 1.0, "loss")
+    moment = space.expectation(target).moment(scores, y_true, 1.0, "loss")
     assert_same(answers("expected_loss"), (moment.value, moment.scores, moment.parameters))
     for margin in MARGINS:
         core = Constrained(target, space, margin, 0.7).value_and_gradients(scores, y_true)

@@ -19,12 +19,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from setwise.evaluation import by_level, per_label, precision_recall, reliability
+from setwise.evaluation import by_level, evaluate, per_label, precision_recall, reliability
 from setwise.report import numbers, write
+from setwise.report.drawing import SCHEMES
 from setwise.report.names import clipped, plain
-from setwise.report.palette import SCHEMES
 from setwise.report.sections import labels as label_section
-from setwise.report.sections.sizes import Bars
+from setwise.report.sections.labels import Bars
 from setwise.study import Scale, leaderboard
 from setwise.study.results import losses_of
 from setwise.targets import TreeDistance
@@ -608,3 +608,112 @@ def test_the_guide_runs(tmp_path):
     with chdir(tmp_path):
         exec(block, {})
     Parsed((tmp_path / "report.html").read_text())
+
+
+# ------------------------------------------------------------------------------------- evaluations
+
+
+def evaluations_of(results, target="f1", **options):
+    """The predictions of a study for one target, evaluated."""
+    return {
+        outcome.method: evaluate(
+            outcome.y_pred, results.y_true, probability=outcome.probability,
+            taxonomy=results.taxonomy, **options,
+        )
+        for outcome in results.outcomes if outcome.target == target
+    }  # fmt: skip
+
+
+def one_target(results, target="f1"):
+    """The part of a study that is about one target."""
+    outcomes = tuple(outcome for outcome in results.outcomes if outcome.target == target)
+    return replace(results, targets=(target,), outcomes=outcomes, truth=None)
+
+
+def section_text(page, name):
+    return re.search(f'<section id="{name}".*?</section>', page, re.DOTALL)[0]
+
+
+def test_evaluations_have_the_sections_that_a_study_of_them_has(folder):
+    """The same words and pictures, where they are about predictions and not about training."""
+    results = studies.study()
+    evaluations = evaluations_of(results, targets=["f1"], n_bootstrap=200)
+    board = leaderboard(one_target(results), n_bootstrap=200)
+    study = page_of(one_target(results), folder, board=board)
+    page = page_of(evaluations, folder, name=results.name, label_names=results.label_names)
+    order = [entry["at"]["id"] for entry in Parsed(page).all("section")]
+    assert order == [
+        "question", "leaderboards", "figures", "labels", "cooccurrence", "sizes", "calibration",
+        "precision_recall", "hierarchy",
+    ]  # fmt: skip
+    for name in ("labels", "cooccurrence", "sizes", "calibration", "hierarchy"):
+        assert section_text(page, name) == section_text(study, name)
+    assert section_text(page, "leaderboards").replace("of the rows", "of the held-out rows") == (
+        section_text(study, "leaderboards")
+    )
+    assert Parsed(page).data == Parsed(study).data
+
+
+def test_all_figures_of_evaluations_are_on_the_page(folder):
+    evaluations = evaluations_of(studies.study(), n_bootstrap=50)
+    del evaluations["mean absolute error"]  # (It has no probabilities, so it has fewer figures.)
+    figures = Parsed(page_of(evaluations, folder)).section("figures")
+    rows = [e for e in figures if e["tag"] == "th" and e["at"].get("scope") == "row"]
+    first = next(iter(evaluations.values()))
+    assert [row["text"] for row in rows] == list(first)
+    cells = [e["text"] for e in figures if e["tag"] == "td" and e["at"]["class"] == "number"]
+    expected = [own[name] for name in first for own in evaluations.values()]
+    for cell, figure in zip(cells, expected, strict=True):
+        value, low, high = (float(part.strip("[],").replace("−", "-")) for part in cell.split())
+        assert value == pytest.approx(figure.value, abs=6e-4)
+        assert (low, high) == pytest.approx((figure.low, figure.high), abs=6e-4)
+
+
+def test_predictions_for_several_targets_are_drawn_once(folder):
+    """Without targets of their own they are judged by the usual ones; without a bootstrap too."""
+    results = studies.study()
+    evaluation = evaluations_of(results, n_bootstrap=0)["forest"]
+    parsed = Parsed(page_of(evaluation, folder))
+    boards = [e["text"] for e in parsed.section("leaderboards") if e["tag"] == "h3"]
+    assert [board.split("  ")[0].rsplit(" ", 3)[0] for board in boards] == [
+        "F1", "Jaccard", "Hamming loss", "Subset accuracy",
+    ]  # fmt: skip
+    for name in ("sizes", "hierarchy"):
+        pictures = [e for e in parsed.section(name) if "picture" in e["at"].get("class", "")]
+        assert len(pictures) == 1
+    assert len(parsed.data["outcomes"]) == 1
+    assert "None" not in "".join(parsed.text)
+
+
+def test_labels_of_evaluations_have_the_names_of_columns_taxonomy_or_numbers(folder):
+    pandas = pytest.importorskip("pandas")
+    sets = np.eye(3, dtype=int)
+    frame = pandas.DataFrame(sets, columns=["x", "y", "z"])
+    taxonomy = Taxonomy.from_parents([-1, 0, 0], ["r", "s", "t"])
+    for evaluation, expected in (
+        (evaluate(frame, frame, n_bootstrap=0), ["x", "y", "z"]),
+        (evaluate(sets, sets, taxonomy=taxonomy, n_bootstrap=0), ["r", "s", "t"]),
+        (evaluate(sets, sets, n_bootstrap=0), ["0", "1", "2"]),
+    ):
+        assert Parsed(page_of(evaluation, folder)).data["labels"] == expected
+
+
+EVALUATED = evaluate([[1, 0]], [[1, 1]], n_bootstrap=0)
+APART = {
+    "nothing": ({}, {}, "mapping from names to Evaluations"),
+    "something else": ([EVALUATED], {}, "not list"),
+    "figures alone": ({"a": replace(EVALUATED, sample=None)}, {}, "'a' must be what `evaluate`"),
+    "other rows": (
+        {"a": EVALUATED, "b": evaluate([[1, 0]], [[1, 0]], n_bootstrap=0)},
+        {},
+        "'a' and 'b' must be of the same y_true",
+    ),
+    "too few names": (EVALUATED, {"label_names": ["x"]}, "2 labels, but there are 1 label_names"),
+}
+
+
+@pytest.mark.parametrize(("judged", "options", "message"), APART.values(), ids=APART)
+def test_what_was_not_evaluated_together_has_no_page(judged, options, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        write(judged, tmp_path / "page.html", **options)
+    assert not (tmp_path / "page.html").exists()

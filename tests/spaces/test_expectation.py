@@ -6,10 +6,9 @@ import pickle
 import numpy as np
 import pytest
 
-from setwise.expectation import expectation
-from setwise.expectation.listed import ListedMean
-from setwise.expectation.shifted import ShiftedMean
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
+from setwise.spaces.listing import listed_mean
+from setwise.spaces.shifted import shifted_mean
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
 from setwise.targets import CountTarget, FBeta, Jaccard, LinearFractional, TreeDistance
 
@@ -44,8 +43,9 @@ def test_shifting_scores_equals_listing_sets(name, closed, of):
         scores = 3.0 * generator.normal(size=(9, n_labels))
         y_true = generator.integers(0, 2, (9, n_labels)).astype(np.uint8)
         y_true[0], y_true[1] = 0, 1
-        shifted = ShiftedMean(FRACTIONS[name], space).mean(scores, y_true, of)
-        listed = ListedMean(FRACTIONS[name], space).mean(scores, y_true, of)
+        measure = FRACTIONS[name].measure(n_labels, of)
+        shifted = shifted_mean(space, measure, scores, y_true, parameters=True)
+        listed = listed_mean(space, FRACTIONS[name], scores, y_true, of)
         for part in ("log_partition", "value", "scores", "parameters"):
             np.testing.assert_allclose(
                 getattr(shifted, part), getattr(listed, part), rtol=1e-10, atol=1e-11, err_msg=part
@@ -58,8 +58,8 @@ def test_a_long_chain_without_potentials_is_the_cube(name):
     generator = np.random.default_rng(3)
     scores = generator.normal(size=(6, 60)) - 1.0
     y_true = (generator.random((6, 60)) < 0.2).astype(np.uint8)
-    chain = expectation(FRACTIONS[name], Forest.chain(60)).moment(scores, y_true, 1.0)
-    cube = expectation(FRACTIONS[name], Cube(60)).moment(scores, y_true, 1.0)
+    chain = Forest.chain(60).expectation(FRACTIONS[name]).moment(scores, y_true, 1.0)
+    cube = Cube(60).expectation(FRACTIONS[name]).moment(scores, y_true, 1.0)
     np.testing.assert_allclose(chain.value, cube.value, atol=1e-9)
     np.testing.assert_allclose(chain.scores, cube.scores, atol=1e-9)
 
@@ -88,7 +88,7 @@ def test_full_label_sets_of_many_labels_have_their_closed_form(n_labels, missing
     scores = generator.normal(size=(2, n_labels))
     y_true = np.ones((2, n_labels), dtype=np.uint8)
     y_true[:, :missing] = 0
-    moment = expectation("jaccard", Cube(n_labels)).moment(scores, y_true, 1.0)
+    moment = Cube(n_labels).expectation("jaccard").moment(scores, y_true, 1.0)
     probability = 1.0 / (1.0 + np.exp(-2.0 * scores))
     n_true = n_labels - missing
     found = probability[:, missing:].sum(axis=1)

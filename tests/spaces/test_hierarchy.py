@@ -2,6 +2,7 @@
 recursions, predictions closed.
 """
 
+from copy import copy
 from functools import partial
 
 import numpy as np
@@ -10,12 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setwise.decoders import MinimumRisk, MostLikely
-from setwise.expectation.additive import AdditiveMean
-from setwise.expectation.expectation import Tempered
-from setwise.expectation.hierarchy import HierarchyMoments
-from setwise.expectation.listed import ListedMean
-from setwise.expectation.subset import SubsetMoments
 from setwise.spaces import Forest, Paths
+from setwise.spaces.expectation import Tempered
 from setwise.spaces.nodes import GROUP, LANES, Nodes
 from setwise.surrogates import CompSum, Logistic
 from setwise.targets import Hamming, TreeDistance, ZeroOne
@@ -128,10 +125,11 @@ def drawn(shape, seed, size=1.0, n_rows=2 * LANES + 3, n_labels=2 * GROUP + 40):
     return rng, taxonomy, scores, ends
 
 
-def general(target, space):
-    """The recursion that knows potentials, or the list of paths."""
-    route = AdditiveMean if isinstance(space, Forest) else ListedMean
-    return Tempered(target, route(target, space))
+def without_passes_of_its_own(closed):
+    """The same forest by the recursion that knows potentials."""
+    general = copy(closed)
+    object.__setattr__(general, "closed_law", None)
+    return general
 
 
 @every_shape
@@ -150,7 +148,7 @@ def test_passes_over_nodes_equal_the_general_recursion(shape, size, q):
     ):
         for target in (TreeDistance(taxonomy), Hamming(rng.random(n_labels))):
             target = target.on(space)
-            fast, slow = HierarchyMoments(target, space), general(target, space)
+            fast, slow = space.expectation(target), Tempered(target, space)
             np.testing.assert_allclose(
                 fast.uniform(y_true), slow.uniform(y_true), rtol=1e-11, atol=1e-13
             )
@@ -184,18 +182,18 @@ def test_the_likelihood_by_nodes_is_the_general_one(shape, size):
     some = taxonomy.close(ends.max(axis=1))
     some[0] = closed.most_likely(scores[:1])
     some[1] = 1 - some[1]
-    log_probability, away = closed.closed_law.likelihood(scores, some)
-    expected = np.where(closed.contains(some), closed.log_probability(scores, some), -np.inf)
-    np.testing.assert_allclose(log_probability, expected, rtol=1e-11)
-    moments = closed.moments(scores)
-    expected = 2.0 * np.where(some == 1, moments.off, -moments.on)
-    np.testing.assert_allclose(away, expected, rtol=1e-9, atol=1e-300)
+    value, by_score, by_potential = closed.negative_log_likelihood(scores, some)
+    np.testing.assert_array_equal(np.isfinite(value), closed.contains(some))
+    expected = without_passes_of_its_own(closed).negative_log_likelihood(scores, some)
+    np.testing.assert_allclose(value, expected[0], rtol=1e-11)
+    np.testing.assert_allclose(by_score, expected[1], rtol=1e-9, atol=1e-300)
+    inside = closed.contains(some)
+    np.testing.assert_allclose(by_potential[inside], expected[2][inside], rtol=1e-9, atol=1e-12)
     for space in (Paths(taxonomy), Paths(taxonomy, leaves_only=True)):
         some = taxonomy.close(ends[:, 0])
         some[0] = space.most_likely(scores[:1])
         some[1] = 0
-        listed = Tempered(ZeroOne(), ListedMean(ZeroOne(), space))
-        found = SubsetMoments(ZeroOne(), space)
+        listed, found = Tempered(ZeroOne(), space), space.expectation("subset")
         np.testing.assert_allclose(found.uniform(some), listed.uniform(some), rtol=1e-12)
         for q in (0.5, 1.0):
             compare(found.moment(scores, some, q), listed.moment(scores, some, q), 1e-9)
@@ -205,14 +203,14 @@ def test_the_likelihood_by_nodes_is_the_general_one(shape, size):
 
 
 def test_a_path_that_is_all_but_certain_keeps_its_digits():
-    """log s(y) and y - E[y'] where the other paths weigh e^-60."""
-    value, away = Paths([-1, 0, 0]).likelihood(
+    """-log s(y) and E[y'] - y where the other paths weigh e^-60."""
+    value, by_score, _ = Paths([-1, 0, 0]).negative_log_likelihood(
         np.array([[0.0, 30.0, 0.0]]), np.array([[1, 1, 0]], dtype=np.uint8)
     )
     # The root alone and its other child have e^-60 each of the weight.
-    np.testing.assert_allclose(value, [-2.0 * np.exp(-60.0)], rtol=1e-12)
-    expected = [[0.0, 4.0 * np.exp(-60.0), -2.0 * np.exp(-60.0)]]
-    np.testing.assert_allclose(away, expected, rtol=1e-12)
+    np.testing.assert_allclose(value, [2.0 * np.exp(-60.0)], rtol=1e-12)
+    expected = [[0.0, -4.0 * np.exp(-60.0), 2.0 * np.exp(-60.0)]]
+    np.testing.assert_allclose(by_score, expected, rtol=1e-12)
 
 
 @every_shape

@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom, poisson
 
-from setwise.expectation.quadrature import exponential_sum, jacobi, laguerre
-from setwise.expectation.rules import JACOBI, LAGUERRE, MEANS, STARTS
+from setwise.spaces.quadrature import (
+    JACOBI,
+    LAGUERRE,
+    MEANS,
+    STARTS,
+    exponential_sum,
+    jacobi,
+    laguerre,
+)
 
 
 @pytest.mark.parametrize("low", [0.01, 0.7, 1.0, 13.0])

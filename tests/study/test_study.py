@@ -1,11 +1,13 @@
 """Studies: what is finished stays, what is resumed equals what was never interrupted."""
 
+import hashlib
 import io
 import json
 import os
 import subprocess
 import sys
 import warnings
+from base64 import b64encode
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -24,12 +26,11 @@ from setwise import SetClassifier, Taxonomy
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.evaluation import compare, evaluate
 from setwise.evaluation.comparison import holm
-from setwise.study import METHODS, Study, leaderboard, load, peers, summary
-from setwise.study.identity import described, digest
-from setwise.study.lock import locked
+from setwise.study import METHODS, Study, leaderboard, load, summary
+from setwise.study import methods as peers
+from setwise.study.data import described
+from setwise.study.folder import RESULTS, locked
 from setwise.study.methods import Question
-from setwise.study.progress import TimeLeft, time_words
-from setwise.study.unit import Finished, Unit
 from setwise.targets import CountTarget, FBeta, TreeDistance, get_target
 
 QUICK = ["binary_relevance", "catalog", "one_vs_rest"]
@@ -152,15 +153,14 @@ def test_every_outcome_is_what_its_method_predicts_by_itself(form, data, tmp_pat
             np.testing.assert_array_equal(outcome.probability, probability)
 
 
-def test_every_method_says_for_every_target_what_is_guaranteed(whole):
-    for method in METHODS.values():
-        assert method.description.endswith(".")
-        words = {target: method.guarantee(get_target(target)) for target in ("f1", "hamming")}
-        assert all(words.values())
+def test_every_outcome_says_what_is_guaranteed(whole):
+    assert all(method.description.endswith(".") for method in METHODS.values())
     by_name = {(o.method, o.target): o.guarantee for o in whole[1].outcomes}
     assert by_name["binary_relevance", "hamming"].startswith("Consistent for hamming")
     assert by_name["binary_relevance", "f1"].startswith("No theorem")
-    assert by_name["one_vs_rest", "f1"].startswith("None")
+    assert by_name["one_vs_rest", "f1"] == (
+        "None claimed: one_vs_rest does not say what is proved of it for f1."
+    )
 
 
 def test_rows_are_those_held_out_fold_by_fold(data, whole):
@@ -313,7 +313,9 @@ def study():
     return Study(X, Y, methods=methods, targets=["f1", "hamming", "subset"], folds=4)
 
 def stored():
-    return {f.name: (f.stat().st_ino, f.stat().st_mtime_ns) for f in folder.glob("units/*.npz")}
+    file = folder / "results.jsonl"
+    lines = file.read_bytes().split(b"\\n")[:-1] if file.exists() else []
+    return [line for line in lines if b'"finished"' in line]
 
 study().run(other)
 chance, kills, lost = np.random.default_rng(seed), 0, []
@@ -329,11 +331,11 @@ for _ in range(10):
     time.sleep(delay)
     os.kill(child, signal.SIGKILL)
     kills += os.WIFSIGNALED(os.waitpid(child, 0)[1])
-    after = stored()
-    lost += [name for name in before if after.get(name) != before[name]]
+    lost += [line.decode() for line in before if line not in stored()]
 study().run(folder)
 leftovers = [str(f) for f in folder.rglob(".*") if f.name != ".lock"]
-print(json.dumps({"kills": kills, "lost": lost, "leftovers": leftovers, "units": len(stored())}))
+told = {"kills": kills, "lost": lost, "leftovers": leftovers, "units": len(stored())}
+print(json.dumps(told))
 """
 
 SLOW = """
@@ -514,60 +516,78 @@ def test_what_cannot_be_sent_to_other_processes_is_refused_and_runs_in_this_one(
 
 
 @pytest.fixture(scope="module")
-def unit_file(whole):
-    folder, results = whole
-    unit = Unit("catalog", "f1", 1)
-    data = (folder / "units" / f"{unit.file_name}.npz").read_bytes()
-    study = digest(json.loads((folder / "study.json").read_text())["identity"])
-    return data, unit, study, (int((results.fold == 1).sum()), 3)
+def small(data, tmp_path_factory):
+    """A study of six units, and the lines of its file: what it is, then a unit each."""
+    folder = tmp_path_factory.mktemp("small") / "study"
+    results = make(data, methods=QUICK[1:2]).run(folder)
+    lines = [line for line in (folder / RESULTS).read_bytes().splitlines(True) if line.strip()]
+    assert len(lines) == 7
+    return lines, results
 
 
-def _content(finished):
-    arrays = (finished.y_pred.toarray(), finished.losses, finished.probability)
-    told = (finished.guarantee, finished.settings, finished.fit_seconds, finished.seconds)
-    return [array.tobytes() for array in arrays], told
+def written(folder, lines):
+    """A folder with these lines."""
+    folder.mkdir(exist_ok=True)
+    (folder / RESULTS).write_bytes(b"".join(lines))
+    return folder
 
 
-def test_a_damaged_file_is_detected_or_reads_the_same(unit_file):
-    """A byte changed anywhere, and a file cut off anywhere."""
-    data, *rest = unit_file
-    whole = _content(Finished.from_bytes(data, *rest))
+@pytest.mark.filterwarnings("ignore:damaged, and does not count")
+def test_a_damaged_line_is_detected_or_reads_the_same(small, tmp_path):
+    """A byte changed anywhere, and a file cut off anywhere; what is left is as it was."""
+    lines, results = small
     generator = np.random.default_rng(0)
-    for place in generator.choice(len(data), 400, replace=False):
-        changed = bytearray(data)
+    for place in generator.choice(len(lines[-1]) - 1, 120, replace=False):
+        changed = bytearray(lines[-1])
         changed[place] ^= int(generator.integers(1, 256))
-        for damaged in (bytes(changed), data[:place]):
-            try:
-                read = Finished.from_bytes(damaged, *rest)
-            except ValueError:
-                continue
-            assert _content(read) == whole
+        for last in (bytes(changed), lines[-1][:place]):
+            found = load(written(tmp_path, [*lines[:-1], last])).outcomes
+            assert [_told(o) for o in found] == [_told(o) for o in results.outcomes[: len(found)]]
+            assert found
 
 
-@pytest.mark.parametrize("how", ["empty", "cut", "text", "another unit", "another study", "pickle"])
-def test_a_file_that_is_not_its_unit_is_named_and_done_again(how, data, whole, tmp_path):
-    folder = tmp_path / "study"
-    make(data).run(folder)
-    file, other = (
-        folder / "units" / f"{Unit('catalog', 'f1', fold).file_name}.npz" for fold in (0, 1)
-    )
-    if how == "another study":
-        make(data, seed=1, folds=(range(40), range(40, 60))).run(tmp_path / "other")
-        other = tmp_path / "other" / "units" / file.name
-    if how == "pickle":
-        buffer = io.BytesIO()
-        np.savez(buffer, told=np.array([Trap(str(tmp_path / "sprung"))], dtype=object))
-        wrong = buffer.getvalue()
-    else:
-        wrong = {"empty": b"", "cut": file.read_bytes()[:300], "text": b"PK\x03\x04 nonsense"}.get(
-            how, other.read_bytes()
-        )
-    file.write_bytes(wrong)
-    with pytest.warns(UserWarning, match="does not count as finished.*catalog for f1, fold 0"):
-        assert len(load(folder).outcomes) == 5
-    with pytest.warns(UserWarning, match="does this unit again"):
-        assert_equal(make(data).run(folder), whole[1])
+@pytest.mark.parametrize("how", ["empty", "cut", "text", "no unit", "pickle"])
+def test_a_line_that_is_no_unit_is_named_and_done_again(how, data, small, tmp_path):
+    lines, results = small
+    record = {"unit": ["catalog", "f1", 0], "finished": {}}
+    wrong = {
+        "empty": [b"{}\n"],
+        "cut": [lines[1][:300] + b"\n"],
+        "text": [b"PK\x03\x04 nonsense\n"],
+        "no unit": [line_of({"unit": ["catalog"], "failed": ""})],
+        "pickle": [line_of({**record, "arrays": sprung(tmp_path / "sprung")})],
+    }[how]
+    folder = written(tmp_path / "study", [lines[0], *wrong, *lines[2:]])
+    with pytest.warns(UserWarning, match="does not count as finished: line 2 of "):
+        assert len(load(folder).outcomes) == 1
+    assert summary(folder).n_finished == 5
+    with pytest.warns(UserWarning, match="A run does such units again"):
+        assert_equal(make(data, methods=QUICK[1:2]).run(folder), results)
+    assert_equal(load(folder), results)
     assert not (tmp_path / "sprung").exists()
+
+
+def test_a_last_line_that_is_cut_is_ignored_and_its_unit_done_again(data, small, tmp_path):
+    lines, results = small
+    folder = written(tmp_path, [*lines[:-1], lines[-1][:-20]])
+    assert (len(load(folder).outcomes), summary(folder).n_finished) == (1, 5)
+    assert_equal(make(data, methods=QUICK[1:2]).run(folder), results)
+    assert (folder / RESULTS).read_bytes().startswith(b"".join([*lines[:-1], b"\n{"]))
+    assert_equal(load(folder), results)
+
+
+def line_of(record):
+    """A line with a checksum that is right."""
+    body = json.dumps(record)
+    checksum = hashlib.sha256(body.encode()).hexdigest()
+    return f'{{"sha256": "{checksum}", "record": {body}}}\n'.encode()
+
+
+def sprung(path):
+    """An archive with a pickle in it that leaves a mark when it is read."""
+    buffer = io.BytesIO()
+    np.savez(buffer, told=np.array([Trap(str(path))], dtype=object))
+    return b64encode(buffer.getvalue()).decode()
 
 
 class Trap:
@@ -580,25 +600,24 @@ class Trap:
         return open, (self.path, "w")
 
 
-@pytest.mark.parametrize("name", ["study.json", "study.npz"])
-@pytest.mark.parametrize("text", [b"", b"{", b"[1]", b"{}"])
-def test_a_study_that_cannot_be_read_is_a_value_error(name, text, data, tmp_path):
-    make(data, methods=QUICK[:1], targets=["f1"]).run(tmp_path)
-    (tmp_path / name).write_bytes(text)
-    with pytest.raises(ValueError, match=r"damaged|study\.json"):
-        load(tmp_path)
+@pytest.mark.parametrize("text", [b"", b"{", b"[1]\n", b"{}\n", b"\xff\n"])
+def test_a_study_that_cannot_be_read_is_a_value_error(text, data, small, tmp_path):
+    folder = written(tmp_path, [text, *small[0][1:]])
+    for act in (load, summary, make(data).run):
+        with pytest.raises(ValueError, match=r"cannot be read: .*damaged"):
+            act(folder)
 
 
-def test_the_arrays_of_a_study_are_written_anew_by_the_next_run(data, tmp_path):
-    study = make(data, methods=QUICK[:1], targets=["f1"])
-    before = study.run(tmp_path)
-    (tmp_path / "study.npz").write_bytes(b"")
-    assert_equal(study.run(tmp_path), before)
+def test_a_study_of_an_earlier_version_is_refused_by_name(data, tmp_path):
+    (tmp_path / "study.json").write_text("{}")
+    for act in (load, summary, make(data).run):
+        with pytest.raises(ValueError, match=r"an earlier version of setwise, .* in a new folder"):
+            act(tmp_path)
 
 
 def test_no_study_is_a_value_error(tmp_path):
     for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(ValueError, match=r"no study in .*: it has no study\.json"):
+        with pytest.raises(ValueError, match=r"no study in .*: it has no results\.jsonl"):
             load(folder)
 
 
@@ -672,11 +691,11 @@ def test_a_description_tells_settings_apart_and_not_objects():
 def test_what_killed_runs_left_is_removed_and_other_files_are_not(data, tmp_path):
     study = make(data, methods=QUICK[:1], targets=["f1"])
     study.run(tmp_path)
-    leftovers = [tmp_path / ".study.json.0.partial", tmp_path / "units" / ".a.npz.1.partial"]
-    for file in (*leftovers, tmp_path / "notes.txt"):
+    leftover = tmp_path / ".results.jsonl.0.partial"
+    for file in (leftover, tmp_path / "notes.txt"):
         file.write_text("half")
     study.run(tmp_path)
-    assert not any(file.exists() for file in leftovers)
+    assert not leftover.exists()
     assert (tmp_path / "notes.txt").read_text() == "half"
 
 
@@ -696,14 +715,15 @@ def test_one_run_at_a_time(data, whole):
     assert_equal(make(data).run(folder), whole[1])
 
 
-def test_names_that_are_no_file_names_are_kept_apart(data, tmp_path):
+def test_names_may_be_any_that_can_be_shown(data, tmp_path):
     names = ["../up", "a/b", "a_b", "a b", "A B", "ü" * 300, ".hidden", "con"]
     methods = {name: Fails("") for name in names}
     results = make(data, methods=methods, targets=["f1"], folds=2).run(tmp_path / "study")
     assert [outcome.method for outcome in results.outcomes] == names
     assert [entry.name for entry in tmp_path.iterdir()] == ["study"]
-    assert len(list((tmp_path / "study" / "units").iterdir())) == 16
-    assert len({Unit(name, "f1", 0).file_name.lower() for name in names}) == 8
+    assert {entry.name for entry in (tmp_path / "study").iterdir()} == {
+        ".lock", "results.jsonl", "summary.txt",
+    }  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------ leaderboard
@@ -809,29 +829,15 @@ def test_a_terminal_shows_units_failures_and_the_time_left(data, tmp_path, monke
     assert screen.getvalue().strip("\0") == ""
 
 
-def test_the_time_left_is_the_mean_of_each_method():
-    units = [Unit(method, "f1", fold) for method in "abc" for fold in range(4)]
-    left = TimeLeft(units, {}, 1)
-    assert left.seconds() is None
-    left = TimeLeft(units, {units[0]: 1.0, units[1]: 3.0, units[4]: 10.0}, 2)
-    mean = (1.0 + 3.0 + 10.0) / 3
-    assert left.seconds() == pytest.approx((2 * 2.0 + 3 * 10.0 + 4 * mean) / 2)
-    left.ended(units[5], 20.0)
-    left.ended(units[8], "failed")
-    mean = (1.0 + 3.0 + 10.0 + 20.0) / 4
-    assert left.seconds() == pytest.approx((2 * 2.0 + 2 * 15.0 + 3 * mean) / 2)
-    assert time_words(59.4) == "59 s"
-
-
 # ----------------------------------------------------------------------------------------- errors
 
 ERRORS = {
-    "X of one dimension": ({"X": np.ones(60)}, r"X must have shape \(n, n_features\)"),
-    "X without columns": ({"X": np.ones((60, 0))}, "at least one of each"),
-    "X of text": ({"X": np.array([["a"]] * 60)}, "X must be a matrix of numbers"),
-    "X infinite": ({"X": np.full((60, 2), np.inf)}, "some are infinite"),
+    "X of one dimension": ({"X": np.ones(60)}, "Expected 2D array, got 1D array"),
+    "X without columns": ({"X": np.ones((60, 0))}, r"Found array with 0 feature\(s\)"),
+    "X of text": ({"X": np.array([["a"]] * 60)}, "could not convert string to float"),
+    "X infinite": ({"X": np.full((60, 2), np.inf)}, "Input X contains infinity"),
     "X of other rows": ({"X": np.ones((59, 2))}, "X has 59 and Y has 60"),
-    "X complex": ({"X": np.ones((60, 2)) * 1j}, "X must be a matrix of numbers"),
+    "X complex": ({"X": np.ones((60, 2)) * 1j}, "Complex data not supported"),
     "Y of classes": ({"Y": np.arange(60) % 3}, "one class for each row"),
     "Y of twos": ({"Y": np.full((60, 2), 2)}, "Y must hold only 0 and 1"),
     "Y with NaN": ({"Y": np.full((60, 2), np.nan)}, "Y must hold only 0 and 1"),
@@ -905,10 +911,8 @@ def test_the_question_is_kept_in_its_order(data, tmp_path):
     assert list(results.question)[:2] == ["command", "a"]
     assert results.question["seed"] == 0
     assert results.name == "x <&>"
-    assert (
-        results.versions["setwise"]
-        == json.loads((tmp_path / "study.json").read_text())["identity"]["setwise"]
-    )
+    told = json.loads((tmp_path / RESULTS).read_text().splitlines()[0])["record"]
+    assert results.versions["setwise"] == told["identity"]["setwise"]
 
 
 def test_reading_a_folder_needs_no_more_than_the_folder(whole, tmp_path):

@@ -1,8 +1,5 @@
 """Studies in a hierarchy: it is kept whole, its names are the labels', its figures evaluation's."""
 
-import io
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -62,24 +59,6 @@ def test_a_hierarchy_with_several_parents_is_kept_whole(data, tmp_path):
     assert load(tmp_path / "tree").taxonomy.note == DAG.spanning_tree().note
 
 
-def test_a_study_that_was_stored_with_parents_is_read(data, tmp_path):
-    make(data[0], data[1], ["f1"], taxonomy=TREE).run(tmp_path)
-    with np.load(tmp_path / "study.npz") as archive:
-        arrays = {name: archive[name] for name in ("indices", "indptr", "fold")}
-    file = io.BytesIO()
-    np.savez_compressed(file, **arrays, parents=TREE.parents)
-    (tmp_path / "study.npz").write_bytes(file.getvalue())
-    manifest = json.loads((tmp_path / "study.json").read_text())
-    for name in ("hierarchy_note", "scales"):
-        del manifest["told"][name]
-    (tmp_path / "study.json").write_text(json.dumps(manifest))
-    results = load(tmp_path)
-    assert results.taxonomy.parents.tolist() == TREE.parents.tolist()
-    assert results.taxonomy.names.tolist() == PATHS
-    assert results.scales == {}
-    assert make(data[0], data[1], ["f1"], taxonomy=TREE).run(tmp_path).taxonomy is not None
-
-
 @pytest.mark.parametrize("taxonomy", [TREE, LENGTHS, DAG], ids=["tree", "lengths", "dag"])
 def test_figures_in_the_hierarchy_are_those_of_evaluation(data, taxonomy, tmp_path):
     results = make(data[0], data[1], ["f1"], taxonomy=taxonomy).run(tmp_path)
@@ -98,7 +77,7 @@ def test_figures_in_the_hierarchy_are_those_of_evaluation(data, taxonomy, tmp_pa
 
 
 def test_distances_are_by_the_lengths_of_the_target(data, tmp_path):
-    """Also by those of a study that is read again, and of one that was stored without them."""
+    """Also by those of a study that is read again."""
     Y = TREE.close(data[1])
     target = TreeDistance(TREE, lengths=0.5**TREE.levels)
     study = make(data[0], Y, {"tree": target, "f1": "f1"}, taxonomy=TREE)
@@ -108,10 +87,6 @@ def test_distances_are_by_the_lengths_of_the_target(data, tmp_path):
             lengths = target.lengths if outcome.target == "tree" else TREE.lengths
             assert found.distance == pytest.approx((differ @ lengths).mean())
             assert found.unit == ("units of length" if outcome.target == "tree" else "edges")
-    manifest = json.loads((tmp_path / "study.json").read_text())
-    del manifest["told"]["scales"]["tree"]["lengths"]
-    (tmp_path / "study.json").write_text(json.dumps(manifest))
-    assert {found.unit for found in in_hierarchy(load(tmp_path))} == {"edges"}
 
 
 def test_label_sets_are_closed_once_each(data, tmp_path, monkeypatch):

@@ -436,7 +436,7 @@ REFUSED = {
     ),
     "an unknown parent of an edge": (
         lambda: Taxonomy.from_edges([["x", "a"]], names=["a"]),
-        r"parent 'x' of 'a' \(edge 0\)",
+        "edge 0: the parent 'x' of 'a' is not among the 1 labels",
     ),
     "an unknown child": (
         lambda: Taxonomy.from_edges([["a", "b"]], ["a"]),

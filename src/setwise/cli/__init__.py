@@ -10,19 +10,17 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import typer
 
 from setwise.cli.certify import certify
-from setwise.cli.compare import compare
+from setwise.cli.compare import compare, demo
 from setwise.cli.datasets import datasets
-from setwise.cli.decode import decode
-from setwise.cli.demo import demo
 from setwise.cli.evaluate import evaluate
 from setwise.cli.fit import fit
-from setwise.cli.flat import help_of
-from setwise.cli.messages import complaint, warn
-from setwise.cli.predict import predict
+from setwise.cli.output import help_of
+from setwise.cli.predict import decode, predict
 
 DONE, PARTLY, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
@@ -69,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or those of the process; returns the exit status."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     with warnings.catch_warnings():
-        warnings.showwarning = warn
+        warnings.showwarning = _warn
         # What the user is to know is said, whatever the environment thinks of warnings.
         warnings.simplefilter("always", UserWarning)
         try:
@@ -89,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BrokenPipeError:
             return _unread()
         except Exception as error:
-            said = complaint(error)
+            said = _complaint(error)
             if said is None:
                 raise
             typer.echo(f"setwise: {said}", err=True)
@@ -101,3 +99,26 @@ def _unread() -> int:
     """Nobody reads the output any more: nothing is left to say, at exit either."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return PARTLY
+
+
+def _complaint(error: BaseException) -> str | None:
+    """One line about an error of the user or of the machine; None for one of setwise's own."""
+    # Typer's own complaints about arguments say in format_message what they are about.
+    said = getattr(error, "format_message", None)
+    if said is not None:
+        return _line(said())
+    if isinstance(error, OSError) and error.strerror:
+        place = "" if error.filename is None else f": {str(error.filename)!r}"
+        return _line(error.strerror + place)
+    if isinstance(error, MemoryError):
+        return _line(f"there is not enough memory for this: {error}".rstrip(": "))
+    return _line(str(error)) if isinstance(error, ValueError | OSError | ImportError) else None
+
+
+def _warn(message: Warning | str, *more: Any) -> None:
+    """A warning as one line on the error stream."""
+    typer.echo(f"setwise: warning: {_line(str(message))}", err=True)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from setwise.cli.reading import require_known
+from setwise.cli.options import Json, require_target
 from setwise.names import SURROGATES
 
 
@@ -61,9 +61,7 @@ def certify(
         float | None, typer.Option(help="Width of constrained_rho, by default 1.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The answer follows from it.")] = 0,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the verdict as one line of JSON.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Is a surrogate consistent for a target? Prints a theorem, a counterexample, or neither.
 
@@ -110,7 +108,7 @@ def certify(
 def _target(name: str, labels: int | None, parents: list[int] | None) -> Any:
     from setwise.consistency.naming import named_target
 
-    require_known(name)
+    require_target(name)
     return named_target(name, labels, parents)
 
 

@@ -1,4 +1,4 @@
-"""`setwise compare DATA --targets f1,jaccard -o study`: which method is best for which target?"""
+"""`setwise compare` and `setwise demo`: which method is best for which target?"""
 
 from __future__ import annotations
 
@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setwise.cli.flat import flat
+from setwise.cli.options import (
+    DataFile,
+    Jobs,
+    Json,
+    Reading,
+    Seed,
+    TestFile,
+    TestShare,
+    held_out,
+    names,
+    reads_files,
+    target_for,
+)
 from setwise.cli.output import PAGE, can_write, say
-from setwise.cli.reading import Reading, held_out, names, target_for
 
 if TYPE_CHECKING:
     from setwise.study import InHierarchy
@@ -27,15 +38,14 @@ MOST_LEVELS = 6
 DEFAULT = "binary_relevance,logistic,mean_absolute_error,catalog"
 
 
-@flat
+@reads_files
 def compare(
     context: typer.Context,
-    data: Annotated[Path, typer.Argument(help="A data file, as for `setwise fit`.")],
+    data: DataFile,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", help="A folder for what is found; made if need be."),
     ],
-    reading: Reading,
     targets: Annotated[
         str,
         typer.Option(
@@ -48,16 +58,16 @@ def compare(
     folds: Annotated[
         int | None, typer.Option(help="By default the file's own split, or else 5.", min=2)
     ] = None,
-    test: Annotated[Path | None, typer.Option(help="Instead: a second file, to test on.")] = None,
-    test_share: Annotated[
-        float | None, typer.Option(help="Instead: test on this share of the rows, drawn by --seed.")
-    ] = None,
+    test: TestFile = None,
+    test_share: TestShare = None,
     report: Annotated[
         Path | None, typer.Option(help="Where the report goes; by default report.html in it.")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Processes at work at once.", min=1)] = 1,
-    seed: Annotated[int, typer.Option(help="Of the folds and the methods.", min=0)] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    jobs: Jobs = 1,
+    seed: Seed = 0,
+    json: Json = False,
+    *,
+    reading: Reading,
 ) -> int:
     r"""Train every method for every target, judge it on rows held out, and write a report.
 
@@ -111,6 +121,32 @@ def compare(
     return 1 if told.failed else 0
 
 
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")] = Path(
+        "report.html"
+    ),
+    jobs: Jobs = 1,
+    json: Json = False,
+) -> None:
+    r"""Compare methods on data with a known truth; print exact regrets, write the report.
+
+    \b
+    Examples:
+      setwise demo
+      setwise demo -o demo.html --json
+
+    Exit status: 0 fine; 2 the report cannot be written there; 130 interrupted.
+    """
+    can_write(output, replaces=PAGE)
+    from setwise.cli.demo import demonstrated, regrets, table
+    from setwise.report import write
+
+    results = demonstrated(jobs)
+    write(results, output)
+    told = {"report": str(output), "regret": regrets(results)}
+    say(json, told, f"{table(results)}\n\nreport: {output}")
+
+
 def _targets(wanted: list[str], data: Any) -> dict[str, Any]:
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"each of --targets may be there once, but they are {', '.join(wanted)}")
@@ -128,8 +164,8 @@ def _in_hierarchy(found: Sequence[InHierarchy]) -> str:
     """The figures of each method in the hierarchy, as a table; nothing without one."""
     if not found:
         return ""
-    from setwise.evaluation.table import aligned, number
-    from setwise.study.scale import said
+    from setwise.evaluation.figure import aligned, number
+    from setwise.study.results import said
 
     depth = len(found[0].levels.f1)
     levels = range(min(depth, MOST_LEVELS))

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from setwise.cli.flat import flat, help_of
-from setwise.cli.output import say
-from setwise.cli.reading import Reading, names
+from setwise.cli.options import DataFile, Json, Reading, names, reads_files
+from setwise.cli.output import help_of, say
 
 datasets = typer.Typer(
     help="Data sets: known ones, what a file holds, and fetching from OpenML.",
@@ -38,7 +37,7 @@ def _help(context: typer.Context) -> None:
 
 
 def list_known(
-    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    json: Json = False,
 ) -> None:
     r"""List the data sets that `setwise datasets fetch` knows by name.
 
@@ -54,11 +53,12 @@ def list_known(
     say(json, told, "\n".join([*lines, "Any other of OpenML can be fetched by its number."]))
 
 
-@flat
+@reads_files
 def info(
-    data: Annotated[Path, typer.Argument(help="A data file or folder, as for `setwise fit`.")],
+    data: DataFile,
+    json: Json = False,
+    *,
     reading: Reading,
-    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
 ) -> None:
     r"""Say what is in a file: rows, features, labels, how often they come, what is missing.
 
@@ -86,7 +86,7 @@ def fetch(
         Path | None, typer.Option(help="Where files are kept; by default the user's cache folder.")
     ] = None,
     url: Annotated[str | None, typer.Option(help="Another server with OpenML's interface.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    json: Json = False,
 ) -> None:
     r"""Fetch a data set from OpenML, once; later it is read from the cache.
 
@@ -113,8 +113,6 @@ def fetch(
             f"is wrong there; fetch it by its own number, or {found.name!r} as {known}"
         )
     if output is not None:
-        from setwise.cli.data_folder import write_folder
-
         write_folder(found, output)
     _say(json, found)
 
@@ -142,6 +140,46 @@ def _say(json_wanted: bool, data: Any) -> None:
     width = max(len(name) for name, _ in frequent)
     lines = [f"  {name:<{width}}  {count}" for name, count in frequent]
     say(json_wanted, told, "\n".join([str(data), "most frequent labels, by rows:", *lines]))
+
+
+def write_folder(data: Any, path: Path) -> None:
+    """Write X, Y and meta.json; the folder appears when it is complete, and must be new."""
+    import json
+    import os
+    from uuid import uuid4
+
+    import numpy as np
+    from scipy.sparse import csr_array, issparse, save_npz
+
+    from setwise.atomic_write import PARTIAL
+
+    beside = path.with_name(f".{path.name}.{uuid4().hex}{PARTIAL}")
+    beside.mkdir()
+    if issparse(data.X):
+        save_npz(beside / "X.npz", csr_array(data.X))
+    else:
+        np.save(beside / "X.npy", data.X, allow_pickle=False)
+    save_npz(beside / "Y.npz", csr_array(data.Y))
+    if data.Y_specific is not None:
+        save_npz(beside / "Y_specific.npz", csr_array(data.Y_specific))
+    meta = {
+        "name": data.name,
+        "source": data.source,
+        "n": data.n_rows,
+        "d": data.n_features,
+        "l": data.n_labels,
+        "label_names": data.label_names.tolist(),
+        "feature_names": None if data.feature_names is None else data.feature_names.tolist(),
+    }
+    if data.hierarchy is not None:
+        meta["hierarchy_edges"] = data.hierarchy.tolist()
+    if data.edge_lengths is not None:
+        meta["hierarchy_lengths"] = data.edge_lengths.tolist()
+    if data.split is not None:
+        meta["split"] = {name: {"indices": rows.tolist()} for name, rows in data.split.items()}
+    known = {key: value for key, value in meta.items() if value is not None}
+    (beside / "meta.json").write_text(json.dumps(known, ensure_ascii=False), encoding="utf-8")
+    os.rename(beside, path)
 
 
 for _name, _command in (("list", list_known), ("info", info), ("fetch", fetch)):

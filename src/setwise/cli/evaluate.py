@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from setwise.cli.flat import flat
-from setwise.cli.messages import note
-from setwise.cli.output import say
-from setwise.cli.reading import Reading, names, target_for
+from setwise.cli.options import Json, Reading, Seed, concerning, names, reads_files, target_for
+from setwise.cli.output import note, say
 
 if TYPE_CHECKING:
     from setwise.datasets import Dataset
@@ -22,9 +20,8 @@ MOST_PROBABILITIES = 50_000_000
 PROBABLE = "; a label less probable than one under it is as probable as the most probable of these"
 
 
-@flat
+@reads_files
 def evaluate(
-    reading: Reading,
     model: Annotated[Path | None, typer.Argument(help="A file that `setwise fit` wrote.")] = None,
     data: Annotated[
         Path | None, typer.Argument(help="A file with the same columns and the true labels.")
@@ -48,8 +45,10 @@ def evaluate(
     ] = None,
     resamples: Annotated[int, typer.Option(help="Behind the intervals; 0 for none.", min=0)] = 1000,
     confidence: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Of the resamples.", min=0)] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    seed: Seed = 0,
+    json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     r"""Print every figure of a prediction with its interval: a model's, or one in a file.
 
@@ -112,12 +111,13 @@ class Sample(NamedTuple):
     def closed(self) -> Sample:
         """With all above predicted labels, at least as probable; counts what lacked some."""
         from setwise.datasets.hierarchy import raised
-        from setwise.targets import PrecisionAtK, RecallAtK
+        from setwise.targets.target import predicted_size
 
         taxonomy, known, target = self.data.taxonomy, self.probability, self.target
         n_completed = int((~taxonomy.is_closed(self.y_pred)).sum())
-        if n_completed and isinstance(target, PrecisionAtK | RecallAtK):
-            note(f"the loss of {target}, of sets of {target.k}, is left out: --close adds labels")
+        k = None if target is None else predicted_size(target)
+        if n_completed and k is not None:
+            note(f"the loss of {target}, of sets of {k}, is left out: --close adds labels")
             target = None
         return Sample(
             taxonomy.close(self.y_pred),
@@ -131,7 +131,7 @@ class Sample(NamedTuple):
 def _say(json_wanted: bool, sample: Sample, wanted: list[str], options: dict[str, Any]) -> None:
     """Print all figures, and of which sets and in what tree distance is counted."""
     from setwise.evaluation import evaluate as figures
-    from setwise.study.scale import Scale, said, unit_of
+    from setwise.study.results import Scale, said, unit_of
 
     data = sample.data
     chosen = [] if sample.target is None else [sample.target]
@@ -177,17 +177,19 @@ def _say(json_wanted: bool, sample: Sample, wanted: list[str], options: dict[str
 
 
 def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> Sample:
-    from setwise.cli.predict import load_fitted
+    from setwise.cli.model_file import load_fitted
     from setwise.datasets.hierarchy import TaxonomySchema, spread
-    from setwise.targets import TreeDistance
+    from setwise.targets.target import hierarchy_of
 
     fitted = load_fitted(model)
-    schema = fitted.schema
-    if reading.close and isinstance(schema, TaxonomySchema):
+    schema: Any = fitted.schema
+    closed = reading.close
+    if closed and isinstance(schema, TaxonomySchema):
         schema, reading = replace(schema, close=True), replace(reading, close=False)
-    rows = schema.read(data)
-    if isinstance(fitted.target, TreeDistance):
-        own = fitted.target.hierarchy
+    with concerning("with --close" if closed else "without --close"):
+        rows: Any = schema.read(data)
+    own = hierarchy_of(fitted.target)
+    if own is not None:
         rows = replace(rows, hierarchy=own.edges, edge_lengths=own.lengths_of_edges)
     if rows.hierarchy is not None and (reading.taxonomy or reading.path_separator):
         raise ValueError(
@@ -212,7 +214,7 @@ def _of_files(
 ) -> Sample:
     import numpy as np
 
-    from setwise.cli.label_tables import aligned_probabilities, label_tables
+    from setwise.cli.tables import ProbabilityFile, label_tables
     from setwise.datasets import Dataset
     from setwise.datasets.hierarchy import spread
 
@@ -224,7 +226,7 @@ def _of_files(
         )
     known = None
     if probabilities is not None:
-        known = aligned_probabilities(probabilities, labels, y_true.shape[0])
+        known = ProbabilityFile.opened(probabilities).aligned(labels, y_true.shape[0])
     # (Of a data set, its labels are needed here and not its features.)
     nothing = np.zeros((y_true.shape[0], 1))
     data = reading.placed(Dataset(nothing, y_true, None, labels, name=truth.name))

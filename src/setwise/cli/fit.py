@@ -7,13 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setwise.cli.flat import flat
+from setwise.cli.options import (
+    DataFile,
+    Json,
+    Reading,
+    Seed,
+    TargetName,
+    TestFile,
+    TestShare,
+    concerning,
+    held_out,
+    names,
+    reads_files,
+    target_for,
+)
 from setwise.cli.output import MODEL, can_write, say
-from setwise.cli.reading import Reading, held_out, names, target_for
 
 if TYPE_CHECKING:
+    from setwise.cli.model_file import Fitted
     from setwise.datasets import Dataset
-    from setwise.fitted import Fitted
     from setwise.study import Scale
 
 MEAN = (
@@ -21,29 +33,15 @@ MEAN = (
 )
 
 
-@flat
+@reads_files
 def fit(
-    data: Annotated[
-        Path, typer.Argument(help="CSV, TSV, Parquet, ARFF, LIBSVM, extreme-classification file.")
-    ],
+    data: DataFile,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where the model goes, by custom .skops.")
     ],
-    reading: Reading,
-    target: Annotated[
-        str,
-        typer.Option(
-            help="What predictions are judged by: hamming, f1, f2, jaccard, subset, precision@3, "
-            "recall@5, ..., tree (the distance in the hierarchy of the data, --taxonomy or "
-            "--path-separator)."
-        ),
-    ] = "f1",
-    test: Annotated[
-        Path | None, typer.Option(help="A second file, to test on; by default the file's own.")
-    ] = None,
-    test_share: Annotated[
-        float | None, typer.Option(help="Instead: test on this share of the rows, drawn by --seed.")
-    ] = None,
+    target: TargetName = "f1",
+    test: TestFile = None,
+    test_share: TestShare = None,
     surrogate: Annotated[
         str,
         typer.Option(
@@ -67,8 +65,10 @@ def fit(
     folds: Annotated[
         int | None, typer.Option(help="Of the cross-validation; by default by the number of rows.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of folds and of --test-share.", min=0)] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    seed: Seed = 0,
+    json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     r"""Train a model for a target and write it to one file, with the columns it was trained on.
 
@@ -98,7 +98,8 @@ def fit(
     rows = held_out(reading.read(data, test), test_share, seed)
     judged = target_for(target, rows)
     estimator = _estimator(judged, surrogate, space, alpha, cv, folds, seed, rows.X)
-    fitted = _trained(estimator, rows, judged, data)
+    with concerning(f"--target {target} --surrogate {surrogate} --space {space}"):
+        fitted = _trained(estimator, rows, judged, data)
     from setwise.persistence import save
 
     save(fitted, output)
@@ -159,7 +160,7 @@ def _trained(estimator: Any, data: Dataset, target: Any, path: Path) -> Fitted:
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
 
-    from setwise.fitted import Fitted
+    from setwise.cli.model_file import Fitted
     from setwise.study import Scale
 
     train = data.train() if data.split is not None and "train" in data.split else data

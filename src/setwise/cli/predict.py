@@ -1,24 +1,35 @@
-"""`setwise predict MODEL DATA`: label sets for new rows, however many there are."""
+"""`setwise predict` and `setwise decode`: label sets by a model, or from any probabilities."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setwise.cli.messages import note
-from setwise.cli.output import can_write, opened_output
-from setwise.cli.standard_input import as_file
+from setwise.cli.options import (
+    NEEDED,
+    ModelFile,
+    Output,
+    PathSeparator,
+    TargetName,
+    TaxonomyFile,
+    require_target,
+    taxonomy_over,
+)
+from setwise.cli.output import SEPARATOR, LabelRows, can_write, opened_output
 
 if TYPE_CHECKING:
-    from setwise.cli.label_rows import LabelRows
-    from setwise.fitted import Fitted
+    from setwise.cli.model_file import Fitted
+    from setwise.cli.tables import ProbabilityFile
+    from setwise.targets import TreeDistance
+
+OutputJson = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+MOST_ROWS, MOST_ENTRIES, LEAST_ROWS = 10_000, 2**23, 64
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A file that `setwise fit` wrote.")],
+    model: ModelFile,
     data: Annotated[
         Path,
         typer.Argument(
@@ -26,9 +37,7 @@ def predict(
             "the standard input."
         ),
     ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file; by default the standard output.")
-    ] = None,
+    output: Output = None,
     format: Annotated[
         str,
         typer.Option(
@@ -40,7 +49,7 @@ def predict(
         str | None,
         typer.Option(help="Between listed labels; by default that of the training file, else ;"),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    json: OutputJson = False,
 ) -> None:
     r"""Predict the label sets of new rows, in order, a line each.
 
@@ -57,6 +66,9 @@ def predict(
     Exit status: 0 fine; 2 the file or the model cannot be read; 130 interrupted, and nothing is
     written.
     """
+    from setwise.cli.model_file import load_fitted
+    from setwise.cli.tables import as_file
+
     can_write(output, (model, data))
     fitted = load_fitted(model)
     lines = _lines(fitted, "json" if json else format, separator)
@@ -67,41 +79,13 @@ def predict(
             f"log-probabilities; train it on likelihood or binary_relevance to have probabilities"
         )
     with as_file(data, _suffix(fitted)) as path, opened_output(output) as file:
-        parts = _probabilities(fitted, path) if probable else _label_sets(fitted, path)
-        file.writelines(lines.stream(parts))
-    if output is not None:
-        note(f"wrote {output}")
-
-
-def _label_sets(fitted: Fitted, path: Path) -> Iterator[Any]:
-    return (part.y_pred for part in fitted.parts(path))
-
-
-def _probabilities(fitted: Fitted, path: Path) -> Iterator[Any]:
-    chunks = fitted.schema.chunks(path, fitted.rows_at_once)
-    return (fitted.probability(data.X) for data in chunks)
-
-
-def load_fitted(path: Path) -> Fitted:
-    """What `setwise fit` wrote, or a ValueError."""
-    from setwise.fitted import Fitted
-    from setwise.persistence import load
-
-    if path.is_dir():
-        raise ValueError(f"{str(path)!r} is a folder, not a model that `setwise fit` wrote")
-    loaded = load(path)
-    if not isinstance(loaded, Fitted):
-        raise ValueError(
-            f"{path.name} holds a {type(loaded).__name__} without the columns of a file; expected "
-            f"is a model that `setwise fit` wrote"
-        )
-    return loaded
+        found = fitted.probability if probable else fitted.model.predict
+        chunks = fitted.schema.chunks(path, fitted.rows_at_once)
+        file.writelines(lines.stream(found(part.X) for part in chunks))
 
 
 def _lines(fitted: Fitted, format: str, separator: str | None) -> LabelRows:
     """Written so that the same options read it that read the training file."""
-    from setwise.cli.label_rows import SEPARATOR, LabelRows
-
     source = getattr(fitted.schema, "labels", None)
     column = str(getattr(source, "column", "labels"))
     own = str(getattr(source, "separator", SEPARATOR))
@@ -110,6 +94,90 @@ def _lines(fitted: Fitted, format: str, separator: str | None) -> LabelRows:
 
 def _suffix(fitted: Fitted) -> str:
     """Of the training file: what comes by the standard input is read as that was."""
-    from setwise.datasets.lines import plain_name
+    name = Path(str(fitted.about.get("data", "")))
+    packed = name.suffix.lower() in (".gz", ".bz2", ".xz", ".zst")
+    return Path(name.stem).suffix if packed else name.suffix
 
-    return Path(plain_name(str(fitted.about.get("data", "")))).suffix
+
+def decode(
+    probabilities: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, TSV, Parquet, NPY or NPZ (an array, or a sparse matrix): a row for each, a "
+            "column for each label. The first line of a text may be names. - for the standard "
+            "input, as CSV."
+        ),
+    ],
+    target: TargetName = "f1",
+    output: Output = None,
+    format: Annotated[
+        str,
+        typer.Option(
+            help="labels: CSV, one column that lists them; columns: CSV, a column of 0 and 1 each; "
+            "json: a line of JSON a row."
+        ),
+    ] = "labels",
+    separator: Annotated[str, typer.Option(help="Between listed labels.")] = ";",
+    taxonomy: TaxonomyFile = None,
+    path_separator: PathSeparator = None,
+    json: OutputJson = False,
+) -> None:
+    r"""Turn probabilities into the label sets of least expected loss for a target.
+
+    Labels are taken as independent given the row. Cutting at 0.5 is best for Hamming loss only;
+    for F1, say, a label of probability 0.4 is often worth the risk. Texts and NPY files are taken
+    in parts, so they may be larger than memory.
+
+    \b
+    Examples:
+      setwise decode probabilities.csv --target f1 -o predictions.csv
+      setwise decode probabilities.npy --target precision@3 --json
+      setwise decode probabilities.csv --target tree --path-separator /
+      setwise predict model.skops new.csv --format probabilities | setwise decode - --target f2
+
+    Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted, nothing is written.
+    """
+    can_write(output, (probabilities, taxonomy))
+    from setwise.cli.tables import ProbabilityFile, as_file
+    from setwise.decoders import MinimumRisk
+
+    wanted = "json" if json else format
+    if wanted == "probabilities":
+        raise ValueError("--format must be labels, columns or json: probabilities go in, not out")
+    require_target(target)
+    if target != "tree" and (taxonomy is not None or path_separator is not None):
+        raise ValueError("--taxonomy and --path-separator are for --target tree")
+    with as_file(probabilities, ".csv") as path:
+        file = ProbabilityFile.opened(path)
+        if target == "tree":
+            file, tree = _in_taxonomy(file, taxonomy, path_separator)
+            decoder = MinimumRisk(tree)
+        else:
+            decoder = MinimumRisk(target)
+        lines = LabelRows(file.names, wanted, separator=separator)
+        rows = max(LEAST_ROWS, min(MOST_ROWS, MOST_ENTRIES // len(file.names)))
+        with opened_output(output) as written:
+            written.writelines(lines.stream(map(decoder.decode, file.parts(rows))))
+
+
+def _in_taxonomy(
+    file: ProbabilityFile, taxonomy: Path | None, separator: str | None
+) -> tuple[ProbabilityFile, TreeDistance]:
+    """The file and the distance over its labels; columns without names are the taxonomy's."""
+    from dataclasses import replace
+
+    from setwise.labels import some
+    from setwise.targets import TreeDistance
+
+    found = taxonomy_over(file.names, taxonomy, separator, file.path.name)
+    if found is None:
+        raise ValueError(f"the target tree needs a hierarchy; {NEEDED}")
+    if not file.headed and found.n_labels == len(file.names):
+        return replace(file, names=found.names.tolist()), TreeDistance(found)
+    missing = [name for name in found.names.tolist() if name not in file.names]
+    if missing:
+        raise ValueError(
+            f"{file.path.name} must have a column for each label of the taxonomy, but there is "
+            f"none for {some(missing)}"
+        )
+    return file, TreeDistance(found.over(file.names))

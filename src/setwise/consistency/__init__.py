@@ -8,11 +8,8 @@ with the theorem that says so or a distribution that shows it is not. `surrogate
 `excess_risk` of any model.
 """
 
-from setwise.consistency.best_scores import Optimum
 from setwise.consistency.bounds import Gamma, bound
 from setwise.consistency.certify import certify, examine
-from setwise.consistency.distribution import Distribution
-from setwise.consistency.gaps import FiniteInputs, Gap, surrogate_gap, target_gap
 from setwise.consistency.known_truth import (
     ExcessRisk,
     Problem,
@@ -24,16 +21,22 @@ from setwise.consistency.known_truth import (
     rare_but_joint,
     surrogate_excess,
 )
-from setwise.consistency.proofs import THEOREMS, Theorem
+from setwise.consistency.optimum import Optimum
 from setwise.consistency.regret import (
+    FiniteInputs,
+    Gap,
     bayes,
     best_in_class,
     regret,
     risks,
+    surrogate_gap,
     surrogate_regret,
     surrogate_risk,
+    target_gap,
 )
 from setwise.consistency.search import Effort
+from setwise.consistency.setting import Distribution
+from setwise.consistency.theorems import THEOREMS, Theorem
 from setwise.consistency.verdicts import (
     Certificate,
     Counterexample,

@@ -6,14 +6,13 @@ theorems are numbered as their source counts them, definitions, corollaries and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import exp, inf, log
 from typing import Any, Literal
 
 import numpy as np
 
-from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
-from setwise.consistency.naming import chosen_surrogate
+from setwise.consistency.naming import Choice, chosen_surrogate
 from setwise.spaces.space import Space
 
 Scale = Literal["paper", "unit"]
@@ -76,7 +75,7 @@ class Gamma:
     @property
     def coefficient(self) -> float:
         """The factor of t^exponent; inf or 0 where it is beyond floating point."""
-        return _exp(self.log_coefficient)
+        return exp(self.log_coefficient) if self.log_coefficient < 709.0 else inf
 
     def __call__(self, regret: Any) -> Any:
         """The bound at a surrogate regret, or at each of an array of them."""
@@ -91,25 +90,19 @@ class Gamma:
             raise ValueError(f"scale must be 'paper' or 'unit', but it is {scale!r}")
         if scale == self.scale:
             return self
-        sign = 1.0 if scale == "unit" else -1.0
-        change = sign * self.log_unit
-        factor = f"{_exp(change):.4g}" if abs(change) <= FAR else f"e^{change:.0f}"
+        change = self.log_unit if scale == "unit" else -self.log_unit
         return replace(
             self,
             log_coefficient=self.log_coefficient + self.exponent * change,
             scale=scale,
-            formula=f"{self.formula} at {factor} t for t" if change else self.formula,
+            formula=f"{self.formula} at {_number(change)} t for t" if change else self.formula,
         )
 
     @property
     def in_numbers(self) -> str:
         """The same with the coefficient as a number."""
         power = {1.0: "t", 0.5: "sqrt(t)"}.get(self.exponent, f"t^{self.exponent:g}")
-        number = (
-            f"{self.coefficient:.4g}"
-            if abs(self.log_coefficient) <= FAR
-            else (f"e^{self.log_coefficient:.0f}")
-        )
+        number = _number(self.log_coefficient)
         return power if number == "1" else f"{number} {power}"
 
     @property
@@ -126,22 +119,12 @@ class Gamma:
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields as plain values."""
-        return {
-            "log_coefficient": self.log_coefficient,
-            "exponent": self.exponent,
-            "formula": self.formula,
-            "theorem": self.theorem,
-            "assumptions": list(self.assumptions),
-            "scale": self.scale,
-            "log_unit": self.log_unit,
-        }
+        return asdict(self) | {"assumptions": list(self.assumptions)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Gamma:
         """The inverse of `to_dict`."""
-        given: dict[str, Any] = dict(values)
-        given["assumptions"] = tuple(values["assumptions"])
-        return cls(**given)
+        return cls(**{**values, "assumptions": tuple(values["assumptions"])})
 
 
 def bound(
@@ -174,17 +157,17 @@ def bound(
     sqrt(2 t / l) = 0.7071 sqrt(t)
     """
     choice = chosen_surrogate(surrogate, q)
-    space = space if space is not None else choice.space
-    log_size = None if space is None else space.log_size
+    return bound_of(choice, space if space is not None else choice.space, as_printed)
+
+
+def bound_of(choice: Choice, space: Space | None, as_printed: bool = False) -> Gamma:
+    """The paper's bound for a chosen surrogate: see `bound`."""
     if choice.is_likelihood:
         return LIKELIHOOD
-    if isinstance(choice.risk, RelevanceRisk):
-        return _relevance(choice.risk.margin, _labels(space, choice), as_printed)
-    gamma = _comp_sum(choice, log_size) if isinstance(choice.risk, CompSumRisk) else None
-    if isinstance(choice.risk, ConstrainedRisk):
-        gamma = _constrained(choice.risk.margin)
-    assert gamma is not None
-    return replace(gamma, log_unit=0.0 if log_size is None else choice.risk.log_unit(log_size))
+    if choice.by_label:
+        return _relevance(choice, space, as_printed)
+    gamma = _constrained(choice) if choice.q is None else _comp_sum(choice, choice.q, space)
+    return replace(gamma, log_unit=0.0 if space is None else choice.log_unit(space.log_size))
 
 
 LIKELIHOOD = Gamma(
@@ -200,52 +183,46 @@ LIKELIHOOD = Gamma(
 )
 
 
-def _comp_sum(choice: Any, log_size: float | None) -> Gamma:
-    q = choice.risk.q
-    theorem, needs = "Theorem 9 (section 6)", (COMPLETE, REACHED, PREDICTED)
-    if q == 0.0:
-        theorem = "Theorem 7 (section 5)"
+def _comp_sum(choice: Choice, q: float, space: Space | None) -> Gamma:
+    theorem = "Theorem 7 (section 5)" if q == 0.0 else "Theorem 9 (section 6)"
+    needs = (COMPLETE, REACHED, PREDICTED)
     if q in (0.0, -1.0):
         return Gamma(log(2.0), 0.5, "2 sqrt(t)", theorem, needs)
     if q < 0.0:
         raise ValueError(f"the paper has no bound for q = {q:g}; it has for q = -1 and 0 <= q <= 1")
-    if log_size is None:
+    if space is None:
         raise ValueError(f"the bound of {choice} depends on the number of label sets: pass a space")
     if q == 1.0:
-        return Gamma(log_size, 1.0, "n t", theorem, needs)
-    size = log(2.0) + q * log_size / 2.0
+        return Gamma(space.log_size, 1.0, "n t", theorem, needs)
+    size = log(2.0) + q * space.log_size / 2.0
     return Gamma(size, 0.5, f"2 sqrt(n^{q:g} t)", theorem, needs)
 
 
-def _constrained(margin: str) -> Gamma:
+def _constrained(choice: Choice) -> Gamma:
     """L_max is 1: targets lie in [0, 1]."""
     theorem, needs = "Theorem 12 (appendix A)", (COMPLETE, REACHED, PREDICTED)
-    if margin in ("hinge", "rho"):
+    if choice.margin in ("hinge", "rho"):
         return Gamma(0.0, 1.0, "t", theorem, needs)
-    formula = "2 sqrt(L_max t)" if margin == "exponential" else "2 sqrt(t)"
+    formula = "2 sqrt(L_max t)" if choice.margin == "exponential" else "2 sqrt(t)"
     return Gamma(log(2.0), 0.5, formula, theorem, needs)
 
 
-def _relevance(margin: str, n_labels: int, as_printed: bool) -> Gamma:
+def _relevance(choice: Choice, space: Space | None, as_printed: bool) -> Gamma:
     """l Gamma(t / l) for the count of wrong labels, so Gamma(t / l) for their share."""
-    factor, exponent = BINARY[margin]
+    if space is None:
+        raise ValueError(f"the bound of {choice} depends on the number of labels: pass a space")
+    factor, exponent = BINARY[str(choice.margin)]
     needs = (COMPLETE, "t is summed over the labels", "the prediction is the sign of the scores")
     theorem = "Theorem 3 (section 3)"
     if as_printed:
-        if margin != "logistic":
-            raise ValueError(f"the paper prints no constant of its own for the {margin} margin")
+        if choice.margin != "logistic":
+            raise ValueError(f"the paper prints no constant of its own for {choice}")
         factor, theorem = 1.0, "Corollary 4 (section 3) as printed, which is false"
-    share = factor / n_labels
     inside = "2 t / l" if factor == 2.0 else "t / l"
     formula = f"sqrt({inside})" if exponent == 0.5 else inside
-    return Gamma(exponent * log(share), exponent, formula, theorem, needs)
+    return Gamma(exponent * log(factor / space.n_labels), exponent, formula, theorem, needs)
 
 
-def _labels(space: Space | None, choice: Any) -> int:
-    if space is None:
-        raise ValueError(f"the bound of {choice} depends on the number of labels: pass a space")
-    return space.n_labels
-
-
-def _exp(power: float) -> float:
-    return exp(power) if power < 709.0 else inf
+def _number(log_value: float) -> str:
+    """Four digits, or a power of e far from 1."""
+    return f"{exp(log_value):.4g}" if abs(log_value) <= FAR else f"e^{log_value:.0f}"

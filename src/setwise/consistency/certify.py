@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from setwise.consistency.best_scores import Optimum
-from setwise.consistency.conditional import ConstrainedRisk, RelevanceRisk
-from setwise.consistency.distribution import Distribution, as_distribution
+from setwise.consistency.conditional import Kind
 from setwise.consistency.enumeration import SLACK, Enumeration
-from setwise.consistency.identity import in_words
-from setwise.consistency.scored_sets import Kind
+from setwise.consistency.naming import in_words
+from setwise.consistency.optimum import Optimum
 from setwise.consistency.search import (
     AIMED_AT,
     WRONG,
@@ -22,7 +20,7 @@ from setwise.consistency.search import (
     worst_ratio,
     worst_regret,
 )
-from setwise.consistency.setting import Setting
+from setwise.consistency.setting import Distribution, Setting, as_distribution
 from setwise.consistency.theorems import Coverage, covering
 from setwise.consistency.verdicts import Certificate, Counterexample, Undecided, Verdict
 from setwise.spaces.space import Array, Space
@@ -40,6 +38,8 @@ CANDIDATES = 8
 ROUNDING = 1e-6
 # Gaps and surrogate regrets up to this are the rounding of sums.
 ROUNDED = 1e-14
+# How scores become a prediction: in general, and after a likelihood.
+DECODERS = ("most likely set", "set of least expected loss")
 ABOUT_LIKELIHOOD = (
     "whatever the scores, the regret is at most sqrt(2 KL(p || s)); here KL = {divergence:.4f} "
     "even for the best of them, which allows {allowed:.3f}"
@@ -139,7 +139,7 @@ def examine(
     setting = Setting.of(target, surrogate, space, scores, q)
     truth = as_distribution(distribution, setting.space)
     setting = Setting.of(target, surrogate, setting.space, scores, q, truth.sets)
-    p = setting.probabilities(truth)
+    p = setting.probabilities(truth.sets, truth.probability)
     shown = _shown(setting, p, seed)
     return None if shown is None else _confirmed(setting, p, shown, 1, seed)
 
@@ -216,7 +216,8 @@ def _confirmed(
         f"surrogate risk lower by more than {SLACK:.0e}"
     )
     return Counterexample(
-        **_names(setting), decoder=setting.decoder, distribution=_support(setting, p),
+        **_names(setting), decoder=DECODERS[setting.choice.is_likelihood],
+        distribution=Distribution(setting.truths[p > 0.0], p[p > 0.0]),
         minimiser=tuple(float(score) for score in shown.scores),
         surrogate_regret=shown.surrogate_regret, method=_method(shown.optimum),
         prediction=tuple(int(i) for i in listed.sets[place]), prediction_risk=float(risks[place]),
@@ -228,19 +229,16 @@ def _confirmed(
 
 def enumeration_of(setting: Setting, p: Array) -> Enumeration:
     """The same combination, for the second opinion."""
-    risk, own = setting.risk, setting.choice.target or setting.target
-    if setting.choice.is_likelihood:
-        name, parameters = "likelihood", {}
-    elif isinstance(risk, RelevanceRisk):
-        name, parameters = "binary_relevance", {"margin": risk.margin}
-    elif isinstance(risk, ConstrainedRisk):
-        width = risk.rho if risk.margin == "rho" else 1.0
-        name, parameters = "constrained", {"margin": risk.margin, "width": width}
-    else:
-        name, parameters = "comp_sum", {"q": risk.q}
-    joint = setting.scored.kind == "joint"
-    truths, law = setting.truths[p > 0.0], p[p > 0.0]
-    return Enumeration(setting.target, own, setting.space, joint, name, parameters, truths, law)
+    choice, name = setting.choice, "comp_sum"
+    if choice.is_likelihood or choice.by_label:
+        name = choice.name
+    elif choice.margin is not None:
+        name = "constrained"
+    return Enumeration(
+        setting.target, choice.target or setting.target, setting.space,
+        setting.scored.kind == "joint", name, setting.truths[p > 0.0], p[p > 0.0],
+        choice.q, choice.margin, getattr(setting.risk, "rho", 1.0),
+    )  # fmt: skip
 
 
 def _certificate(
@@ -260,7 +258,7 @@ def _certificate(
         if not ratio <= 1.0 + ROUNDING:
             raise RuntimeError(
                 f"this contradicts theorem {coverage.theorem.key}: the ratio of regret to bound is "
-                f"{ratio} at {setting.distribution(rated.probability)}, scores {rated.scores}"
+                f"{ratio} at {rated.probability.tolist()}, scores {rated.scores.tolist()}"
             )
     theorem = coverage.theorem
     return Certificate(
@@ -293,10 +291,10 @@ def _method(optimum: Optimum) -> str:
 
 
 def _reason(setting: Setting) -> str:
-    count, free = setting.scored.count, setting.scored.directions
+    count, free = len(setting.scored.sets), setting.scored.weights.directions
     if setting.choice.target is not None:
         return f"the surrogate is built for another target, {in_words(setting.choice.target)}"
-    if isinstance(setting.risk, RelevanceRisk):
+    if setting.choice.by_label:
         return "binary relevance sees the marginals only"
     if setting.choice.is_likelihood:
         return (
@@ -326,10 +324,6 @@ def _note(setting: Setting, p: Array, shown: _Shown) -> str:
     return "; ".join(notes)
 
 
-def _support(setting: Setting, p: Array) -> Distribution:
-    return Distribution(setting.truths[p > 0.0], p[p > 0.0])
-
-
 def _rounded(p: Array, digits: int) -> Array:
     """To so many digits, sets below the last of them left out, the rest on the most likely set."""
     kept = np.where(p >= 0.5 * 10.0**-digits, p, 0.0)
@@ -346,7 +340,7 @@ def _checked(effort: Any) -> Effort:
 
 def _harder(setting: Setting, effort: Effort) -> Effort:
     """More of everything, and much more where a distribution costs next to nothing."""
-    cheap = 25 if isinstance(setting.risk, RelevanceRisk) else 1
+    cheap = 25 if setting.choice.by_label else 1
     return Effort(
         cheap * HARDER * effort.draws, 2 * effort.kept, effort.variations, 2 * effort.rounds
     )

@@ -1,8 +1,9 @@
 """Conditional surrogate risks: what a surrogate expects at one input, as a function of the scores.
 
-On a listed space the expectation over y given x needs one number for each label set y', its
-*worth*: the expected utility E[u(y', y)] (comp-sum), the expected loss (constrained), or the
-probability of y' itself (likelihood). Binary relevance needs the marginals.
+Scores weigh the label sets of a small space (`Weights`, `ScoredSets`), and the expectation over y
+given x needs one number for each set y', its *worth*: the expected utility E[u(y', y)] (comp-sum),
+the expected loss (constrained), or the probability of y' itself (likelihood). Binary relevance is
+a problem of two sets, present and absent, for each label.
 
 Arrays have an axis of inputs before that of the label sets: weights z and worth are (n, m, K) for n
 problems on m inputs, with the probability of an input multiplied into its worth. All values are on
@@ -12,47 +13,119 @@ the scale of the paper's sums.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, xlogy
 
-from setwise.spaces.space import Array
+from setwise.spaces.space import Array, Space, weighted_features
 from setwise.surrogates.margins import MARGINS, Margin, rho_margin
+from setwise.targets.measure import find_rows
 
-Worth = Literal["utility", "loss", "law"]
+Kind = Literal["labelwise", "joint"]
+KINDS = ("labelwise", "joint")
+# Spaces with more sets than this are not taken apart.
+MOST_SETS = 4096
 # A score that stands for infinity: the most likely set has all but e^-200 of the mass.
 FAR = 200.0
+# What is below 0, or above its largest value, by no more than this is rounding.
+ROUNDING = 1e-12
 
 
-class ConditionalRisk(Protocol):
-    """A surrogate's conditional risk over listed sets."""
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """z = features · scores + offset: how d scores weigh K label sets at each of m inputs.
+
+    ``features`` are (m, K, d), the ``offset`` (m, K).
+    """
+
+    features: Array
+    offset: Array
+
+    def at(self, scores: Array) -> Array:
+        """z for rows of scores (n, d), (n, m, K)."""
+        return (scores @ self.flat.T).reshape(len(scores), *self.offset.shape) + self.offset
 
     @property
-    def worth(self) -> Worth:
-        """What it needs to know of each label set."""
-        ...
+    def flat(self) -> Array:
+        """The features of all inputs and sets, one below the other, (m K, d)."""
+        return self.features.reshape(-1, self.features.shape[-1])
+
+    @cached_property
+    def centred(self) -> Weights:
+        """The same with mean 0 over the sets of each input."""
+        return Weights(_centred(self.features, -2), _centred(self.offset, -1))
+
+    @cached_property
+    def directions(self) -> int:
+        """In how many directions scores move the laws of the sets, of the m (K - 1) there are."""
+        return int(np.linalg.matrix_rank(self.centred.flat))
 
     @property
-    def is_convex(self) -> bool:
-        """Whether it is convex in the scores."""
-        ...
+    def reaches_every_law(self) -> bool:
+        """Whether every law over the sets is s_h for some scores, or a limit of such.
 
-    def log_unit(self, log_size: float) -> float:
-        """Log of a regret on the paper's scale over that on the unit scale."""
-        ...
+        So it is where the sets are affinely independent: the assumption in the paper's proofs that
+        "s^mu can be realized by some h'".
+        """
+        inputs, sets = self.offset.shape
+        return self.directions == inputs * (sets - 1)
 
-    def value(self, z: Array, worth: Array) -> Array:
-        """The risk, (n,)."""
-        ...
 
-    def derivatives(self, z: Array, worth: Array, features: Array) -> tuple[Array, Array]:
-        """Gradient (n, d) and Hessian (n, d, d) by the scores; features are (m, K, d)."""
-        ...
+@dataclass(frozen=True, eq=False)
+class ScoredSets:
+    """The label sets (K, l) of a small space, and how scores weigh them.
 
-    def least(self, worth: Array) -> tuple[Array, Array]:
-        """Weights z and value of the least risk over *all* laws, from worth (n, K)."""
-        ...
+    Label-wise scores have features y' in ±1; joint scores have one score for each set. The offset
+    is g(y'), what the space adds.
+    """
+
+    space: Space
+    kind: Kind
+    sets: Array
+    weights: Weights
+
+    @classmethod
+    def of(cls, space: Space, kind: Kind = "labelwise") -> ScoredSets:
+        """The sets of a space; a list with joint scores has those whatever the kind."""
+        if kind not in KINDS:
+            raise ValueError(f"scores must be 'labelwise' or 'joint', but it is {kind!r}")
+        if space.log_size > np.log(MOST_SETS) + 1e-9:
+            raise ValueError(
+                f"{space} has about e^{space.log_size:.1f} label sets, too many to examine one by "
+                f"one; the limit is {MOST_SETS}. Examine a smaller space of the same kind"
+            )
+        sets = space.enumerate()
+        offset = weighted_features(space.features(sets), space.parameters)
+        features = np.eye(len(sets)) if kind == "joint" else 2.0 * sets - 1.0
+        if space.is_joint:
+            # Excluded sets have a score too, which moves nothing.
+            kind, features = "joint", np.eye(space.n_scores)[space.parameters > -np.inf]
+        return cls(space, kind, sets, Weights(features[None], offset[None]))
+
+    @property
+    def features(self) -> Array:
+        """What the scores multiply, (K, d)."""
+        return self.weights.features[0]
+
+    @property
+    def offset_is_free(self) -> bool:
+        """Whether some scores do what the offset does, so that it might as well be 0."""
+        return lies_in_span(self.weights.offset.T, self.features)
+
+    def most_likely(self, scores: Array) -> Array:
+        """Index of the heaviest set of each row, ties as the space breaks them, (n,)."""
+        if self.kind == "joint":
+            return np.argmax(self.weights.at(scores)[:, 0], axis=1)
+        return self.index(self.space.most_likely(scores))
+
+    def index(self, sets: Array) -> Array:
+        """The place of each set in the list; one that is not there is refused, (n,)."""
+        found = find_rows(self.sets, sets)
+        if (found < 0).any():
+            raise ValueError(f"{sets[int(np.argmin(found))].tolist()} is not a set of {self.space}")
+        return found
 
 
 @dataclass(frozen=True)
@@ -61,21 +134,23 @@ class CompSumRisk:
 
     With the worth of a set its probability and q = 0 it is the log-loss, whose least value over
     all laws is the entropy. Over all laws the least risk has s proportional to worth^(1/(1-q)).
+    Convex for q <= 0: log-sum-exp, and exponentials of it.
     """
 
     q: float
-    worth: Worth = "utility"
+    is_smooth = True
 
     @property
     def is_convex(self) -> bool:
-        """For q <= 0: log-sum-exp, and exponentials of it."""
+        """Whether it is convex in the scores."""
         return self.q <= 0.0
 
     def log_unit(self, log_size: float) -> float:
-        """|Y|^(1-q); the log-loss has one scale only."""
-        return 0.0 if self.worth == "law" else (1.0 - self.q) * log_size
+        """Log of a regret on the paper's scale over that on the unit scale, |Y|^(1-q)."""
+        return (1.0 - self.q) * log_size
 
     def value(self, z: Array, worth: Array) -> Array:
+        """The risk, (n,)."""
         log_law = z - logsumexp(z, axis=-1, keepdims=True)
         if self.q == 0.0:
             # A set without worth may have no mass.
@@ -85,10 +160,12 @@ class CompSumRisk:
         return terms.sum(axis=(-2, -1))
 
     def derivatives(self, z: Array, worth: Array, features: Array) -> tuple[Array, Array]:
-        """With w = worth s^q and W = sum w: W s - w by z, and its derivative."""
+        """Gradient (n, d) and Hessian (n, d, d) by the scores.
+
+        With w = worth s^q and W = sum w the derivative by z is W s - w.
+        """
         log_law = z - logsumexp(z, axis=-1, keepdims=True)
-        law = np.exp(log_law)
-        pull = worth * np.exp(self.q * log_law)
+        law, pull = np.exp(log_law), worth * np.exp(self.q * log_law)
         total = pull.sum(axis=-1, keepdims=True)
         mean = (law[:, :, None] @ features)[:, :, 0]
         pulled = (pull[:, :, None] @ features)[:, :, 0]
@@ -98,13 +175,46 @@ class CompSumRisk:
         return (total * mean - pulled).sum(axis=1), spread + cross
 
     def least(self, worth: Array) -> tuple[Array, Array]:
+        """Weights z (n, m, K) and value (n,) of the least risk over *all* laws."""
         if self.q == 1.0:
-            best = np.argmax(worth, axis=1)
-            z = FAR * (np.arange(worth.shape[1]) == best[:, None])
-            return z, worth.sum(axis=1) - worth.max(axis=1)
+            best = np.argmax(worth, axis=-1)[..., None]
+            z = FAR * (np.arange(worth.shape[-1]) == best)
+            return z, (worth.sum(axis=-1) - worth.max(axis=-1)).sum(axis=-1)
         with np.errstate(divide="ignore"):
             z = np.maximum(np.log(worth), -FAR) / (1.0 - self.q)
-        return z, self.value(z[:, None], worth[:, None])
+        return z, self.value(z, worth)
+
+    def lower_bound(
+        self, weights: Weights, worth: Array, scores: Array, slopes: Array | None = None
+    ) -> float:
+        """A lower bound on the infimum over *all* scores by duality, for worth (m, K) and q <= 0.
+
+        With w and s of equal feature means, sum_k w_k t_k >= W H(s) + (W s - w) · g for all scores,
+        t_k = A - z_k. For q = 0 the risk is the left side with w = worth; for q = -a < 0 it is
+        sum worth (e^(a t) - 1) / a >= sum w t + w (1 - log(w / worth)) / a - worth / a for every w.
+        The law at the scores is corrected to meet the means, and mixed with w if that leaves the
+        simplex, so that the bound is tight near the minimiser, also where that is at infinity.
+        """
+        log_law = weights.at(scores[None])[0]
+        log_law = log_law - logsumexp(log_law, axis=1, keepdims=True)
+        law, pull = np.exp(log_law), worth * np.exp(self.q * log_law)
+        total = pull.sum(axis=1, keepdims=True)
+        own = pull / total
+        # Centred, so that the correction leaves the sum of the law as it is.
+        centred = total[..., None] * (weights.features - law[:, None] @ weights.features)
+        law = _meeting(law, centred, np.einsum("bk,bkd->d", own, centred))
+        below = law < -ROUNDING
+        if below.any():
+            share = (-law / np.maximum(own - law, 1e-300))[below].max()
+            law = law + min(1.0, float(share)) * (own - law)
+        if (law < -ROUNDING).any():
+            return -np.inf
+        law = np.maximum(law, 0.0)
+        bound = (-total * xlogy(law, law) + (total * law - pull) * weights.offset).sum()
+        if self.q < 0.0:
+            ratio = np.where(worth > 0.0, pull / np.where(worth > 0.0, worth, 1.0), 1.0)
+            bound += ((pull * (1.0 - np.log(ratio)) - worth) / -self.q).sum()
+        return float(bound)
 
 
 @dataclass(frozen=True)
@@ -113,7 +223,6 @@ class ConstrainedRisk:
 
     margin: str
     rho: float = 1.0
-    worth: Worth = "loss"
 
     @property
     def is_convex(self) -> bool:
@@ -136,13 +245,15 @@ class ConstrainedRisk:
         return {"hinge": (-1.0,), "rho": (-self.rho, 0.0)}[self.margin]
 
     def log_unit(self, log_size: float) -> float:
-        """|Y|."""
+        """Log of a regret on the paper's scale over that on the unit scale, |Y|."""
         return log_size
 
     def value(self, z: Array, worth: Array) -> Array:
+        """The risk, (n,)."""
         return (worth * self.phi.value(-_centred(z, -1))).sum(axis=(-2, -1))
 
     def derivatives(self, z: Array, worth: Array, features: Array) -> tuple[Array, Array]:
+        """Gradient (n, d) and Hessian (n, d, d) by the scores, of the smooth margins."""
         z, features = _centred(z, -1), _centred(features, -2)
         slope = -worth * self.phi.derivative(-z)
         bend = worth * (np.exp(z) if self.margin == "exponential" else 2.0 * (z > -1.0))
@@ -150,56 +261,76 @@ class ConstrainedRisk:
         return gradient, _spread(bend, features)
 
     def least(self, worth: Array) -> tuple[Array, Array]:
-        """e^z proportional to 1/worth; 1 + z proportional to 1/worth; or all on the best set."""
-        count = worth.shape[1]
-        if self.is_smooth:
-            floored = np.maximum(worth, np.exp(-FAR))
-            if self.margin == "exponential":
-                z = -_centred(np.log(floored), -1)
-            else:
-                z = count / floored / (1.0 / floored).sum(axis=1, keepdims=True) - 1.0
+        """Weights z (n, m, K) and value (n,) of the least risk over *all* laws.
+
+        e^z proportional to 1/worth; 1 + z proportional to 1/worth; or all on the best set.
+        """
+        count, floored = worth.shape[-1], np.maximum(worth, np.exp(-FAR))
+        if self.margin == "exponential":
+            z = -_centred(np.log(floored), -1)
+        elif self.margin == "squared_hinge":
+            z = count / floored / (1.0 / floored).sum(axis=-1, keepdims=True) - 1.0
         else:
-            best = np.arange(count) == np.argmin(worth, axis=1)[:, None]
+            best = np.arange(count) == np.argmin(worth, axis=-1)[..., None]
             z = (self.rho if self.margin == "rho" else 1.0) * (count * best - 1.0)
-        return z, self.value(z[:, None], worth[:, None])
+        return z, self.value(z, worth)
+
+    def lower_bound(
+        self, weights: Weights, worth: Array, scores: Array, slopes: Array | None = None
+    ) -> float:
+        """A lower bound on the infimum over *all* scores by duality, for worth (m, K).
+
+        Slopes whose feature means are 0 bound the risk by the sum of what worth Phi(-z) exceeds the
+        line slope z by. They are those at the scores, or of the hinge's linear program, corrected.
+        """
+        weights = weights.centred
+        if slopes is None:
+            slopes = -worth * self.phi.derivative(-weights.at(scores[None])[0])
+        slopes = _meeting(slopes, weights.features, np.zeros(len(scores)))
+        if (slopes < -ROUNDING).any():
+            # The features are centred, so that equal slopes are feasible.
+            slopes = slopes - float(slopes.min())
+        slopes = np.maximum(slopes, 0.0)
+        return float((self._above_line(slopes, worth) + slopes * weights.offset).sum())
+
+    def _above_line(self, slopes: Array, worth: Array) -> Array:
+        """The largest b with worth Phi(-z) >= slope z + b for all z."""
+        # A slope where there is no worth is rounding too.
+        slopes = np.where((worth <= ROUNDING) & (slopes <= ROUNDING), 0.0, slopes)
+        if self.margin == "exponential":
+            return slopes - xlogy(slopes, slopes / np.maximum(worth, 1e-300))
+        if self.margin == "squared_hinge":
+            return slopes - slopes**2 / (4.0 * np.maximum(worth, 1e-300))
+        return np.where(slopes <= worth + ROUNDING, np.minimum(slopes, worth), -np.inf)
 
 
-@dataclass(frozen=True)
-class RelevanceRisk:
-    """sum over labels of eta_i Phi(h_i) + (1 - eta_i) Phi(-h_i), eta the marginals."""
-
-    margin: str = "logistic"
-
-    @property
-    def phi(self) -> Margin:
-        """The margin function."""
-        return MARGINS[self.margin]
-
-    def value(self, scores: Array, marginals: Array) -> Array:
-        """The risk, (n,), from scores and marginals (n, l)."""
-        terms = marginals * self.phi.value(scores) + (1.0 - marginals) * self.phi.value(-scores)
-        return terms.sum(axis=1)
-
-    def least(self, marginals: Array) -> tuple[Array, Array]:
-        """Scores and value of the least risk: each label by itself."""
-        marginals = np.clip(marginals, 0.0, 1.0)
-        with np.errstate(divide="ignore"):
-            odds = np.clip(np.log(marginals) - np.log1p(-marginals), -FAR, FAR)
-        scores = {
-            "logistic": odds,
-            "exponential": odds / 2.0,
-            "squared_hinge": 2.0 * marginals - 1.0,
-            "hinge": np.where(marginals >= 0.5, 1.0, -1.0),
-        }[self.margin]
-        return scores, self.value(scores, marginals)
+Risk = CompSumRisk | ConstrainedRisk
 
 
-def _spread(weights: Array, features: Array) -> Array:
-    """Sum over inputs and sets of weight times feature times feature, (n, d, d)."""
+def lies_in_span(columns: Array, features: Array) -> bool:
+    """Whether every column is a linear combination of the features and a constant."""
+    basis = np.column_stack([features, np.ones(len(features))])
+    left = columns - basis @ np.linalg.lstsq(basis, columns, rcond=None)[0]
+    return bool(np.abs(left).max(initial=0.0) <= 1e-9 * (1.0 + np.abs(columns).max(initial=0.0)))
+
+
+def _spread(factors: Array, features: Array) -> Array:
+    """Sum over inputs and sets of factor times feature times feature, (n, d, d)."""
     n_scores = features.shape[-1]
     squares = (features[..., :, None] * features[..., None, :]).reshape(-1, n_scores**2)
-    return (weights.reshape(len(weights), -1) @ squares).reshape(-1, n_scores, n_scores)
+    return (factors.reshape(len(factors), -1) @ squares).reshape(-1, n_scores, n_scores)
 
 
 def _centred(values: Array, axis: int) -> Array:
     return values - values.mean(axis=axis, keepdims=True)
+
+
+def _meeting(point: Array, features: Array, wanted: Array) -> Array:
+    """A point near by whose features sum up to what is wanted: p + |p| (features · c), for some c.
+
+    Entries change in proportion to their size: those that are 0 stay so.
+    """
+    flat, size = features.reshape(-1, features.shape[-1]), np.abs(point.ravel())
+    missing = wanted - flat.T @ point.ravel()
+    along = np.linalg.lstsq(flat.T @ (size[:, None] * flat), missing, rcond=None)[0]
+    return point + (size * (flat @ along)).reshape(point.shape)

@@ -16,15 +16,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from setwise.spaces.catalog import Catalog
-from setwise.spaces.forest import Forest
-from setwise.spaces.sized import Sized
 from setwise.spaces.space import Array, Space
 
 # How much lower a contesting risk may be: numerical gradients leave this much.
 SLACK = 1e-7
-GRID = 9
-AROUND = 300
+GRID, AROUND = 9, 300
 # Of so many labels all combinations are asked for.
 MOST_LABELS = 16
 
@@ -33,8 +29,8 @@ MOST_LABELS = 16
 class Enumeration:
     """Label sets of a space, a distribution over true ones, and a surrogate by name.
 
-    ``name`` is one of "comp_sum" (with q), "constrained" (margin, rho), "binary_relevance" (margin)
-    or "likelihood"; ``own`` the target the surrogate is built for.
+    ``name`` is one of "comp_sum" (with ``q``), "constrained" (``margin``, ``width``),
+    "binary_relevance" (``margin``) or "likelihood"; ``own`` the target the surrogate is built for.
     """
 
     target: Any
@@ -42,19 +38,22 @@ class Enumeration:
     space: Space
     joint: bool
     name: str
-    parameters: dict[str, Any]
     truths: Array
     probability: Array
+    q: float | None = None
+    margin: str | None = None
+    width: float = 1.0
 
     @cached_property
     def sets(self) -> Array:
-        """The label sets of the space, in the order of binary numbers or of the list."""
-        if isinstance(self.space, Catalog):
-            return self.space.sets[np.isfinite(self.space.bias)]
+        """The label sets of the space, in the order of its list or of binary numbers."""
+        listed = getattr(self.space, "sets", None)
+        if listed is not None:
+            return listed[np.isfinite(self.space.parameters)]
         if self.space.n_labels > MOST_LABELS:
             # A space of few sets may have many labels, such as paths; it lists them itself.
-            listed = self.space.enumerate()
-            return listed[np.lexsort(listed.T[::-1])]
+            rows = self.space.enumerate()
+            return rows[np.lexsort(rows.T[::-1])]
         rows = np.array(list(product((0, 1), repeat=self.space.n_labels)), dtype=np.uint8)
         return rows[self.space.contains(rows)]
 
@@ -64,23 +63,28 @@ class Enumeration:
 
     def weights(self, scores: Array) -> Array:
         """z of each set for rows of scores, (n, K)."""
-        if self.joint:
-            return np.atleast_2d(scores) + self._offsets
-        return np.atleast_2d(scores) @ (2.0 * self.sets.T - 1.0) + self._offsets
+        moved = scores if self.joint else scores @ (2.0 * self.sets.T - 1.0)
+        return moved + self._added
+
+    @cached_property
+    def _added(self) -> Array:
+        return np.array([_added(self.space, row) for row in self.sets])
+
+    @cached_property
+    def _own_risks(self) -> Array:
+        return self.probability @ _losses(self.own, self.truths, self.sets)
 
     def surrogate_risk(self, scores: Array) -> Array:
         """The conditional surrogate risk of rows of scores, from the paper's sums, (n,)."""
         scores = np.atleast_2d(np.asarray(scores, dtype=np.float64))
         if self.name == "binary_relevance":
-            phi = _PHI[self.parameters["margin"]]
             signs = 2.0 * self.truths - 1.0
-            each = np.array([phi(sign * scores).sum(axis=1) for sign in signs])
-            return self.probability @ each
+            each = [_phi(self.margin, sign * scores).sum(axis=1) for sign in signs]
+            return self.probability @ np.array(each)
         z = self.weights(scores)
         if self.name == "constrained":
-            phi = _PHI[self.parameters["margin"]]
             spread = z - z.mean(axis=1, keepdims=True)
-            return phi(-spread / self.parameters.get("width", 1.0)) @ self._own_risks
+            return _phi(self.margin, -spread / self.width) @ self._own_risks
         # Psi of sum over y'' of exp(z(y'') - z(y')) for each y', the heaviest taken out of the sum;
         # beyond e^600 it is as good as infinite.
         heaviest = z.max(axis=1, keepdims=True)
@@ -89,11 +93,13 @@ class Enumeration:
         if self.name == "likelihood":
             same = np.array([[np.array_equal(y, t) for y in self.sets] for t in self.truths])
             return np.log(ratios) @ (self.probability @ same)
-        return _psi(ratios, self.parameters["q"]) @ (1.0 - self._own_risks)
+        if self.q == 0.0:
+            return np.log(ratios) @ (1.0 - self._own_risks)
+        return (1.0 - ratios**-self.q) / self.q @ (1.0 - self._own_risks)  # type: ignore
 
     def prediction(self, scores: Array) -> int:
         """The place of the heaviest set, or after a likelihood of the least expected loss."""
-        z = self.weights(scores)[0]
+        z = self.weights(scores[None])[0]
         if self.name != "likelihood":
             return int(np.argmax(z))
         law = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
@@ -113,16 +119,7 @@ class Enumeration:
             minimize(lambda h: float(self.surrogate_risk(h)[0]), start, options={"maxiter": 60})
             for start in starts
         ]
-        least = min(float(values.min()), *(float(end.fun) for end in ends))
-        return least, len(every) + len(starts)
-
-    @cached_property
-    def _offsets(self) -> Array:
-        return np.array([_added(self.space, row) for row in self.sets])
-
-    @cached_property
-    def _own_risks(self) -> Array:
-        return self.probability @ _losses(self.own, self.truths, self.sets)
+        return min(values.min(), *(float(end.fun) for end in ends)), len(every) + len(starts)
 
 
 def _losses(target: Any, truths: Array, sets: Array) -> Array:
@@ -130,28 +127,25 @@ def _losses(target: Any, truths: Array, sets: Array) -> Array:
     return np.array([target.loss(sets, np.broadcast_to(t, sets.shape)) for t in truths])
 
 
-def _psi(v: Array, q: float) -> Array:
-    if q == 0.0:
-        return np.log(v)
-    return v - 1.0 if q == -1.0 else (1.0 - v**-q) / q
+def _phi(margin: str | None, u: Array) -> Array:
+    """The margin functions, from their definitions."""
+    if margin == "logistic":
+        return np.logaddexp(0.0, -u)
+    if margin == "exponential":
+        return np.exp(-np.clip(u, -700.0, 700.0))
+    hinge = np.where(u < 1.0, 1.0 - u, 0.0)
+    return {"hinge": hinge, "squared_hinge": hinge**2, "rho": np.where(u < 0.0, 1.0, hinge)}[
+        str(margin)
+    ]
 
 
-_PHI = {
-    "logistic": lambda u: np.logaddexp(0.0, -u),
-    "exponential": lambda u: np.exp(-np.clip(u, -700.0, 700.0)),
-    "hinge": lambda u: np.where(u < 1.0, 1.0 - u, 0.0),
-    "squared_hinge": lambda u: np.where(u < 1.0, (1.0 - u) ** 2, 0.0),
-    "rho": lambda u: np.where(u < 0.0, 1.0, np.where(u < 1.0, 1.0 - u, 0.0)),
-}
-
-
-def _added(space: Space, row: Array) -> float:
-    """g(y') as each space defines it."""
-    if isinstance(space, Sized):
-        return float(space.bias[int(row.sum())])
-    if isinstance(space, Catalog):
+def _added(space: Any, row: Array) -> float:
+    """g(y'): the bias of a listed set or of its size, or the potentials of its edges."""
+    if hasattr(space, "sets"):
         return float(space.bias[int(np.flatnonzero((space.sets == row).all(axis=1))[0])])
-    if isinstance(space, Forest):
+    if hasattr(space, "bias"):
+        return float(space.bias[int(row.sum())])
+    if hasattr(space, "potentials"):
         edges = [(child, parent) for child, parent in enumerate(space.parents) if parent >= 0]
         return float(sum(space.potentials[c, row[c], row[p]] for c, p in edges))
     return 0.0

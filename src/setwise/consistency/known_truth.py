@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from setwise.consistency.loss_matrix import loss_matrix
-from setwise.consistency.scored_sets import Kind
+from setwise.consistency.conditional import Kind
+from setwise.consistency.naming import loss_matrix
 from setwise.consistency.setting import Setting
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
 from setwise.spaces.sized import Slice
 from setwise.spaces.space import Array, Space, all_sets
-from setwise.targets.at_k import PrecisionAtK, RecallAtK
 from setwise.targets.registry import get_target
-from setwise.targets.target import Target
+from setwise.targets.target import predicted_size
 from setwise.taxonomy import parent_vector
 from setwise.validation import label_matrix, real_array, score_matrix, whole_number
 
@@ -130,7 +129,10 @@ class Problem:
         enumerated.
         """
         target = get_target(target)
-        return self.risks(target, X, _candidates(target, self.n_labels, space)).min(axis=1)
+        if space is None:
+            size = predicted_size(target)
+            space = Slice(self.n_labels, size) if size else Cube(self.n_labels)
+        return self.risks(target, X, space.enumerate()).min(axis=1)
 
 
 @dataclass(frozen=True)
@@ -232,7 +234,7 @@ def surrogate_excess(
     rows = np.asarray(scores, dtype=np.float64)
     if not likelihood:
         return float((setting.value(law, rows) - setting.minimisers(law)[1]).mean())
-    p = np.zeros((len(law), setting.scored.count))
+    p = np.zeros((len(law), len(setting.scored.sets)))
     p[:, setting.scored.index(problem.sets)] = law
     entropy = -np.where(p > 0.0, p * np.log(np.where(p > 0.0, p, 1.0)), 0.0).sum(axis=1)
     return float((setting.value(p, rows) - entropy).mean())
@@ -313,13 +315,6 @@ def _weights(n_labels: int, n_features: int, seed: int) -> tuple[Array, Array]:
         )
     rng = np.random.default_rng(seed)
     return 1.2 * rng.normal(size=(n_labels, n_features)), rng.normal(-0.5, 0.5, size=n_labels)
-
-
-def _candidates(target: Target, n_labels: int, space: Space | None) -> Array:
-    if space is None:
-        at_k = isinstance(target, PrecisionAtK | RecallAtK)
-        space = Slice(n_labels, target.k) if at_k else Cube(n_labels)
-    return space.enumerate()
 
 
 def _refuse_outside(space: Space, y_pred: Array) -> None:

@@ -1,33 +1,186 @@
-"""Surrogates and spaces by name, as the command line and `certify` take them."""
+"""Targets, surrogates and spaces: chosen by name, and told apart by their parameters.
+
+Names leave parameters out: two targets may both print as "f1" and differ in what nothing is worth.
+A claim about one of them must not be made of the other, so their parameters are compared
+(`same_values`, `is_same_target`), written as plain values (`plain`) and put in words (`in_words`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
-from setwise.consistency.identity import in_words, plain, same_values
+from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, Risk
 from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
-from setwise.spaces.catalog import Catalog
-from setwise.spaces.cube import Cube
-from setwise.spaces.forest import Forest
-from setwise.spaces.paths import Paths
-from setwise.spaces.sized import Sized, Slice
-from setwise.spaces.space import Space, all_sets
-from setwise.surrogates.binary_relevance import BinaryRelevance
-from setwise.surrogates.comp_sum import CompSum
-from setwise.surrogates.constrained import Constrained
-from setwise.targets.at_k import PrecisionAtK, RecallAtK
-from setwise.targets.registry import get_target
-from setwise.targets.table import TableTarget
-from setwise.targets.target import Target
-from setwise.targets.tree_distance import TreeDistance
+from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
+from setwise.spaces.space import Array, Space, all_sets
+from setwise.surrogates import BinaryRelevance, CompSum, Constrained
+from setwise.targets import TreeDistance, get_target
+from setwise.targets.target import Target, hierarchy_of, predicted_size
 from setwise.taxonomy import parent_vector
 from setwise.validation import real_number, whole_number
 
-SPACES = ("cube", "slice", "sized", "chain", "closed", "paths", "list")
+# With at most this many labels and predicted sets, targets are compared loss by loss.
+FEW_LABELS, FEW_SETS = 8, 256
+# Parameters that a name says already, or that change no law.
+SAID = {
+    "n_labels", "k", "beta", "closed", "leaves_only", "numerator", "denominator", "function",
+    "joint",
+}  # fmt: skip
+# Arrays of more entries are shown by their first.
+MOST_SHOWN = 12
+
+
+def same_values(first: Any, second: Any) -> bool:
+    """Whether two objects are one, or of one type with the same parameters; functions only if one.
+
+    Examples
+    --------
+    >>> from setwise.targets import FBeta
+    >>> same_values(FBeta(1.0), FBeta(1.0)), same_values(FBeta(1.0), FBeta(1.0, empty=0.0))
+    (True, False)
+    """
+    if first is second:
+        return True
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, np.ndarray):
+        return bool(np.array_equal(first, second))
+    if _has_parameters(first):
+        return all(same_values(getattr(first, n), getattr(second, n)) for n in _names(first))
+    return not callable(first) and bool(first == second)
+
+
+def plain(value: Any) -> Any:
+    """An object as its type and parameters, in what JSON can hold; -inf is a word.
+
+    Examples
+    --------
+    >>> from setwise.targets import Jaccard
+    >>> plain(Jaccard())
+    {'type': 'Jaccard', 'empty': 1.0}
+    """
+    if _has_parameters(value):
+        own = {name: plain(getattr(value, name)) for name in _names(value)}
+        return {"type": type(value).__name__} | own
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return getattr(value, "__name__", None) or str(value)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether the parameters of an object say all of it: none of them is a function."""
+    if _has_parameters(value):
+        return all(is_plain(getattr(value, name)) for name in _names(value))
+    return value is None or isinstance(value, np.ndarray | np.generic | bool | int | float | str)
+
+
+def in_words(value: Any) -> str:
+    """The name of an object, and those of its parameters that are not the usual ones.
+
+    Examples
+    --------
+    >>> from setwise.targets import FBeta, Hamming
+    >>> in_words(FBeta(1.0)), in_words(FBeta(1.0, empty=0.0)), in_words(Hamming([1, 3]))
+    ('f1', 'f1 (empty 0)', 'weighted hamming (weights 1, 3)')
+    """
+    if not _has_parameters(value):
+        return str(value)
+    usual, shown = {field.name: field.default for field in fields(value)}, []
+    for name in _names(value):
+        own: Any = getattr(value, name)
+        if name in SAID or own is None or (np.ndim(own) == 0 and own == usual[name]):
+            continue
+        if name in ("bias", "potentials") and np.ptp(own[np.isfinite(own)]) == 0.0:
+            continue
+        if name == "lengths" and (own == 1.0).all():
+            continue
+        shown.append(f"{name} {_short(own)}")
+    return f"{value} ({'; '.join(shown)})" if shown else str(value)
+
+
+def word(labels: Any) -> str:
+    """A label set in short: 0110."""
+    return "".join(str(int(label)) for label in labels)
+
+
+def _has_parameters(value: Any) -> bool:
+    return is_dataclass(value) and not isinstance(value, type)
+
+
+def _names(value: Any) -> list[str]:
+    """The parameters; one that is not compared, such as names of labels, changes no law."""
+    return [field.name for field in fields(value) if field.init and field.compare]
+
+
+def _short(value: Any) -> str:
+    if np.ndim(value) == 2 and np.isin(value, (0, 1)).all():
+        words = [word(row) for row in value]
+    else:
+        words = [f"{one:g}" for one in np.ravel(value)]
+    more = f", ... {len(words)} in all" if len(words) > MOST_SHOWN else ""
+    return ", ".join(words[:MOST_SHOWN]) + more
+
+
+# ------------------------------------------------------------------------------------- targets
+
+
+def loss_matrix(target: Target, truths: Array, sets: Array) -> Array:
+    """The loss of each set (a column) against each truth (a row), (m, K)."""
+    return np.column_stack([target.loss(np.tile(row, (len(truths), 1)), truths) for row in sets])
+
+
+def is_same_target(first: Target, second: Target, space: Space, own_truths: bool = False) -> bool:
+    """Whether two targets are provably the same on a space, whatever the true label set.
+
+    By their parameters, those of their measures, or on few labels loss by loss; True is proof,
+    False that there is none. ``own_truths`` says that true label sets are those of the space.
+
+    Examples
+    --------
+    >>> from setwise.targets import FBeta
+    >>> is_same_target(FBeta(1.0), FBeta(1.0, empty=0.0), Cube(2))
+    False
+    """
+    if same_values(first, second):
+        return True
+    first, second, labels = first.on(space), second.on(space), space.n_labels
+    measures = (target.measure(labels, "loss") for target in (first, second))
+    if same_values(first, second) or same_values(*measures):
+        return True
+    if space.log_size > np.log(FEW_SETS) + 1e-9:
+        return False
+    sets = truths = space.enumerate()
+    if not own_truths and "table" in (first.form, second.form):
+        # A table judges the sets it lists; those of both have to be the same.
+        listed = [t.sets for t in (first, second) if t.form == "table"]  # type: ignore
+        if any(set(map(bytes, one)) != set(map(bytes, listed[0])) for one in listed):
+            return False
+        truths = listed[0]
+    elif not own_truths:
+        if labels > FEW_LABELS:
+            return False
+        truths = all_sets(labels)
+    return bool(np.array_equal(loss_matrix(first, truths, sets), loss_matrix(second, truths, sets)))
+
+
+def named_target(name: str, n_labels: int | None = None, parents: Any = None) -> Target:
+    """A target by its name, or "tree" for the distance in a taxonomy of the given parents.
+
+    Without parents, label 0 stands over all others, of which there are two by default.
+    """
+    return TreeDistance(_taxonomy(n_labels, parents)) if name == "tree" else get_target(name)
+
+
+# ---------------------------------------------------------------------------------- surrogates
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,36 +188,51 @@ class Choice:
     """A surrogate as its conditional risk.
 
     ``target`` is the one the surrogate is built for, None for the one judged by (the usual case);
-    ``is_likelihood`` that scores are trained as a log-likelihood and decoded for the target.
+    ``is_likelihood`` that scores are trained as a log-likelihood and decoded for the target;
+    ``by_label`` that the risk is that of each label by itself (binary relevance).
     """
 
     name: str
-    risk: CompSumRisk | ConstrainedRisk | RelevanceRisk
+    risk: Risk
     target: Target | None = None
     space: Space | None = None
     is_likelihood: bool = False
+    by_label: bool = False
+
+    @property
+    def q(self) -> float | None:
+        """The member of the comp-sum family, None for other losses."""
+        own = isinstance(self.risk, CompSumRisk) and not self.by_label
+        return self.risk.q if own else None  # type: ignore
+
+    @property
+    def margin(self) -> str | None:
+        """The margin function; the comp-sum risk of a single label is the logistic one."""
+        if isinstance(self.risk, ConstrainedRisk):
+            return self.risk.margin
+        return "logistic" if self.by_label else None
+
+    def log_unit(self, log_size: float) -> float:
+        """Log of a regret on the paper's scale over that on the unit scale."""
+        return 0.0 if self.is_likelihood or self.by_label else self.risk.log_unit(log_size)
 
     def __str__(self) -> str:
-        words = self.name.replace("_", " ")
-        if isinstance(self.risk, CompSumRisk) and 0.0 < self.risk.q < 1.0:
-            words += f" (q = {self.risk.q:g})"
-        if isinstance(self.risk, RelevanceRisk) and self.risk.margin != "logistic":
-            words += f" ({self.risk.margin.replace('_', ' ')})"
-        if isinstance(self.risk, ConstrainedRisk) and self.risk.rho != 1.0:
-            words += f" (rho = {self.risk.rho:g})"
+        words, rho = self.name.replace("_", " "), getattr(self.risk, "rho", 1.0)
+        if self.q is not None and 0.0 < self.q < 1.0:
+            words += f" (q = {self.q:g})"
+        if self.by_label and self.margin != "logistic":
+            words += f" ({str(self.margin).replace('_', ' ')})"
+        if rho != 1.0:
+            words += f" (rho = {rho:g})"
         return words if self.target is None else f"{words} [{in_words(self.target)}]"
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What makes it the loss it is, as plain values; the target only if it is another one."""
-        own: dict[str, Any] = {"name": self.name}
-        if isinstance(self.risk, CompSumRisk):
-            own["q"] = self.risk.q
-        else:
-            own["margin"] = self.risk.margin
-        if isinstance(self.risk, ConstrainedRisk) and self.risk.margin == "rho":
-            own["rho"] = self.risk.rho
-        return own | {"target": plain(self.target)}
+        own: dict[str, Any] = {"margin": self.margin} if self.q is None else {"q": self.q}
+        if self.margin == "rho":
+            own["rho"] = getattr(self.risk, "rho", 1.0)
+        return {"name": self.name} | own | {"target": plain(self.target)}
 
 
 def chosen_surrogate(surrogate: Any, q: float = 0.7) -> Choice:
@@ -75,31 +243,34 @@ def chosen_surrogate(surrogate: Any, q: float = 0.7) -> Choice:
     """
     if isinstance(surrogate, CompSum):
         names = {value: name for name, value in COMP_SUM.items()}
-        name = names.get(surrogate.q, "generalized_cross_entropy" if surrogate.q > 0 else "")
-        name = name or f"comp-sum q = {surrogate.q:g}"
+        other = f"comp-sum q = {surrogate.q:g}"
+        name = names.get(surrogate.q, "generalized_cross_entropy" if surrogate.q > 0 else other)
         return Choice(name, CompSumRisk(surrogate.q), surrogate.target, surrogate.space)
     if isinstance(surrogate, Constrained):
-        risk = ConstrainedRisk(surrogate.margin, surrogate.rho)
+        rho = surrogate.rho if surrogate.margin == "rho" else 1.0
+        risk = ConstrainedRisk(surrogate.margin, rho)
         return Choice(f"constrained_{surrogate.margin}", risk, surrogate.target, surrogate.space)
-    if isinstance(surrogate, BinaryRelevance):
-        return Choice("binary_relevance", RelevanceRisk(surrogate.margin))
+    if surrogate == "binary_relevance" or isinstance(surrogate, BinaryRelevance):
+        margin = getattr(surrogate, "margin", "logistic")
+        risk = CompSumRisk(0.0) if margin == "logistic" else ConstrainedRisk(margin)
+        return Choice("binary_relevance", risk, by_label=True)
     if surrogate not in SURROGATES:
         names = ", ".join(map(repr, SURROGATES))
         raise ValueError(
             f"surrogate must be one of {names} or a surrogate object, not {surrogate!r}"
         )
-    if surrogate == "likelihood":
-        return Choice(surrogate, CompSumRisk(0.0, "law"), is_likelihood=True)
-    if surrogate == "binary_relevance":
-        return Choice(surrogate, RelevanceRisk())
+    if surrogate in CONSTRAINED:
+        return Choice(surrogate, ConstrainedRisk(CONSTRAINED[surrogate]))
     if surrogate == "generalized_cross_entropy":
         q = real_number(q, "q", 0.0, 1.0)
         if not 0.0 < q < 1.0:
             raise ValueError(f"q must be above 0 and below 1 for {surrogate}, not {q:g}")
         return Choice(surrogate, CompSumRisk(q))
-    if surrogate in COMP_SUM:
-        return Choice(surrogate, CompSumRisk(COMP_SUM[surrogate]))
-    return Choice(surrogate, ConstrainedRisk(CONSTRAINED[surrogate]))
+    likelihood = surrogate == "likelihood"
+    return Choice(surrogate, CompSumRisk(COMP_SUM.get(surrogate, 0.0)), is_likelihood=likelihood)
+
+
+# -------------------------------------------------------------------------------------- spaces
 
 
 def chosen_space(target: Target, choice: Choice, space: Space | None) -> Space:
@@ -111,28 +282,14 @@ def chosen_space(target: Target, choice: Choice, space: Space | None) -> Space:
             f"the surrogate is built for {in_words(choice.space)}, but the space is "
             f"{in_words(space)}; leave the space out, or build the surrogate for it"
         )
-    if space is None:
-        space = choice.space
-    if space is not None:
-        return space
-    if isinstance(target, PrecisionAtK | RecallAtK):
-        return Slice(target.k + 2, target.k)
-    if isinstance(target, TreeDistance):
-        return Forest(target.parents, closed=True)
-    if isinstance(target, TableTarget):
-        return Catalog(target.sets)
+    if space is not None or choice.space is not None:
+        return space or choice.space  # type: ignore
+    if target.form == "table":
+        return Catalog(target.sets)  # type: ignore
+    if hierarchy_of(target) is not None:
+        return Forest(target.parents, closed=True)  # type: ignore
     weights = getattr(target, "weights", None)
-    return Cube(3 if weights is None else len(weights))
-
-
-def named_target(name: str, n_labels: int | None = None, parents: Any = None) -> Target:
-    """A target by its name, or "tree" for the distance in a taxonomy of the given parents.
-
-    Without parents, label 0 stands over all others, of which there are two by default.
-    """
-    if name != "tree":
-        return get_target(name)
-    return TreeDistance(_taxonomy(n_labels, parents))
+    return named_space(None, None if weights is None else len(weights), target=target)
 
 
 def named_space(
@@ -145,34 +302,32 @@ def named_space(
     all others unless ``parents`` are given; ``list``: every second label set, those with the last
     label.
     """
-    at_k = isinstance(target, PrecisionAtK | RecallAtK)
+    size, tree_of_target = None, None
+    if target is not None:
+        size, tree_of_target = predicted_size(target), hierarchy_of(target)
     if name is None:
-        name = "slice" if at_k else "closed" if isinstance(target, TreeDistance) else "cube"
-    if n_labels is None and isinstance(target, TreeDistance):
-        n_labels = len(target.parents)
-    if n_labels is None and parents is None and (at_k or name == "slice"):
-        n_labels = target.k + 2 if at_k else 4
+        name = "slice" if size else "closed" if tree_of_target is not None else "cube"
+    if n_labels is None and tree_of_target is not None:
+        n_labels = tree_of_target.n_labels
+    if n_labels is None and parents is None and (size or name == "slice"):
+        n_labels = size + 2 if size else 4
     tree = _taxonomy(n_labels, parents)
     count = len(tree)
-    if name == "cube":
-        return Cube(count)
-    if name == "slice":
-        return Slice(count, target.k if at_k else min(2, count))
-    if name == "sized":
-        ends = np.isin(np.arange(count + 1), (0, count))
-        return Sized(count, np.where(ends, 1.0, 0.0))
-    if name == "chain":
-        return Forest.chain(count, np.tile(np.eye(2), (count, 1, 1)))
-    if name == "closed":
-        return Forest(tree, closed=True)
-    if name == "paths":
-        return Paths(tree)
-    if name == "list":
-        return Catalog(all_sets(count)[1::2])
-    raise ValueError(f"there is no space named {name!r}; known are {', '.join(SPACES)}")
+    spaces = {
+        "cube": lambda: Cube(count),
+        "slice": lambda: Slice(count, size or min(2, count)),
+        "sized": lambda: Sized(count, np.isin(np.arange(count + 1), (0, count)).astype(float)),
+        "chain": lambda: Forest.chain(count, np.tile(np.eye(2), (count, 1, 1))),
+        "closed": lambda: Forest(tree, closed=True),
+        "paths": lambda: Paths(tree),
+        "list": lambda: Catalog(all_sets(count)[1::2]),
+    }
+    if name not in spaces:
+        raise ValueError(f"there is no space named {name!r}; known are {', '.join(spaces)}")
+    return spaces[name]()
 
 
-def _taxonomy(n_labels: int | None, parents: Any) -> np.ndarray:
+def _taxonomy(n_labels: int | None, parents: Any) -> Array:
     """The parents given, or label 0 over all others; three labels unless their number is given."""
     if parents is None:
         count = 3 if n_labels is None else whole_number(n_labels, "the number of labels", 1)

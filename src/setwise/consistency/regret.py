@@ -1,29 +1,42 @@
-"""Exact conditional risks and regrets of targets and surrogates on a finite distribution.
+"""Exact conditional risks and regrets on a finite distribution, and minimizability gaps.
 
 A distribution is a `Distribution`, or the probabilities of the space's own sets in their order.
+
+A gap is what a hypothesis set loses by having to serve all inputs at once:
+
+    M(H) = inf_{h in H} E_x[C(h, x)] - E_x[inf_{h in H} C(h, x)],
+
+C the conditional risk of a surrogate or a target. The paper's bounds hold with the gaps added on
+both sides: regret + M_target <= Gamma(surrogate regret + M_surrogate). For all functions both gaps
+are 0; linear scores with an intercept reach every score at a single input, so the second term is
+the same as for all functions, and only the first has to be found.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
 
 import numpy as np
+from scipy.optimize import linprog
 
-from setwise.consistency.best_scores import Optimum
-from setwise.consistency.distribution import Distribution, as_distribution
-from setwise.consistency.loss_matrix import loss_matrix
-from setwise.consistency.scored_sets import Kind
-from setwise.consistency.setting import Setting
+from setwise.consistency.conditional import Kind, Weights
+from setwise.consistency.naming import loss_matrix
+from setwise.consistency.optimum import Optimum, best_scores
+from setwise.consistency.setting import Distribution, Setting, as_distribution
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Array, Space
-from setwise.surrogates.binary_relevance import BinaryRelevance
-from setwise.surrogates.comp_sum import CompSum
-from setwise.surrogates.constrained import Constrained
+from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 from setwise.targets.registry import get_target
-from setwise.validation import label_matrix, real_vector
+from setwise.validation import label_matrix, real_array, real_vector
 
+Surrogates = CompSum | Constrained | BinaryRelevance
+Hypotheses = Literal["all", "linear"]
 # Expected losses that differ by no more are equal.
 TIE = 1e-12
+# Inputs that are parted in two, and ways to give each a label set, that are compared one by one.
+MOST_INPUTS, MOST_ASSIGNMENTS = 12, 4_000_000
 
 
 def risks(target: Any, space: Space, distribution: Any) -> Array:
@@ -31,7 +44,6 @@ def risks(target: Any, space: Space, distribution: Any) -> Array:
 
     Examples
     --------
-    >>> from setwise.spaces import Cube
     >>> risks("f1", Cube(2), [0.4, 0.3, 0.0, 0.3]).round(4)
     array([0.6, 0.5, 0.8, 0.5])
     """
@@ -44,7 +56,6 @@ def bayes(target: Any, space: Space, distribution: Any) -> Array:
 
     Examples
     --------
-    >>> from setwise.spaces import Cube
     >>> bayes("f1", Cube(2), [0.4, 0.3, 0.0, 0.3])
     array([0, 1], dtype=uint8)
     """
@@ -58,7 +69,6 @@ def regret(target: Any, space: Space, distribution: Any, y_pred: Any) -> float:
 
     Examples
     --------
-    >>> from setwise.spaces import Cube
     >>> round(regret("f1", Cube(2), [0.4, 0.3, 0.0, 0.3], [0, 0]), 4)
     0.1
     """
@@ -70,9 +80,7 @@ def regret(target: Any, space: Space, distribution: Any, y_pred: Any) -> float:
     return float(own[0] - risks(target, space, truth).min())
 
 
-def surrogate_risk(
-    surrogate: CompSum | Constrained | BinaryRelevance, scores: Any, distribution: Any
-) -> float:
+def surrogate_risk(surrogate: Surrogates, scores: Any, distribution: Any) -> float:
     """Expected surrogate loss of scores (n_scores,), on the surrogate's own scale."""
     truth = _truth(surrogate, distribution)
     row = real_vector(scores, None, "scores")
@@ -81,10 +89,7 @@ def surrogate_risk(
 
 
 def best_in_class(
-    surrogate: CompSum | Constrained | BinaryRelevance,
-    distribution: Any,
-    scores: Kind = "labelwise",
-    seed: int = 0,
+    surrogate: Surrogates, distribution: Any, scores: Kind = "labelwise", seed: int = 0
 ) -> Optimum:
     """The least expected surrogate loss over all scores, certified, on the paper's scale.
 
@@ -94,9 +99,7 @@ def best_in_class(
     return _setting(surrogate, truth, scores).optimum(truth.probability, seed)
 
 
-def surrogate_regret(
-    surrogate: CompSum | Constrained | BinaryRelevance, scores: Any, distribution: Any
-) -> float:
+def surrogate_regret(surrogate: Surrogates, scores: Any, distribution: Any) -> float:
     """Expected surrogate loss of scores less the least over all scores, on the surrogate's scale.
 
     For generalised cross-entropy on other spaces than the cube, and more than three labels on it,
@@ -104,27 +107,28 @@ def surrogate_regret(
 
     Examples
     --------
-    >>> from setwise.spaces import Cube
     >>> from setwise.surrogates import Logistic
     >>> round(surrogate_regret(Logistic("subset", Cube(2)), [0.0, 0.0], [0.3, 0.3, 0.0, 0.4]), 4)
     0.0256
     """
     truth = _truth(surrogate, distribution)
     setting = _setting(surrogate, truth, "labelwise")
-    row, p = real_vector(scores, setting.scored.n_scores, "scores"), truth.probability
-    paid = float(setting.value(p[None], row[None])[0]) - setting.optimum(p).value
+    row = real_vector(scores, setting.weights.features.shape[-1], "scores")
+    own = float(setting.value(truth.probability[None], row[None])[0])
+    paid = max(0.0, own - setting.optimum(truth.probability).value)
     unit = getattr(surrogate, "scale", "paper") == "unit"
-    return max(0.0, paid) * float(np.exp(-setting.log_unit)) if unit else max(0.0, paid)
+    return paid * float(np.exp(-setting.log_unit)) if unit else paid
 
 
 def _truth(surrogate: Any, distribution: Any) -> Distribution:
-    if isinstance(surrogate, BinaryRelevance):
-        if not isinstance(distribution, Distribution):
-            raise ValueError(
-                "binary relevance has no space of its own: pass a Distribution(sets, probability)"
-            )
-        return distribution
-    return as_distribution(distribution, surrogate.space)
+    space = getattr(surrogate, "space", None)
+    if space is not None:
+        return as_distribution(distribution, space)
+    if not isinstance(distribution, Distribution):
+        raise ValueError(
+            "binary relevance has no space of its own: pass a Distribution(sets, probability)"
+        )
+    return distribution
 
 
 def _setting(surrogate: Any, truth: Distribution, scores: Kind) -> Setting:
@@ -132,3 +136,157 @@ def _setting(surrogate: Any, truth: Distribution, scores: Kind) -> Setting:
     target, space = getattr(surrogate, "target", "hamming"), getattr(surrogate, "space", None)
     space = Cube(truth.n_labels) if space is None else space
     return Setting.of(target, surrogate, space, scores, truths=truth.sets)
+
+
+# -------------------------------------------------------------------------- minimizability gaps
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The least mean risk in the hypothesis set, the mean of the least risks, and how certain.
+
+    ``lower`` is a lower bound on ``best``, -inf where the best of many descents is all there is;
+    ``method`` says how it was found. On the paper's scale.
+    """
+
+    best: float
+    pointwise: float
+    lower: float
+    method: str
+
+    @property
+    def value(self) -> float:
+        """The gap."""
+        return max(0.0, self.best - self.pointwise)
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteInputs:
+    """Finitely many inputs x with their probabilities and the law of the label sets at each.
+
+    Parameters
+    ----------
+    X : array of shape (m, d)
+    weight : array of shape (m,)
+        Probability of each input.
+    sets : array of shape (K, n_labels)
+        True label sets.
+    conditional : array of shape (m, K)
+        p(y | x), a row for each input.
+    """
+
+    X: Any
+    weight: Any
+    sets: Any
+    conditional: Any
+
+    def __post_init__(self):
+        X = real_array(self.X, "X").astype(np.float64)
+        if X.ndim != 2:
+            raise ValueError(
+                f"X must have shape (m, d), an input a row, but its shape is {X.shape}"
+            )
+        weight, sets = real_vector(self.weight, len(X), "weight"), np.asarray(self.sets, np.uint8)
+        conditional = real_array(self.conditional, "conditional").astype(np.float64)
+        if conditional.shape != (len(X), len(sets)):
+            raise ValueError(
+                f"conditional must have shape ({len(X)}, {len(sets)}), inputs by label sets, but "
+                f"its shape is {conditional.shape}"
+            )
+        sums = np.append(conditional.sum(axis=1), weight.sum())
+        if (weight < 0).any() or (conditional < 0).any() or np.abs(sums - 1.0).max() > 1e-9:
+            raise ValueError("weight and each row of conditional must be probabilities with sum 1")
+        checked = {"X": X, "weight": weight, "sets": sets, "conditional": conditional}
+        for name, values in checked.items():
+            object.__setattr__(self, name, values)
+
+    @property
+    def features(self) -> Array:
+        """X with a column of ones, for the intercept."""
+        return np.column_stack([self.X, np.ones(len(self.X))])
+
+
+def surrogate_gap(
+    surrogate: Any,
+    space: Space,
+    inputs: FiniteInputs,
+    hypotheses: Hypotheses = "linear",
+    *,
+    target: Any = "hamming",
+    scores: Kind = "labelwise",
+    q: float = 0.7,
+    seed: int = 0,
+) -> Gap:
+    """The gap of a surrogate by name (for the target) or as an object.
+
+    On every space that can be listed. Convex surrogates with a certificate; comp-sum losses with
+    q > 0, and the rho margin on more than a few inputs, as the best of many descents.
+    """
+    target = getattr(surrogate, "target", target)
+    setting = Setting.of(target, surrogate, space, scores, q, inputs.sets)
+    p = np.array([setting.probabilities(inputs.sets, law) for law in inputs.conditional])
+    pointwise = float(inputs.weight @ [setting.optimum(row, seed).value for row in p])
+    if hypotheses == "all":
+        return Gap(pointwise, pointwise, pointwise, "closed form")
+    if hypotheses != "linear":
+        raise ValueError(f"hypotheses must be 'all' or 'linear', but it is {hypotheses!r}")
+    # Scores that are linear in x weigh the sets at all inputs by one array of coefficients.
+    own, n_sets = setting.weights, setting.weights.offset.shape[1]
+    features = np.einsum("xd,mks->xmkds", inputs.features, own.features)
+    features = features.reshape(-1, n_sets, inputs.features.shape[1] * own.features.shape[-1])
+    weights = Weights(features, np.tile(own.offset, (len(p), 1)))
+    worth = inputs.weight[:, None, None] * setting.worth(p)
+    found = best_scores(setting.risk, weights, worth.reshape(-1, n_sets), seed)
+    lower = -np.inf if found.method == "multistart" else found.lower
+    return Gap(found.value, pointwise, lower, found.method)
+
+
+def target_gap(
+    target: Any, space: Space, inputs: FiniteInputs, hypotheses: Hypotheses = "linear"
+) -> Gap:
+    """The gap of a target: 0 for all functions; linear scores on the cube by enumeration.
+
+    Of all ways to part the inputs in two, those that linear scores with an intercept can do are
+    found by linear programs; all combinations of one for each label are compared.
+    """
+    setting = Setting.of(target, "mean_absolute_error", space, truths=inputs.sets)
+    losses = inputs.weight[:, None] * (inputs.conditional @ setting.losses)
+    pointwise = float(losses.min(axis=1).sum())
+    if hypotheses == "all":
+        return Gap(pointwise, pointwise, pointwise, "closed form")
+    if not space.is_independent:
+        raise ValueError(
+            f"the gap of a target with linear scores is computed on all label sets only, where "
+            f"labels are decided one by one, not on {space}; use Cube({space.n_labels}), or "
+            f"hypotheses='all', for which it is 0"
+        )
+    parts, labels = _linear_partings(inputs), space.n_labels
+    if len(parts) ** labels > MOST_ASSIGNMENTS:
+        raise ValueError(
+            f"{len(parts)} partings of the inputs and {labels} labels are too many combinations to "
+            f"compare; use fewer inputs or labels"
+        )
+    total = np.zeros((len(parts),) * labels)
+    for row, own in enumerate(losses):
+        # The place of a label set in the list: its labels as digits, one axis for each.
+        total += own.reshape((2,) * labels)[np.ix_(*[parts[:, row]] * labels)]
+    best = float(total.min())
+    return Gap(best, pointwise, best, "all assignments compared")
+
+
+def _linear_partings(inputs: FiniteInputs) -> Array:
+    """The ways to part the inputs in two by w · x + b >= 0 (sgn(0) = +1), as rows of 0/1."""
+    rows = inputs.features
+    if len(rows) > MOST_INPUTS:
+        raise ValueError(
+            f"{len(rows)} inputs can be parted in too many ways to compare; use at most "
+            f"{MOST_INPUTS}"
+        )
+    found = []
+    for part in product((0, 1), repeat=len(rows)):
+        inside = np.array(part, dtype=bool)
+        sides = np.where(inside[:, None], -rows, rows), np.where(inside, 0.0, -1.0)
+        program = linprog(np.zeros(rows.shape[1]), *sides, bounds=(None, None), method="highs")
+        if program.status == 0:
+            found.append(part)
+    return np.array(found)

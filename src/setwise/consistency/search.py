@@ -207,7 +207,7 @@ def _sampled(setting: Setting, n_rows: int, rng: np.random.Generator) -> _Rows:
     p = draw(n_rows, len(setting.truths), rng)
     scores = np.clip(_minimisers(setting, p)[0], -8.0, 8.0)
     scores = scores + rng.choice((0.0, 0.1, 1.0), (n_rows, 1)) * rng.normal(size=scores.shape)
-    return _aimed(setting, p, scores, rng.integers(setting.scored.count, size=n_rows))
+    return _aimed(setting, p, scores, rng.integers(len(setting.scored.sets), size=n_rows))
 
 
 def _aimed(setting: Setting, p: Array, scores: Array, aim: Array) -> _Rows:
@@ -227,7 +227,7 @@ def _aimed(setting: Setting, p: Array, scores: Array, aim: Array) -> _Rows:
 def _brought_to(setting: Setting, scores: Array, aim: Array) -> Array:
     """Scores moved along the features of the set aimed at until it just ties for the heaviest."""
     features = setting.scored.features
-    z = setting.scored.weights(scores)
+    z = setting.scored.weights.at(scores)[:, 0]
     rows = np.arange(len(scores))
     behind = z - z[rows, aim][:, None]
     rate = (features[aim] * features[aim]).sum(axis=1)[:, None] - features[aim] @ features.T

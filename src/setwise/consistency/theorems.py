@@ -1,52 +1,163 @@
-"""Which theorem covers a combination of target, surrogate, space and scores, and why it is true.
+"""The theorems that guarantees rest on, and which of them covers a combination.
 
 Some are the paper's, where the assumption of its proofs holds; the others are proved here in a few
 lines, each with its own bound. What no theorem covers is not covered: `covering` returns None.
+
+Letters: l labels, n label sets, U(y') the expected utility of predicting y', c = 1 - U, s the law
+of the scores, t the surrogate's conditional regret, eta_i the marginals, m_i = 2 eta_i - 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import comb, log
+from typing import Any
 
 import numpy as np
 
-from setwise.consistency.best_scores import Risk
-from setwise.consistency.bounds import BINARY, COMPLETE, LIKELIHOOD, PREDICTED, Gamma, bound
-from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, RelevanceRisk
-from setwise.consistency.loss_matrix import loss_matrix
-from setwise.consistency.naming import Choice
-from setwise.consistency.proofs import (
-    ABSOLUTE,
-    AT_K,
-    HAMMING,
-    MAJORITY,
-    MATCHING,
-    ONLY,
-    REACHED_COMP_SUM,
-    REACHED_CONSTRAINED,
-    RELEVANCE,
-    RELEVANCE_AT_K,
-    Theorem,
+from setwise.consistency.bounds import BINARY, COMPLETE, LIKELIHOOD, PREDICTED, Gamma, bound_of
+from setwise.consistency.conditional import MOST_SETS, Kind, ScoredSets, lies_in_span
+from setwise.consistency.naming import Choice, loss_matrix
+from setwise.spaces.space import Array, Space
+from setwise.targets.target import (
+    Target,
+    follows_from_marginals,
+    is_hamming,
+    is_linear_at_size,
+    label_weights,
 )
-from setwise.consistency.scored_sets import MOST_SETS, Kind, ScoredSets, lies_in_span
-from setwise.spaces.catalog import Catalog
-from setwise.spaces.cube import Cube
-from setwise.spaces.forest import Forest
-from setwise.spaces.paths import Paths
-from setwise.spaces.sized import Sized
-from setwise.spaces.space import Space
-from setwise.surrogates.binary_relevance import BinaryRelevance
-from setwise.targets.at_k import PrecisionAtK, RecallAtK
-from setwise.targets.hamming import Hamming
-from setwise.targets.linear_fractional import FBeta
-from setwise.targets.target import Target
-from setwise.targets.tree_distance import TreeDistance
 
 # Whether label sets are affinely independent is looked at for no more than this many.
 MOST_INDEPENDENT = 1024
-# Targets whose expected utility, on sets of one size, is a constant and a gain for each label.
-GAINS_ON_SLICES = (Hamming, TreeDistance, PrecisionAtK, RecallAtK, FBeta)
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A statement, its source and the idea of its proof; ``key`` is how tables refer to it."""
+
+    key: str
+    statement: str
+    source: str
+    proof: str
+
+
+REACHED_COMP_SUM = Theorem(
+    "R",
+    "Where scores reach every law over the label sets, every comp-sum loss is consistent for every "
+    "target: the regret is at most 2 sqrt(t) (q = 0, q = -1), 2 sqrt(n^q t) (0 < q < 1).",
+    "Theorem 9 (section 6) of Mao, Mohri and Zhong (2024); q = 0 is their Theorem 7",
+    "Exchange mass between the prediction and the best set, all else kept: the law that results "
+    "must be reachable, and that is the whole assumption. The proof for 0 < q < 1 uses an "
+    "inequality stated for a + b <= 1, while two expected utilities may add up to 2; it holds for "
+    "all a, b in [0, 1]: with d = |a - b| / (a + b) and p = 1 / (1 - q) it says "
+    "N_p(d) >= 1 + q d^2 / (2 (1 + d)) for the power mean N_p of 1 + d and 1 - d, which for p <= 2 "
+    "follows from the first two terms of the binomial series, for p >= 2 from N_p >= N_2. For "
+    "-1 < q < 0 the paper has no bound; s proportional to U^(1/(1-q)) is the minimiser.",
+)
+REACHED_CONSTRAINED = Theorem(
+    "C",
+    "Where scores reach every law over the label sets, the constrained losses are consistent for "
+    "every target: the regret is at most 2 sqrt(L_max t) (exponential), sqrt(2 t) (squared hinge), "
+    "t (hinge, rho margin).",
+    "Theorem 12 (appendix A) of Mao, Mohri and Zhong (2024); the constant of the squared hinge is "
+    "proved here",
+    "Exchange weight between the prediction and the best set. Squared hinge: with a = 1 + z of the "
+    "best set, b = 1 + z of the prediction, b >= 1 and b >= a, the exchange gains "
+    "(c_h b - c_y a)^2 / (c_h + c_y) >= (c_h - c_y)^2 / 2. That is sqrt(2 t): better than the "
+    "theorem's 2 sqrt(t), worse than the sqrt(t) its printed proof ends with, which is false.",
+)
+ABSOLUTE = Theorem(
+    "A",
+    "Mean absolute error (q = 1) with the most likely set is consistent for every target on every "
+    "space, with one score a label too: the regret is at most n t.",
+    "Theorem 9 (section 6) of Mao, Mohri and Zhong (2024), by a proof that needs no reachability",
+    "The surrogate is the expected loss of a set drawn from s. It is a mean of the sets' own "
+    "expected losses, so its infimum is the best set's, approached by h = c (2 y - 1), c large. "
+    "The most likely set has s >= 1/n, so a regret r of it costs t >= r / n. Not convex.",
+)
+HAMMING = Theorem(
+    "H",
+    "On all label sets with one score a label, every comp-sum loss and the exponential and "
+    "squared-hinge constrained losses are consistent for (weighted) Hamming loss.",
+    "proved here",
+    "Flip a label with the wrong sign: pairs of sets that differ in it change places, and their "
+    "utilities differ by w_i m_i, the same for all pairs, so the risk falls. From a score of 0, "
+    "with all other scores kept, the label is a problem of two sets; moving it to its best score "
+    "gains at least (w_i m_i)^2 / 4 (q = 0), (w_i m_i)^2 / (8 (1 - q)) (q < 0), "
+    "(w_i m_i)^2 2^(-(1-q)(l-1)) / 8 (0 < q < 1), (w_i m_i)^2 / 8 (exponential), (w_i m_i)^2 / 2 "
+    "(squared hinge) on the unit scale. Mending the wrong labels one after the other and "
+    "Cauchy's inequality give sqrt(4 l t), sqrt(8 (1 - q) l t), sqrt(8 l 2^((1-q)(l-1)) t), "
+    "sqrt(8 l t), sqrt(2 l t) there, and with t / n^(1-q) (t / n for constrained losses) in place "
+    "of t on the paper's scale, n = 2^l. For q = 0 and q = -1 this implies the paper's 2 sqrt(t). "
+    "The hinge has a kink where the argument needs a slope.",
+)
+AT_K = Theorem(
+    "K",
+    "On all sets of k labels with one score a label, every comp-sum loss and the exponential and "
+    "squared-hinge constrained losses are consistent for precision@k, recall@k, F-beta and "
+    "(weighted) Hamming loss.",
+    "proved here",
+    "The utility is a constant and a gain v_i for each of the k labels. If v_i > v_j but "
+    "h_i <= h_j, exchanging the two scores pairs the sets with i and without j with those the "
+    "other way round, and lowers the risk; at h_i = h_j the slope along e_i - e_j is not 0. The "
+    "laws reached and their limits "
+    "are compact, and the prediction keeps s >= 1/n in the limit, so no sequence whose surrogate "
+    "regret vanishes predicts j without i. With a rate: along e_i - e_j the log-partition grows no "
+    "faster than log cosh (q = 0), and constrained weights change in pairs (exponential, squared "
+    "hinge); a wrong prediction has at most kappa = min(k, l - k) such pairs.",
+)
+RELEVANCE = Theorem(
+    "B",
+    "Binary relevance is consistent for (weighted) Hamming loss on all label sets: the regret is "
+    "at most Gamma(t / l), Gamma the binary bound of the margin.",
+    "Theorem 3 (section 3) of Mao, Mohri and Zhong (2024), the constant of Corollary 4 corrected",
+    "Label by label, and concavity. The binary bounds are sqrt(2 t) (logistic, exponential), "
+    "sqrt(t) (squared hinge), t (hinge). The paper prints sqrt(t) for the logistic margin; at "
+    "eta = 1 and a score just below 0 the regret is 1 while t = ln 2 = .69.",
+)
+RELEVANCE_AT_K = Theorem(
+    "P",
+    "On all sets of k labels, binary relevance with a margin other than the hinge is consistent "
+    "for precision@k, with a regret of at most sqrt(kappa t) / k, kappa = min(k, l - k), and for "
+    "Hamming loss, with 2 / l in place of 1 / k.",
+    "proved here",
+    "Two labels in the wrong order share a score at best; the divergence of their marginals from "
+    "that of any common score is at least (eta_i - eta_j)^2, as the margins' Bregman divergences "
+    "exceed 2 (eta - eta')^2 (4 (eta - eta')^2 for the squared hinge).",
+)
+MAJORITY = Theorem(
+    "M",
+    "Binary relevance with a margin other than the hinge is consistent for Hamming loss and tree "
+    "distance on closed sets, and on the paths of a taxonomy with one root.",
+    "proved here",
+    "A label is at most as likely as its parent, so the labels with eta > 1/2 are closed, and on "
+    "paths a path. They are the best of all label sets, and the heaviest: scores of vanishing "
+    "regret have the sign of eta - 1/2. Labels with eta = 1/2 change neither.",
+)
+MATCHING = Theorem(
+    "L",
+    "Likelihood and the set of least expected loss: the regret is at most sqrt(2 KL(p || s)) for "
+    "every target and space. Where the expected loss of a prediction is linear in what the scores "
+    "multiply (every target with scores that reach every law; sums over labels with one score a "
+    "label), the regret is at most sqrt(2 t), t the log-loss above the best of the same scores.",
+    "proved here, from Pinsker's inequality",
+    "The prediction is best under s, so its regret under p is at most the change of an expectation "
+    "with values in [-1, 1] from s to p: 2 TV(p, s) <= sqrt(2 KL(p || s)). The best law s* of an "
+    "exponential family has the moments of p, so the target cannot tell p from s*, and "
+    "KL(p || s) - KL(p || s*) = KL(s* || s).",
+)
+ONLY = Theorem(
+    "O",
+    "Where there is one label set only, it is predicted, and it is the best.",
+    "evident",
+    "There is nothing to choose between, whatever the scores.",
+)
+THEOREMS = (
+    REACHED_COMP_SUM, REACHED_CONSTRAINED, ABSOLUTE, HAMMING, AT_K, RELEVANCE, RELEVANCE_AT_K,
+    MAJORITY, MATCHING, ONLY,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,186 +176,257 @@ def covering(
     target: Target, choice: Choice, space: Space, scores: Kind = "labelwise"
 ) -> Coverage | None:
     """The theorem that covers a combination, or None. The target is the one on the space."""
-    if space.log_size < 1e-9:
-        return Coverage(ONLY, None, "there is no other label set")
-    joint = scores == "joint" or (isinstance(space, Catalog) and space.joint)
-    reason = _reached(space, joint)
-    if choice.is_likelihood:
-        return _likelihood(target, space, joint, reason)
-    if choice.target is not None:
-        return None
-    found = None
-    if isinstance(choice.risk, RelevanceRisk):
-        found = _relevance(target, choice.risk.margin, space)
-    elif isinstance(choice.risk, CompSumRisk) and choice.risk.q == 1.0:
-        why = "every label set is exposed by some scores"
-        gamma = replace(bound("mean_absolute_error", space), assumptions=(COMPLETE, PREDICTED))
-        found = Coverage(ABSOLUTE, gamma, why)
-    elif reason is not None:
-        found = _reaching(choice.name, choice.risk, space, reason)
-    elif _is_share_of_labels(target, space) and _is_whole_cube(space):
-        found = _hamming(choice.risk, space)
-    elif isinstance(target, GAINS_ON_SLICES) and _is_slice(space):
-        found = _at_k(choice.risk, space)
-    return found
-
-
-def _reached(space: Space, joint: bool) -> str | None:
-    """Why scores reach every law over the label sets, or None."""
-    if joint:
-        return "every label set has a score of its own"
-    if isinstance(space, Paths):
-        return "one score a node reaches every law over paths"
-    most = min(space.n_labels + 1, MOST_INDEPENDENT)
-    if space.log_size <= log(most) + 1e-9 and ScoredSets.of(space).reaches_every_law:
-        count = round(np.exp(space.log_size))
-        return f"the {count} label sets are affinely independent"
+    facts = _Facts(target, choice, space, scores == "joint" or space.is_joint)
+    for theorem, reason, bound in _CONDITIONS:
+        why = reason(facts)
+        if why is not None:
+            return Coverage(theorem, bound(facts), why)
     return None
 
 
-def _reaching(name: str, risk: Risk, space: Space, reason: str) -> Coverage | None:
-    if isinstance(risk, ConstrainedRisk):
-        gamma = bound(name, space)
-        if risk.margin == "squared_hinge":
-            own = REACHED_CONSTRAINED.source
-            gamma = replace(gamma, log_coefficient=log(2.0) / 2.0, formula="sqrt(2 t)", theorem=own)
-        return Coverage(REACHED_CONSTRAINED, gamma, reason)
-    q = risk.q
-    if -1.0 < q < 0.0:
-        return Coverage(REACHED_COMP_SUM, None, reason)
-    names = {0.0: "logistic", -1.0: "sum_exponential"}
-    gamma = bound(names.get(q, "generalized_cross_entropy"), space, q=q if q > 0.0 else 0.7)
-    return Coverage(REACHED_COMP_SUM, gamma, reason)
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """What theorems ask of a combination; what takes a list of the sets is asked last."""
 
+    target: Target
+    choice: Choice
+    space: Space
+    joint: bool
 
-def _hamming(risk: Risk, space: Space) -> Coverage | None:
-    """One label after the other: see `proofs.HAMMING`."""
-    labels, log_count = space.n_labels, space.log_size
-    if isinstance(risk, ConstrainedRisk):
-        if not risk.is_smooth:
+    @property
+    def is_own(self) -> bool:
+        """Whether the surrogate is built for the target, and decoded by the most likely set."""
+        return self.choice.target is None and not self.choice.is_likelihood
+
+    @property
+    def is_comp_sum(self) -> bool:
+        return self.is_own and self.choice.q is not None
+
+    @property
+    def is_constrained(self) -> bool:
+        return self.is_own and self.choice.q is None and not self.choice.by_label
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether label-wise arguments by slopes hold; binary relevance has its own."""
+        return self.is_own and not self.choice.by_label and self.choice.risk.is_smooth
+
+    @property
+    def is_bent(self) -> bool:
+        """Whether it is binary relevance whose scores are increasing in the marginals."""
+        return self.is_own and self.choice.by_label and self.choice.margin != "hinge"
+
+    @cached_property
+    def weights(self) -> Array | None:
+        """Of the labels, where the loss is the weighted count of those that differ."""
+        return label_weights(self.target, self.space.n_labels)
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the loss is a weighted share of the labels that differ, all of them being 1."""
+        return self.weights is not None and abs(float(self.weights.sum()) - 1.0) < 1e-9
+
+    @cached_property
+    def reached(self) -> str | None:
+        """Why scores reach every law over the label sets, or None."""
+        if self.joint:
+            return "every label set has a score of its own"
+        if self.space.is_path:
+            return "one score a node reaches every law over paths"
+        most = min(self.space.n_labels + 1, MOST_INDEPENDENT)
+        if self.space.log_size > log(most) + 1e-9:
             return None
-        factor = 8.0 if risk.margin == "exponential" else 2.0
+        if not ScoredSets.of(self.space).weights.reaches_every_law:
+            return None
+        return f"the {round(np.exp(self.space.log_size))} label sets are affinely independent"
+
+    def is_cube(self, even: bool) -> bool:
+        """Whether all label sets are there, ``even`` without a bias, or with one scores absorb."""
+        log_size = self.space.log_size
+        if self.space.is_independent:
+            return True
+        if abs(log_size - self.space.n_labels * log(2.0)) > 1e-9 or log_size > log(MOST_SETS):
+            return False
+        scored = ScoredSets.of(self.space)
+        return bool(np.ptp(scored.weights.offset) < 1e-12) if even else scored.offset_is_free
+
+    @cached_property
+    def size(self) -> int | None:
+        """k where the space is all sets of k labels, none raised, 0 < k < l."""
+        labels, sizes = self.space.n_labels, self.space.sizes
+        if len(sizes) != 1 or not 0 < sizes[0] < labels:
+            return None
+        raised, k = self.space.parameters, int(sizes[0])
+        is_even = len(np.unique(raised[np.isfinite(raised)])) <= 1
+        return k if is_even and abs(self.space.log_size - log(comb(labels, k))) < 1e-9 else None
+
+    @property
+    def is_precision(self) -> bool:
+        """Whether the loss falls by 1/k with each right label among k, for true sets of k labels.
+
+        A sum over labels has to do so for true sets of every size: recall@k does not.
+        """
+        labels, k = self.space.n_labels, self.size
+        if k is None or not is_linear_at_size(self.target, labels):
+            return False
+        measure: Any = self.target.measure(labels, "loss")
+        if self.target.form == "linear_fractional":
+            below = measure.denominator @ [1, 0, k, k, labels - 2 * k]
+            fall = -(measure.numerator @ [0, 1, -1, -1, 1])
+            return bool(below > 0.0 and abs(k * fall - below) <= 1e-12 * below)
+        if not follows_from_marginals(self.target, labels):
+            return False
+        (rejected, wrong), (missed, found) = measure.agreement
+        fall = measure.scale(np.ones(1)) * measure.weights * (missed + wrong - rejected - found)
+        return bool((np.abs(k * fall - 1.0) <= 1e-12).all())
+
+    @property
+    def holds_majorities(self) -> bool:
+        """Whether the labels that more than half of the sets have, by any law, are always a set."""
+        if self.space.is_path:
+            parents, leaves_only = self.space.parents, self.space.leaves_only  # type: ignore
+            return int((parents < 0).sum()) == 1 and not leaves_only
+        raised = self.space.parameters
+        return self.space.is_closed and not raised[np.isfinite(raised)].any()
+
+    @property
+    def matched(self) -> str | None:
+        """Why the best law of a likelihood serves the target as well as the true one, or None."""
+        small = self.space.log_size <= log(MOST_SETS) + 1e-9
+        if self.reached is None and small:
+            scored = ScoredSets.of(self.space)
+            losses = loss_matrix(self.target, scored.sets, scored.sets)
+            follows = lies_in_span(losses, scored.features)
+        else:
+            follows = follows_from_marginals(self.target, self.space.n_labels)
+        said = "the expected loss of a prediction follows from the marginals"
+        return self.reached or (said if follows else None)
+
+
+def _reached_bound(facts: _Facts) -> Gamma | None:
+    if facts.choice.q is not None and -1.0 < facts.choice.q < 0.0:
+        return None
+    gamma = bound_of(facts.choice, facts.space)
+    if facts.choice.margin == "squared_hinge":
+        own = REACHED_CONSTRAINED.source
+        gamma = replace(gamma, log_coefficient=log(2.0) / 2.0, formula="sqrt(2 t)", theorem=own)
+    return gamma
+
+
+def _hamming_bound(facts: _Facts) -> Gamma:
+    """One label after the other: sqrt(factor l t e^power)."""
+    labels, log_count, q = facts.space.n_labels, facts.space.log_size, facts.choice.q
+    if q is None:
+        factor = 8.0 if facts.choice.margin == "exponential" else 2.0
         power, words = -log_count, f"{factor:g} l t / n"
-    elif risk.q == 0.0:
+    elif q == 0.0:
         factor, power, words = 4.0, -log_count, "4 l t / n"
-    elif risk.q < 0.0:
-        rate = 1.0 - risk.q
-        factor, power, words = 8.0 * rate, -rate * log_count, f"{8.0 * rate:g} l t / n^{rate:g}"
+    elif q < 0.0:
+        factor, power = 8.0 * (1.0 - q), -(1.0 - q) * log_count
+        words = f"{factor:g} l t / n^{1.0 - q:g}"
     else:
-        rate = 1.0 - risk.q
-        factor, power, words = 8.0, -rate * log(2.0), f"8 l t / 2^{rate:g}"
-    gamma = Gamma(
-        (log(factor * labels) + power) / 2.0, 0.5, f"sqrt({words})", HAMMING.source,
-        (COMPLETE, PREDICTED), log_unit=risk.log_unit(log_count),
-    )  # fmt: skip
-    return Coverage(HAMMING, gamma, "the share of wrong labels is decided label by label")
+        factor, power, words = 8.0, -(1.0 - q) * log(2.0), f"8 l t / 2^{1.0 - q:g}"
+    return _root(facts, HAMMING, (log(factor * labels) + power) / 2.0, f"sqrt({words})")
 
 
-def _at_k(risk: Risk, space: Space) -> Coverage | None:
-    """Pairs of labels in the wrong order, at most kappa = min(k, l - k): see `proofs.AT_K`."""
-    labels, k = space.n_labels, int(space.sizes[0])
+def _at_k_bound(facts: _Facts) -> Gamma | None:
+    """Pairs of labels in the wrong order, at most kappa = min(k, l - k): see `AT_K`."""
+    labels, k = facts.space.n_labels, facts.size or 0
     pairs, log_others = log(min(k, labels - k)), log(comb(labels - 2, k - 1))
-    reason = "sets of one size are ordered rightly by one score a label"
-    size, words = None, ""
-    if isinstance(risk, ConstrainedRisk):
-        if not risk.is_smooth:
-            return None
-        if risk.margin == "exponential":
-            size, words = pairs + log(2.0), "2 kappa sqrt(t)"
-        else:
-            size = pairs + (log(2.0) + log_others) / 2.0
-            words = "kappa sqrt(2 C(l-2, k-1) t)"
-    elif risk.q == 0.0:
-        size = pairs + (log(2.0) + log(comb(labels, k))) / 2.0 - log_others
-        words = "kappa sqrt(2 C(l, k) t) / C(l-2, k-1)"
-    gamma = None
-    if size is not None:
-        needs = (COMPLETE, PREDICTED)
-        gamma = Gamma(size, 0.5, words, AT_K.source, needs, log_unit=risk.log_unit(space.log_size))
-    return Coverage(AT_K, gamma, reason)
-
-
-def _relevance(target: Target, margin: str, space: Space) -> Coverage | None:
-    labels = space.n_labels
-    if _is_share_of_labels(target, space) and _is_whole_cube(space, constant=True):
-        factor, exponent = BINARY[margin]
-        weights = target.measure(labels, "loss").weights  # type: ignore
-        if isinstance(target, Hamming) and target.weights is None:
-            gamma = bound(BinaryRelevance(margin), space)
-        else:
-            largest = float(np.max(weights))
-            inside = "2 w t" if factor > 1.0 else "w t"
-            formula = f"sqrt({inside})" if exponent == 0.5 else inside
-            gamma = Gamma(
-                exponent * log(factor * largest), exponent, formula, RELEVANCE.source,
-                (COMPLETE, "t is summed over the labels, and w the largest weight of one"),
-            )  # fmt: skip
-        return Coverage(RELEVANCE, gamma, "each label is a binary problem of its own")
-    if margin == "hinge":
+    if facts.choice.margin == "exponential":
+        return _root(facts, AT_K, pairs + log(2.0), "2 kappa sqrt(t)")
+    if facts.choice.margin == "squared_hinge":
+        size = pairs + (log(2.0) + log_others) / 2.0
+        return _root(facts, AT_K, size, "kappa sqrt(2 C(l-2, k-1) t)")
+    if facts.choice.q != 0.0:
         return None
-    even = isinstance(target, Hamming) and target.weights is None
-    if (isinstance(target, PrecisionAtK | FBeta) or even) and _is_slice(space):
-        k = int(space.sizes[0])
-        pairs, gain = min(k, labels - k), 2.0 / labels if even else 1.0 / k
-        root = "kappa t / 2" if margin == "squared_hinge" else "kappa t"
-        words = f"{'2 ' if even else ''}sqrt({root}) / {'l' if even else 'k'}"
-        half = 0.5 if margin == "squared_hinge" else 1.0
-        gamma = Gamma(
-            log(gain) + log(half * pairs) / 2.0, 0.5, words,
-            RELEVANCE_AT_K.source,
-            (COMPLETE, "t is summed over the labels", "the prediction is the k highest scores",
-             *(("true label sets have k labels",) if isinstance(target, FBeta) else ())),
-        )  # fmt: skip
-        return Coverage(RELEVANCE_AT_K, gamma, "the scores are increasing in the marginals")
-    if isinstance(target, Hamming | TreeDistance) and _holds_majorities(space):
-        reason = "of true label sets in the space, the labels more likely than not are one of them"
-        return Coverage(MAJORITY, None, reason)
-    return None
+    size = pairs + (log(2.0) + log(comb(labels, k))) / 2.0 - log_others
+    return _root(facts, AT_K, size, "kappa sqrt(2 C(l, k) t) / C(l-2, k-1)")
 
 
-def _likelihood(target: Target, space: Space, joint: bool, reason: str | None) -> Coverage | None:
-    if reason is None and space.log_size <= log(MOST_SETS) + 1e-9:
-        scored = ScoredSets.of(space, "joint" if joint else "labelwise")
-        if lies_in_span(loss_matrix(target, scored.sets, scored.sets), scored.features):
-            reason = "the expected loss of a prediction follows from the marginals"
-    elif reason is None and isinstance(target, Hamming | TreeDistance | PrecisionAtK):
-        reason = "the expected loss of a prediction follows from the marginals"
-    if reason is None:
-        return None
-    needs = (COMPLETE, "true label sets lie in the space", LIKELIHOOD.assumptions[1])
-    gamma = replace(LIKELIHOOD, assumptions=needs, theorem=MATCHING.source)
-    return Coverage(MATCHING, gamma, reason)
+def _root(facts: _Facts, theorem: Theorem, log_coefficient: float, formula: str) -> Gamma:
+    unit = facts.choice.log_unit(facts.space.log_size)
+    needs = (COMPLETE, PREDICTED)
+    return Gamma(log_coefficient, 0.5, formula, theorem.source, needs, log_unit=unit)
 
 
-def _is_share_of_labels(target: Target, space: Space) -> bool:
-    """Whether the loss is a weighted share of the labels that differ, all of them being 1."""
-    if not isinstance(target, Hamming | TreeDistance):
-        return False
-    return bool(abs(target.measure(space.n_labels, "loss").weights.sum() - 1.0) < 1e-9)
+def _relevance_bound(facts: _Facts) -> Gamma:
+    if is_hamming(facts.target):
+        return bound_of(facts.choice, facts.space)
+    factor, exponent = BINARY[str(facts.choice.margin)]
+    inside = "2 w t" if factor > 1.0 else "w t"
+    return Gamma(
+        exponent * log(factor * np.asarray(facts.weights).max()), exponent,
+        f"sqrt({inside})" if exponent == 0.5 else inside, RELEVANCE.source,
+        (COMPLETE, "t is summed over the labels, and w the largest weight of one"),
+    )  # fmt: skip
 
 
-def _is_whole_cube(space: Space, constant: bool = False) -> bool:
-    """Whether all label sets are there, weighed by the scores alone (or by them but a constant)."""
-    if isinstance(space, Cube):
-        return True
-    if abs(space.log_size - space.n_labels * log(2.0)) > 1e-9 or space.log_size > log(MOST_SETS):
-        return False
-    scored = ScoredSets.of(space)
-    return bool(np.ptp(scored.offset) < 1e-12) if constant else scored.offset_is_free
+def _relevance_at_k_bound(facts: _Facts) -> Gamma:
+    labels, k, even = facts.space.n_labels, facts.size or 0, is_hamming(facts.target)
+    half = 0.5 if facts.choice.margin == "squared_hinge" else 1.0
+    root = "sqrt(kappa t / 2)" if half < 1.0 else "sqrt(kappa t)"
+    own = () if facts.target.form == "additive" else ("true label sets have k labels",)
+    return Gamma(
+        log(2.0 / labels if even else 1.0 / k) + log(half * min(k, labels - k)) / 2.0, 0.5,
+        f"2 {root} / l" if even else f"{root} / k", RELEVANCE_AT_K.source,
+        (COMPLETE, "t is summed over the labels", "the prediction is the k highest scores", *own),
+    )  # fmt: skip
 
 
-def _holds_majorities(space: Space) -> bool:
-    """Whether the labels that more than half of the sets have, by any law, are always a set."""
-    if isinstance(space, Paths):
-        return int((space.parents < 0).sum()) == 1 and not space.leaves_only
-    if not isinstance(space, Forest) or not space.closed:
-        return False
-    finite = space.potentials[space.parents >= 0]
-    return bool((np.where(np.isfinite(finite), finite, 0.0) == 0.0).all())
-
-
-def _is_slice(space: Space) -> bool:
-    """Whether the space is all sets of one size, with a choice between labels."""
-    return (
-        isinstance(space, Sized) and len(space.sizes) == 1 and 0 < space.sizes[0] < space.n_labels
-    )
+# Each theorem with why it covers a combination (None: it does not), and its bound there. The first
+# that covers counts.
+_Condition = tuple[Theorem, Callable[[_Facts], str | None], Callable[[_Facts], Gamma | None]]
+_CONDITIONS: tuple[_Condition, ...] = (
+    (
+        ONLY,
+        lambda f: "there is no other label set" if f.space.log_size < 1e-9 else None,
+        lambda f: None,
+    ),
+    (
+        MATCHING,
+        lambda f: f.matched if f.choice.is_likelihood else None,
+        lambda f: replace(
+            LIKELIHOOD, theorem=MATCHING.source,
+            assumptions=(COMPLETE, "true label sets lie in the space", LIKELIHOOD.assumptions[1]),
+        ),
+    ),
+    (
+        RELEVANCE,
+        lambda f: "each label is a binary problem of its own"
+        if f.is_own and f.choice.by_label and f.is_share and f.is_cube(even=True) else None,
+        _relevance_bound,
+    ),
+    (
+        RELEVANCE_AT_K,
+        lambda f: "the scores are increasing in the marginals"
+        if f.is_bent and f.size and (is_hamming(f.target) or f.is_precision) else None,
+        _relevance_at_k_bound,
+    ),
+    (
+        MAJORITY,
+        lambda f: "of true label sets in the space, the labels more likely than not are one of them"
+        if f.is_bent and f.weights is not None and f.holds_majorities else None,
+        lambda f: None,
+    ),
+    (
+        ABSOLUTE,
+        lambda f: "every label set is exposed by some scores"
+        if f.is_comp_sum and f.choice.q == 1.0 else None,
+        lambda f: replace(bound_of(f.choice, f.space), assumptions=(COMPLETE, PREDICTED)),
+    ),
+    (REACHED_COMP_SUM, lambda f: f.reached if f.is_comp_sum else None, _reached_bound),
+    (REACHED_CONSTRAINED, lambda f: f.reached if f.is_constrained else None, _reached_bound),
+    (
+        HAMMING,
+        lambda f: "the share of wrong labels is decided label by label"
+        if f.is_smooth and f.is_share and f.is_cube(even=False) else None,
+        _hamming_bound,
+    ),
+    (
+        AT_K,
+        lambda f: "sets of one size are ordered rightly by one score a label"
+        if f.is_smooth and f.size and is_linear_at_size(f.target, f.space.n_labels) else None,
+        _at_k_bound,
+    ),
+)  # fmt: skip

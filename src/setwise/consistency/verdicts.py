@@ -8,31 +8,44 @@ values, so that a file says what was asked; None in files written before there w
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
 from setwise.consistency.bounds import Gamma
-from setwise.consistency.distribution import Distribution, word
+from setwise.consistency.naming import word
+from setwise.consistency.setting import Distribution
 
 
-class _ByValue(ABC):
-    """Equal where all that is told is equal."""
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """What was asked, in names; equal where all that is told is equal."""
 
-    @abstractmethod
+    target: str
+    surrogate: str
+    space: str
+    scores: str
+    verdict: ClassVar[str]
+
     def to_dict(self) -> dict[str, Any]:
-        """The verdict in plain values."""
+        """Its fields as plain values."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"verdict": self.verdict} | {name: _written(v) for name, v in values.items()}
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.to_dict() == other.to_dict()  # type: ignore
 
     def __hash__(self) -> int:
-        return hash(json.dumps(self.to_dict(), sort_keys=True))
+        return hash(to_json(self))
+
+    @property
+    def subject(self) -> str:
+        """What the verdict is about, in words."""
+        kind = "one score a label" if self.scores == "labelwise" else "one score a label set"
+        return f"{self.surrogate} for {self.target} on {self.space} with {kind}"
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate(_ByValue):
+class Certificate(_Answer):
     """A theorem that covers the combination, and a search that did not contradict it.
 
     ``gamma`` is the theorem's bound on the paper's scale, None where it has no rate.
@@ -40,10 +53,6 @@ class Certificate(_ByValue):
     at surrogate regret 0, over ``tried`` distributions.
     """
 
-    target: str
-    surrogate: str
-    space: str
-    scores: str
     theorem: str
     statement: str
     source: str
@@ -58,32 +67,23 @@ class Certificate(_ByValue):
     verdict: ClassVar[str] = "certificate"
 
     def __str__(self) -> str:
-        lines = [
-            f"Certificate: {_subject(self)} is consistent.",
-            f"  Theorem {self.theorem}, {self.source}: {self.statement}",
-            f"  It applies: {self.reason}.",
-        ]
-        if self.gamma is None:
-            lines.append("  The theorem has no rate.")
-        else:
-            lines.append(
-                f"  Bound: regret <= {self.gamma} at surrogate regret t{self.gamma.scales}."
+        bound = "  The theorem has no rate."
+        if self.gamma is not None:
+            bound = (
+                f"  Bound: regret <= {self.gamma} at surrogate regret t{self.gamma.scales}.\n"
+                f"  Largest ratio of regret to bound met: {self.worst_ratio:.4f}."
             )
-            lines.append(f"  Largest ratio of regret to bound met: {self.worst_ratio:.4f}.")
-        lines.append(
+        return (
+            f"Certificate: {self.subject} is consistent.\n"
+            f"  Theorem {self.theorem}, {self.source}: {self.statement}\n"
+            f"  It applies: {self.reason}.\n{bound}\n"
             f"  Searched {self.tried} distributions (seed {self.seed}); the largest regret at "
             f"surrogate regret 0 was {self.worst_regret:.1e}."
         )
-        return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its fields as plain values."""
-        gamma = None if self.gamma is None else self.gamma.to_dict()
-        return {"verdict": self.verdict} | _plain(self) | {"gamma": gamma}
 
 
 @dataclass(frozen=True, eq=False)
-class Counterexample(_ByValue):
+class Counterexample(_Answer):
     """A distribution for which the surrogate's minimiser predicts a set that is not best.
 
     ``minimiser`` are the scores shown; ``surrogate_regret`` bounds how far above the infimum their
@@ -92,10 +92,6 @@ class Counterexample(_ByValue):
     verified by enumeration.
     """
 
-    target: str
-    surrogate: str
-    space: str
-    scores: str
     decoder: str
     distribution: Distribution
     minimiser: tuple[float, ...]
@@ -116,40 +112,29 @@ class Counterexample(_ByValue):
 
     def __str__(self) -> str:
         scores = ", ".join(f"{score:.4g}" for score in self.minimiser)
-        lines = [
-            f"Counterexample: {_subject(self)} is not consistent.",
-            f"  {self.distribution}",
+        note = f"  Note: {self.note}.\n" if self.note else ""
+        return (
+            f"Counterexample: {self.subject} is not consistent.\n"
+            f"  {self.distribution}\n"
             f"  The scores ({scores}) have surrogate regret at most {self.surrogate_regret:.1e} "
-            f"({self.method}).",
+            f"({self.method}).\n"
             f"  Their {self.decoder} is {word(self.prediction)}, with expected loss "
             f"{self.prediction_risk:.4f}; the best is {word(self.bayes)}, with "
-            f"{self.bayes_risk:.4f}: regret {self.regret:.4f}.",
-            f"  Why: {self.reason}.",
-        ]
-        if self.note:
-            lines.append(f"  Note: {self.note}.")
-        lines.append(f"  Checked by enumeration: {self.check}.")
-        lines.append(f"  Found among {self.tried} distributions (seed {self.seed}).")
-        return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its fields as plain values."""
-        values = _plain(self) | {"distribution": self.distribution.to_dict()}
-        return {"verdict": self.verdict} | values
+            f"{self.bayes_risk:.4f}: regret {self.regret:.4f}.\n"
+            f"  Why: {self.reason}.\n{note}"
+            f"  Checked by enumeration: {self.check}.\n"
+            f"  Found among {self.tried} distributions (seed {self.seed})."
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Undecided(_ByValue):
+class Undecided(_Answer):
     """No theorem covers the combination, and the search found nothing: that proves nothing.
 
     ``nearest`` is how far, in score (or in expected loss, after a likelihood), a set of regret
     above 0.002 stayed from being predicted; None if there was no such set.
     """
 
-    target: str
-    surrogate: str
-    space: str
-    scores: str
     tried: int
     worst_regret: float
     nearest: float | None
@@ -162,14 +147,10 @@ class Undecided(_ByValue):
         if self.nearest is not None:
             near = f"a wrong set came within {self.nearest:.2g} of being predicted"
         return (
-            f"Undecided: no theorem covers {_subject(self)}, and no counterexample was found.\n"
+            f"Undecided: no theorem covers {self.subject}, and no counterexample was found.\n"
             f"  Tried {self.tried} distributions (seed {self.seed}); the largest regret at "
             f"surrogate regret 0 was {self.worst_regret:.1e}, and {near}. That proves nothing."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its fields as plain values."""
-        return {"verdict": self.verdict} | _plain(self)
 
 
 Verdict = Certificate | Counterexample | Undecided
@@ -187,29 +168,26 @@ def from_dict(values: dict[str, Any]) -> Verdict:
     given = {}
     for field in fields(kind):
         if field.name in values:
-            given[field.name] = _read(name, field.name, str(field.type), values[field.name])
+            given[field.name] = _read(str(name), field.name, str(field.type), values[field.name])
         elif field.default is MISSING:
             raise ValueError(f"this is no {name}: it is without {field.name!r}")
     return kind(**given)
 
 
-def to_json(verdict: Verdict) -> str:
+def to_json(verdict: Any) -> str:
     """A verdict as one line of JSON."""
     return json.dumps(verdict.to_dict())
 
 
-def _subject(verdict: Verdict) -> str:
-    kind = "one score a label" if verdict.scores == "labelwise" else "one score a label set"
-    return f"{verdict.surrogate} for {verdict.target} on {verdict.space} with {kind}"
+def _written(value: Any) -> Any:
+    """A field as a plain value."""
+    if isinstance(value, Gamma | Distribution):
+        return value.to_dict()
+    return list(value) if isinstance(value, tuple) else value
 
 
-def _plain(verdict: Verdict) -> dict[str, Any]:
-    values = {field.name: getattr(verdict, field.name) for field in fields(verdict)}
-    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
-
-
-def _read(verdict: Any, name: str, kind: str, value: Any) -> Any:
-    """A field from its plain value."""
+def _read(verdict: str, name: str, kind: str, value: Any) -> Any:
+    """A field from its plain value, by the kind that its annotation names."""
     if value is None and kind.endswith("| None"):
         return None
     try:
@@ -220,22 +198,19 @@ def _read(verdict: Any, name: str, kind: str, value: Any) -> Any:
         ) from error
 
 
-def _exactly(kind: type) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise TypeError(f"a {kind.__name__} is expected")
-        return value
-
-    return read
+def _exactly(kind: type, value: Any) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"a {kind.__name__} is expected")
+    return value
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "str": _exactly(str),
-    "int": _exactly(int),
+_READERS = {
+    "str": lambda value: _exactly(str, value),
+    "int": lambda value: _exactly(int, value),
     "float": float,
     "Gamma": Gamma.from_dict,
     "Distribution": Distribution.from_dict,
     "tuple[float, ...]": lambda value: tuple(map(float, value)),
     "tuple[int, ...]": lambda value: tuple(map(int, value)),
-    "dict[str, Any]": _exactly(dict),
+    "dict[str, Any]": lambda value: _exactly(dict, value),
 }

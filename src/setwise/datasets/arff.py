@@ -23,7 +23,7 @@ from setwise.datasets.label_source import (
 from setwise.datasets.lines import blocks, numbered, opened
 from setwise.datasets.schema import File, Rows, existing, gathered, named, title_of
 from setwise.datasets.streamed import BLOCK_ROWS, NamedColumns
-from setwise.labels.values import some
+from setwise.labels import some
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from setwise.datasets.label_source import LabelColumns, LabelList, LabelSource
 from setwise.datasets.mulan_xml import LabelTree, read_xml, xml_beside
 from setwise.datasets.names import repeated
 from setwise.datasets.schema import File, existing
-from setwise.labels.values import some
+from setwise.labels import some
 
 # Levels of a path of labels: deeper ones would make names longer than the file.
 MAX_DEPTH = 64

@@ -12,7 +12,7 @@ from setwise.datasets.arff_rows import NUMBER, SPARSE
 from setwise.datasets.data_error import shown
 from setwise.datasets.label_source import TRUTH, Place
 from setwise.datasets.numerals import numerals
-from setwise.labels.values import some
+from setwise.labels import some
 
 # What a cell of a number or a category says when its value is missing, in lower case.
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, issparse
 from setwise.datasets.hierarchy import TaxonomySchema, edge_array
 from setwise.datasets.label_source import LabelList
 from setwise.datasets.names import repeated, text_array
-from setwise.labels.values import zeros_and_ones
+from setwise.labels import zeros_and_ones
 from setwise.taxonomy import Taxonomy
 from setwise.validation import real_array, real_number, real_vector
 

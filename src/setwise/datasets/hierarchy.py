@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from setwise.datasets.names import text_array
-from setwise.labels.values import some
+from setwise.labels import some
 from setwise.taxonomy import Taxonomy
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, issparse
 from setwise.datasets.data_error import DataError, shown
 from setwise.datasets.hierarchy import edge_array
 from setwise.datasets.names import repeated, text_array
-from setwise.labels.values import some
+from setwise.labels import some
 from setwise.sparse import place_of, rows_of
 from setwise.taxonomy import Taxonomy
 

@@ -29,7 +29,7 @@ from setwise.datasets.sparse_text import (
     split_labels,
 )
 from setwise.datasets.streamed import BLOCK_ROWS, Streamed
-from setwise.labels.values import some
+from setwise.labels import some
 from setwise.validation import whole_number
 
 

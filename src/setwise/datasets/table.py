@@ -32,7 +32,7 @@ from setwise.datasets.label_source import (
 )
 from setwise.datasets.schema import File, Rows, existing, gathered, named
 from setwise.datasets.streamed import BLOCK_ROWS, NamedColumns
-from setwise.labels.values import some
+from setwise.labels import some
 
 # With categorical="auto", a column that is no number has at most so many categories.
 AUTO_CATEGORIES = 64

@@ -24,17 +24,17 @@ import numpy as np
 from setwise.decoders.decisions import TIE, Decisions
 from setwise.decoders.simple import top_labels
 from setwise.decoders.size_kernels import SizeTable, best_rows, fill_keys, scratch, size_rows
-from setwise.expectation.fraction import whole_steps
-from setwise.expectation.rules import (
+from setwise.kernels import exp, kernel
+from setwise.semirings import log_plus
+from setwise.spaces.quadrature import (
     DOUBLE_ERROR,
     MEANS,
     SINGLE_ERROR,
     Reciprocal,
     laguerre_table,
     tabulated,
+    whole_steps,
 )
-from setwise.kernels import exp, kernel
-from setwise.semirings import log_plus
 from setwise.targets.measure import ZERO_DENOMINATOR, Array, Fraction
 from setwise.targets.target import predicted_size, utility_quotient
 from setwise.threads import for_rows

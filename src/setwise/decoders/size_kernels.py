@@ -25,8 +25,8 @@ import numpy as np
 from numba.extending import register_jitable
 
 from setwise.decoders.decisions import TIE
-from setwise.expectation.cube_kernels import choose_nodes
 from setwise.kernels import bits, kernel, view_kernel
+from setwise.spaces.cube_kernels import choose_nodes
 
 # Laguerre nodes are scaled by the mean of D. They serve sizes whose means differ by at most this
 # factor: with the fewest nodes, more for each further node, and never beyond the widest.

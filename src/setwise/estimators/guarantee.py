@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 
 from setwise.consistency.bounds import REACHED
-from setwise.consistency.identity import in_words
-from setwise.consistency.loss_matrix import is_same_target, loss_matrix
-from setwise.consistency.naming import chosen_surrogate
+from setwise.consistency.naming import chosen_surrogate, in_words, is_same_target, loss_matrix
 from setwise.consistency.theorems import covering
 from setwise.estimators.training import Training
 from setwise.spaces.catalog import Catalog

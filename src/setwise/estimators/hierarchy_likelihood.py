@@ -62,5 +62,5 @@ class HierarchyLikelihood:
     def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
         """By one pass up and one down for each row."""
         weights = self.weights[rows]
-        log_probability, away = self.law.likelihood(scores, self.y_true[rows])
-        return -float(weights @ log_probability), away * -weights[:, None], np.empty(0)
+        value, by_score, *_ = self.law.negative_log_likelihood(scores, self.y_true[rows])
+        return float(weights @ value), by_score * weights[:, None], np.empty(0)

@@ -8,10 +8,14 @@ from setwise.evaluation.comparison import Comparison, Difference, compare
 from setwise.evaluation.evaluation import evaluate
 from setwise.evaluation.figure import Evaluation, Figure
 from setwise.evaluation.hierarchy import ByLevel, by_level
-from setwise.evaluation.per_label import PerLabel, per_label
-from setwise.evaluation.precision_recall import PrecisionRecall, precision_recall
-from setwise.evaluation.propensity import propensities
-from setwise.evaluation.reliability import Reliability, reliability
+from setwise.evaluation.label_sets import PerLabel, per_label
+from setwise.evaluation.probability import (
+    PrecisionRecall,
+    Reliability,
+    precision_recall,
+    reliability,
+)
+from setwise.evaluation.ranking import propensities
 
 __all__ = [
     "ByLevel",

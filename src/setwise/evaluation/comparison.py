@@ -9,17 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from setwise.evaluation.bootstrap import Bootstrap
 from setwise.evaluation.evaluation import (
     checked_options,
     evaluation_of,
     statistics_of,
     titles_of,
 )
-from setwise.evaluation.figure import Better, Evaluation, Group, described, found
+from setwise.evaluation.figure import (
+    Better,
+    Evaluation,
+    Group,
+    aligned,
+    described,
+    found,
+    interval,
+    number,
+)
 from setwise.evaluation.sample import checked_sample, one_order
-from setwise.evaluation.statistics import Array, Statistic
-from setwise.evaluation.table import aligned, interval, number
+from setwise.evaluation.statistics import Array, Bootstrap, Statistic
 
 # Differences this close count as equal in the p-value: they differ by rounding only.
 ROUNDING = 1e-12
@@ -92,7 +99,8 @@ class Comparison(Mapping[str, Difference]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, ready for JSON."""
-        return asdict(self)
+        differences = {name: asdict(entry) for name, entry in self.differences.items()}
+        return {"differences": differences, "a": self.a.to_dict(), "b": self.b.to_dict()}
 
     def __str__(self) -> str:
         lines = [["", "a", "b", "b - a", "", "p", "adjusted p", "", ""]]

@@ -9,16 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from setwise.evaluation.bootstrap import Bootstrap
-from setwise.evaluation.calibration import calibration_statistics
 from setwise.evaluation.figure import GROUPS, Evaluation, Figure
 from setwise.evaluation.hierarchy import checked_taxonomy, hierarchy_statistics
-from setwise.evaluation.label_sets import instance_means, label_counts, target_means
-from setwise.evaluation.propensity import checked_propensity
-from setwise.evaluation.ranking import propensity_scored, ranking_means, true_ranks
+from setwise.evaluation.label_sets import (
+    checked_zero_division,
+    instance_statistics,
+    label_counts,
+    target_means,
+)
+from setwise.evaluation.probability import calibration_statistics
+from setwise.evaluation.ranking import (
+    checked_propensity,
+    propensity_scored,
+    ranking_means,
+    true_ranks,
+)
 from setwise.evaluation.sample import Array, Sample, checked_sample
-from setwise.evaluation.scikit import scikit_figures
-from setwise.evaluation.statistics import Statistic, Title
+from setwise.evaluation.statistics import Bootstrap, Statistic, Title
 from setwise.targets import Target, get_target
 from setwise.taxonomy import Taxonomy
 from setwise.validation import whole_number
@@ -93,7 +100,8 @@ def evaluate(
     Returns
     -------
     Evaluation
-        A `Figure` for each name. Where scikit-learn has a figure, the value is equal to its own.
+        A `Figure` for each name. Where scikit-learn has a figure, the value is its own but for
+        rounding. `setwise.report.write` draws it as a page.
 
     Notes
     -----
@@ -148,14 +156,7 @@ def evaluate(
     """
     sample = checked_sample(y_pred, y_true, probability, scores)
     options = checked_options(
-        sample.n_labels,
-        targets,
-        ks,
-        propensity,
-        n_bins,
-        zero_division,
-        taxonomy,
-        sample.columns,
+        sample.n_labels, targets, ks, propensity, n_bins, zero_division, taxonomy, sample.columns
     )
     bootstrap = Bootstrap(n_bootstrap, confidence, random_state)
     statistics = statistics_of(sample, options)
@@ -174,14 +175,12 @@ def checked_options(
     columns: list[Any] | None = None,
 ) -> Options:
     """The options of `evaluate`, or a ValueError."""
-    if not isinstance(zero_division, int | float) or zero_division not in (0, 1):
-        raise ValueError(f"zero_division must be 0.0 or 1.0, but it is {zero_division!r}")
     return Options(
         targets=_checked_targets(targets),
         ks=_checked_ks(ks, n_labels),
         propensity=None if propensity is None else checked_propensity(propensity, n_labels),
         n_bins=whole_number(n_bins, "n_bins", 1),
-        zero_division=float(zero_division),
+        zero_division=checked_zero_division(zero_division),
         taxonomy=None if taxonomy is None else checked_taxonomy(taxonomy, n_labels, columns),
     )
 
@@ -218,7 +217,7 @@ def statistics_of(sample: Sample, options: Options) -> list[Statistic]:
             "propensity is used for psp@k, which needs a ranking: pass probability or scores too"
         )
     statistics: list[Statistic] = [
-        instance_means(sample, options.zero_division),
+        *instance_statistics(sample, options.zero_division),
         label_counts(sample, options.zero_division),
     ]
     if options.taxonomy is not None:
@@ -249,12 +248,11 @@ def evaluation_of(
     replicates: Array,
     bootstrap: Bootstrap,
 ) -> Evaluation:
-    """Values and intervals put together; scikit-learn's own values where it has them."""
+    """Values and intervals put together."""
     ones = np.ones((sample.n_rows, 1))
     values = np.concatenate([statistic.at(ones)[:, 0] for statistic in statistics])
-    theirs = scikit_figures(sample, options.ks, options.zero_division)
     figures = [
-        Figure(name, group, theirs.get(name, float(value)), low, high, better)
+        Figure(name, group, float(value), low, high, better)
         for (name, group, better), value, (low, high) in zip(
             titles_of(statistics), values, bootstrap.intervals(replicates), strict=True
         )
@@ -266,4 +264,6 @@ def evaluation_of(
         sample.n_labels,
         bootstrap.n_resamples,
         bootstrap.confidence,
+        sample,
+        options,
     )

@@ -1,13 +1,18 @@
-"""A figure is one number about predictions, with its interval; an evaluation holds them all."""
+"""A figure is one number about predictions, with its interval; an evaluation holds them all.
+
+Both are printed as text tables: numbers of readable length in columns of equal width.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from setwise.evaluation.table import aligned, interval, number
+if TYPE_CHECKING:
+    from setwise.evaluation.evaluation import Options
+    from setwise.evaluation.sample import Sample
 
 Group = Literal["instance", "micro", "macro", "hierarchy", "ranking", "calibration", "target"]
 Better = Literal["higher", "lower"]
@@ -55,6 +60,9 @@ class Evaluation(Mapping[str, Figure]):
         Number of resamples behind the intervals; 0 if there are none.
     confidence : float
         Level of the intervals.
+    sample, options
+        The label sets and probabilities it was made of, checked, and what was asked of them: what
+        a report is drawn from. No part of what is compared, printed or written to JSON.
     """
 
     figures: dict[str, Figure]
@@ -62,6 +70,8 @@ class Evaluation(Mapping[str, Figure]):
     n_labels: int
     n_bootstrap: int
     confidence: float
+    sample: Sample | None = field(default=None, compare=False, repr=False)
+    options: Options | None = field(default=None, compare=False, repr=False)
 
     def __getitem__(self, name: str) -> Figure:
         return found(self.figures, name)
@@ -74,7 +84,13 @@ class Evaluation(Mapping[str, Figure]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, ready for JSON."""
-        return asdict(self)
+        return {
+            "figures": {name: asdict(figure) for name, figure in self.figures.items()},
+            "n_rows": self.n_rows,
+            "n_labels": self.n_labels,
+            "n_bootstrap": self.n_bootstrap,
+            "confidence": self.confidence,
+        }
 
     def __str__(self) -> str:
         lines: list[list[str]] = []
@@ -106,3 +122,29 @@ def found(entries: Mapping[str, Any], name: str) -> Any:
     if name not in entries:
         raise KeyError(f"there is no figure named {name!r}; there are {', '.join(entries)}")
     return entries[name]
+
+
+def number(value: float) -> str:
+    """Four decimals, or three digits where these would hide a small value."""
+    return f"{value:.4f}" if value == 0 or abs(value) >= 1e-3 else f"{value:.2e}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """``[low, high]``, or nothing where there is no interval."""
+    return "" if low is None or high is None else f"[{number(low)}, {number(high)}]"
+
+
+def aligned(lines: Iterable[Sequence[str]]) -> str:
+    """One line for each row; the first column to the left, the others to the right.
+
+    A row of one cell is a heading and takes no part in the widths.
+    """
+    rows = list(lines)
+    full = [row for row in rows if len(row) > 1]
+    widths = [max(map(len, column)) for column in zip(*full, strict=True)]
+    return "\n".join(row[0] if len(row) == 1 else _line(row, widths) for row in rows)
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+    return "  ".join([row[0].ljust(widths[0]), *cells[1:]]).rstrip()

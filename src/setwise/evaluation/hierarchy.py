@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from setwise.evaluation.label_sets import precision_recall_f1_jaccard
-from setwise.evaluation.per_label import PerLabel, per_label
+from setwise.evaluation.label_sets import PerLabel, per_label, precision_recall_f1_jaccard
 from setwise.evaluation.sample import Array, Sample, checked_sample, first_difference
 from setwise.evaluation.statistics import RatiosOfSums, RowMeans, Statistic, Sums, Title
 from setwise.taxonomy import Taxonomy

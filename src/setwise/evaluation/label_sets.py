@@ -6,14 +6,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from setwise.evaluation.sample import Array, Sample, row_ranges
-from setwise.evaluation.statistics import RowMeans, Sums, Title, quotient
+from setwise.evaluation.probability import curves
+from setwise.evaluation.sample import Array, Sample, checked_sample, row_ranges
+from setwise.evaluation.statistics import (
+    RatiosOfSums,
+    RowMeans,
+    Statistic,
+    Sums,
+    Title,
+    quotient,
+)
 from setwise.targets import Target
 
 FOUR = ("precision", "recall", "f1", "jaccard")
+HAMMING = (Title("hamming loss", "instance", "lower"),)
 INSTANCE = (
-    Title("hamming loss", "instance", "lower"),
     Title("subset accuracy", "instance", "higher"),
     *(Title(f"instance {name}", "instance", "higher") for name in FOUR),
     Title("predicted size", "instance", None),
@@ -27,19 +36,25 @@ LABELS = (
 )
 
 
-def instance_means(sample: Sample, zero_division: float) -> RowMeans:
-    """Figures of each row's two label sets, averaged over rows."""
-    both = sample.predicted.multiply(sample.true).sum(axis=1)
+def instance_statistics(sample: Sample, zero_division: float) -> tuple[Statistic, ...]:
+    """Figures of each row's two label sets, averaged over rows.
+
+    Hamming loss is one quotient of two counts, as exact as can be.
+    """
+    both = sample.both.sum(axis=1)
     predicted, true = sample.predicted.sum(axis=1), sample.true.sum(axis=1)
     differ = predicted + true - 2 * both
     columns = (
-        differ / sample.n_labels,
         differ == 0,
         *precision_recall_f1_jaccard(both, predicted, true, zero_division),
         predicted,
         true,
     )
-    return RowMeans(INSTANCE, Sums.of(np.column_stack(columns)))
+    entries = np.full((sample.n_rows, 1), sample.n_labels)
+    return (
+        RatiosOfSums(HAMMING, Sums.of(differ[:, None]), Sums.of(entries), 0.0),
+        RowMeans(INSTANCE, Sums.of(np.column_stack(columns))),
+    )
 
 
 def precision_recall_f1_jaccard(both: Any, predicted: Any, true: Any, nothing: float):
@@ -54,23 +69,27 @@ def precision_recall_f1_jaccard(both: Any, predicted: Any, true: Any, nothing: f
 
 def target_means(sample: Sample, targets: tuple[Target, ...]) -> RowMeans:
     """Mean losses of setwise targets."""
-    losses = np.empty((sample.n_rows, len(targets)))
-    for rows in row_ranges(sample.n_rows, sample.n_labels):
-        y_pred, y_true = sample.predicted[rows], sample.true[rows]
-        for column, target in enumerate(targets):
-            losses[rows, column] = _losses(target, y_pred, y_true, rows.start)
+    losses = np.column_stack([row_losses(sample, target) for target in targets])
     titles = tuple(Title(f"loss: {target}", "target", "lower") for target in targets)
     return RowMeans(titles, Sums.of(losses))
 
 
-def _losses(target: Target, y_pred: Any, y_true: Any, start: int) -> Array:
-    """The losses of a range of rows; an error that names a row says where the range begins."""
-    try:
-        return target.loss(y_pred, y_true)
-    except ValueError as error:
-        if start == 0:
-            raise
-        raise ValueError(f"{error} (counting rows from row {start} of the whole)") from error
+def row_losses(sample: Sample, target: Target) -> Array:
+    """The loss of each row, (n,), a range of rows at a time.
+
+    An error that names a row says where its range begins.
+    """
+    losses = np.empty(sample.n_rows)
+    for rows in row_ranges(sample.n_rows, sample.n_labels):
+        try:
+            losses[rows] = target.loss(sample.predicted[rows], sample.true[rows])
+        except ValueError as error:
+            if rows.start == 0:
+                raise
+            raise ValueError(
+                f"{error} (counting rows from row {rows.start} of the whole)"
+            ) from error
+    return losses
 
 
 @dataclass(frozen=True)
@@ -99,13 +118,8 @@ class LabelCounts:
 
 def label_counts(sample: Sample, zero_division: float) -> LabelCounts:
     """What micro and macro figures need of a sample."""
-    both = sample.predicted.multiply(sample.true)
-    return LabelCounts(
-        Sums.of(both),
-        Sums.of(sample.predicted),
-        Sums.of(sample.true),
-        zero_division,
-    )
+    both, predicted, true = map(Sums.of, (sample.both, sample.predicted, sample.true))
+    return LabelCounts(both, predicted, true, zero_division)
 
 
 def _balanced_accuracy(both: Array, predicted: Array, true: Array, total: Array) -> Array:
@@ -121,3 +135,73 @@ def _mean_by_support(by_label: Array, true: Array) -> Array:
     support = true.sum(axis=0)
     plain = by_label.mean(axis=0)
     return np.where(support == 0, plain, quotient((by_label * true).sum(axis=0), support, 0.0))
+
+
+# -------------------------------------------------------------------------------- by each label
+
+
+@dataclass(frozen=True)
+class PerLabel:
+    """One entry for each label.
+
+    Attributes
+    ----------
+    support, predicted, both : array of int
+        In how many rows it is true, predicted, and both.
+    precision, recall, f1 : array of float
+        both / predicted, both / support and 2 both / (predicted + support).
+    average_precision : array of float, or None without probabilities
+        As in `precision_recall`; 0 for a label that is never true.
+    """
+
+    support: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    both: NDArray[np.int64]
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    f1: NDArray[np.float64]
+    average_precision: NDArray[np.float64] | None
+
+
+def per_label(
+    y_pred: Any, y_true: Any, *, probability: Any = None, zero_division: float = 1.0
+) -> PerLabel:
+    """Counts, precision, recall, F1 and average precision of each label.
+
+    Parameters
+    ----------
+    y_pred, y_true : array or sparse matrix of shape (n, n_labels)
+        Predicted and true label sets, 0/1.
+    probability : array or sparse matrix of shape (n, n_labels), optional
+        Of each label, in [0, 1]; absent entries are 0. Gives the average precision.
+    zero_division : {0.0, 1.0}, default 1.0
+        The value of 0/0, as in `evaluate`; the counts tell where that is.
+
+    Notes
+    -----
+    The counts take one pass over the stored label sets, average precision a sort of the nonzero
+    probabilities.
+
+    Examples
+    --------
+    >>> figures = per_label([[1, 1], [0, 1]], [[1, 0], [1, 1]])
+    >>> figures.support, figures.precision, figures.recall
+    (array([2, 1]), array([1. , 0.5]), array([0.5, 1. ]))
+    """
+    nothing = checked_zero_division(zero_division)
+    sample = checked_sample(y_pred, y_true, probability)
+    both, predicted, support = (
+        part.sum(axis=0) for part in (sample.both, sample.predicted, sample.true)
+    )
+    precision, recall, f1, _ = precision_recall_f1_jaccard(both, predicted, support, nothing)
+    average = None
+    if sample.probability is not None:
+        average = curves(sample.probability, sample.true, None).average_precision
+    return PerLabel(support, predicted, both, precision, recall, f1, average)
+
+
+def checked_zero_division(value: Any) -> float:
+    """The value of 0/0: 0 or 1."""
+    if not isinstance(value, int | float) or value not in (0, 1):
+        raise ValueError(f"zero_division must be 0.0 or 1.0, but it is {value!r}")
+    return float(value)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.sparse import refuse_entries, tidied
+from setwise.sparse import entries_of, refuse_entries, tidied
 from setwise.validation import label_matrix, probability_matrix, score_matrix
 
 Array = NDArray[Any]
@@ -45,6 +46,11 @@ class Sample:
     def n_labels(self) -> int:
         """Number of labels."""
         return self.true.shape[1]
+
+    @cached_property
+    def both(self) -> Any:
+        """The labels that are true and predicted, CSR."""
+        return self.predicted.multiply(self.true)
 
     @property
     def ranked_by(self) -> Any:
@@ -117,6 +123,13 @@ def checked_probability(probability: Any, true: Any, suffix: str = "") -> Any:
     return matrix.astype(np.float64, copy=False)
 
 
+def probability_and_truth(probability: Any, y_true: Any) -> tuple[Any, Any]:
+    """Probabilities and true label sets of one shape, with their columns in one order."""
+    one_order({"y_true": columns_of(y_true), "probability": columns_of(probability)})
+    true = label_sets(y_true, "y_true")
+    return checked_probability(probability, true), true
+
+
 def label_sets(sets: Any, name: str) -> Any:
     """Label sets as a CSR array of ones, from dense or sparse."""
     matrix: Any
@@ -124,7 +137,7 @@ def label_sets(sets: Any, name: str) -> Any:
         matrix = tidied(sets, name)
         refuse_entries(matrix, matrix.data != 1, name, "hold only 0 and 1")
     else:
-        matrix = csr_array(label_matrix(sets, None, name))
+        matrix = entries_of(label_matrix(sets, None, name))
     if 0 in matrix.shape:
         raise ValueError(
             f"{name} must have at least one row and one label, but its shape is {matrix.shape}"

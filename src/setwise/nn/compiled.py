@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setwise.expectation import expectation
 from setwise.nn.passes import scaled
 from setwise.nn.recipe import Recipe
 from setwise.spaces import Cube, Space
@@ -47,7 +46,7 @@ def core_of(recipe: Recipe, space: Space, parameters: bool = False) -> Core:
         assert recipe.margin is not None
         margins = Constrained(target, space, recipe.margin, recipe.rho)
         return lambda scores, y_true, q: margins.value_and_gradients(scores, y_true)
-    pair = expectation(target, space)
+    pair = space.expectation(target)
 
     def expected(scores: Array, y_true: Array, q: float | None) -> tuple[Array, Array, Array]:
         with np.errstate(over="ignore", invalid="ignore"):

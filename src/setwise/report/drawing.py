@@ -1,4 +1,9 @@
-"""Pictures as SVG within the page: elements, axes and marks, coloured by classes only."""
+"""Pictures as SVG within the page: marks and colours, elements, axes, frames and strips.
+
+Elements are coloured by classes only. The hues of methods are those of Okabe and Ito, which people
+of any colour vision tell apart, made darker for the light scheme and lighter for the dark one until
+each has a contrast of 4.5 to the ground. Shapes and dashes say the same as the colours.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,82 @@ from markupsafe import Markup, escape
 
 from setwise.report import numbers
 from setwise.report.names import clipped
-from setwise.report.palette import Style
+
+# Blue, vermilion, green, purple, yellow, sky blue, grey, violet.
+METHODS_LIGHT = (
+    "#0067b0", "#bf4d00", "#007a5a", "#a8457f", "#7a6200", "#1d7791", "#5c6066", "#7a4fc0",
+)  # fmt: skip
+METHODS_DARK = (
+    "#6cb6ff", "#ff9d5c", "#3fcf9f", "#f095c8", "#e3c34a", "#66cfe8", "#b9bfc7", "#bfa2ff",
+)  # fmt: skip
+LIGHT = {
+    "ground": "#ffffff",
+    "raised": "#f6f7f9",
+    "ink": "#1b1d21",
+    "quiet": "#5a6069",
+    "rule": "#e2e5e9",
+    "edge": "#8a919b",
+    "strong": "#0067b0",
+} | {f"m{i}": colour for i, colour in enumerate(METHODS_LIGHT)}
+DARK = {
+    "ground": "#14161a",
+    "raised": "#1c1f25",
+    "ink": "#e9ebee",
+    "quiet": "#a5acb6",
+    "rule": "#2d323a",
+    "edge": "#6d7580",
+    "strong": "#6cb6ff",
+} | {f"m{i}": colour for i, colour in enumerate(METHODS_DARK)}
+SCHEMES = {"light": LIGHT, "dark": DARK}
+
+# Outlines about (0, 0), of about the same weight to the eye.
+SHAPES = (
+    "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z",
+    "M-4-4h8v8h-8z",
+    "M0-5.6L5.6 0L0 5.6L-5.6 0z",
+    "M0-5.2L5.2 4.2H-5.2z",
+    "M0 5.2L5.2-4.2H-5.2z",
+    "M-1.7-5h3.4v3.3h3.3v3.4h-3.3v3.3h-3.4v-3.3h-3.3v-3.4h3.3z",
+    "M-5.2-2.6L0-5.2L5.2-2.6V2.6L0 5.2L-5.2 2.6z",
+)
+DASHES = ("none", "7 3", "2 2.5", "9 3 2 3", "4 2", "12 3")
+# The axis runs from INSET to 100 - INSET per cent of the cell, so that marks and ticks fit in.
+INSET = 7.0
+
+
+@dataclass(frozen=True)
+class Style:
+    """The same in all pictures.
+
+    Attributes
+    ----------
+    colour : str
+        A class that sets the colour.
+    shape, dash : str
+        Path of its mark, and dashes of its lines.
+    """
+
+    colour: str
+    shape: str
+    dash: str
+
+    @property
+    def key(self) -> Markup:
+        """The mark by itself, to stand before the name."""
+        return Markup(
+            '<svg class="key {}" width="13" height="13" viewBox="-6.5 -6.5 13 13" '
+            'aria-hidden="true"><path class="mark" d="{}"/></svg>'
+        ).format(self.colour, self.shape)
+
+
+def style_of(place: int) -> Style:
+    """The style of the method in that place: 56 before colour and shape repeat together."""
+    return Style(
+        f"m{place % len(METHODS_LIGHT)}", SHAPES[place % len(SHAPES)], DASHES[place % len(DASHES)]
+    )
+
+
+# ----------------------------------------------------------------------------------------- elements
 
 
 def element(tag: str, *children: Any, **attributes: Any) -> Markup:
@@ -199,3 +279,54 @@ class Frame:
                 element("text", up_name, x=0, y=top - 11, class_="axis"),
             ]
         )
+
+
+@dataclass(frozen=True)
+class Strip:
+    """An axis in per cent of a cell."""
+
+    axis: Axis
+
+    def head(self) -> Markup:
+        """The values of the axis, to stand above the rows."""
+        write = tick_label(self.axis)
+        labels = [
+            element(
+                "text", write(value), x=f"{self.axis.at(value):.2f}%", y=13, class_="tick middle"
+            )
+            for value in self.axis.ticks
+        ]
+        return _cell(labels, 18)
+
+    def row(
+        self,
+        style: Style,
+        value: float | None,
+        bar: tuple[float, float] | None = None,
+        limit: float | None = None,
+    ) -> Markup:
+        """A value with its bar; ``limit`` is an open mark of what it may reach."""
+        parts = [
+            element("line", x1=at, x2=at, y1=0, y2=26, class_="grid")
+            for at in (f"{self.axis.at(tick):.2f}%" for tick in self.axis.ticks)
+        ]
+        if bar is not None:
+            parts.append(self._line(bar, f"bar {style.colour}"))
+        if limit is not None and value is not None:
+            parts.append(self._line((value, limit), f"reach {style.colour}"))
+            at = f"{self.axis.at(limit):.2f}%"
+            parts.append(element("line", x1=at, x2=at, y1=6, y2=20, class_=f"limit {style.colour}"))
+        if value is not None:
+            shape = element("path", d=style.shape, class_=f"mark {style.colour}")
+            at = f"{self.axis.at(value):.2f}%"
+            parts.append(element("svg", shape, x=at, y=13, overflow="visible"))
+        return _cell(parts, 26)
+
+    def _line(self, ends: tuple[float, float], class_: str) -> Markup:
+        first, second = (f"{self.axis.at(end):.2f}%" for end in ends)
+        return element("line", x1=first, x2=second, y1=13, y2=13, class_=class_)
+
+
+def _cell(parts: list[Markup], height: int) -> Markup:
+    """What a cell holds; the numbers beside it say the same, so it is not read out."""
+    return element("svg", *parts, class_="strip", width="100%", height=height, aria_hidden="true")

@@ -1,30 +1,115 @@
-"""What the sections are made of: results, checked, and what several sections take from them."""
+"""What the sections are made of, whether a study or evaluations are reported.
+
+Evaluations become results too: the same predictions judged by several targets, without folds,
+training or guarantees. Sections show what is there, and need not know where it came from.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from setwise.evaluation import PerLabel, per_label
-from setwise.report.belief import Belief, belief_of
-from setwise.report.measure import Measure, measure_of
-from setwise.report.palette import Style, style_of
-from setwise.study import InHierarchy, Leaderboard, Outcome, Results
+from setwise.evaluation import (
+    Evaluation,
+    PerLabel,
+    PrecisionRecall,
+    Reliability,
+    per_label,
+    precision_recall,
+    reliability,
+)
+from setwise.evaluation.label_sets import row_losses
+from setwise.evaluation.sample import one_order
+from setwise.report import numbers
+from setwise.report.drawing import Style, style_of
+from setwise.report.names import Measure, measure_of
+from setwise.study import (
+    InHierarchy,
+    Leaderboard,
+    Outcome,
+    Results,
+    Scale,
+    in_hierarchy,
+    leaderboard,
+)
+from setwise.targets import Target, get_target
+
+# What evaluations are judged by that were asked for no target, or not all for the same one.
+USUAL = ("f1", "jaccard", "hamming", "subset")
+# What a single evaluation is called.
+ALONE = "the prediction"
+
+
+@dataclass(frozen=True)
+class Belief:
+    """The figures of one array of probabilities."""
+
+    reliability: Reliability
+    micro: PrecisionRecall
+    by_label: PrecisionRecall
+
+
+def belief_of(probability: Any, y_true: Any) -> Belief:
+    """All figures of the probabilities."""
+    return Belief(
+        reliability(probability, y_true),
+        precision_recall(probability, y_true),
+        precision_recall(probability, y_true, average=None),
+    )
+
+
+class Panel(NamedTuple):
+    """Label sets that are shown together: those predicted for one target, or for several alike."""
+
+    title: str
+    target: str
 
 
 @dataclass(frozen=True)
 class Material:
-    """Results, their leaderboard and their figures in the hierarchy; what several sections need."""
+    """Results, their leaderboard and their figures in the hierarchy; what several sections need.
+
+    ``evaluations`` are those that are reported, by name; none of a study.
+    """
 
     results: Results
     board: Leaderboard
     placed: Sequence[InHierarchy] = ()
+    evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
+
+    @property
+    def trained(self) -> bool:
+        """Whether methods were trained and then judged, as in a study."""
+        return not self.evaluations
+
+    @cached_property
+    def panels(self) -> list[Panel]:
+        """The targets that have label sets; those that share all of them stand together."""
+        groups: dict[Any, list[str]] = {}
+        for target in self.judged:
+            shared = tuple((outcome.method, id(outcome.y_pred)) for _, outcome in self.of(target))
+            groups.setdefault(shared, []).append(target)
+        titles = [
+            numbers.listed([self.measures[target].title for target in group])
+            for group in groups.values()
+        ]
+        if len(groups) == 1 and len(self.judged) > 1:
+            titles = ["all targets"]
+        return [
+            Panel(title, group[0]) for title, group in zip(titles, groups.values(), strict=True)
+        ]
+
+    @cached_property
+    def shown(self) -> list[tuple[int, Outcome]]:
+        """The outcomes of all panels with their places, in the order of the outcomes."""
+        targets = {panel.target for panel in self.panels}
+        return [(i, o) for i, o in enumerate(self.results.outcomes) if o.target in targets]
 
     @cached_property
     def styles(self) -> Mapping[str, Style]:
@@ -39,10 +124,10 @@ class Material:
 
     @cached_property
     def figures(self) -> tuple[PerLabel, ...]:
-        """The figures of each label, of each outcome."""
+        """The figures of each label, of each outcome that is shown."""
         y_true = self.results.y_true
         return tuple(
-            _named(outcome, per_label, outcome.y_pred, y_true) for outcome in self.results.outcomes
+            _named(outcome, per_label, outcome.y_pred, y_true) for _, outcome in self.shown
         )
 
     @cached_property
@@ -108,6 +193,100 @@ def _named(outcome: Outcome, function: Callable[..., Any], *arguments: Any) -> A
         return function(*arguments)
     except ValueError as error:
         raise ValueError(f"{outcome.method!r} for {outcome.target!r}: {error}") from error
+
+
+# ------------------------------------------------------------------------------ where it comes from
+
+
+def material_of(
+    judged: Results | Evaluation | Mapping[str, Evaluation],
+    name: str = "",
+    label_names: Sequence[Any] | None = None,
+    board: Leaderboard | None = None,
+    placed: Sequence[InHierarchy] | None = None,
+) -> Material:
+    """The material of a study or of evaluations; see `write`."""
+    evaluations: Mapping[str, Evaluation] = {}
+    options: dict[str, Any] = {}
+    if isinstance(judged, Results):
+        results = judged
+    else:
+        evaluations = _checked_evaluations(judged)
+        results = _results_of(evaluations, name, label_names)
+        first = next(iter(evaluations.values()))
+        options = {"n_bootstrap": first.n_bootstrap, "confidence": first.confidence}
+    checked(results, board, placed)
+    return Material(
+        results,
+        leaderboard(results, **options) if board is None else board,
+        in_hierarchy(results) if placed is None else placed,
+        evaluations,
+    )
+
+
+def _checked_evaluations(judged: Any) -> Mapping[str, Evaluation]:
+    """Evaluations by name, of the same rows and labels, or a ValueError."""
+    evaluations = {ALONE: judged} if isinstance(judged, Evaluation) else judged
+    _require(
+        isinstance(evaluations, Mapping) and len(evaluations) > 0,
+        "they must be Results of a study, an Evaluation, or a mapping from names to Evaluations, "
+        f"not {type(judged).__name__}",
+    )
+    for name, evaluation in evaluations.items():
+        _require(
+            isinstance(evaluation, Evaluation) and evaluation.sample is not None,
+            f"{name!r} must be what `evaluate` returned, which keeps the label sets it judged, not "
+            f"{type(evaluation).__name__}",
+        )
+    samples: dict[str, Any] = {str(name): own.sample for name, own in evaluations.items()}
+    first, *others = samples
+    for other in others:
+        a, b = samples[first].true, samples[other].true
+        _require(
+            a.shape == b.shape and (a != b).nnz == 0,
+            f"{first!r} and {other!r} must be of the same y_true",
+        )
+    one_order({name: sample.columns for name, sample in samples.items()})
+    return {str(name): evaluation for name, evaluation in evaluations.items()}
+
+
+def _results_of(
+    evaluations: Mapping[str, Evaluation], name: str, label_names: Sequence[Any] | None
+) -> Results:
+    """The predictions as outcomes, one for each target, without folds and training."""
+    samples: list[Any] = [evaluation.sample for evaluation in evaluations.values()]
+    options: list[Any] = [evaluation.options for evaluation in evaluations.values()]
+    targets = _targets([own.targets for own in options])
+    taxonomy = next((own.taxonomy for own in options if own.taxonomy is not None), None)
+    names = next((sample.columns for sample in samples if sample.columns), None)
+    if names is None:
+        names = range(samples[0].n_labels) if taxonomy is None else taxonomy.names.tolist()
+    outcomes = [
+        Outcome(method, str(target), sample.predicted, sample.probability, "", (), (), (),
+                row_losses(sample, target))
+        for method, sample in zip(evaluations, samples, strict=True) for target in targets
+    ]  # fmt: skip
+    scales = {str(target): Scale.of(target) for target in targets}
+    return Results(
+        name=name,
+        label_names=tuple(map(str, names if label_names is None else label_names)),
+        y_true=samples[0].true,
+        fold=np.zeros(samples[0].n_rows, int),
+        n_train=(),
+        targets=tuple(map(str, targets)),
+        methods=tuple(evaluations),
+        outcomes=tuple(outcomes),
+        question={},
+        versions={},
+        taxonomy=taxonomy,
+        scales={target: scale for target, scale in scales.items() if scale is not None},
+    )
+
+
+def _targets(asked: list[tuple[Target, ...]]) -> list[Target]:
+    """The targets that all were asked for, or the usual ones."""
+    shared = set.intersection(*({str(target) for target in own} for own in asked))
+    return [t for t in asked[0] if str(t) in shared] or [get_target(usual) for usual in USUAL]
 
 
 def checked(

@@ -1,17 +1,34 @@
-"""Names from data, as they may stand in a page: escaped, isolated, of bounded length."""
+"""Names in the page: those from data escaped, isolated and of bounded length; those of targets."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import dataclass
 
 from markupsafe import Markup
+
+from setwise.study import Scale
 
 # Of a longer name the page holds this much, also in its tooltip.
 LONGEST = 300
 # Characters that show nothing but act on what stands around them: controls, line and paragraph
 # separators, halves of surrogate pairs, and those that embed, override or isolate directions.
 ACTING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+# Patterns of targets' names; what stands for the number takes the place of {}.
+KNOWN = {
+    r"hamming": ("Hamming loss", True, "the share of labels that are wrong"),
+    r"subset": ("Subset accuracy", False, "the share of rows whose label set is exactly right"),
+    r"jaccard": ("Jaccard", False, "labels both true and predicted, over labels either"),
+    r"f1": ("F1", False, "the harmonic mean of a row’s precision and recall"),
+    r"f(\d+(?:\.\d+)?)": (
+        "F{}",
+        False,
+        "the mean of a row’s precision and recall, recall weighing {} times as much",
+    ),
+    r"precision@(\d+)": ("Precision@{}", False, "the share of {} predicted labels that are true"),
+    r"recall@(\d+)": ("Recall@{}", False, "the share of a row’s true labels among {} predicted"),
+}
 
 
 def plain(text: object) -> str:
@@ -63,3 +80,84 @@ def name(text: object, width: int = 40) -> Markup:
     if short == whole:
         return Markup("<bdi>{}</bdi>").format(whole)
     return Markup('<bdi title="{}">{}</bdi>').format(whole, short)
+
+
+# ----------------------------------------------------------------------------------------- measures
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A target as it is shown: its loss, or 1 less the loss where people say it that way.
+
+    Attributes
+    ----------
+    target, title, meaning : str
+        Name of the target, name in the page, and what is averaged over rows.
+    is_loss : bool
+        Whether the loss itself is shown, and lower is better.
+    scale : Scale or None
+        Of a tree distance, what its loss is in units of length.
+    """
+
+    target: str
+    title: str
+    is_loss: bool
+    meaning: str
+    scale: Scale | None = None
+
+    @property
+    def spoken(self) -> str:
+        """The title within a sentence: a capital stays where it is a name."""
+        is_word = self.title.startswith(("Subset", "Precision", "Recall", "Tree"))
+        return self.title[0].lower() + self.title[1:] if is_word else self.title
+
+    @property
+    def better(self) -> str:
+        """Which values are good."""
+        return "lower is better" if self.is_loss else "higher is better"
+
+    def distance(self, loss: float) -> str:
+        """The loss of a tree distance in units of length; nothing for other targets."""
+        return "" if self.scale is None else self.scale.said(loss)
+
+    def shown(self, loss: float) -> float:
+        """The loss, or 1 less it."""
+        return loss if self.is_loss else 1.0 - loss
+
+    def ends(self, low: float | None, high: float | None) -> tuple[float | None, float | None]:
+        """The ends of an interval of the loss, as shown."""
+        if low is None or high is None or self.is_loss:
+            return low, high
+        return 1.0 - high, 1.0 - low
+
+
+def measure_of(target: str, scale: Scale | None = None) -> Measure:
+    """How the target of that name is shown; an unknown one as its loss, a tree distance as such.
+
+    Examples
+    --------
+    >>> measure_of("f0.5").title, measure_of("my own").title
+    ('F0.5', 'my own')
+    """
+    if scale is not None:
+        return Measure(target, _tree_title(target), True, _tree_meaning(scale), scale)
+    for pattern, (title, is_loss, meaning) in KNOWN.items():
+        found = re.fullmatch(pattern, target)
+        if found:
+            number = "".join(found.groups())
+            return Measure(target, title.format(number), is_loss, meaning.format(number))
+    return Measure(target, clipped(plain(target), 40), True, "a loss of its own")
+
+
+def _tree_title(target: str) -> str:
+    """Of the name that it has by itself or on the command line; another is its user's."""
+    own = target == "tree" or re.fullmatch(r"TreeDistance over \d+ labels", target)
+    return "Tree distance" if own else clipped(plain(target), 40)
+
+
+def _tree_meaning(scale: Scale) -> str:
+    whole = f"{scale.whole:,.0f}" if scale.whole == round(scale.whole) else f"{scale.whole:,.4g}"
+    return (
+        f"the length of the edges on which prediction and truth differ, of the sets as predicted, "
+        f"as a share of all {whole} {scale.unit}"
+    )

@@ -15,29 +15,23 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from setwise.atomic_write import write_whole
-from setwise.report.material import Material, checked
+from setwise.evaluation import Evaluation
+from setwise.report.drawing import SCHEMES
+from setwise.report.material import Material, material_of
 from setwise.report.names import isolated, name, prose
-from setwise.report.palette import SCHEMES
-from setwise.report.sections.calibration import calibration
-from setwise.report.sections.cooccurrence import cooccurrence
-from setwise.report.sections.guarantees import guarantees
 from setwise.report.sections.hierarchy import hierarchy
-from setwise.report.sections.labels import label_data, labels
-from setwise.report.sections.leaderboards import leaderboards
-from setwise.report.sections.precision_recall import precision_recall
-from setwise.report.sections.question import question
-from setwise.report.sections.regret import regret
-from setwise.report.sections.reproduction import reproduction
-from setwise.report.sections.sizes import sizes
-from setwise.report.sections.timing import timing
-from setwise.report.sections.verdict import verdict
-from setwise.study import InHierarchy, Leaderboard, Results, in_hierarchy, leaderboard
+from setwise.report.sections.labels import cooccurrence, label_data, labels, sizes
+from setwise.report.sections.leaderboards import figures, leaderboards, regret
+from setwise.report.sections.probability import calibration, precision_recall
+from setwise.report.sections.summary import guarantees, question, reproduction, timing, verdict
+from setwise.study import InHierarchy, Leaderboard, Results
 
 Section = Callable[[Material], Mapping[str, Any] | None]
 # Title, and what fills the template that bears the function's name.
 SECTIONS: tuple[tuple[str, Section], ...] = (
     ("What was asked", question),
     ("Leaderboards", leaderboards),
+    ("All figures", figures),
     ("What is guaranteed", guarantees),
     ("Labels", labels),
     ("Labels that come together", cooccurrence),
@@ -52,22 +46,31 @@ SECTIONS: tuple[tuple[str, Section], ...] = (
 
 
 def write(
-    results: Results,
+    judged: Results | Evaluation | Mapping[str, Evaluation],
     path: str | os.PathLike[str],
     *,
+    name: str = "",
+    label_names: Sequence[Any] | None = None,
     board: Leaderboard | None = None,
     placed: Sequence[InHierarchy] | None = None,
 ) -> None:
-    """Write the report of a study as one HTML file.
+    """Write the report of a study, or of predictions that were evaluated, as one HTML file.
 
     The file is complete or not there: it is written beside its place and then moved.
 
     Parameters
     ----------
-    results : Results
-        Of a study, finished or not.
+    judged : Results, Evaluation, or mapping from names to Evaluations
+        Of a study, finished or not; or what `setwise.evaluation.evaluate` returned for one
+        prediction, or for several of the same rows, by name. The leaderboard is of the targets
+        that all were asked for, or of F1, Jaccard, Hamming loss and subset accuracy.
     path : str or path
         Where the file goes; one that is there is replaced.
+    name : str, optional
+        Of the data, of evaluations; a study has its own.
+    label_names : sequence, optional
+        What the labels are called, of evaluations; by default the columns of their data frames,
+        else the names of the taxonomy, else numbers. A study has its own.
     board : Leaderboard, optional
         The leaderboard of these results, if it has been made already.
     placed : sequence of InHierarchy, optional
@@ -78,14 +81,16 @@ def write(
     Equal results give equal bytes. Names from data are text wherever they stand, the page may
     neither load nor send anything, and runs no script but its own (a Content-Security-Policy says
     so to the browser).
+
+    Examples
+    --------
+    >>> from setwise.evaluation import evaluate
+    >>> y_true = [[1, 0, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1]]
+    >>> y_pred = [[1, 1, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]]
+    >>> write(evaluate(y_pred, y_true), "page.html", name="Four rows")  # doctest: +SKIP
     """
     place = _place(path)
-    checked(results, board, placed)
-    material = Material(
-        results,
-        leaderboard(results) if board is None else board,
-        in_hierarchy(results) if placed is None else placed,
-    )
+    material = material_of(judged, name, label_names, board, placed)
     write_whole(place, _page(material).encode())
 
 

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from setwise.spaces.catalog_kernels import likelihood_rows
 from setwise.spaces.listing import posterior_of, sums_over
-from setwise.spaces.space import Array, tempered_values
+from setwise.spaces.space import Array, Moments, Space, tempered_values
+from setwise.targets.measure import find_rows
+from setwise.threads import for_rows
 from setwise.validation import label_matrix, real_vector, score_matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Catalog:
+class Catalog(Space):
     """Listed label sets with a bias each.
 
     Label-wise scores: z(y'_k) = y'_k · h + bias[k], one matrix product. Joint scores: one score
@@ -38,10 +41,8 @@ class Catalog:
     bias: Any = None
     joint: bool = False
     _signs: Array = field(init=False, repr=False)
-    is_independent = False
-    size_bias = None
-    is_path = False
-    is_closed = False
+    _labels: tuple[Array, Array] = field(init=False, repr=False)
+    is_list = True
 
     def __post_init__(self):
         sets = label_matrix(self.sets, None, "sets")
@@ -57,6 +58,9 @@ class Catalog:
         object.__setattr__(self, "sets", sets)
         object.__setattr__(self, "bias", bias)
         object.__setattr__(self, "_signs", 2.0 * sets - 1.0)
+        rows, labels = np.nonzero(sets)
+        begins = np.searchsorted(rows, np.arange(len(sets) + 1))
+        object.__setattr__(self, "_labels", (begins, labels))
 
     @property
     def is_joint(self) -> bool:
@@ -101,17 +105,6 @@ class Catalog:
         """Finite biases times q."""
         return replace(self, bias=tempered_values(self.bias, q))
 
-    def log_partition(self, scores) -> Array:
-        """A(h), a log-sum over the list, (n,)."""
-        checked = score_matrix(scores, self.n_scores)
-        return posterior_of(self, checked.astype(np.float64))[0].astype(checked.dtype)
-
-    def marginals(self, scores) -> Array:
-        """P(label in the set), (n, l)."""
-        checked = score_matrix(scores, self.n_scores)
-        posterior = posterior_of(self, checked.astype(np.float64))[1]
-        return (posterior @ self.sets).astype(checked.dtype)
-
     def most_likely(self, scores) -> Array:
         """The heaviest set; ties: the earlier row of the list, (n, l)."""
         checked = score_matrix(scores, self.n_scores).astype(np.float64)
@@ -123,18 +116,12 @@ class Catalog:
 
     def contains(self, sets) -> Array:
         """Whether the set is listed and not excluded, (n,)."""
-        keys = {row.tobytes() for row in self.enumerate()}
-        rows = label_matrix(sets, self.n_labels, "sets")
-        return np.array([row.tobytes() in keys for row in rows], dtype=bool)
+        place = find_rows(self.sets, label_matrix(sets, self.n_labels, "sets"))
+        return (place >= 0) & (self.bias[place] > -np.inf)
 
     def features(self, sets: Array) -> Array:
         """1 at the place of each set in the list, (m, K)."""
-        place = {row.tobytes(): k for k, row in enumerate(self.sets)}
-        out = np.zeros((len(sets), len(self.sets)))
-        for row, labels in enumerate(sets):
-            if labels.tobytes() in place:
-                out[row, place[labels.tobytes()]] = 1.0
-        return out
+        return (find_rows(self.sets, sets)[:, None] == np.arange(len(self.sets))).astype(np.float64)
 
     @property
     def count(self) -> int:
@@ -153,10 +140,51 @@ class Catalog:
         """Sums over the list of weights times the derivative of z, by scores and parameters."""
         return (weights if self.joint else weights @ self._signs), weights
 
+    def moments(self, scores: Array, *, features: bool = False) -> Moments:
+        """A, the marginals and the probability of each listed set."""
+        log_partition, posterior = posterior_of(self, scores)
+        sets = self.sets.astype(np.float64)
+        return Moments(log_partition, posterior @ sets, posterior @ (1.0 - sets), posterior)
+
     def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
         """A and its gradients."""
         log_partition, posterior = posterior_of(self, scores)
         return log_partition, *self.aggregate(posterior)
+
+    def negative_log_likelihood(
+        self, scores: Array, sets: Array, parameters: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """-log s(y) and its gradients, by going through the labels of the listed sets."""
+        place = find_rows(self.sets, sets)
+        if self.joint:
+            return self._joint_likelihood(scores, place, parameters)
+        n = len(scores)
+        value, by_score = np.empty(n), np.empty(scores.shape)
+        by_set = np.empty((n if parameters else 0, self.count))
+        for_rows(
+            likelihood_rows, n, scores, *self._labels, self.bias, place, value, by_score, by_set
+        )
+        return value, by_score, by_set if parameters else np.empty((n, 0))
+
+    def _joint_likelihood(
+        self, scores: Array, place: Array, parameters: bool
+    ) -> tuple[Array, Array, Array]:
+        """That of a softmax; what the other sets weigh is kept apart, so it may be small."""
+        true = np.arange(len(place)), place
+        weights = self.weights(scores.astype(np.float64))
+        here, high = weights[true], weights.max(axis=1)
+        gradient = np.exp(weights - high[:, None])
+        gradient[true] = 0.0
+        others, own = gradient.sum(axis=1), np.exp(here - high)
+        gradient /= (own + others)[:, None]
+        gradient[true] = -others / (own + others)
+        near = others < own
+        value = np.where(
+            near,
+            np.log1p(others / np.where(near, own, 1.0)),
+            np.log(own + others) + high - here,
+        )
+        return value, gradient, gradient.copy() if parameters else np.empty((len(place), 0))
 
     def __str__(self) -> str:
         return f"Catalog of {len(self.sets)} sets of {self.n_labels} labels"

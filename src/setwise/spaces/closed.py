@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
+from setwise.spaces.closed_kernels import additive_rows, likelihood_rows, marginal_rows
 from setwise.spaces.nodes import Nodes
 from setwise.spaces.space import Array
+from setwise.sparse import entries_of
+from setwise.taxonomy import are_closed, steps_up
 from setwise.threads import for_rows
 
 
@@ -41,48 +47,71 @@ class ClosedLaw:
         np.add.at(shift, parents[child], parent - neither)
         return cls(parents, nodes, nodes.of_labels(shift), float(neither.sum()))
 
+    @cached_property
+    def log_counts(self) -> Array:
+        """log of the number of closed sets below each node that hold it, (nodes,)."""
+        counts = np.zeros(len(self.nodes.labels))
+        for first, stop in self._groups[::-1]:
+            without = np.logaddexp(0.0, counts[first:stop])
+            np.add.at(counts, self.nodes.above[first:stop], without)
+        return counts
+
+    @property
     def log_size(self) -> float:
         """log of the number of closed sets."""
-        from setwise.spaces.closed_kernels import log_sum_rows
+        return float(self.log_counts[0])
 
-        size, nothing = np.empty(1), np.zeros((1, len(self.parents)))
-        log_sum_rows(0, 1, nothing, *self.nodes.arrays, np.zeros_like(self.shift), size)
-        return float(size[0])
+    @property
+    def uniform_marginals(self) -> Array:
+        """The share of all closed sets that hold each label, (l,)."""
+        return self._uniform
+
+    @cached_property
+    def _uniform(self) -> Array:
+        share = expit(self.log_counts)
+        share[0] = 1.0
+        for first, stop in self._groups:
+            share[first:stop] *= share[self.nodes.above[first:stop]]
+        out = np.empty(len(self.parents))
+        out[self.nodes.labels[1:]] = share[1:]
+        return out
+
+    @property
+    def additive_pass(self) -> tuple[Any, Any]:
+        """The kernel for sums over labels; the shift, and P(label | parent) of the uniform law."""
+        return additive_rows, (self.shift, self._even)
+
+    @cached_property
+    def _even(self) -> Array:
+        """P(label | parent) and P(no label | parent) of the uniform law, (nodes, 2)."""
+        even = np.stack([expit(self.log_counts), expit(-self.log_counts)], axis=1)
+        even[0] = 1.0, 0.0
+        return even
+
+    @cached_property
+    def _groups(self) -> Array:
+        """Where each group of nodes begins and ends, the virtual root's left out, (groups, 2)."""
+        return np.column_stack([self.nodes.ends[:-1], self.nodes.ends[1:]])
 
     def marginals(self, scores: Array) -> tuple[Array, Array]:
         """A and P(label), (n,) and (n, l)."""
-        from setwise.spaces.closed_kernels import marginal_rows
-
         log_sum, on = np.empty(len(scores)), np.empty_like(scores)
-        for_rows(marginal_rows, len(scores), scores, *self.nodes.arrays, self.shift, log_sum, on)
+        for_rows(marginal_rows, len(scores), scores, self.nodes, self.shift, log_sum, on)
         # The sets were weighed against the one without labels.
         return log_sum - scores.sum(axis=1, dtype=np.float64) + self.constant, on
 
-    def given_parents(self, scores: Array) -> Array:
-        """P(label | parent) and P(no label | parent) by node, of one row of scores, (l + 1, 2)."""
-        from setwise.spaces.closed_kernels import given_parents
-
-        out = np.empty((len(self.nodes.labels), 2))
-        given_parents(scores[None], *self.nodes.arrays, self.shift, out)
-        return out
-
-    def likelihood(self, scores: Array, sets: Array) -> tuple[Array, Array]:
-        """log s(y) and y - E[y'] of one set a row; -inf where it is not closed, (n,) and (n, l)."""
-        from setwise.spaces.closed_kernels import likelihood_rows
-
-        log_probability, away = np.empty(len(scores)), np.empty_like(scores)
+    def negative_log_likelihood(self, scores: Array, sets: Array) -> tuple[Array, Array]:
+        """-log s(y), inf where y is not closed, and E[y'] - y of one set a row, (n,) and (n, l)."""
+        value, by_score = np.empty(len(scores)), np.empty_like(scores)
         for_rows(
-            likelihood_rows, len(scores), scores, sets, *self.nodes.arrays, self.shift,
-            log_probability, away,
-        )  # fmt: skip
-        return log_probability, away
+            likelihood_rows, len(scores), scores, sets, self.nodes, self.shift, value, by_score
+        )
+        return value, by_score
 
     def contains(self, sets: Array) -> Array:
         """Whether each set is closed, (n,)."""
-        from setwise.taxonomy.closure import first_open
-
-        child = np.flatnonzero(self.parents >= 0)
-        return first_open(sets, np.column_stack([self.parents[child], child, child])) < 0
+        edges = np.column_stack([self.parents, np.arange(len(self.parents))])
+        return are_closed(entries_of(sets), steps_up(edges, len(edges)))
 
     def by_parameters(self, by_score: Array) -> Array:
         """Derivatives by the potentials from those by the scores, (n, 4 l).

@@ -1,18 +1,41 @@
-"""All label sets: the labels are independent given the scores."""
+"""All label sets: the labels are independent given the scores, O(l) a row for most targets."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import expit
 
-from setwise.spaces.space import Array, Moments, all_sets, refuse_large
+from setwise.spaces.count_law import count_mean
+from setwise.spaces.cube_kernels import (
+    AdditiveTable,
+    FractionTable,
+    additive_rows,
+    count_true_rows,
+    fraction_rows,
+    soft_rows,
+)
+from setwise.spaces.expectation import (
+    Expectation,
+    Mean,
+    Moment,
+    SubsetExpectation,
+    Tempered,
+    times_exp,
+)
+from setwise.spaces.quadrature import DOUBLE_ERROR, MEANS, SINGLE_ERROR, Rules, laguerre_table
+from setwise.spaces.space import Array, Moments, Space, all_sets, refuse_large
+from setwise.targets.measure import Additive, Fraction, Of
+from setwise.targets.target import Target
+from setwise.threads import for_rows
 from setwise.validation import label_matrix, score_matrix, whole_number
+
+_FAR = laguerre_table()
 
 
 @dataclass(frozen=True)
-class Cube:
+class Cube(Space):
     """All 2^l label sets of l labels.
 
     z(y') = y' · h, so A(h) = sum_i log(2 cosh h_i) and P(label i) = sigmoid(2 h_i): note the 2.
@@ -26,9 +49,7 @@ class Cube:
 
     n_labels: int
     is_independent = True
-    is_path = False
-    is_closed = False
-    is_joint = False
+    carries = frozenset({"additive", "subset", "linear_fractional", "counts"})
 
     def __post_init__(self):
         object.__setattr__(self, "n_labels", whole_number(self.n_labels, "n_labels", 1))
@@ -39,11 +60,6 @@ class Cube:
         return np.zeros(self.n_labels + 1)
 
     @property
-    def n_scores(self) -> int:
-        """One score for each label."""
-        return self.n_labels
-
-    @property
     def log_size(self) -> float:
         """log of the number of sets, l log 2."""
         return self.n_labels * float(np.log(2.0))
@@ -52,36 +68,6 @@ class Cube:
     def sizes(self) -> Array:
         """All sizes from 0 to the number of labels."""
         return np.arange(self.n_labels + 1)
-
-    @property
-    def parameters(self) -> Array:
-        """None: the cube adds nothing to the scores."""
-        return np.empty(0)
-
-    @property
-    def feature_group(self) -> int:
-        """0: there are no features."""
-        return 0
-
-    def with_parameters(self, values) -> Cube:
-        """The cube itself; it has no parameters."""
-        if np.shape(values) != (0,):
-            raise ValueError(f"{self} has no parameters, but got {np.shape(values)}")
-        return self
-
-    def tempered(self, q: float) -> Cube:
-        """The cube itself; it has nothing to temper."""
-        return self
-
-    def log_partition(self, scores) -> Array:
-        """A(h) = sum_i log(2 cosh h_i), (n,)."""
-        checked = score_matrix(scores, self.n_labels)
-        return self.mean_scores(checked.astype(np.float64))[0].astype(checked.dtype)
-
-    def marginals(self, scores) -> Array:
-        """sigmoid(2 h_i), (n, l)."""
-        checked = score_matrix(scores, self.n_labels)
-        return expit(2.0 * checked.astype(np.float64)).astype(checked.dtype)
 
     def most_likely(self, scores) -> Array:
         """The labels whose score is not negative, (n, l)."""
@@ -96,29 +82,170 @@ class Cube:
         """True for every label set, (n,)."""
         return np.ones(len(label_matrix(sets, self.n_labels, "sets")), dtype=bool)
 
-    def features(self, sets: Array) -> Array:
-        """No parameters, so no features, (m, 0)."""
-        return np.empty((len(sets), 0))
+    def sample(self, n_samples: int, generator: np.random.Generator) -> Array:
+        """Each label by a fair coin, (n_samples, l)."""
+        return generator.integers(0, 2, (n_samples, self.n_labels), dtype=np.uint8)
 
-    def feature_gap(self, sets: Array, mean_features: Array) -> Array:
-        """No parameters, so no features, (n, 0)."""
-        return mean_features
+    def expectation(self, target: Target | str) -> Expectation:
+        """By kernels for sums over labels and for quotients, else as every space does."""
+        paired = self.paired(target)
+        if paired.form == "subset":
+            return SubsetExpectation(paired, self)
+        return Tempered(paired, self) if paired.form == "table" else CubeExpectation(paired, self)
 
-    def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
-        """A, tanh of the scores, and nothing for parameters."""
-        size = np.abs(scores)
-        log_partition = (size + np.log1p(np.exp(-2.0 * size))).sum(axis=1)
-        return log_partition, np.tanh(scores), np.empty((len(scores), 0))
-
-    def moments(self, scores: Array, features: bool = False) -> Moments:
+    def moments(self, scores: Array, *, features: bool = False) -> Moments:
         """The independent marginals."""
         log_partition, _, nothing = self.mean_scores(scores)
         return Moments(log_partition, expit(2.0 * scores), expit(-2.0 * scores), nothing)
 
-    def log_probability(self, scores: Array, sets: Array) -> Array:
-        """log s(y') of one set a row, accurate relative to itself, (n,)."""
-        margin = np.where(sets == 1, scores, -scores)
-        return -np.logaddexp(0.0, -2.0 * margin).sum(axis=1)
+    def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
+        """A = sum of log(2 cosh h), tanh of the scores, and nothing for parameters."""
+        size = np.abs(scores)
+        log_partition = (size + np.log1p(np.exp(-2.0 * size))).sum(axis=1)
+        return log_partition, np.tanh(scores), np.empty((len(scores), 0))
+
+    def mean(
+        self, target: Target, scores: Array, y_true: Array, of: Of, parameters: bool = True
+    ) -> Mean:
+        """Any function of the counts by their joint law; a table by the list."""
+        if target.form == "table":
+            return super().mean(target, scores, y_true, of, parameters)
+        measure = target.measure(self.n_labels, of)
+        _, *mean = count_mean(measure, scores, y_true, np.empty(0))
+        return Mean(self.mean_scores(scores)[0], *mean)
+
+    def negative_log_likelihood(
+        self, scores: Array, sets: Array, parameters: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """Sum of log(1 + e^(-2 margin)) over labels, the margin being y_i h_i, and its gradient."""
+        sign = 2.0 * sets - 1.0
+        lack = -2.0 * sign * scores
+        value = np.logaddexp(0.0, lack).sum(axis=1)
+        return value, -2.0 * sign * expit(lack), np.empty((len(scores), 0))
 
     def __str__(self) -> str:
         return f"Cube({self.n_labels})"
+
+
+def true_counts(y_true: Array) -> Array:
+    """The number of true labels of each row, (n,)."""
+    n_true = np.empty(len(y_true), dtype=np.int64)
+    for_rows(count_true_rows, len(y_true), y_true, n_true)
+    return n_true
+
+
+@dataclass(frozen=True)
+class CubeExpectation:
+    """Moments of a sum over labels, a quotient, or any function of the counts, on the cube.
+
+    At q = 0 every target on the cube is cross-entropy with soft labels: the loss needs only
+    M(0) = E_0[u] and E_0[u y'_i], which for a function of the counts are three numbers for each
+    number of true labels. They are computed once, by the moments at zero scores.
+    """
+
+    target: Target
+    space: Cube
+    _uniform: dict[Of, Array] = field(default_factory=dict, repr=False)
+    _rules: dict[tuple[Of, bool], Rules] = field(default_factory=dict, repr=False)
+
+    def moment(
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
+        parameters: bool = True,
+    ) -> Moment:  # fmt: skip
+        """F(q) and its derivatives, by one pass unless the target is any function of the counts."""
+        if self.target.form == "counts":
+            return Tempered(self.target, self.space).moment(scores, y_true, q, of, log_scale)
+        # For q < 0 powers of probabilities outgrow float32.
+        work = scores if q >= 0 else scores.astype(np.float64)
+        value, slope = np.empty(len(work)), np.empty_like(work)
+        one, n_true = work.dtype.type(1), true_counts(y_true)
+        if self.target.form == "additive":
+            kernel, table = additive_rows, self._additive_table(n_true, of, work.dtype)
+        else:
+            kernel, table = fraction_rows, self._fraction_table(n_true, of, work.dtype)
+        for_rows(kernel, len(work), work, y_true, float(q), one, log_scale, table, value, slope)
+        return Moment(value, slope, np.empty((len(work), 0)))
+
+    def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
+        """F(0), the mean over all label sets."""
+        base, _, _, _ = self._pulls(y_true, of)
+        return times_exp(base, log_scale)
+
+    def logistic(
+        self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
+    ) -> Moment:
+        """M(0) sum_i log cosh(h_i) - sum_i E_0[u y'_i] h_i, by one pass."""
+        base, up, down, weights = self._pulls(y_true, "utility")
+        value, slope = np.empty(len(scores)), np.empty_like(scores)
+        one = scores.dtype.type(1)
+        for_rows(
+            soft_rows, len(scores), scores, y_true, one, base, up, down,
+            weights.astype(scores.dtype), value, slope,
+        )  # fmt: skip
+        if log_scale != 0.0:
+            value, slope = times_exp(value, log_scale), times_exp(slope, log_scale)
+        return Moment(value, slope, np.empty((len(scores), 0)))
+
+    def _additive_table(self, n_true: Array, of: Of, dtype: np.dtype) -> AdditiveTable:
+        """What the kernel needs of a sum over labels, for rows of so many true labels."""
+        measure, sizes = self.target.measure(self.space.n_labels, of), n_true.astype(np.float64)
+        assert isinstance(measure, Additive)
+        weights = measure.weights.astype(dtype)
+        return AdditiveTable(
+            weights, measure.agreement, measure.scale(sizes), measure.constant(sizes)
+        )
+
+    def _fraction_table(self, n_true: Array, of: Of, dtype: np.dtype) -> FractionTable:
+        """What the kernel needs of a quotient, for rows of so many true labels."""
+        key = (of, dtype == np.float32)
+        if key not in self._rules:
+            measure = self.target.measure(self.space.n_labels, of)
+            assert isinstance(measure, Fraction)
+            error = SINGLE_ERROR if key[1] else DOUBLE_ERROR
+            self._rules[key] = Rules(measure, self.space.n_labels, error)
+        rules = self._rules[key]
+        table = rules.table(n_true)
+        return FractionTable(
+            table.slot[n_true], rules.step, np.where(rules.flip, -1.0, 1.0), rules.on, rules.off,
+            rules.measure.empty, np.array(MEANS), *_FAR, table.start, table.zero, table.least,
+            table.count, table.power_true, table.power_false, table.weight,
+        )  # fmt: skip
+
+    def _pulls(self, y_true: Array, of: Of) -> tuple[Array, Array, Array, Array]:
+        """M(0), and E_0[u y'_i] / weights_i for a true and for a false label, of each row."""
+        measure = self.target.measure(self.space.n_labels, of)
+        if isinstance(measure, Additive):
+            sizes = true_counts(y_true).astype(np.float64)
+            even = (measure.weights == measure.weights[0]).all()
+            true_weight = measure.weights[0] * sizes if even else y_true @ measure.weights
+            scale, agreement = measure.scale(sizes), measure.agreement
+            false_weight = measure.weights.sum() - true_weight
+            level = agreement.mean(axis=1)
+            base = measure.constant(sizes) + scale * (
+                level[1] * true_weight + level[0] * false_weight
+            )
+            half = (agreement[:, 1] - agreement[:, 0]) / 2.0
+            return base, scale * half[1], scale * half[0], measure.weights
+        n_true = true_counts(y_true)
+        table = self._tabulated(np.flatnonzero(np.bincount(n_true)), of)
+        return *table[n_true].T.copy(), np.ones(self.space.n_labels)
+
+    def _tabulated(self, needed: Array, of: Of) -> Array:
+        """For each number of true labels: M(0) and E_0[u y'_i] of a true and of a false label.
+
+        The target sees only counts, so one true set of each size stands for all.
+        """
+        known = self._uniform.get(of)
+        if known is None:
+            known = np.full((self.space.n_labels + 1, 3), np.nan)
+        new = needed[np.isnan(known[needed, 0])]
+        if len(new):
+            known = known.copy()
+            sets = (np.arange(self.space.n_labels) < new[:, None]).astype(np.uint8)
+            flat = self.moment(np.zeros(sets.shape), sets, 1.0, of)
+            last = self.space.n_labels - 1
+            known[new, 0] = flat.value
+            known[new, 1] = np.where(new > 0, flat.scores[:, 0], 0.0)
+            known[new, 2] = np.where(new <= last, flat.scores[:, last], 0.0)
+            self._uniform[of] = known
+        return known

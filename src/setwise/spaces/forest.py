@@ -8,21 +8,36 @@ from typing import Any
 import numpy as np
 
 from setwise.spaces.closed import ClosedLaw
+from setwise.spaces.expectation import Expectation, Mean, additive_mean, values_of
+from setwise.spaces.forest_kernels import (
+    Tree,
+    likelihood_rows,
+    log_partition_rows,
+    moments_rows,
+    most_likely_rows,
+    sum_moments_rows,
+)
+from setwise.spaces.hierarchy import HierarchyExpectation
 from setwise.spaces.nodes import Nodes
+from setwise.spaces.shifted import shifted_mean
 from setwise.spaces.space import (
+    FEW,
     Array,
     Moments,
+    Space,
     all_sets,
     refuse_large,
     tempered_values,
 )
+from setwise.targets.measure import Fraction, Of
+from setwise.targets.target import Target
 from setwise.taxonomy import tree_parents
 from setwise.threads import for_rows
 from setwise.validation import label_matrix, real_array, refuse_bad_weights, score_matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
+class Forest(Space):
     """Label sets whose weight has a 2x2 table on each edge between a label and its parent.
 
     z(y') = y' · h + sum over edges (i, parent) of potentials[i, y'_i, y'_parent]. Sum-product in
@@ -54,10 +69,7 @@ class Forest:
     nodes: Nodes = field(init=False, repr=False)
     closed_law: ClosedLaw | None = field(init=False, repr=False)
     _log_size: float = field(init=False, repr=False)
-    is_independent = False
-    size_bias = None
-    is_path = False
-    is_joint = False
+    carries = frozenset({"additive", "subset", "linear_fractional"})
 
     def __post_init__(self):
         parents = tree_parents(self.parents)
@@ -93,11 +105,6 @@ class Forest:
     def n_labels(self) -> int:
         """Number of labels."""
         return len(self.parents)
-
-    @property
-    def n_scores(self) -> int:
-        """One score for each label."""
-        return self.n_labels
 
     @property
     def log_size(self) -> float:
@@ -137,22 +144,19 @@ class Forest:
         checked = score_matrix(scores, self.n_labels)
         if self.closed_law is not None:
             return self.closed_law.marginals(checked)[0].astype(checked.dtype)
-        return self._run_log_partition(checked, self.potentials).astype(checked.dtype)
+        return self._log_partition(checked, self.potentials).astype(checked.dtype)
 
     def marginals(self, scores) -> Array:
         """P(label in the set) by two passes, (n, l)."""
-        checked = score_matrix(scores, self.n_labels)
-        if self.closed_law is not None:
-            return self.closed_law.marginals(checked)[1]
-        return self.moments(checked).on.astype(checked.dtype)
+        if self.closed_law is None:
+            return super().marginals(scores)
+        return self.closed_law.marginals(score_matrix(scores, self.n_labels))[1]
 
     def most_likely(self, scores) -> Array:
         """Max-product; on a tie a label is left out, parents decided before children, (n, l)."""
-        from setwise.spaces.propagation import most_likely_rows
-
         checked = score_matrix(scores, self.n_labels)
         out = np.empty(checked.shape, dtype=np.uint8)
-        for_rows(most_likely_rows, len(out), checked, *self._structure(), out)
+        for_rows(most_likely_rows, len(out), checked, self._tree(), out)
         return out
 
     def enumerate(self) -> Array:
@@ -168,13 +172,31 @@ class Forest:
         sets = label_matrix(sets, self.n_labels, "sets")
         if self.closed_law is not None:
             return self.closed_law.contains(sets)
-        return ~np.isneginf(self.weight_of(sets))
-
-    def weight_of(self, sets: Array) -> Array:
-        """g of each set: the sum of its potentials, (n,)."""
         child = np.flatnonzero(self.parents >= 0)
         values = self.potentials[child, sets[:, child], sets[:, self.parents[child]]]
-        return values.sum(axis=1)
+        return (values > -np.inf).all(axis=1)
+
+    def sample(self, n_samples: int, generator: np.random.Generator) -> Array:
+        """Parents before children, each from its law given its parent, (n_samples, l)."""
+        moments = self.tempered(0.0).moments(np.zeros((1, self.n_labels)), features=True)
+        joint = moments.features.reshape(self.n_labels, 2, 2)
+        sets = np.zeros((n_samples, self.n_labels), dtype=np.uint8)
+        for label in self.nodes.labels[1:]:
+            parent = self.parents[label]
+            if parent < 0:
+                present = np.full(n_samples, moments.on[0, label])
+            else:
+                mass = joint[label].sum(axis=0)
+                present = (joint[label, 1] / np.where(mass > 0, mass, 1.0))[sets[:, parent]]
+            sets[:, label] = generator.random(n_samples) < present
+        return sets
+
+    def expectation(self, target: Target | str) -> Expectation:
+        """As every space; sums over labels on closed sets by passes of their own."""
+        paired = self.paired(target)
+        if paired.form == "additive" and self.closed_law is not None:
+            return HierarchyExpectation(paired, self, self.closed_law)
+        return super().expectation(paired)
 
     def features(self, sets: Array) -> Array:
         """1 at the state of each edge, (m, 4 l)."""
@@ -184,81 +206,92 @@ class Forest:
         out[rows, child, sets[:, child], sets[:, self.parents[child]]] = 1.0
         return out.reshape(len(sets), 4 * self.n_labels)
 
-    def feature_gap(self, sets: Array, mean_features: Array) -> Array:
-        """Features of one set a row less their means, accurate where the mean is near 1, (n, 4 l).
-
-        An edge is in one of four states, so 1 - P(state) is the sum of the other three.
-        """
-        states = mean_features.reshape(len(sets), self.n_labels, 4)
-        others = (states @ (1.0 - np.eye(4))).reshape(mean_features.shape)
-        return np.where(self.features(sets) == 1.0, others, -mean_features)
-
     def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
         """A and its gradients: E[y'] and the probability of each edge's states."""
-        if self.closed_law is not None and not parameters:
-            log_partition, on = self.closed_law.marginals(scores)
-            return log_partition, 2.0 * on - 1.0, np.empty((len(scores), 0))
-        moments = self.moments(scores, features=parameters)
-        return moments.log_partition, moments.on - moments.off, moments.features
+        if self.closed_law is None or parameters:
+            return super().mean_scores(scores, parameters)
+        log_partition, on = self.closed_law.marginals(scores)
+        return log_partition, 2.0 * on - 1.0, np.empty((len(scores), 0))
 
     def moments(
-        self, scores: Array, values: tuple[Array, Array] | None = None, features: bool = False
+        self, scores: Array, values: tuple[Array, Array] | None = None, *, features: bool = False
     ) -> Moments:
         """Marginals and, with ``values`` = (on, off) of shape (n, l), the moments of their sum.
 
         A score of +-inf fixes its label; where no set of the space agrees with the fixed labels,
         the log-partition is -inf and every moment 0.
         """
-        from setwise.spaces.propagation import moments_rows, sum_moments_rows
-
         n, n_labels = scores.shape
-        log_partition, on, off = np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels))
-        pairs = np.zeros((n if features else 0, n_labels, 2, 2))
         flat = (n, 4 * n_labels if features else 0)
-        common = (log_partition, on, off, pairs)
+
+        def room() -> tuple[Array, Array, Array, Array]:
+            pairs = np.zeros((n if features else 0, n_labels, 2, 2))
+            return np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels)), pairs
+
+        law = room()
         if values is None:
-            for_rows(moments_rows, n, scores, *self._structure(), *common)
-            return Moments(log_partition, on, off, pairs.reshape(flat))
-        total, total_on, total_off = np.empty(n), np.empty_like(on), np.empty_like(on)
-        total_pairs = np.zeros_like(pairs)
-        sums = (total, total_on, total_off, total_pairs)
-        for_rows(sum_moments_rows, n, scores, *self._structure(), *values, *common, *sums)
-        return Moments(
-            log_partition, on, off, pairs.reshape(flat),
-            total, total_on, total_off, total_pairs.reshape(flat),
-        )  # fmt: skip
+            for_rows(moments_rows, n, scores, self._tree(), *law)
+            return Moments(*law[:3], law[3].reshape(flat))
+        sums = room()
+        for_rows(sum_moments_rows, n, scores, self._tree(), *values, *law, *sums)
+        return Moments(*law[:3], law[3].reshape(flat), *sums[:3], sums[3].reshape(flat))
+
+    def mean(
+        self, target: Target, scores: Array, y_true: Array, of: Of, parameters: bool = True
+    ) -> Mean:
+        """Sums over labels by the moments of a sum, quotients at shifted scores, others by a list.
+
+        Quotients on a small space by the list too: that takes fewer passes, and no differences.
+        """
+        if target.form == "additive":
+            m = self.moments(scores, values_of(target, y_true, of), features=parameters)
+            return additive_mean(target, m, y_true, of)
+        measure = target.measure(self.n_labels, of)
+        if isinstance(measure, Fraction) and self.log_size > np.log(FEW) + 1e-9:
+            return shifted_mean(self, measure, scores, y_true, parameters)
+        return super().mean(target, scores, y_true, of, parameters)
+
+    def negative_log_likelihood(
+        self, scores: Array, sets: Array, parameters: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """By one pass up and one down; inf for a set outside the support."""
+        if self.closed_law is not None:
+            value, by_score = self.closed_law.negative_log_likelihood(scores, sets)
+            nothing = np.empty((len(scores), 0))
+            by_parameter = self.closed_law.by_parameters(by_score) if parameters else nothing
+            return value, by_score, by_parameter
+        n, n_labels = scores.shape
+        value, by_score = np.empty(n), np.empty((n, n_labels))
+        by_pair = np.empty((n if parameters else 0, n_labels, 2, 2))
+        for_rows(likelihood_rows, n, scores, sets, self._tree(), value, by_score, by_pair)
+        return value, by_score, by_pair.reshape(n, 4 * n_labels if parameters else 0)
 
     def log_probability(self, scores: Array, sets: Array) -> Array:
         """log s(y') of one set a row, -inf outside the support, (n,)."""
-        from setwise.spaces.propagation import log_probability_rows
-
-        out = np.empty(len(scores))
-        for_rows(log_probability_rows, len(out), scores, *self._structure(), sets, out)
-        return out
+        return -self.negative_log_likelihood(scores, sets, False)[0]
 
     def __str__(self) -> str:
         kind = ", closed=True" if self.closed else ""
         return f"Forest of {self.n_labels} labels{kind}"
 
-    def _structure(self) -> tuple[Array, Array, Array]:
-        return self.nodes.labels[1:], self.parents, self.potentials
+    def _tree(self, potentials: Array | None = None) -> Tree:
+        """What kernels take; without ``potentials`` those of the space."""
+        given = self.potentials if potentials is None else potentials
+        return Tree(self.nodes.labels[1:], self.parents, given)
 
     def _count(self) -> float:
         """log of the number of sets; refused if there are none."""
         if self.closed_law is not None:
-            return self.closed_law.log_size()
+            return self.closed_law.log_size
         nothing, flat = np.zeros((1, self.n_labels)), tempered_values(self.potentials, 0.0)
-        size = float(self._run_log_partition(nothing, flat)[0])
+        size = float(self._log_partition(nothing, flat)[0])
         if not np.isfinite(size):
             raise ValueError("potentials exclude every label set: a Forest needs at least one")
         return size
 
-    def _run_log_partition(self, scores: Array, potentials: Array) -> Array:
-        from setwise.spaces.propagation import log_partition_rows
-
+    def _log_partition(self, scores: Array, potentials: Array) -> Array:
         out = np.empty(len(scores))
-        order = self.nodes.labels[1:]
-        for_rows(log_partition_rows, len(out), scores, order, self.parents, potentials, out)
+        for_rows(log_partition_rows, len(out), scores, self._tree(potentials), out)
         return out
 
     def _grow_sets(self) -> Array:
@@ -272,5 +305,4 @@ class Forest:
             if parent >= 0:
                 possible = self.potentials[label, sets[:, label], sets[:, parent]] > -np.inf
                 sets = sets[possible]
-        sets = sets[np.lexsort(sets.T[::-1])]
-        return sets
+        return sets[np.lexsort(sets.T[::-1])]

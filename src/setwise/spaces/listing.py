@@ -1,18 +1,25 @@
-"""Spaces that can hold their sets in a list, and the list of any small space."""
+"""Sums over the sets of a list: those of a Catalog, of Paths, and of any small space."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from setwise.spaces.expectation import Mean
 from setwise.spaces.space import Array, Space, weighted_features
+from setwise.targets.measure import Of
+from setwise.targets.target import Target
+
+# Values held at once while summing over a list.
+CHUNK = 2**22
 
 
 @runtime_checkable
 class Listing(Protocol):
-    """A space that offers the weight of each of its sets.
+    """Label sets that are gone through one by one, with the weight of each.
 
     ``sets`` (K, l), ``count`` K; `sums` adds up values over the labels of each set; `weights` gives
     z of each set, -inf where excluded; `aggregate` carries a number for each set back to the scores
@@ -34,21 +41,17 @@ class Listing(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SetList:
-    """Label sets of a space, listed, with the space's own parameters.
+    """Label sets of a space (K, l), their features (K, p) and what the space adds to each, (K,)."""
 
-    All of the support, or, if ``is_sample``, sets drawn uniformly from it with replacement.
-    """
-
-    space: Space
     sets: Array
-    is_sample: bool = False
-    _features: Array = field(init=False, repr=False)
-    _bias: Array = field(init=False, repr=False)
+    features: Array
+    bias: Array
 
-    def __post_init__(self):
-        features = self.space.features(self.sets)
-        object.__setattr__(self, "_features", features)
-        object.__setattr__(self, "_bias", weighted_features(features, self.space.parameters))
+    @classmethod
+    def of(cls, space: Space, sets: Array) -> SetList:
+        """The given sets with the space's own parameters."""
+        features = space.features(sets)
+        return cls(sets, features, weighted_features(features, space.parameters))
 
     @property
     def count(self) -> int:
@@ -61,11 +64,28 @@ class SetList:
 
     def weights(self, scores: Array) -> Array:
         """z of each set, (n, K)."""
-        return scores @ (2.0 * self.sets.T - 1.0) + self._bias
+        return scores @ (2.0 * self.sets.T - 1.0) + self.bias
 
     def aggregate(self, weights: Array) -> tuple[Array, Array]:
         """Sums over the list of weights times y' and times the features."""
-        return weights @ (2.0 * self.sets - 1.0), weights @ self._features
+        return weights @ (2.0 * self.sets - 1.0), weights @ self.features
+
+
+_listings: WeakKeyDictionary[Any, SetList] = WeakKeyDictionary()
+
+
+def listing_of(space: Space) -> Listing:
+    """The space itself if it is a list, else the list of its sets, made once."""
+    if isinstance(space, Listing):
+        return space
+    if space not in _listings:
+        _listings[space] = SetList.of(space, space.enumerate())
+    return _listings[space]
+
+
+def sampled_listing(space: Space, n_samples: int, seed: int) -> SetList:
+    """``n_samples`` sets of a space, drawn uniformly by a generator of that seed."""
+    return SetList.of(space, space.sample(n_samples, np.random.default_rng(seed)))
 
 
 def sums_over(sets: Array, present: Array, absent: Array) -> Array:
@@ -76,16 +96,31 @@ def sums_over(sets: Array, present: Array, absent: Array) -> Array:
     return present @ sets.T.astype(np.float64) + absent @ (1.0 - sets.T)
 
 
-def listing_of(space: Space) -> Listing:
-    """The space itself if it is a list, else the list of its sets."""
-    return space if isinstance(space, Listing) else SetList(space, space.enumerate())
-
-
-def posterior_of(space: Listing, scores: Array) -> tuple[Array, Array]:
+def posterior_of(listing: Listing, scores: Array) -> tuple[Array, Array]:
     """A and the probability of each listed set, (n,) and (n, K)."""
-    weights = space.weights(scores)
+    weights = listing.weights(scores)
     high = weights.max(axis=1, keepdims=True)
     posterior = np.exp(weights - high)
     mass = posterior.sum(axis=1, keepdims=True)
     posterior /= mass
     return (high + np.log(mass))[:, 0], posterior
+
+
+def listed_mean(space: Space, target: Target, scores: Array, y_true: Array, of: Of) -> Mean:
+    """E[u] of any target as the sum over the list of u times the probability, O(n K l).
+
+    Some rows at a time, so that memory stays bounded.
+    """
+    listing, measure = listing_of(space), target.measure(space.n_labels, of)
+    parts = []
+    for rows in row_chunks(len(scores), listing):
+        log_partition, posterior = posterior_of(listing, scores[rows])
+        weighted = posterior * measure.matrix(listing, y_true[rows])
+        parts.append((log_partition, weighted.sum(axis=1), *listing.aggregate(weighted)))
+    return Mean(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def row_chunks(n_rows: int, listing: Listing) -> list[slice]:
+    """Ranges of rows with few enough values of all listed sets; at least one range."""
+    rows = max(1, CHUNK // listing.count)
+    return [slice(start, start + rows) for start in range(0, max(n_rows, 1), rows)]

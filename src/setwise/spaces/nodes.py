@@ -5,37 +5,37 @@ numbers, one for each of these rows, in a flat array. Nodes stand parents first,
 which no node is the parent of another: within a group all arithmetic is one long loop that the
 compiler vectorises, and only sums from children to parents, or values from parents to children, go
 node by node. Node 0 is a virtual root above the forest, so that no node lacks a parent.
+
+Below the layout stands what every such pass is made of. Arguments: ``row`` is the first row of the
+lanes and ``rows`` where the rows end; lanes beyond repeat the last row and are not written.
+``part`` has room for the nodes of one group, ``first`` to ``stop``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-
-from setwise.spaces.space import Array
+from numba.extending import register_jitable
+from numpy.typing import NDArray
 
 # Rows that go through together: few, so that what is held of ten thousand nodes stays in cache.
 LANES = 4
 # The most nodes of a group: what is held of a group alone stays in the nearest cache.
 GROUP = 128
+# Above this exponent a factor is taken last, so that an overflow does not meet a zero.
+LARGE = 300.0
 
 
-@dataclass(frozen=True, eq=False)
-class Nodes:
-    """The virtual root and the labels, parents first and level by level.
+class Nodes(NamedTuple):
+    """The virtual root and the labels, parents first and level by level; the root is a group."""
 
-    ``labels[k]`` is the label of node k (-1 for the virtual root), ``above[k]`` the node of its
-    parent, and ``ends`` where each group ends; the first
-    group is the virtual root alone.
-    """
-
-    labels: Array
-    above: Array
-    ends: Array
+    labels: NDArray[np.int64]  # (m,): the label of each node, -1 for the virtual root
+    above: NDArray[np.int64]  # (m,): the node of its parent
+    ends: NDArray[np.int64]  # (groups,): where each group ends
 
     @classmethod
-    def of(cls, parents: Array) -> Nodes:
+    def of(cls, parents: NDArray[np.int64]) -> Nodes:
         """The nodes of a forest given by the parent of each label, -1 for a root."""
         order = parents_first(parents)
         place = np.zeros(len(parents) + 1, dtype=np.int64)
@@ -51,16 +51,16 @@ class Nodes:
         return cls(np.concatenate([[-1], order]), above, np.array(ends))
 
     @property
-    def arrays(self) -> tuple[Array, Array, Array]:
-        """What kernels take: labels, above, ends."""
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """labels, above, ends."""
         return self.labels, self.above, self.ends
 
-    def of_labels(self, values: Array, at_root: float = 0.0) -> Array:
+    def of_labels(self, values, at_root: float = 0.0) -> NDArray[np.float64]:
         """A value for each label, and one for the virtual root, in the order of the nodes."""
         return np.concatenate([[at_root], np.asarray(values, dtype=np.float64)[self.labels[1:]]])
 
 
-def parents_first(parents: Array) -> Array:
+def parents_first(parents: NDArray[np.int64]) -> NDArray[np.int64]:
     """An order of the labels, level by level, so that parents stand before their children, (l,)."""
     children: list[list[int]] = [[] for _ in parents]
     order = [int(label) for label in np.flatnonzero(parents < 0)]
@@ -69,3 +69,132 @@ def parents_first(parents: Array) -> Array:
     for label in order:
         order.extend(children[label])
     return np.array(order, dtype=np.int64)
+
+
+class NodeMeasure(NamedTuple):
+    """constant + scale * sum over nodes of weights_k agreement[y_k, y'_k]."""
+
+    weights: NDArray[np.float64]  # (m,)
+    agreement: NDArray[np.float64]  # (2, 2): [true, predicted]
+    scale: NDArray[np.float64]  # (n,)
+    constant: NDArray[np.float64]  # (n,)
+
+
+class Power(NamedTuple):
+    """What is wanted, times e^log_scale: F(q) or, with ``limit`` (and q = 0), -F'(0)."""
+
+    q: float
+    limit: bool
+    log_scale: float
+    log_size: float
+
+
+@register_jitable
+def add_to_parents(part, first, stop, above, sums):
+    """sums[parent of k] += part[k - first] for the nodes of a group."""
+    for k in range(first, stop):
+        mine, whole = (k - first) * LANES, above[k] * LANES
+        for b in range(LANES):
+            sums[whole + b] += part[mine + b]
+
+
+@register_jitable
+def of_parents(values, first, stop, above, part):
+    """part[k - first] = values[parent of k] for the nodes of a group."""
+    for k in range(first, stop):
+        mine, whole = (k - first) * LANES, above[k] * LANES
+        for b in range(LANES):
+            part[mine + b] = values[whole + b]
+
+
+@register_jitable
+def read_rows(array, row, rows, labels, factor, at_root, out):
+    """out[k] = factor times the entry of node k's label, ``at_root`` at the virtual root."""
+    out[:LANES] = at_root
+    for k in range(1, len(labels)):
+        for b in range(LANES):
+            entry = array[min(row + b, rows - 1), labels[k]]
+            out[k * LANES + b] = factor * np.float64(entry)
+
+
+@register_jitable
+def read_values(y_true, row, rows, labels, measure, on, off):
+    """What the label of each node adds when present and when absent; 0 at the virtual root."""
+    agreement = measure.agreement
+    false_off, false_on = agreement[0, 0], agreement[0, 1]
+    true_off, true_on = agreement[1, 0], agreement[1, 1]
+    on[:LANES], off[:LANES] = 0.0, 0.0
+    for k in range(1, len(labels)):
+        for b in range(LANES):
+            is_true = y_true[min(row + b, rows - 1), labels[k]] == 1
+            on[k * LANES + b] = measure.weights[k] * (true_on if is_true else false_on)
+            off[k * LANES + b] = measure.weights[k] * (true_off if is_true else false_off)
+
+
+@register_jitable
+def write_rows(part, row, rows, labels, first, stop, out):
+    """out[row, label of k] = part[k - first] for the nodes of a group."""
+    if row + LANES <= rows:
+        for k in range(first, stop):
+            for b in range(LANES):
+                out[row + b, labels[k]] = part[(k - first) * LANES + b]
+    else:
+        for k in range(first, stop):
+            for b in range(rows - row):
+                out[row + b, labels[k]] = part[(k - first) * LANES + b]
+
+
+@register_jitable
+def add_up(part, sums):
+    """sums[b] += the entries of lane b."""
+    for k in range(len(part) // LANES):
+        for b in range(LANES):
+            sums[b] += part[k * LANES + b]
+
+
+@register_jitable
+def fill_lanes(lanes, out):
+    """Repeat the numbers of the lanes."""
+    for k in range(len(out) // LANES):
+        for b in range(LANES):
+            out[k * LANES + b] = lanes[b]
+
+
+@register_jitable
+def times_exp(value, exponent):
+    """value * e^exponent, where 0 times an overflow is 0."""
+    return value * np.exp(exponent) if value != 0.0 else 0.0
+
+
+@register_jitable
+def slope_factors(power, log_sum, whole, exponent, factor):
+    """The exponent of F(q), and what slopes by b = (y' + 1) / 2 are multiplied by, lane by lane.
+
+    ``log_sum`` is A_q, ``whole`` A_1. A large exponent is left to `take_large_factors`.
+    """
+    for b in range(LANES):
+        exponent[b] = power.log_scale
+        if power.q != 1.0 and not power.limit:
+            exponent[b] += (log_sum[b] - power.log_size) - power.q * (whole[b] - power.log_size)
+        factor[b] = -2.0 if power.limit else 2.0
+        if exponent[b] <= LARGE:
+            factor[b] *= np.exp(exponent[b])
+
+
+@register_jitable
+def take_large_factors(exponent, part):
+    """Multiply the lanes whose exponent is large by its exponential."""
+    for b in range(LANES):
+        if exponent[b] > LARGE:
+            for k in range(len(part) // LANES):
+                part[k * LANES + b] = times_exp(part[k * LANES + b], exponent[b])
+
+
+@register_jitable
+def write_values(power, row, rows, mean, whole, inner, exponent, value):
+    """F(q) from E_q[u] = ``mean``, or -F'(0) = E_0[u] (A - log|Y|) - E_0[u z] = ``inner``."""
+    for b in range(min(LANES, rows - row)):
+        wanted = mean[b]
+        if power.limit:
+            wanted = mean[b] * (whole[b] - power.log_size) - inner[b]
+        value[row + b] = times_exp(wanted, exponent[b])

@@ -1,22 +1,32 @@
 """Paths from a root to a node: sums along a path by one pass down, sums below a node by one up.
 
 The weight of the path to node k is z_k = sum of 2 score along it (less the sum of all scores, which
-is common to all paths and left out here). ``is_end`` says at which nodes a path may end.
+is common to all paths and left out here). ``is_end`` (nodes,) says at which nodes a path may end.
+Sums over labels: the value of a path is the sum of what its labels add when present and all others
+when absent; the mean over the paths below a node gives the gradient.
+
+Arrays of nodes are flat, (nodes * LANES,), see `nodes`.
 """
 
 import numpy as np
 from numba.extending import register_jitable
 
 from setwise.kernels import exp, kernel
-from setwise.spaces.node_kernels import (
+from setwise.spaces.nodes import (
+    GROUP,
+    LANES,
     add_to_parents,
     add_up,
     fill_lanes,
     of_parents,
     read_rows,
+    read_values,
+    slope_factors,
+    take_large_factors,
     write_rows,
+    write_values,
 )
-from setwise.spaces.nodes import GROUP, LANES
+from setwise.targets.measure import ZERO_DIFFERENCE
 
 
 @register_jitable
@@ -27,27 +37,27 @@ def plus(values, part):
 
 
 @register_jitable
-def add_down(values, above, ends, part):
+def add_down(values, nodes, part):
     """Turn what each node adds into sums along the path to it, roots to leaves, in place."""
-    for group in range(1, len(ends)):
-        first, stop = ends[group - 1], ends[group]
-        of_parents(values, first, stop, above, part)
+    for group in range(1, len(nodes.ends)):
+        first, stop = nodes.ends[group - 1], nodes.ends[group]
+        of_parents(values, first, stop, nodes.above, part)
         plus(values[first * LANES : stop * LANES], part)
 
 
 @register_jitable
-def add_below(values, above, ends):
+def add_below(values, nodes):
     """Turn what each node adds into sums over the nodes below it, leaves to roots, in place."""
-    for group in range(len(ends) - 1, 0, -1):
-        first, stop = ends[group - 1], ends[group]
-        add_to_parents(values[first * LANES : stop * LANES], first, stop, above, values)
+    for group in range(len(nodes.ends) - 1, 0, -1):
+        first, stop = nodes.ends[group - 1], nodes.ends[group]
+        add_to_parents(values[first * LANES : stop * LANES], first, stop, nodes.above, values)
 
 
 @register_jitable
-def weigh(scores, row, rows, labels, above, ends, factor, z, part):
+def weigh(scores, row, rows, nodes, factor, z, part):
     """Fill z, the weight of the path to each node, times ``factor``."""
-    read_rows(scores, row, rows, labels, 2.0 * factor, 0.0, z)
-    add_down(z, above, ends, part)
+    read_rows(scores, row, rows, nodes.labels, 2.0 * factor, 0.0, z)
+    add_down(z, nodes, part)
 
 
 @register_jitable
@@ -88,15 +98,15 @@ def share_out(z, is_end, ends, high, mass, chance, highs):
 
 
 @kernel
-def marginal_rows(start, stop, scores, labels, above, ends, is_end, log_sum, out):
+def marginal_rows(start, stop, scores, nodes, is_end, log_sum, out):
     """P(label) of each row, (n, l), and the log-sum of the weights, (n,)."""
-    size = len(labels) * LANES
+    labels, ends, size = nodes.labels, nodes.ends, len(nodes.labels) * LANES
     z, chance, part = np.empty(size), np.empty(size), np.empty(GROUP * LANES)
     high, mass = np.empty(LANES), np.empty(LANES)
     for row in range(start, stop, LANES):
-        weigh(scores, row, stop, labels, above, ends, 1.0, z, part)
+        weigh(scores, row, stop, nodes, 1.0, z, part)
         share_out(z, is_end, ends, high, mass, chance, part)
-        add_below(chance, above, ends)
+        add_below(chance, nodes)
         for group in range(1, len(ends)):
             first, end = ends[group - 1], ends[group]
             write_rows(chance[first * LANES : end * LANES], row, stop, labels, first, end, out)
@@ -105,75 +115,68 @@ def marginal_rows(start, stop, scores, labels, above, ends, is_end, log_sum, out
 
 
 @register_jitable
-def last_node(line, labels, above):
+def last_node(line, nodes):
     """The node in which the path of a label set ends, -1 if the set is no path."""
     last, size = 0, 0
-    for k in range(1, len(labels)):
-        if line[labels[k]] == 1:
+    for k in range(1, len(nodes.labels)):
+        if line[nodes.labels[k]] == 1:
             last, size = k, size + 1
     node = last
-    while node > 0 and line[labels[node]] == 1:
-        node, size = above[node], size - 1
+    while node > 0 and line[nodes.labels[node]] == 1:
+        node, size = nodes.above[node], size - 1
     return last if node == 0 and size == 0 and last > 0 else -1
 
 
 @kernel
-def last_node_rows(start, stop, sets, labels, above, is_end, out):
-    """Of each set the node in which its path ends, -1 if it is none of the paths."""
+def last_node_rows(start, stop, sets, nodes, is_end, out):
+    """Of each set the node in which its path ends, -1 if it is none of the paths, (n,)."""
     for row in range(start, stop):
-        node = last_node(sets[row], labels, above)
+        node = last_node(sets[row], nodes)
         out[row] = node if node > 0 and is_end[node] else -1
 
 
 @kernel
-def likelihood_rows(start, stop, scores, last, labels, above, ends, is_end, log_probability, away):
-    """log s(y) of the path to node ``last``, and y - E[y'] with y' in +-1; -inf and 0 if -1.
+def likelihood_rows(start, stop, scores, last, nodes, is_end, value, by_score):
+    """-log s(y) of the path to node ``last`` (n,), and E[y'] - y with y' in +-1, (n, l).
 
-    The true path is kept apart from the others: what they weigh together is what y lacks of
-    probability 1, also where that is small.
+    inf and 0 where ``last`` is -1. The true path is kept apart from the others: what they weigh
+    together is what y lacks of probability 1, also where that is small.
     """
-    size = len(labels) * LANES
+    size = len(nodes.labels) * LANES
     z, chance, part = np.empty(size), np.empty(size), np.empty(GROUP * LANES)
-    high, mass = np.empty(LANES), np.empty(LANES)
-    own = np.empty(LANES)
+    high, mass, own = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     for row in range(start, stop, LANES):
-        weigh(scores, row, stop, labels, above, ends, 1.0, z, part)
-        share_out(z, is_end, ends, high, mass, chance, part)
+        weigh(scores, row, stop, nodes, 1.0, z, part)
+        share_out(z, is_end, nodes.ends, high, mass, chance, part)
         for b in range(LANES):
             node = last[min(row + b, stop - 1)]
             own[b] = z[max(node, 0) * LANES + b]
             chance[max(node, 0) * LANES + b] = 0.0
-        add_below(chance, above, ends)
+        add_below(chance, nodes)
         # chance[0] is now the probability of all other paths.
         for b in range(min(LANES, stop - row)):
             if last[row + b] < 0:
-                log_probability[row + b] = -np.inf
-                away[row + b] = 0.0
+                value[row + b] = np.inf
+                by_score[row + b] = 0.0
                 continue
-            log_probability[row + b] = (
-                np.log1p(-chance[b]) if chance[b] < 0.5 else own[b] - high[b] - np.log(mass[b])
+            value[row + b] = (
+                -np.log1p(-chance[b]) if chance[b] < 0.5 else high[b] + np.log(mass[b]) - own[b]
             )
-        write_away(row, stop, last, labels, above, ends, chance, part, away)
+        write_slopes(row, stop, last, nodes, chance, by_score)
 
 
 @register_jitable
-def write_away(row, stop, last, labels, above, ends, chance, part, away):
-    """-2 P(label) off the true path, 2 P(another path without the label) on it."""
-    for group in range(1, len(ends)):
-        first, end = ends[group - 1], ends[group]
-        here = first * LANES
-        for j in range((end - first) * LANES):
-            part[j] = -2.0 * chance[here + j]
+def write_slopes(row, stop, last, nodes, chance, by_score):
+    """2 P(label) off the true path, -2 P(another path without the label) on it."""
+    for k in range(1, len(nodes.labels)):
         for b in range(min(LANES, stop - row)):
             if last[row + b] >= 0:
-                line = away[row + b]
-                for k in range(first, end):
-                    line[labels[k]] = part[(k - first) * LANES + b]
+                by_score[row + b, nodes.labels[k]] = 2.0 * chance[k * LANES + b]
     for b in range(min(LANES, stop - row)):
         node = last[row + b]
         while node > 0:
-            away[row + b, labels[node]] = 2.0 * (chance[b] - chance[node * LANES + b])
-            node = above[node]
+            by_score[row + b, nodes.labels[node]] = 2.0 * (chance[node * LANES + b] - chance[b])
+            node = nodes.above[node]
 
 
 @kernel
@@ -195,3 +198,109 @@ def to_roots_rows(start, stop, order, parents, sums):
             label = order[position]
             if parents[label] >= 0:
                 line[parents[label]] += line[label]
+
+
+@register_jitable
+def values_of_paths(on, off, total, scale, constant):
+    """on becomes constant + scale (on along the path + off elsewhere), from sums along the path.
+
+    Both differences are 0 where they are rounding beside their terms.
+    """
+    least, least_value = np.empty(LANES), np.empty(LANES)
+    for b in range(LANES):
+        least[b] = ZERO_DIFFERENCE * abs(total[b])
+        least_value[b] = ZERO_DIFFERENCE * abs(constant[b]) + abs(scale[b]) * least[b]
+        least_value[b] = least_value[b] if constant[b] != 0.0 else 0.0
+    for k in range(len(on) // LANES):
+        for b in range(LANES):
+            j = k * LANES + b
+            elsewhere = total[b] - off[j]
+            elsewhere = elsewhere if abs(elsewhere) > least[b] else 0.0
+            value = constant[b] + scale[b] * (on[j] + elsewhere)
+            on[j] = value if abs(value) > least_value[b] else 0.0
+
+
+@register_jitable
+def read_path_values(y_true, row, rows, nodes, measure, path_value, off, part):
+    """Fill the value of the path to each node; ``off`` and ``part`` are scratch."""
+    total, scale, constant = np.zeros(LANES), np.empty(LANES), np.empty(LANES)
+    read_values(y_true, row, rows, nodes.labels, measure, path_value, off)
+    add_up(off, total)
+    add_down(path_value, nodes, part)
+    add_down(off, nodes, part)
+    for b in range(LANES):
+        at = min(row + b, rows - 1)
+        scale[b], constant[b] = measure.scale[at], measure.constant[at]
+    values_of_paths(path_value, off, total, scale, constant)
+
+
+@register_jitable
+def times_into(first, second, out):
+    """out = first * second, entry by entry."""
+    for j in range(len(out)):
+        out[j] = first[j] * second[j]
+
+
+@register_jitable
+def join(factors, heights, weighted, chance, part):
+    """part = factor E[u label] - height P(label)."""
+    for j in range(len(weighted)):
+        part[j] = factors[j] * weighted[j] - heights[j] * chance[j]
+
+
+@register_jitable
+def uniform_chance(is_end, log_size, chance):
+    """The same probability of every path."""
+    for k in range(len(is_end)):
+        for b in range(LANES):
+            chance[k * LANES + b] = np.exp(-log_size) if is_end[k] else 0.0
+
+
+@kernel
+def additive_rows(start, stop, scores, y_true, power, nodes, is_end, measure, value, slope):
+    """The `Power` of a `NodeMeasure` (n,), and its slope by the scores (n, l).
+
+    ``weighted`` is u times the probability under the weights times q, first of each path and then
+    of all paths below a node; ``chance`` ends as the same of 1 under the weights themselves.
+    """
+    labels, ends, q = nodes.labels, nodes.ends, power.q
+    size, most = len(labels) * LANES, GROUP * LANES
+    z, chance, path_value, weighted = (
+        np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    )  # fmt: skip
+    part, factors, heights = np.empty(most), np.empty(most), np.empty(most)
+    high, mass, log_sum, mean, inner, exponent, factor = (
+        np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES),
+        np.empty(LANES), np.empty(LANES),
+    )  # fmt: skip
+    for row in range(start, stop, LANES):
+        mean[:], inner[:] = 0.0, 0.0
+        read_path_values(y_true, row, stop, nodes, measure, path_value, weighted, part)
+        if q == 0.0:
+            uniform_chance(is_end, power.log_size, chance)
+            log_sum[:] = power.log_size
+        else:
+            weigh(scores, row, stop, nodes, q, z, part)
+            share_out(z, is_end, ends, high, mass, chance, part)
+            log_sum[:] = high + np.log(mass)
+        times_into(path_value, chance, weighted)
+        add_up(weighted, mean)
+        if q != 1.0:
+            weigh(scores, row, stop, nodes, 1.0, z, part)
+            if power.limit:
+                times_into(weighted, z, path_value)
+                add_up(path_value, inner)
+            share_out(z, is_end, ends, high, mass, chance, part)
+        add_below(weighted, nodes)
+        add_below(chance, nodes)
+        whole = high + np.log(mass)
+        slope_factors(power, log_sum, whole, exponent, factor)
+        fill_lanes(factor, factors)
+        fill_lanes(factor * mean, heights)
+        for group in range(1, len(ends)):
+            first, end = ends[group - 1], ends[group]
+            here, until = first * LANES, end * LANES
+            join(factors, heights, weighted[here:until], chance[here:until], part)
+            take_large_factors(exponent, part[: until - here])
+            write_rows(part, row, stop, labels, first, end, slope)
+        write_values(power, row, stop, mean, whole, inner, exponent, value)

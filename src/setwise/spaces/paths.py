@@ -7,15 +7,26 @@ from typing import Any
 
 import numpy as np
 
+from setwise.spaces.expectation import Expectation
+from setwise.spaces.hierarchy import HierarchyExpectation
 from setwise.spaces.nodes import Nodes
-from setwise.spaces.space import Array
+from setwise.spaces.path_kernels import (
+    additive_rows,
+    from_roots_rows,
+    last_node_rows,
+    likelihood_rows,
+    marginal_rows,
+    to_roots_rows,
+)
+from setwise.spaces.space import Array, Moments, Space
+from setwise.targets.target import Target
 from setwise.taxonomy import forest_levels, tree_parents
 from setwise.threads import for_rows
 from setwise.validation import label_matrix, score_matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Paths:
+class Paths(Space):
     """Label sets that are a node of a forest and its ancestors.
 
     z of the path to node i is 2 (sum of h along the path) - sum of all h, by one pass from the
@@ -41,11 +52,8 @@ class Paths:
     nodes: Nodes = field(init=False, repr=False)
     is_end: Array = field(init=False, repr=False)
     _ends: Array = field(init=False, repr=False)
-    is_independent = False
-    size_bias = None
     is_path = True
-    is_closed = True
-    is_joint = False
+    is_list = True
 
     def __post_init__(self):
         parents = tree_parents(self.parents)
@@ -64,9 +72,9 @@ class Paths:
         return len(self.parents)
 
     @property
-    def n_scores(self) -> int:
-        """One score for each label."""
-        return self.n_labels
+    def is_closed(self) -> bool:
+        """Paths are closed."""
+        return True
 
     @property
     def log_size(self) -> float:
@@ -77,26 +85,6 @@ class Paths:
     def sizes(self) -> Array:
         """The depths that occur, a root having depth 1."""
         return np.unique(forest_levels(self.parents)[self._ends] + 1)
-
-    @property
-    def parameters(self) -> Array:
-        """None: paths add nothing to the scores."""
-        return np.empty(0)
-
-    @property
-    def feature_group(self) -> int:
-        """0: there are no features."""
-        return 0
-
-    def with_parameters(self, values) -> Paths:
-        """The space itself; it has no parameters."""
-        if np.shape(values) != (0,):
-            raise ValueError(f"{self} has no parameters, but got {np.shape(values)}")
-        return self
-
-    def tempered(self, q: float) -> Paths:
-        """The space itself; it has nothing to temper."""
-        return self
 
     def log_partition(self, scores) -> Array:
         """A(h), a log-sum over the nodes, (n,)."""
@@ -129,10 +117,6 @@ class Paths:
         """Whether the set is a node and its ancestors, a leaf or not, (n,)."""
         return self._last_nodes(sets, np.ones_like(self.is_end)) >= 0
 
-    def features(self, sets: Array) -> Array:
-        """No parameters, so no features, (m, 0)."""
-        return np.empty((len(sets), 0))
-
     @property
     def count(self) -> int:
         """How many paths there are."""
@@ -156,21 +140,43 @@ class Paths:
         below = self.to_roots(self._at_ends(weights))
         return 2.0 * below - weights.sum(axis=1, keepdims=True), np.empty((len(weights), 0))
 
+    def expectation(self, target: Target | str) -> Expectation:
+        """As every space; sums over labels by passes of their own."""
+        paired = self.paired(target)
+        if paired.form == "additive":
+            return HierarchyExpectation(paired, self, self)
+        return super().expectation(paired)
+
+    def moments(self, scores: Array, *, features: bool = False) -> Moments:
+        """A and the marginals."""
+        log_partition, on = self._law(scores)
+        return Moments(log_partition, on, 1.0 - on, np.empty((len(scores), 0)))
+
     def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
         """A and its gradient E[y']."""
         log_partition, on = self._law(scores)
         return log_partition, 2.0 * on - 1.0, np.empty((len(scores), 0))
 
-    def likelihood(self, scores: Array, sets: Array) -> tuple[Array, Array]:
-        """log s(y) and y - E[y'] of one set a row; -inf and 0 if it is no path."""
-        from setwise.spaces.path_kernels import likelihood_rows
-
-        log_probability, away = np.empty(len(scores)), np.empty_like(scores)
+    def negative_log_likelihood(
+        self, scores: Array, sets: Array, parameters: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """By one pass down and one up; inf and 0 for a set that is none of the paths."""
+        value, by_score = np.empty(len(scores)), np.empty_like(scores)
         for_rows(
-            likelihood_rows, len(scores), scores, self._last_nodes(sets), *self._structure(),
-            log_probability, away,
+            likelihood_rows, len(scores), scores, self._last_nodes(sets), self.nodes, self.is_end,
+            value, by_score,
         )  # fmt: skip
-        return log_probability, away
+        return value, by_score, np.empty((len(scores), 0))
+
+    @property
+    def additive_pass(self) -> tuple[Any, Any]:
+        """The kernel for sums over labels, and the nodes at which paths may end."""
+        return additive_rows, self.is_end
+
+    @property
+    def uniform_marginals(self) -> Array:
+        """The share of all paths that hold each label, (l,)."""
+        return self._law(np.zeros((1, self.n_labels)))[1][0]
 
     def by_parameters(self, by_score: Array) -> Array:
         """None: paths have no parameters."""
@@ -202,16 +208,12 @@ class Paths:
 
     def from_roots(self, values: Array) -> Array:
         """Sums of the values along the path to each node, (n, l)."""
-        from setwise.spaces.path_kernels import from_roots_rows
-
         sums = np.array(values, dtype=np.float64, order="C")
         for_rows(from_roots_rows, len(sums), self.nodes.labels[1:], self.parents, sums)
         return sums
 
     def to_roots(self, values: Array) -> Array:
         """Sums of the values over the nodes below each node, itself included, (n, l)."""
-        from setwise.spaces.path_kernels import to_roots_rows
-
         sums = np.array(values, dtype=np.float64, order="C")
         for_rows(to_roots_rows, len(sums), self.nodes.labels[1:], self.parents, sums)
         return sums
@@ -223,24 +225,16 @@ class Paths:
 
     def _law(self, scores: Array) -> tuple[Array, Array]:
         """A and P(label), (n,) and (n, l)."""
-        from setwise.spaces.path_kernels import marginal_rows
-
         log_sum, out = np.empty(len(scores)), np.empty_like(scores)
-        for_rows(marginal_rows, len(scores), scores, *self._structure(), log_sum, out)
+        for_rows(marginal_rows, len(scores), scores, self.nodes, self.is_end, log_sum, out)
         return log_sum - scores.sum(axis=1, dtype=np.float64), out
 
     def _last_nodes(self, sets: Array, is_end: Array | None = None) -> Array:
         """The node in which each set's path ends, -1 if it is none of the paths, (n,)."""
-        from setwise.spaces.path_kernels import last_node_rows
-
-        labels, above, _ = self.nodes.arrays
         out = np.empty(len(sets), dtype=np.int64)
         ends = self.is_end if is_end is None else is_end
-        for_rows(last_node_rows, len(sets), sets, labels, above, ends, out)
+        for_rows(last_node_rows, len(sets), sets, self.nodes, ends, out)
         return out
-
-    def _structure(self) -> tuple[Array, ...]:
-        return *self.nodes.arrays, self.is_end
 
     def __str__(self) -> str:
         kind = ", leaves only" if self.leaves_only else ""

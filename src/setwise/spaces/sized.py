@@ -9,13 +9,25 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from setwise.spaces.space import Array, Moments, refuse_large, tempered_values
+from setwise.spaces.count_law import count_mean
+from setwise.spaces.expectation import (
+    Expectation,
+    Mean,
+    SubsetExpectation,
+    Tempered,
+    additive_mean,
+    values_of,
+)
+from setwise.spaces.space import Array, Moments, Space, refuse_large, tempered_values
+from setwise.spaces.symmetric import LARGEST_LOG_BINOMIAL, moments_rows, sum_moments_rows
+from setwise.targets.measure import Of
+from setwise.targets.target import Target
 from setwise.threads import for_rows
 from setwise.validation import label_matrix, real_vector, score_matrix, whole_number
 
 
 @dataclass(frozen=True, eq=False)
-class Sized:
+class Sized(Space):
     """Label sets with a bias for their size: z(y') = y' · h + bias[size of y'].
 
     Elementary symmetric polynomials forward and backward, O(l K) a row with K the largest size.
@@ -39,10 +51,7 @@ class Sized:
     n_labels: int
     bias: Any
     _largest: int = field(init=False, repr=False)
-    is_independent = False
-    is_path = False
-    is_closed = False
-    is_joint = False
+    carries = frozenset({"additive", "subset", "linear_fractional", "counts"})
 
     def __post_init__(self):
         n_labels = whole_number(self.n_labels, "n_labels", 1)
@@ -64,11 +73,6 @@ class Sized:
     def size_bias(self) -> Array:
         """The bias of each size up to the largest."""
         return self.bias[: self._largest + 1]
-
-    @property
-    def n_scores(self) -> int:
-        """One score for each label."""
-        return self.n_labels
 
     @property
     def sizes(self) -> Array:
@@ -97,16 +101,6 @@ class Sized:
     def tempered(self, q: float) -> Sized:
         """Finite biases times q."""
         return replace(self, bias=tempered_values(self.bias, q))
-
-    def log_partition(self, scores) -> Array:
-        """A(h) from the symmetric polynomials of all allowed sizes, (n,)."""
-        checked = score_matrix(scores, self.n_labels)
-        return self.moments(checked.astype(np.float64)).log_partition.astype(checked.dtype)
-
-    def marginals(self, scores) -> Array:
-        """P(label in the set), (n, l)."""
-        checked = score_matrix(scores, self.n_labels)
-        return self.moments(checked.astype(np.float64)).on.astype(checked.dtype)
 
     def most_likely(self, scores) -> Array:
         """The best size and its top labels; ties: the smaller size, the lower label, (n, l)."""
@@ -143,44 +137,46 @@ class Sized:
         size = sets.sum(axis=1, dtype=np.int64)
         return (size[:, None] == np.arange(len(self.bias))).astype(np.float64)
 
-    def feature_gap(self, sets: Array, mean_features: Array) -> Array:
-        """Features of one set a row less their means, accurate where the mean is near 1."""
-        others = mean_features @ (1.0 - np.eye(len(self.bias)))
-        return np.where(self.features(sets) == 1.0, others, -mean_features)
+    def sample(self, n_samples: int, generator: np.random.Generator) -> Array:
+        """A size by its share of the sets, and that many labels, (n_samples, l)."""
+        shares = np.exp(log_binomial(self.n_labels, self.sizes) - self.log_size)
+        sizes = generator.choice(self.sizes, n_samples, p=shares / shares.sum())
+        ranks = generator.random((n_samples, self.n_labels)).argsort(axis=1).argsort(axis=1)
+        return (ranks < sizes[:, None]).astype(np.uint8)
 
-    def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
-        """A and its gradients: E[y'] and the probability of each size."""
-        moments = self.moments(scores)
-        return moments.log_partition, moments.on - moments.off, moments.features
+    def expectation(self, target: Target | str) -> Expectation:
+        """As every space; the subset loss, where it is small, from the law of the counts."""
+        paired = self.paired(target)
+        tempered = Tempered(paired, self)
+        return SubsetExpectation(paired, self, tempered) if paired.form == "subset" else tempered
 
     def moments(
-        self, scores: Array, values: tuple[Array, Array] | None = None, features: bool = True
+        self, scores: Array, values: tuple[Array, Array] | None = None, *, features: bool = False
     ) -> Moments:
-        """Marginals and, with ``values`` = (on, off) of shape (n, l), the moments of their sum."""
-        from setwise.spaces.symmetric import moments_rows
+        """Marginals and, with ``values`` = (on, off) of shape (n, l), the moments of their sum.
 
+        The features, the law of the size, come with them.
+        """
         n, n_labels = scores.shape
-        rows = n if values is not None else 0
-        on_value, off_value = values if values is not None else np.empty((2, 0, n_labels))
-        log_partition, on, off = np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels))
-        size, total_size = np.zeros((n, len(self.bias))), np.zeros((rows, len(self.bias)))
-        total, total_on, total_off = np.empty(rows), *np.empty((2, rows, n_labels))
-        for_rows(
-            moments_rows, n, scores, self.bias[: self._largest + 1], on_value, off_value,
-            log_partition, on, off, size, total, total_on, total_off, total_size, least=8,
-        )  # fmt: skip
+        bias, shape = self.bias[: self._largest + 1], (n, n_labels)
+        law = np.empty(n), np.empty(shape), np.empty(shape), np.zeros((n, len(self.bias)))
         if values is None:
-            return Moments(log_partition, on, off, size)
-        return Moments(log_partition, on, off, size, total, total_on, total_off, total_size)
+            for_rows(moments_rows, n, scores, bias, *law, least=8)
+            return Moments(*law)
+        sums = np.empty(n), np.empty(shape), np.empty(shape), np.zeros((n, len(self.bias)))
+        for_rows(sum_moments_rows, n, scores, bias, *values, *law, *sums, least=8)
+        return Moments(*law, *sums)
 
-    def log_probability(self, scores: Array, sets: Array) -> Array:
-        """log s(y') of one set a row, -inf outside the support, (n,)."""
-        padded = np.full(self.n_labels + 1, -np.inf)
-        padded[: len(self.bias)] = self.bias
-        weight = ((2.0 * sets - 1.0) * scores).sum(axis=1) + padded[
-            sets.sum(axis=1, dtype=np.int64)
-        ]
-        return weight - self.moments(scores).log_partition
+    def mean(
+        self, target: Target, scores: Array, y_true: Array, of: Of, parameters: bool = True
+    ) -> Mean:
+        """Sums over labels by the moments of a sum, functions of the counts by their joint law."""
+        if target.form == "additive":
+            m = self.moments(scores, values_of(target, y_true, of))
+            return additive_mean(target, m, y_true, of)
+        if target.form == "table":
+            return super().mean(target, scores, y_true, of, parameters)
+        return Mean(*count_mean(target.measure(self.n_labels, of), scores, y_true, self.bias))
 
     def __str__(self) -> str:
         if len(self.sizes) == 1:
@@ -188,8 +184,6 @@ class Sized:
         return f"Sized({self.n_labels}, sizes {self.sizes[0]} to {self.sizes[-1]})"
 
     def _refuse_wide(self) -> None:
-        from setwise.spaces.symmetric import LARGEST_LOG_BINOMIAL
-
         middle = min(self._largest, self.n_labels // 2)
         if log_binomial(self.n_labels, np.array([middle]))[0] > LARGEST_LOG_BINOMIAL:
             raise ValueError(

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setwise.targets.registry import get_target
+from setwise.validation import score_matrix
+
+if TYPE_CHECKING:
+    from setwise.spaces.expectation import Expectation, Mean
+    from setwise.targets.measure import Form, Of
+    from setwise.targets.target import Target
+
 Array = NDArray[Any]
 
 ENUMERATION_LIMIT = 2**20
+# Spaces with more sets than this are not listed for a target that has no other way.
+LISTABLE = 2**14
+# A forest with no more sets than this is listed for a linear-fractional target: that is faster than
+# a pass for each node of a rule, and takes no differences.
+FEW = 2**9
 
 
 @dataclass(frozen=True)
@@ -18,8 +31,8 @@ class Moments:
     """First moments of label sets drawn with probability s(y') = exp(z(y') - A).
 
     ``on`` and ``off`` are P(label in the set) and P(label not in it), each accurate relative to
-    itself. ``features`` is the expected sufficient statistic of each parameter of the space. If a
-    sum N(y') = sum_i (on_i if label i is in y' else off_i) was asked for, ``total`` is E[N],
+    itself, (n, l). ``features`` is the expected sufficient statistic of each parameter, (n, p). If
+    a sum N(y') = sum_i (on_i if label i is in y' else off_i) was asked for, ``total`` is E[N],
     ``total_on`` is E[N; label on], ``total_off`` E[N; label off], ``total_features`` E[N feature].
     """
 
@@ -39,77 +52,211 @@ class Space(Protocol):
 
     A set y' (as ±1) has the weight z(y') = y' · scores + g(y'), where g, linear in the space's
     ``parameters``, is what the space adds: biases or potentials. A parameter of -inf excludes the
-    sets it touches; the sets with g > -inf are the support.
+    sets it touches; the sets with g > -inf are the support. A set has the probability
+    s(y') = exp(z(y') - A), with A the log-partition.
+
+    Public methods take anything array-like and check it. Those that take an ``Array`` (`moments`
+    and all below it) are for kernels and trust their arguments: float scores (n, n_scores), sets of
+    0/1 bytes (n, l).
     """
 
+    n_labels: int
     # Facts about a space that other packages go by, in place of its class.
-    @property
-    def is_independent(self) -> bool:
-        """Whether the labels are independent given the scores."""
-        ...
-
-    @property
-    def is_path(self) -> bool:
-        """Whether each set is one path from a root of a hierarchy."""
-        ...
+    is_independent: ClassVar[bool] = False
+    """Whether the labels are independent given the scores."""
+    is_path: ClassVar[bool] = False
+    """Whether each set is one path from a root of a hierarchy."""
+    is_list: ClassVar[bool] = False
+    """Whether all sets are gone through for every sum, however many there are."""
+    # Forms of targets whose expectation needs no list of the label sets.
+    carries: ClassVar[frozenset[Form]] = frozenset()
 
     @property
     def is_closed(self) -> bool:
         """Whether the sets are all those closed under a forest, or all its paths."""
-        ...
+        return False
 
     @property
     def is_joint(self) -> bool:
         """Whether each listed set has a score of its own."""
+        return False
+
+    @property
+    def n_scores(self) -> int:
+        """One score for each label; with joint scores one for each set."""
+        return self.n_labels
+
+    @property
+    def log_size(self) -> float:
+        """log of the number of sets in the support."""
         ...
 
     @property
     def size_bias(self) -> Array | None:
         """g by the size of a set, where it depends on nothing else; None where it does."""
+        return None
+
+    @property
+    def sizes(self) -> Array:
+        """The numbers of labels that sets have, ascending."""
         ...
 
     @property
-    def n_labels(self) -> int: ...
-
-    @property
-    def n_scores(self) -> int: ...
-
-    @property
-    def log_size(self) -> float: ...
-
-    @property
-    def sizes(self) -> Array: ...
-
-    @property
-    def parameters(self) -> Array: ...
+    def parameters(self) -> Array:
+        """What the space adds to the scores, (p,); nothing unless a space says so."""
+        return np.empty(0)
 
     @property
     def feature_group(self) -> int:
         """Features come in groups of this many, of which exactly one is 1; 0 without features."""
+        return 0
+
+    def with_parameters(self, values: ArrayLike) -> Space:
+        """The same space with other parameters."""
+        if np.shape(values) != (0,):
+            raise ValueError(f"{self} has no parameters, but got {np.shape(values)}")
+        return self
+
+    def tempered(self, q: float) -> Space:
+        """The same space with its finite parameters times q."""
+        return self
+
+    def log_partition(self, scores: ArrayLike) -> Array:
+        """A(h), the log-sum of the weights of all sets, (n,)."""
+        checked = score_matrix(scores, self.n_scores)
+        return self.mean_scores(checked.astype(np.float64), False)[0].astype(checked.dtype)
+
+    def marginals(self, scores: ArrayLike) -> Array:
+        """P(label in the set), (n, l)."""
+        checked = score_matrix(scores, self.n_scores)
+        return self.moments(checked.astype(np.float64)).on.astype(checked.dtype)
+
+    def most_likely(self, scores: ArrayLike) -> Array:
+        """The heaviest set of each row, (n, l)."""
         ...
 
-    def with_parameters(self, values: ArrayLike) -> Space: ...
+    def enumerate(self) -> Array:
+        """All sets of the support, (|Y|, l); refused where there are too many."""
+        ...
 
-    def tempered(self, q: float) -> Space: ...
+    def contains(self, sets: ArrayLike) -> Array:
+        """Whether each set is in the support, (n,)."""
+        ...
 
-    def log_partition(self, scores: ArrayLike) -> Array: ...
+    def sample(self, n_samples: int, generator: np.random.Generator) -> Array:
+        """Sets drawn uniformly from the support, with replacement, (n_samples, l)."""
+        sets = self.enumerate()
+        return sets[generator.integers(0, len(sets), n_samples)]
 
-    def marginals(self, scores: ArrayLike) -> Array: ...
+    def expectation(self, target: Target | str) -> Expectation:
+        """The exact moments of a target on this space; refused where there is no exact way."""
+        from setwise.spaces.expectation import SubsetExpectation, Tempered
 
-    def most_likely(self, scores: ArrayLike) -> Array: ...
+        paired = self.paired(target)
+        return (SubsetExpectation if paired.form == "subset" else Tempered)(paired, self)
 
-    def enumerate(self) -> Array: ...
+    def features(self, sets: Array) -> Array:
+        """The sufficient statistic of each parameter, 0 or 1, (m, p)."""
+        return np.empty((len(sets), 0))
 
-    def contains(self, sets: ArrayLike) -> Array: ...
-
-    def features(self, sets: Array) -> Array: ...
+    def moments(self, scores: Array, *, features: bool = False) -> Moments:
+        """A, the marginals and, with ``features``, the means of the features."""
+        ...
 
     def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
-        """A, its gradient with respect to the scores and to the parameters.
+        """A (n,), its gradient by the scores, and that by the parameters, (n, p).
 
-        Without ``parameters`` a space may leave the last out.
+        Without ``parameters`` the last may be left out.
         """
-        ...
+        m = self.moments(scores, features=parameters)
+        return m.log_partition, m.on - m.off, m.features
+
+    def mean(
+        self, target: Target, scores: Array, y_true: Array, of: Of, parameters: bool = True
+    ) -> Mean:
+        """A, E[u], E[u y'] and E[u feature] of a target that `paired` has accepted."""
+        from setwise.spaces.listing import listed_mean
+
+        return listed_mean(self, target, scores, y_true, of)
+
+    def log_probability(self, scores: Array, sets: Array) -> Array:
+        """log s(y') of one set a row, -inf outside the support, (n,)."""
+        inside = self.contains(sets)
+        return np.where(inside, -self.negative_log_likelihood(scores, sets, False)[0], -np.inf)
+
+    def negative_log_likelihood(
+        self, scores: Array, sets: Array, parameters: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """-log s(y) of one set a row, (n,), and its gradients by scores and by parameters.
+
+        The gradients are (n, n_scores) and (n, p). The sets must be in the support: ask `contains`
+        first. Without ``parameters`` the last may be left out; it is 0 for parameters of -inf.
+        """
+        m = self.moments(scores.astype(np.float64), features=parameters)
+        # E[y'_i] - y_i as twice the probability of the other state, accurate near 0.
+        by_score = 2.0 * np.where(sets == 1, -m.off, m.on)
+        weight = np.einsum("ij,ij->i", 2.0 * sets - 1.0, scores)
+        weight += weighted_features(self.features(sets), self.parameters)
+        by_parameter = m.features
+        if parameters and self.feature_group:
+            by_parameter = -self.feature_gap(sets, m.features)
+        return m.log_partition - weight, by_score, by_parameter
+
+    def feature_gap(self, sets: Array, mean_features: Array) -> Array:
+        """Features of one set a row less their means, accurate where a mean is near 1, (n, p).
+
+        Of a group of features exactly one is 1, so 1 - P(one) is the sum of the others.
+        """
+        group = self.feature_group
+        if group == 0:
+            return mean_features
+        others = others_of_group(mean_features, group)
+        gap = np.where(self.features(sets) == 1.0, others, -mean_features)
+        return gap * np.isfinite(self.parameters)
+
+    def paired(self, target: Target | str) -> Target:
+        """The target as it is on this space; refused where its expectation has no exact way."""
+        from setwise.targets.measure import Table
+
+        paired = get_target(target).on(self)
+        if paired.form in self.carries:
+            return paired
+        if not self.is_listable:
+            raise ValueError(
+                f"{paired} (a {paired.form} target) has no exact expectation on {self}: it would "
+                f"need all e^{self.log_size:.0f} label sets. Use {_alternatives(paired, self)}"
+            )
+        measure = paired.measure(self.n_labels, "loss")
+        if isinstance(measure, Table):
+            try:
+                measure.index(self.enumerate(), "sets")
+            except ValueError as error:
+                raise ValueError(f"{paired} does not cover {self}: {error}") from None
+        return paired
+
+    @property
+    def is_listable(self) -> bool:
+        """Whether there are few enough sets to go through all of them."""
+        return self.is_list or self.log_size <= np.log(LISTABLE) + 1e-9
+
+
+def _alternatives(target: Target, space: Space) -> str:
+    if target.form == "table":
+        return "a Catalog of the label sets of the table"
+    return (
+        f"Cube({space.n_labels}), Sized or Slice, or a Catalog of label sets, "
+        f"where any function of the counts is exact"
+    )
+
+
+def others_of_group(values: Array, group: int) -> Array:
+    """The sum of all other entries of each group of the last axis, without a difference."""
+    shape = values.shape
+    values = values.reshape(*shape[:-1], shape[-1] // group, group)
+    before, after = np.zeros_like(values), np.zeros_like(values)
+    np.cumsum(values[..., :-1], axis=-1, out=before[..., 1:])
+    after[..., :-1] = np.cumsum(values[..., :0:-1], axis=-1)[..., ::-1]
+    return (before + after).reshape(shape)
 
 
 def tempered_values(values: Array, q: float) -> Array:

@@ -16,7 +16,12 @@ within [C(l,k)^(-1/2), C(l,k)^(1/2)] for any scores. The recursion's factor beco
 
 where h_(k) >= h_j is the k-th largest score: a product of a number for j and one for k, unless the
 scores span more than an exponential can hold, when it is computed cell by cell.
+
+A label left out multiplies by keep_j. The symmetric polynomials have keep = 1; the law of the
+number of independent labels, the Poisson-binomial, has 1 - p_j with ratio p_j and no scaling.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba.extending import register_jitable
@@ -27,6 +32,29 @@ from setwise.kernels import exp, kernel
 WIDEST_SPAN = 600.0
 # Half of log C(l, k) must be within the exponents of a float64.
 LARGEST_LOG_BINOMIAL = 1380.0
+
+
+class Group(NamedTuple):
+    """Room for the recursion over a group of n labels and sizes up to K, used for row after row."""
+
+    order: np.ndarray  # (n,): the labels of the group, the K of highest score first
+    logits: np.ndarray  # (n,): 2 h in that order
+    keep: np.ndarray  # (n,)
+    weight: np.ndarray  # (n,): the ratio's factor of label j
+    step: np.ndarray  # (K + 1,): and of size k; or logarithms of both, see `scale`
+    ratio: np.ndarray  # (K + 1,): of the label that is being added or taken back
+    offset: np.ndarray  # (K + 1,)
+    table: np.ndarray  # (n + 1, K + 1): row j is over the sets of the first j labels
+
+
+@register_jitable
+def group_of(n_labels, largest):
+    """Room for so many labels, in their own order, and sizes."""
+    width = largest + 1
+    return Group(
+        np.arange(n_labels), np.empty(n_labels), np.ones(n_labels), np.empty(n_labels),
+        np.zeros(width), np.empty(width), np.zeros(width), np.empty((n_labels + 1, width)),
+    )  # fmt: skip
 
 
 @kernel
@@ -58,52 +86,50 @@ def largest_first(logits, largest, order):
 
 
 @kernel
-def scale(logits, largest, offset, weight, step):
+def scale(group):
     """Fill ``offset`` and the two factors of the ratio: weight[j] * step[k].
 
-    ``logits`` are 2 h with the highest first; ``largest`` is the largest size. If a factor could
-    overflow, ``weight`` and ``step`` receive logarithms. Returns whether they are factors.
+    If a factor could overflow, ``weight`` and ``step`` receive logarithms. Returns whether they are
+    factors.
     """
-    n = len(logits)
+    logits, n, largest = group.logits, len(group.logits), len(group.step) - 1
     high = low = logits[0] if n > 0 else 0.0
     for j in range(n):
         high, low = max(high, logits[j]), min(low, logits[j])
     factored, middle = high - low <= WIDEST_SPAN, 0.5 * (high + low)
     for j in range(n):
-        weight[j] = exp(logits[j] - middle) if factored else logits[j]
-    offset[0] = 0.0
+        group.weight[j] = exp(logits[j] - middle) if factored else logits[j]
+    group.offset[0] = 0.0
     for k in range(1, min(largest, n) + 1):
         shrink = np.sqrt(k / (n - k + 1.0))
-        offset[k] = offset[k - 1] + logits[k - 1] - np.log(shrink)
-        step[k] = (
+        group.offset[k] = group.offset[k - 1] + logits[k - 1] - np.log(shrink)
+        group.step[k] = (
             exp(middle - logits[k - 1]) * shrink if factored else np.log(shrink) - logits[k - 1]
         )
     return factored
 
 
 @register_jitable
-def ratios(j, top, factored, weight, step, ratio):
+def ratios(j, top, factored, group):
     """ratio[k] for label j and 1 <= k <= top, from what `scale` left behind."""
+    weight, step, ratio = group.weight[j], group.step, group.ratio
     for k in range(1, top + 1):
         if factored:
-            ratio[k] = weight[j] * step[k]
+            ratio[k] = weight * step[k]
         else:
-            ratio[k] = exp(weight[j] + step[k])
+            ratio[k] = exp(weight + step[k])
 
 
 @kernel
-def fill(n, largest, factored, keep, weight, step, ratio, table):
-    """table[j, k] = sum over the sets of size k of the first j labels.
-
-    A label j left out multiplies by keep[j], taken by ratio_jk. (The symmetric polynomials have
-    keep = 1; the law of the number of independent labels has 1 - p_j and p_j.)
-    """
-    for k in range(largest + 1):
-        table[0, k] = 1.0 if k == 0 else 0.0
-    for j in range(n):
+def fill(factored, group):
+    """table[j, k] = sum over the sets of size k of the first j labels."""
+    table, ratio, largest = group.table, group.ratio, len(group.step) - 1
+    table[0] = 0.0
+    table[0, 0] = 1.0
+    for j in range(len(group.order)):
         top = min(j + 1, largest)
-        ratios(j, top, factored, weight, step, ratio)
-        left_out = keep[j]
+        ratios(j, top, factored, group)
+        left_out = group.keep[j]
         table[j + 1, 0] = left_out * table[j, 0]
         for k in range(1, top + 1):
             table[j + 1, k] = left_out * table[j, k] + ratio[k] * table[j, k - 1]
@@ -130,97 +156,120 @@ def step_back(top, left_out, ratio, adjoint):
 
 
 @kernel
-def moments_rows(
+def sweep(factored, group, adjoint, on, off):
+    """Reverse sweep: on[i] and off[i], (l,) each, from the adjoint of the table's last row."""
+    for j in range(len(group.order) - 1, -1, -1):
+        # Among the first j + 1 labels no set is larger, and ratios beyond would overflow.
+        top = min(j + 1, len(group.step) - 1)
+        ratios(j, top, factored, group)
+        present, absent = weigh(j, top, group.ratio, group.table, adjoint)
+        on[group.order[j]] = present
+        off[group.order[j]] = group.keep[j] * absent
+        step_back(top, group.keep[j], group.ratio, adjoint)
+
+
+@kernel
+def size_law(line, bias, doubled, group, size):
+    """Fill the table for a row of scores and ``size`` with the law of the size, both (K + 1,).
+
+    Returns whether ratios are factors, and the log-partition.
+    """
+    n_labels, last = len(line), group.table[len(line)]
+    # y' · h = y' · (h - middle) + middle * (2 size - n_labels): small sums stay small.
+    middle, shift = 0.0, 0.0
+    for i in range(n_labels):
+        middle += line[i] / n_labels
+    for i in range(n_labels):
+        doubled[i] = 2.0 * (line[i] - middle)
+        shift += line[i] - middle
+    largest_first(doubled, len(bias) - 1, group.order)
+    for j in range(n_labels):
+        group.logits[j] = doubled[group.order[j]]
+    factored = scale(group)
+    fill(factored, group)
+    high = -np.inf
+    for k in range(len(bias)):
+        size[k] = -np.inf
+        if bias[k] > -np.inf:
+            size[k] = bias[k] + group.offset[k] + np.log(last[k])
+            size[k] += middle * (2.0 * k - n_labels)
+        high = max(high, size[k])
+    mass = 0.0
+    for k in range(len(bias)):
+        size[k] = exp(size[k] - high) if size[k] > -np.inf else 0.0
+        mass += size[k]
+    for k in range(len(bias)):
+        size[k] /= mass
+    return factored, high + np.log(mass) - shift
+
+
+@kernel
+def moments_rows(start, stop, scores, bias, log_partition, on, off, size):
+    """A (n,), the marginals (n, l) and the law of the size (n, at least K + 1)."""
+    n_labels, width = scores.shape[1], len(bias)
+    group, doubled, adjoint = group_of(n_labels, width - 1), np.empty(n_labels), np.empty(width)
+    for row in range(start, stop):
+        factored, log_partition[row] = size_law(scores[row], bias, doubled, group, size[row])
+        for k in range(width):
+            adjoint[k] = size[row, k] / group.table[n_labels, k]
+        sweep(factored, group, adjoint, on[row], off[row])
+
+
+@kernel
+def fill_sums(factored, group, value_on, value_off, sums):
+    """sums[j, k] = as table[j, k], with every set times what the first j labels add to N."""
+    table, ratio, largest = group.table, group.ratio, len(group.step) - 1
+    for j in range(len(group.order)):
+        top, i = min(j + 1, largest), group.order[j]
+        ratios(j, top, factored, group)
+        sums[j + 1, 0] = sums[j, 0] + value_off[i] * table[j, 0]
+        for k in range(1, top + 1):
+            sums[j + 1, k] = (
+                sums[j, k] + value_off[i] * table[j, k]
+                + ratio[k] * (sums[j, k - 1] + value_on[i] * table[j, k - 1])
+            )  # fmt: skip
+        for k in range(top + 1, largest + 1):
+            sums[j + 1, k] = 0.0
+
+
+@kernel
+def sum_moments_rows(
     start, stop, scores, bias, on_value, off_value,
     log_partition, on, off, size, total, total_on, total_off, total_size,
 ):  # fmt: skip
-    """Marginals, the law of the size and, where asked for, moments of N = sum of label values.
+    """As `moments_rows`, and E[N], E[N; label], E[N; no label], E[N; size] of a sum of values.
 
+    N = sum of on_value over the labels in a set and of off_value over the others, (n, l) each.
     Forward: table (weights) and sums (weights times the values so far); backward: their adjoints.
     All terms have one sign where the values do.
     """
-    n_labels, largest = scores.shape[1], len(bias) - 1
-    wants_total = len(on_value) > 0
-    width = largest + 1
-    order = np.empty(n_labels, dtype=np.int64)
-    logits, doubled = np.empty(n_labels), np.empty(n_labels)
-    offset, step, ratio, log_size = (
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-    )
-    weight, keep = np.empty(n_labels), np.ones(n_labels)
-    table = np.empty((n_labels + 1, width))
-    sums = np.zeros((n_labels + 1 if wants_total else 0, width))
-    adjoint, after = np.empty(width), np.empty(width)
+    n_labels, width = scores.shape[1], len(bias)
+    group, doubled = group_of(n_labels, width - 1), np.empty(n_labels)
+    adjoint, after, sums = np.empty(width), np.empty(width), np.zeros((n_labels + 1, width))
+    table, ratio = group.table, group.ratio
     for row in range(start, stop):
-        # y' · h = y' · (h - middle) + middle * (2 size - n_labels): small sums stay small.
-        middle = 0.0
-        for i in range(n_labels):
-            middle += scores[row, i] / n_labels
-        shift = 0.0
-        for i in range(n_labels):
-            doubled[i] = 2.0 * (scores[row, i] - middle)
-            shift += scores[row, i] - middle
-        largest_first(doubled, largest, order)
-        for j in range(n_labels):
-            logits[j] = doubled[order[j]]
-        factored = scale(logits, largest, offset, weight, step)
-        fill(n_labels, largest, factored, keep, weight, step, ratio, table)
-        high = -np.inf
+        factored, log_partition[row] = size_law(scores[row], bias, doubled, group, size[row])
+        fill_sums(factored, group, on_value[row], off_value[row], sums)
+        total[row] = 0.0
         for k in range(width):
-            log_size[k] = -np.inf
-            if bias[k] > -np.inf:
-                log_size[k] = bias[k] + offset[k] + np.log(table[n_labels, k])
-                log_size[k] += middle * (2.0 * k - n_labels)
-            high = max(high, log_size[k])
-        mass = 0.0
-        for k in range(width):
-            size[row, k] = exp(log_size[k] - high) if log_size[k] > -np.inf else 0.0
-            mass += size[row, k]
-        log_partition[row] = high + np.log(mass) - shift
-        for k in range(width):
-            size[row, k] /= mass
-            adjoint[k] = size[row, k] / table[n_labels, k]
-            after[k] = 0.0
-        if wants_total:
-            for j in range(n_labels):
-                top = min(j + 1, largest)
-                ratios(j, top, factored, weight, step, ratio)
-                value_on, value_off = on_value[row, order[j]], off_value[row, order[j]]
-                sums[j + 1, 0] = sums[j, 0] + value_off * table[j, 0]
-                for k in range(1, top + 1):
-                    sums[j + 1, k] = (
-                        sums[j, k] + value_off * table[j, k]
-                        + ratio[k] * (sums[j, k - 1] + value_on * table[j, k - 1])
-                    )  # fmt: skip
-                for k in range(top + 1, width):
-                    sums[j + 1, k] = 0.0
-            total[row] = 0.0
-            for k in range(width):
-                total_size[row, k] = adjoint[k] * sums[n_labels, k]
-                total[row] += total_size[row, k]
+            adjoint[k], after[k] = size[row, k] / table[n_labels, k], 0.0
+            total_size[row, k] = adjoint[k] * sums[n_labels, k]
+            total[row] += total_size[row, k]
         for j in range(n_labels - 1, -1, -1):
-            i = order[j]
-            # Among the first j + 1 labels no set is larger, and ratios beyond would overflow.
-            top = min(j + 1, largest)
-            ratios(j, top, factored, weight, step, ratio)
+            i, top = group.order[j], min(j + 1, width - 1)
+            ratios(j, top, factored, group)
             present, absent = weigh(j, top, ratio, table, adjoint)
-            on[row, i] = present
-            off[row, i] = absent
-            if wants_total:
-                value_on, value_off = on_value[row, i], off_value[row, i]
-                sum_on = 0.0
-                sum_off = after[0] * table[j, 0] + adjoint[0] * sums[j, 0]
-                for k in range(1, top + 1):
-                    sum_on += ratio[k] * (after[k] * table[j, k - 1] + adjoint[k] * sums[j, k - 1])
-                    sum_off += after[k] * table[j, k] + adjoint[k] * sums[j, k]
-                total_on[row, i] = sum_on + value_on * present
-                total_off[row, i] = sum_off + value_off * absent
-                for k in range(top):
-                    after[k] += value_off * adjoint[k] + ratio[k + 1] * (
-                        after[k + 1] + value_on * adjoint[k + 1]
-                    )
-                after[top] += value_off * adjoint[top]
-            step_back(top, keep[j], ratio, adjoint)
+            on[row, i], off[row, i] = present, absent
+            value_on, value_off = on_value[row, i], off_value[row, i]
+            sum_on, sum_off = 0.0, after[0] * table[j, 0] + adjoint[0] * sums[j, 0]
+            for k in range(1, top + 1):
+                sum_on += ratio[k] * (after[k] * table[j, k - 1] + adjoint[k] * sums[j, k - 1])
+                sum_off += after[k] * table[j, k] + adjoint[k] * sums[j, k]
+            total_on[row, i] = sum_on + value_on * present
+            total_off[row, i] = sum_off + value_off * absent
+            for k in range(top):
+                after[k] += value_off * adjoint[k] + ratio[k + 1] * (
+                    after[k + 1] + value_on * adjoint[k + 1]
+                )
+            after[top] += value_off * adjoint[top]
+            step_back(top, 1.0, ratio, adjoint)

@@ -1,11 +1,8 @@
 """Which method is best for which target? Every method on the same rows, stored as it goes."""
 
-from setwise.study.hierarchy import InHierarchy, in_hierarchy
-from setwise.study.leaderboard import Leaderboard, Standing, leaderboard
+from setwise.study.leaderboard import InHierarchy, Leaderboard, Standing, in_hierarchy, leaderboard
 from setwise.study.methods import METHODS, Method
-from setwise.study.reading import Summary, load, summary
-from setwise.study.results import KnownTruth, Outcome, Results
-from setwise.study.scale import Scale
+from setwise.study.results import KnownTruth, Outcome, Results, Scale, Summary, load, summary
 from setwise.study.study import Study
 
 __all__ = [

@@ -1,73 +1,70 @@
-"""What a study is given: features, label sets with names, and which rows are held out."""
+"""What a study is given, checked: features, label sets with names, a hierarchy, rows held out.
+
+And what makes two studies the same: everything that figures depend on, as JSON and digests.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
+from sklearn.utils import check_array
 
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.evaluation.sample import label_sets
 from setwise.labels import read_labels
+from setwise.targets import Target, get_target
+from setwise.targets.target import hierarchy_of
+from setwise.taxonomy import Taxonomy
 from setwise.validation import whole_number
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
 
 
-def read_inputs(X: Any) -> tuple[Any, bool]:
+def read_inputs(X: Any, n_rows: int) -> tuple[Any, bool]:
     """Features as a float array or tidy CSR array, and whether some are missing (NaN)."""
-    if issparse(X):
-        inputs: Any = csr_array(X, copy=True)
+    floats: Any = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+    floats["accept_sparse"] = "csr"
+    inputs: Any = check_array(X, copy=True, input_name="X", **floats)
+    if issparse(inputs):
+        inputs = csr_array(inputs)
         inputs.sum_duplicates()
-    else:
-        try:
-            inputs = np.asarray(X)
-            if inputs.dtype == object:
-                inputs = inputs.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"X must be a matrix of numbers: {error}") from error
-    if inputs.dtype.kind not in "biuf":
-        raise ValueError(f"X must be a matrix of numbers, but its dtype is {inputs.dtype}")
-    if inputs.ndim != 2 or 0 in inputs.shape:
+    if inputs.shape[0] != n_rows:
         raise ValueError(
-            f"X must have shape (n, n_features), with at least one of each, but its shape is "
-            f"{inputs.shape}"
+            f"X and Y must have the same number of rows, but X has {inputs.shape[0]} and Y has "
+            f"{n_rows}"
         )
-    inputs = inputs.astype(np.float32 if inputs.dtype == np.float32 else np.float64)
-    values = inputs.data if issparse(inputs) else inputs
-    if np.isinf(values).any():
-        raise ValueError("X must be finite, or NaN where a value is missing, but some are infinite")
-    return inputs, bool(np.isnan(values).any())
+    return inputs, bool(np.isnan(inputs.data if issparse(inputs) else inputs).any())
 
 
 def read_sets(Y: Any, label_names: Any) -> tuple[csr_array, tuple[str, ...] | None]:
     """Label sets as a CSR array of 0/1, and a name for each label, None where there are none."""
-    own: Any = None
-    if issparse(Y) or np.ndim(np.empty(0) if _is_list_of_labels(Y) else Y) == 2:
+    if issparse(Y) or (not _is_list_of_labels(Y) and np.ndim(Y) == 2):
         own = getattr(Y, "columns", None)
-        matrix = np.asarray(Y) if own is not None else Y
-        sets = label_sets(matrix, "Y")
+        sets = label_sets(Y if own is None else np.asarray(Y), "Y")
     else:
-        read, names = read_labels(Y)
-        if names.one_dimensional:
+        read, labels = read_labels(Y)
+        if labels.one_dimensional:
             raise ValueError(
                 "Y must have a label set for each row, as 0/1 columns or lists of labels, "
                 "but it has one class for each row"
             )
-        sets, own = label_sets(read, "Y"), names.names
-    n_labels = sets.shape[1]
-    chosen = label_names if label_names is not None else own
-    if chosen is None:
-        return csr_array(sets.astype(np.uint8)), None
-    names = tuple(map(str, chosen))
-    if len(names) != n_labels or len(set(names)) != n_labels:
+        sets, own = label_sets(read, "Y"), labels.names
+    chosen = own if label_names is None else label_names
+    names = None if chosen is None else tuple(map(str, chosen))
+    if names is not None and not len(names) == len(set(names)) == sets.shape[1]:
         raise ValueError(
-            f"label_names must be {n_labels} different names, one for each label, but there are "
-            f"{len(set(names))} different ones among {len(names)}"
+            f"label_names must be {sets.shape[1]} different names, one for each label, but there "
+            f"are {len(set(names))} different ones among {len(names)}"
         )
     return csr_array(sets.astype(np.uint8)), names
 
@@ -77,11 +74,80 @@ def _is_list_of_labels(Y: Any) -> bool:
     if not isinstance(Y, list | tuple) or not Y:
         return False
     rows = [row for row in Y if isinstance(row, list | tuple | set | frozenset | np.ndarray)]
-    lengths = {len(row) for row in rows}
     texts = any(isinstance(label, str) for row in rows for label in row)
     return len(rows) == len(Y) and (
-        len(lengths) > 1 or texts or isinstance(rows[0], set | frozenset)
+        len({len(row) for row in rows}) > 1 or texts or isinstance(rows[0], set | frozenset)
     )
+
+
+def read_targets(targets: Any, n_labels: int) -> dict[str, Target]:
+    """Targets by name from a list of names and targets, or from a mapping."""
+    if isinstance(targets, str) or not isinstance(targets, Mapping | Sequence) or not targets:
+        raise ValueError(
+            f"targets must be a list such as ['f1', 'hamming'] or a mapping from names to targets, "
+            f"not {targets!r}"
+        )
+    if isinstance(targets, Mapping):
+        pairs = [(name, get_target(target)) for name, target in targets.items()]
+    else:
+        pairs = [(str(target), target) for target in map(get_target, targets)]
+    names = [name for name, _ in pairs]
+    for name, target in pairs:
+        require_name(name, "target")
+        if names.count(name) > 1:
+            raise ValueError(
+                f"targets must have different names, but two are named {name!r}; a mapping from "
+                f"names to targets tells them apart"
+            )
+        # A target made for other labels says so here.
+        target.measure(n_labels, "loss")
+    return dict(pairs)
+
+
+def require_name(name: Any, of: str) -> None:
+    """Raise unless it is text that can be shown."""
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise ValueError(f"the name of a {of} must be printable text, not {name!r}")
+
+
+# ------------------------------------------------------------------------------------ the hierarchy
+
+
+def read_taxonomy(
+    given: Any, targets: Mapping[str, Target], sets: csr_array, names: Any
+) -> Taxonomy | None:
+    """The hierarchy given, or of the first target that has one; of all, that Y fits them."""
+    if given is not None and not isinstance(given, Taxonomy):
+        raise ValueError(
+            f"taxonomy must be a Taxonomy, such as Taxonomy.from_parents(parents), not a "
+            f"{type(given).__name__}"
+        )
+    own = [tree for target in targets.values() if (tree := hierarchy_of(target)) is not None]
+    for taxonomy in own if given is None else [given, *own]:
+        _require_labels(taxonomy, names, sets.shape)
+    for taxonomy in own:
+        taxonomy.refuse_open(sets)
+    return next(iter(own), None) if given is None else given
+
+
+def _require_labels(taxonomy: Taxonomy, names: Any, shape: Any) -> None:
+    """Raise unless the taxonomy has the labels of Y in their order, as far as both have names."""
+    if taxonomy.n_labels != shape[1]:
+        raise ValueError(
+            f"the taxonomy must have the {shape[1]} labels of Y, but it has {taxonomy.n_labels}; "
+            f"Taxonomy.close makes a column of Y for each label of the taxonomy"
+        )
+    if names is None or taxonomy.names.dtype.kind in "iu":
+        return
+    for at, (own, name) in enumerate(zip(map(str, taxonomy.names.tolist()), names, strict=True)):
+        if own != name:
+            raise ValueError(
+                f"the taxonomy must have the labels of Y in their order, but label {at} of Y is "
+                f"{name!r} and of the taxonomy {own!r}; Taxonomy.over(names) reorders it"
+            )
+
+
+# --------------------------------------------------------------------------------- rows held out
 
 
 def read_folds(folds: Any, sets: csr_array, seed: int) -> tuple[tuple[Split, ...], str]:
@@ -102,13 +168,25 @@ def read_folds(folds: Any, sets: csr_array, seed: int) -> tuple[tuple[Split, ...
             "folds must be a number of folds, a pair (train, test) of row numbers, a list of such "
             f"pairs or a splitter, not {folds!r}"
         )
-    splits = tuple(
-        (_rows(train, shape[0], f"the training rows of fold {fold}"),
-         _rows(test, shape[0], f"the test rows of fold {fold}"))
-        for fold, (train, test) in enumerate(given)
-    )  # fmt: skip
-    _refuse_overlap(splits, shape[0])
-    return splits, words
+    splits, held = [], np.full(shape[0], -1)
+    for fold, parts in enumerate(given):
+        named = zip(("training", "test"), parts, strict=True)
+        train, test = (_rows(part, shape[0], f"the {of} rows of fold {fold}") for of, part in named)
+        common = np.intersect1d(train, test)
+        if len(common):
+            raise ValueError(
+                f"fold {fold} trains on rows that it holds out, the first of {len(common)} is row "
+                f"{common[0]}"
+            )
+        if (held[test] >= 0).any():
+            row = int(test[np.argmax(held[test] >= 0)])
+            raise ValueError(
+                f"each row may be held out once, but row {row} is in fold {held[row]} and in fold "
+                f"{fold}"
+            )
+        held[test] = fold
+        splits.append((train, test))
+    return tuple(splits), words
 
 
 def _is_split(value: Any) -> bool:
@@ -140,19 +218,62 @@ def _rows(part: Any, n_rows: int, name: str) -> Rows:
     return rows.astype(np.intp)
 
 
-def _refuse_overlap(splits: Sequence[Split], n_rows: int) -> None:
-    held = np.full(n_rows, -1)
-    for fold, (train, test) in enumerate(splits):
-        common = np.intersect1d(train, test)
-        if len(common):
-            raise ValueError(
-                f"fold {fold} trains on rows that it holds out, the first of {len(common)} is row "
-                f"{common[0]}"
-            )
-        if (held[test] >= 0).any():
-            row = int(test[np.argmax(held[test] >= 0)])
-            raise ValueError(
-                f"each row may be held out once, but row {row} is in fold {held[row]} and in fold "
-                f"{fold}"
-            )
-        held[test] = fold
+# -------------------------------------------------------------------------- what is the same
+
+
+def array_digest(array: Any) -> str:
+    """The content of a dense or CSR array; the same numbers in another type are others."""
+    found = hashlib.sha256(str(array.shape).encode())
+    indices = [array.indices, array.indptr] if issparse(array) else []
+    for part in (array.data if indices else array, *(part.astype(np.int64) for part in indices)):
+        found.update(part.dtype.str.encode())
+        found.update(np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()
+
+
+def described(value: Any) -> Any:
+    """A value as JSON that is the same in every process: estimators and targets by their settings.
+
+    Arrays stand as digests, functions by their name and compiled code. What has no better way is
+    its type and `repr`, without addresses.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.random.RandomState):
+        value = value.get_state(legacy=False)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if isfinite(value) else repr(value)
+    if issparse(value):
+        return array_digest(csr_array(value))
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return array_digest(value)
+    if isinstance(value, Mapping):
+        return {str(key): described(part) for key, part in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [described(part) for part in value]
+    if isinstance(value, set | frozenset):
+        return sorted(json.dumps(described(part), sort_keys=True) for part in value)
+    if isinstance(value, Taxonomy):
+        lengths = np.asarray(value.lengths_of_edges)
+        if value.is_tree and (lengths == 1.0).all():
+            return value.parents.tolist()
+        return {"edges": value.edges.tolist(), "lengths": lengths.tolist()}
+    kind = value if isinstance(value, type) else type(value)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if isinstance(value, type):
+        return name
+    if hasattr(value, "__code__"):
+        code = value.__code__
+        text = code.co_code + _plain(repr(code.co_consts)).encode()
+        return f"{value.__module__}.{value.__qualname__} {hashlib.sha256(text).hexdigest()}"
+    if hasattr(value, "get_params"):
+        return {name: described(value.get_params(deep=False))}
+    if is_dataclass(value):
+        return {name: described({part.name: getattr(value, part.name) for part in fields(value)})}
+    return f"{name} {_plain(repr(value))}"
+
+
+def _plain(text: str) -> str:
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)

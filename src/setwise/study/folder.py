@@ -1,46 +1,78 @@
-"""A study on disk: what was asked, and a file for each finished unit, written as it is finished.
+"""A study on disk: one file that is only ever added to, so that whatever is finished stays.
 
-A unit is one file, which appears whole or not at all; a line of a common file could be cut in half
-by a kill, and rows of several processes mix. Everything is JSON or NumPy archives without pickles,
-so reading a folder runs nothing.
-
-    study.json     what the study is, its question and the versions it ran with
-    study.npz      true label sets of the held-out rows, their folds, the hierarchy
-    units/*.npz    predictions, probabilities, losses and what is told of each finished unit
-    failed/*.json  the error of each unit that failed last time
+    results.jsonl  what the study is; then a line for each unit that was finished or has failed
     summary.txt    how far it has come
+
+A line is JSON with a checksum, written at once and flushed to disk. A kill can cut no more than the
+line that is being written, which then does not count: its unit is done again. Of several lines
+about one unit the last counts. Arrays are NumPy archives without pickles, so reading runs nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import os
 import warnings
-from dataclasses import dataclass
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from setwise.atomic_write import remove_partial, write_whole
-from setwise.study.identity import Identity, differences, digest
-from setwise.study.lock import LOCK
-from setwise.study.unit import Finished, Unit
 from setwise.taxonomy import Taxonomy
 
-FORMAT = 1
+RESULTS, LOCK = "results.jsonl", ".lock"
+# Format 1 was a folder of files, with study.json.
+FORMAT, OLD = 2, "study.json"
+# Values up to this many characters are shown where two studies differ.
+SHOWN = 60
+
+
+class Unit(NamedTuple):
+    """The unit of work: one method, trained and decoded for one target, on one fold."""
+
+    method: str
+    target: str
+    fold: int
+
+    def __str__(self) -> str:
+        return f"{self.method} for {self.target}, fold {self.fold}"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a unit found: the predictions for the rows held out, and what is to be told of them.
+
+    ``y_pred`` is CSR (n, l), ``probability`` float32 (n, l) or None, ``losses`` (n,); ``settings``
+    is JSON; ``seconds`` were spent on this unit, without the fit where that was another's.
+    """
+
+    y_pred: csr_array
+    probability: NDArray[np.float32] | None
+    losses: NDArray[np.float64]
+    guarantee: str
+    settings: Mapping[str, Any]
+    fit_seconds: float
+    predict_seconds: float
+    seconds: float
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a study is, as far as its folder knows.
+    """What a study is.
 
     Attributes
     ----------
     identity : mapping
-        What the figures depend on; see `setwise.study.identity`.
+        What the figures depend on, as JSON.
     told : mapping
         Name, label names, methods, targets, rows trained on, what is said of the hierarchy, the
         scales of tree distances, question and versions.
@@ -50,16 +82,11 @@ class Asked:
         Over the labels; its names are those told.
     """
 
-    identity: Identity
-    told: dict[str, Any]
+    identity: Mapping[str, Any]
+    told: Mapping[str, Any]
     y_true: csr_array
     fold: NDArray[np.intp]
     taxonomy: Taxonomy | None
-
-    @property
-    def digest(self) -> str:
-        """One number for the identity."""
-        return digest(self.identity)
 
     @property
     def units(self) -> list[Unit]:
@@ -71,150 +98,250 @@ class Asked:
             for target in self.told["targets"]
         ]
 
-    def shape(self, fold: int) -> tuple[int, int]:
-        """Of the label sets held out in a fold."""
-        n_labels: Any = self.y_true.shape
-        return int(np.count_nonzero(self.fold == fold)), n_labels[1]
+
+@dataclass
+class Stored:
+    """What a folder holds: the study, its finished units, why others failed, unreadable lines.
+
+    ``length`` is that of the file in bytes, without a last line that is not whole.
+    """
+
+    asked: Asked
+    finished: dict[Unit, Finished] = field(default_factory=dict)
+    failed: dict[Unit, str] = field(default_factory=dict)
+    damaged: list[str] = field(default_factory=list)
+    length: int = 0
 
 
-@dataclass(frozen=True)
-class Folder:
-    """Where a study keeps what it has."""
+def prepare(folder: Path, asked: Asked) -> Stored:
+    """Make it the folder of that study, or raise if it is another's; what is stored already."""
+    remove_partial(folder)
+    if not _is_study(folder):
+        others = sorted(entry.name for entry in folder.iterdir() if entry.name != LOCK)
+        if others:
+            raise ValueError(
+                f"{str(folder)!r} holds no study but is not empty (there is {others[0]!r}); "
+                f"name a new or an empty folder"
+            )
+        write_whole(folder / RESULTS, _asked_line(asked))
+        return Stored(asked)
+    stored = read(folder)
+    different = _differences(stored.asked.identity, asked.identity)
+    if different:
+        raise ValueError(
+            f"{str(folder)!r} holds another study and is left as it is. What differs: "
+            f"{'; '.join(different)}. Choose another folder, or remove this one to begin anew"
+        )
+    os.truncate(folder / RESULTS, stored.length)
+    if stored.damaged:
+        warn_of_damage(stored)
+        kept = [_unit_line(unit, found) for unit, found in stored.finished.items()]
+        write_whole(folder / RESULTS, b"".join([_asked_line(asked), *kept]))
+    elif stored.asked.told != asked.told:
+        _append(folder, _asked_line(asked))
+    return stored
 
-    path: Path
 
-    def prepare(self, asked: Asked) -> None:
-        """Make it the folder of that study, or raise if it is another's."""
-        remove_partial(self.path)
-        if (self.path / "study.json").exists():
-            stored = self._manifest()["identity"]
-            different = differences(stored, asked.identity)
-            if different:
-                raise ValueError(
-                    f"{str(self.path)!r} holds another study and is left as it is. What differs: "
-                    f"{'; '.join(different)}. Choose another folder, or remove this one to begin "
-                    f"anew"
-                )
+def _differences(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
+    """What differs between two studies, in words; long values are not shown."""
+    found = []
+    for name in dict.fromkeys([*stored, *asked]):
+        before, now = (json.dumps(of.get(name, "nothing")) for of in (stored, asked))
+        if before != now:
+            short = max(len(before), len(now)) <= SHOWN
+            found.append(f"{name}: {before}, now {now}" if short else f"{name}: another")
+    return found
+
+
+def store(folder: Path, unit: Unit, found: Finished | str) -> None:
+    """Keep what a unit found, or why it failed."""
+    _append(folder, _unit_line(unit, found))
+
+
+def read(folder: Path) -> Stored:
+    """What a folder holds, or a ValueError if there is no study in it that can be read."""
+    if not _is_study(folder):
+        raise ValueError(f"there is no study in {str(folder)!r}: it has no {RESULTS}")
+    stored: Any = None
+    length = 0
+    with open(folder / RESULTS, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                break  # Being written, or cut by a kill.
+            length += len(line)
+            if not line.strip():
+                continue
+            try:
+                record, arrays = _decoded(line)
+                if stored is None:
+                    stored = Stored(_asked_of(record, arrays))
+                elif "told" in record:
+                    stored.asked = _asked_of(record, arrays)
+                else:
+                    _take(stored, record, arrays)
+            except Exception as error:
+                # Whatever is wrong with a line, it is not what was written.
+                reason = f"{type(error).__name__}: {error}"
+                if stored is None:
+                    raise ValueError(
+                        f"the study in {str(folder)!r} cannot be read: line {number} of {RESULTS}, "
+                        f"which says what the study is, is damaged ({reason})"
+                    ) from error
+                stored.damaged.append(f"line {number} of {folder / RESULTS} ({reason})")
+    if stored is None:
+        raise ValueError(f"the study in {str(folder)!r} cannot be read: {RESULTS} is damaged")
+    stored.length = length
+    return stored
+
+
+def warn_of_damage(stored: Stored) -> None:
+    """Name the lines that do not count."""
+    if stored.damaged:
+        warnings.warn(
+            f"damaged, and does not count as finished: {'; '.join(stored.damaged)}. A run does "
+            f"such units again",
+            stacklevel=3,
+        )
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, or raise a ValueError if another run does.
+
+    The lock is the operating system's and belongs to the open file, so it ends with the process,
+    however that ends. The file stays: what it holds is the process to name in the message.
+    """
+    with open(folder / LOCK, "a+") as file:
+        file.seek(0)
+        if not _taken(file):
+            raise ValueError(
+                f"another run is at work in {str(folder)!r} (process {file.read().strip() or '?'})"
+                f"; wait for it, or give this study a folder of its own"
+            )
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def _taken(file: Any) -> bool:
+    """Whether the lock is now ours."""
+    try:
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            import msvcrt
+
+            # Far behind what is written, which others may then read.
+            os.lseek(file.fileno(), 2**20, os.SEEK_SET)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # pyright: ignore
+            os.lseek(file.fileno(), 0, os.SEEK_SET)
         else:
-            others = sorted(entry.name for entry in self.path.iterdir() if entry.name != LOCK)
-            if others:
-                raise ValueError(
-                    f"{str(self.path)!r} holds no study but is not empty (there is {others[0]!r}); "
-                    f"name a new or an empty folder"
-                )
-        arrays: dict[str, Any] = {
-            "indices": asked.y_true.indices.astype(np.int32),
-            "indptr": asked.y_true.indptr.astype(np.int64),
-            "fold": asked.fold.astype(np.int64),
-        }
-        if asked.taxonomy is not None:
-            arrays["edges"] = asked.taxonomy.edges
-            arrays["lengths"] = asked.taxonomy.lengths_of_edges
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+# --------------------------------------------------------------------------------------- the lines
+
+_TOLD = ("guarantee", "settings", "fit_seconds", "predict_seconds", "seconds")
+
+
+def _line(record: Mapping[str, Any], arrays: Mapping[str, Any] | None = None) -> bytes:
+    if arrays is not None:
         file = io.BytesIO()
         np.savez_compressed(file, **arrays)
-        write_whole(self.path / "study.npz", file.getvalue())
-        # Last, so that where it is, the rest is too.
-        manifest = {"format": FORMAT, "identity": asked.identity, "told": asked.told}
-        write_whole(self.path / "study.json", json.dumps(manifest, indent=1).encode())
-        for name in ("units", "failed"):
-            (self.path / name).mkdir(exist_ok=True)
-            remove_partial(self.path / name)
-
-    def asked(self) -> Asked:
-        """What the study in the folder is, or a ValueError."""
-        manifest = self._manifest()
-        try:
-            told = manifest["told"]
-            with np.load(self.path / "study.npz", allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            fold, indices = arrays["fold"].astype(np.intp), arrays["indices"]
-            shape = (len(fold), len(told["label_names"]))
-            ones = np.ones(len(indices), np.uint8)
-            y_true = csr_array((ones, indices, arrays["indptr"]), shape=shape)
-            y_true.check_format(full_check=True)
-            return Asked(manifest["identity"], told, y_true, fold, _taxonomy(arrays, told))
-        except Exception as error:
-            raise ValueError(
-                f"the study in {str(self.path)!r} cannot be read: study.json or study.npz is "
-                f"damaged ({type(error).__name__}: {error}); a run of the same study writes "
-                f"study.npz anew"
-            ) from error
-
-    def store(self, unit: Unit, finished: Finished, study: str) -> None:
-        """Keep what a unit found; an earlier failure is forgotten."""
-        write_whole(self._file(unit), finished.to_bytes(unit, study))
-        self._failure(unit).unlink(missing_ok=True)
-
-    def store_failure(self, unit: Unit, message: str) -> None:
-        """Keep why a unit failed."""
-        told = {"unit": list(unit), "message": message}
-        write_whole(self._failure(unit), json.dumps(told, indent=1).encode())
-
-    def finished(self, asked: Asked, study: str) -> dict[Unit, Finished]:
-        """What the finished units found; damaged files are named in a warning and left out."""
-        found = {}
-        for unit in asked.units:
-            file = self._file(unit)
-            if not file.exists():
-                continue
-            try:
-                found[unit] = Finished.from_bytes(
-                    file.read_bytes(), unit, study, asked.shape(unit.fold)
-                )
-            except (OSError, ValueError) as error:
-                warnings.warn(
-                    f"{file} does not count as finished: {error}. A run does this unit again "
-                    f"({unit})",
-                    stacklevel=2,
-                )
-        return found
-
-    def has(self, unit: Unit) -> bool:
-        """Whether there is a file of a finished unit; it is not read."""
-        return self._file(unit).exists()
-
-    def failed(self, asked: Asked) -> dict[Unit, str]:
-        """Why units failed when they were last tried, of those not finished since."""
-        found = {}
-        for unit in asked.units:
-            try:
-                found[unit] = str(json.loads(self._failure(unit).read_bytes())["message"])
-            except FileNotFoundError:
-                continue
-            except (OSError, ValueError, KeyError, TypeError):
-                found[unit] = "the file of its error is damaged"
-        return found
-
-    def _manifest(self) -> dict[str, Any]:
-        file = self.path / "study.json"
-        if not file.exists():
-            raise ValueError(f"there is no study in {str(self.path)!r}: it has no study.json")
-        try:
-            manifest = json.loads(file.read_bytes())
-            known = manifest["format"] == FORMAT and isinstance(manifest["identity"], dict)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{str(file)!r} is damaged ({type(error).__name__}: {error})"
-            ) from error
-        if not known:
-            raise ValueError(
-                f"{str(file)!r} is in the format {manifest['format']!r}, and this version of "
-                f"setwise reads the format {FORMAT}"
-            )
-        return manifest
-
-    def _file(self, unit: Unit) -> Path:
-        return self.path / "units" / f"{unit.file_name}.npz"
-
-    def _failure(self, unit: Unit) -> Path:
-        return self.path / "failed" / f"{unit.file_name}.json"
+        record = {**record, "arrays": b64encode(file.getvalue()).decode("ascii")}
+    body = json.dumps(record)
+    return f'{{"sha256": "{_checksum(body)}", "record": {body}}}\n'.encode()
 
 
-def _taxonomy(arrays: dict[str, Any], told: dict[str, Any]) -> Taxonomy | None:
-    """The hierarchy as stored: whole, or in studies before it was, the parents of a tree."""
+def _decoded(line: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    held = json.loads(line)
+    record = held["record"]
+    if held["sha256"] != _checksum(json.dumps(record)):
+        raise ValueError("its checksum is another")
+    if "arrays" not in record:
+        return record, {}
+    data = io.BytesIO(b64decode(record["arrays"]))
+    with np.load(data, allow_pickle=False) as archive:
+        return record, {name: archive[name] for name in archive.files}
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _append(folder: Path, line: bytes) -> None:
+    """Add a line by one write, so that those of several processes do not mix.
+
+    It begins with an empty one: a line that was cut by a kill before is then ended.
+    """
+    with open(folder / RESULTS, "ab", buffering=0) as file:
+        file.write(b"\n" + line)
+        os.fsync(file.fileno())
+
+
+def _asked_line(asked: Asked) -> bytes:
+    arrays = {**_parts(asked.y_true), "fold": asked.fold.astype(np.int64)}
+    if asked.taxonomy is not None:
+        arrays["edges"] = asked.taxonomy.edges
+        arrays["lengths"] = asked.taxonomy.lengths_of_edges
+    return _line({"format": FORMAT, "identity": asked.identity, "told": asked.told}, arrays)
+
+
+def _asked_of(record: Mapping[str, Any], arrays: Mapping[str, Any]) -> Asked:
+    told, fold, taxonomy = record["told"], arrays["fold"].astype(np.intp), None
     names = told["label_names"]
-    if "parents" in arrays:
-        return Taxonomy.from_parents(arrays["parents"], names)
-    if "edges" not in arrays:
-        return None
-    return Taxonomy(arrays["edges"], names, arrays["lengths"], told["hierarchy_note"])
+    if "edges" in arrays:
+        taxonomy = Taxonomy(arrays["edges"], names, arrays["lengths"], told["hierarchy_note"])
+    y_true = _sets(arrays, (len(fold), len(names)))
+    return Asked(record["identity"], told, y_true, fold, taxonomy)
+
+
+def _unit_line(unit: Unit, found: Finished | str) -> bytes:
+    if isinstance(found, str):
+        return _line({"unit": unit, "failed": found})
+    told = {name: getattr(found, name) for name in _TOLD}
+    arrays = {**_parts(found.y_pred), "losses": found.losses}
+    if found.probability is not None:
+        arrays["probability"] = found.probability
+    return _line({"unit": unit, "finished": told}, arrays)
+
+
+def _take(stored: Stored, record: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Add what a line says of a unit."""
+    unit = Unit(*record["unit"])
+    if "failed" in record:
+        stored.failed[unit] = record["failed"]
+        return
+    rows = int(np.count_nonzero(stored.asked.fold == unit.fold))
+    shape = rows, len(stored.asked.told["label_names"])
+    stored.finished[unit] = Finished(
+        y_pred=_sets(arrays, shape),
+        probability=arrays.get("probability"),
+        losses=arrays["losses"],
+        **record["finished"],
+    )
+    stored.failed.pop(unit, None)
+
+
+def _parts(sets: csr_array) -> dict[str, Any]:
+    return {"indices": sets.indices.astype(np.int32), "indptr": sets.indptr.astype(np.int64)}
+
+
+def _sets(arrays: Mapping[str, Any], shape: tuple[int, int]) -> csr_array:
+    ones = np.ones(len(arrays["indices"]), np.uint8)
+    sets = csr_array((ones, arrays["indices"], arrays["indptr"]), shape=shape)
+    sets.check_format(full_check=True)
+    return sets
+
+
+def _is_study(folder: Path) -> bool:
+    if (folder / OLD).exists():
+        raise ValueError(
+            f"{str(folder)!r} holds a study of an earlier version of setwise, in many files "
+            f"({OLD}, units), which this version does not read: run it again in a new folder"
+        )
+    return (folder / RESULTS).exists()

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from setwise.atomic_write import write_whole
-from setwise.study.data import read_folds, read_inputs, read_sets
-from setwise.study.folder import Asked, Folder
-from setwise.study.identity import array_digest, described, digest
-from setwise.study.lock import locked
-from setwise.study.machine import library_versions, machine
-from setwise.study.methods import get_methods
-from setwise.study.plan import Plan
-from setwise.study.progress import progress_shown
-from setwise.study.reading import load, summary
-from setwise.study.results import Results
-from setwise.study.scale import Scale
-from setwise.study.taxonomy import (
-    as_identity,
-    known_taxonomy,
-    refuse_misplaced,
-    refuse_other_labels,
+from setwise.study.data import (
+    array_digest,
+    described,
+    read_folds,
+    read_inputs,
+    read_sets,
+    read_targets,
+    read_taxonomy,
 )
-from setwise.study.workers import do_tasks
-from setwise.targets import Target, get_target
+from setwise.study.folder import Asked, Unit, locked, prepare, read
+from setwise.study.methods import get_methods
+from setwise.study.results import Results, Scale, Summary, summary
+from setwise.study.work import Plan, Task, do_tasks
 from setwise.validation import whole_number
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+MEAN = "the mean of the training rows (your own estimators see NaN)"
 
 
 class Study:
@@ -99,41 +99,22 @@ class Study:
         seed: int = 0,
         question: Mapping[str, Any] | None = None,
     ):
-        seed = whole_number(seed, "seed", 0)
-        if seed >= 2**32:
+        if whole_number(seed, "seed", 0) >= 2**32:
             raise ValueError(f"seed must be below 2**32, as scikit-learn's are, but it is {seed}")
-        inputs, missing = read_inputs(X)
         sets, names = read_sets(Y, label_names)
         shape: Any = sets.shape
-        if inputs.shape[0] != shape[0]:
-            raise ValueError(
-                f"X and Y must have the same number of rows, but X has {inputs.shape[0]} and Y has "
-                f"{shape[0]}"
-            )
-        chosen, judges = get_methods(methods), get_targets(targets, shape[1])
-        hierarchy = known_taxonomy(taxonomy, judges)
-        refuse_other_labels(hierarchy, names, shape[1])
-        refuse_misplaced(judges.values(), sets, names)
+        n_rows, n_labels = shape
+        inputs, missing = read_inputs(X, n_rows)
+        chosen, judges = get_methods(methods), read_targets(targets, n_labels)
+        hierarchy = read_taxonomy(taxonomy, judges, sets, names)
         if names is None:
-            names = tuple(map(str, range(shape[1]) if hierarchy is None else hierarchy.names))
-        splits, words = read_folds(folds, sets, seed)
+            names = tuple(map(str, range(n_labels) if hierarchy is None else hierarchy.names))
+        splits, held_out = read_folds(folds, sets, seed)
         self.rows = np.concatenate([held for _, held in splits])
-        identity = {
-            **library_versions(),
-            "features (X)": array_digest(inputs),
-            "label sets (Y)": array_digest(sets),
-            "label names": list(names),
-            "methods": list(chosen),
-            "targets": list(judges),
-            "folds": [[array_digest(part) for part in split] for split in splits],
-            "seed": seed,
-            "hierarchy": as_identity(hierarchy),
-            **{f"method {m.name!r}": described(m.make) for m in chosen.values() if m.own},
-            **{f"target {name!r}": described(target) for name, target in judges.items()},
-        }
+        self._plan = Plan(inputs, missing, sets, chosen, judges, splits, seed)
         told = {
             "name": str(name),
-            "label_names": list(names),
+            "label_names": names,
             "methods": list(chosen),
             "targets": list(judges),
             "n_train": [len(train) for train, _ in splits],
@@ -144,19 +125,19 @@ class Study:
                 if (scale := Scale.of(target)) is not None
             },
             "question": {
-                **_as_json(question or {}),
-                "rows": shape[0],
+                **(question or {}),
+                "rows": n_rows,
                 "features": inputs.shape[1],
-                "labels": shape[1],
-                "held out": words,
-                "missing features": _missing_words(missing),
+                "labels": n_labels,
+                "held out": held_out,
+                "missing features": MEAN if missing else "none",
                 "seed": seed,
             },
             "versions": machine(),
         }
-        fold = np.concatenate([np.full(len(h), number) for number, (_, h) in enumerate(splits)])
-        self._asked = Asked(identity, told, sets[self.rows], fold, hierarchy)
-        self._plan = Plan(inputs, missing, sets, chosen, judges, splits, seed, digest(identity))
+        fold = np.repeat(np.arange(len(splits)), [len(held) for _, held in splits])
+        identity = _identity(self._plan, names, hierarchy)
+        self._asked = Asked(_as_json(identity), _as_json(told), sets[self.rows], fold, hierarchy)
 
     def run(self, folder: str | os.PathLike[str], progress: bool = True, jobs: int = 1) -> Results:
         """Do what is not done yet, and return what is known.
@@ -187,15 +168,10 @@ class Study:
             raise ValueError(f"folder must be a folder, but {str(path)!r} is a file")
         path.mkdir(parents=True, exist_ok=True)
         with locked(path):
-            place = Folder(path)
-            place.prepare(self._asked)
-            done = place.finished(self._asked, self._plan.study)
-            seconds = {unit: finished.seconds for unit, finished in done.items()}
-            tasks = self._plan.tasks(done)
-            del done
+            done = set(prepare(path, self._asked).finished)
             try:
-                with progress_shown(progress, self._asked.units, seconds, jobs) as shown:
-                    do_tasks(self._plan, tasks, path, jobs, shown)
+                with progress_shown(progress, len(self._asked.units), len(done)) as shown:
+                    do_tasks(self._plan, self._plan.tasks(done), path, jobs, shown)
             except KeyboardInterrupt as interrupt:
                 interrupt.add_note(
                     f"{summary(path)}\nNothing finished is lost: run the same study on "
@@ -203,47 +179,105 @@ class Study:
                 )
                 raise
             finally:
-                write_whole(path / "summary.txt", f"{summary(path)}\n".encode())
-            told = summary(path)
+                stored = read(path)
+                told = Summary.of(stored)
+                write_whole(path / "summary.txt", f"{told}\n".encode())
             if told.failed:
                 warnings.warn(str(told), stacklevel=2)
-            return load(path)
+            return Results.of(stored)
 
 
-def get_targets(targets: Any, n_labels: int) -> dict[str, Target]:
-    """Targets by name from a list of names and targets, or from a mapping."""
-    if isinstance(targets, str) or not isinstance(targets, Mapping | Sequence) or not targets:
-        raise ValueError(
-            f"targets must be a list such as ['f1', 'hamming'] or a mapping from names to targets, "
-            f"not {targets!r}"
-        )
-    if isinstance(targets, Mapping):
-        pairs = [(name, get_target(target)) for name, target in targets.items()]
-    else:
-        found = [get_target(target) for target in targets]
-        pairs = [(str(target), target) for target in found]
-    names = [name for name, _ in pairs]
-    for name, target in pairs:
-        if not isinstance(name, str) or not name.strip() or not name.isprintable():
-            raise ValueError(f"the name of a target must be printable text, not {name!r}")
-        if names.count(name) > 1:
-            raise ValueError(
-                f"targets must have different names, but two are named {name!r}; a mapping from "
-                f"names to targets tells them apart"
-            )
-        # A target made for other labels says so here.
-        target.measure(n_labels, "loss")
-    return dict(pairs)
+def _identity(plan: Plan, names: Sequence[str], hierarchy: Any) -> dict[str, Any]:
+    """All that the figures of a study depend on."""
+    return {
+        **library_versions(),
+        "features (X)": array_digest(plan.inputs),
+        "label sets (Y)": array_digest(plan.sets),
+        "label names": names,
+        "methods": list(plan.methods),
+        "targets": list(plan.targets),
+        "folds": [[array_digest(part) for part in split] for split in plan.splits],
+        "seed": plan.seed,
+        "hierarchy": described(hierarchy),
+        **{f"method {m.name!r}": described(m.make) for m in plan.methods.values() if m.own},
+        **{f"target {name!r}": described(target) for name, target in plan.targets.items()},
+    }
 
 
-def _as_json(question: Mapping[str, Any]) -> dict[str, Any]:
+def _as_json(told: Mapping[str, Any]) -> dict[str, Any]:
+    """As it will be read from a file; what is not JSON can only be part of the question."""
     try:
-        return json.loads(json.dumps(dict(question), allow_nan=False))
+        return json.loads(json.dumps(told, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise ValueError(f"question must be plain text and numbers (JSON): {error}") from error
 
 
-def _missing_words(missing: bool) -> str:
-    if not missing:
-        return "none"
-    return "the mean of the training rows (your own estimators see NaN)"
+def library_versions() -> dict[str, str]:
+    """The versions of setwise and of the libraries that compute."""
+    from setwise import __version__
+
+    return {"setwise": __version__, **{name: version(name) for name in LIBRARIES}}
+
+
+def processor() -> str:
+    """The processor's own name where the system tells it."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text().splitlines() if told.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def machine() -> dict[str, str]:
+    """What figures depend on, versions and processor, as a report shows them."""
+    return {
+        "python": platform.python_version(),
+        **library_versions(),
+        "system": platform.system(),
+        "processor": processor(),
+        "threads of a unit": "1",
+    }
+
+
+# -------------------------------------------------------------------------------- what is shown
+
+
+@dataclass
+class Shown:
+    """A bar with the task in work; without one, nothing."""
+
+    bar: Any = None
+    row: Any = None
+
+    def began(self, task: Task) -> None:
+        """Name it."""
+        if self.bar is not None:
+            self.bar.update(self.row, task=str(task))
+
+    def ended(self, unit: Unit, failure: str | None) -> None:
+        """Count it; a failure is printed above the bar."""
+        if self.bar is None:
+            return
+        if failure is not None:
+            self.bar.console.print(f"failed: {unit}: {failure}", markup=False, highlight=False)
+        self.bar.advance(self.row)
+
+
+@contextmanager
+def progress_shown(wanted: bool, n_units: int, n_done: int) -> Iterator[Shown]:
+    """A bar on the error stream if it is a terminal and a bar is wanted, else silence."""
+    from rich import console, progress
+
+    screen = console.Console(stderr=True)
+    if not (wanted and screen.is_terminal):
+        yield Shown()
+        return
+    columns = (
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left:"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[task]}", markup=False),
+    )
+    with progress.Progress(*columns, console=screen) as bar:
+        yield Shown(bar, bar.add_task("", total=n_units, completed=n_done, task=""))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from setwise.expectation import Expectation, Moment, expectation
+from setwise.spaces.expectation import Expectation, Moment
 from setwise.spaces.space import Array, Space
 from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked
 from setwise.targets.target import Target
@@ -30,7 +30,7 @@ class CompSum:
 
     q = -1 is the sum-exponential loss, 0 the (multi-label) logistic loss, between 0 and 1 the
     generalised cross-entropy, 1 the mean absolute error (equation (comp) of the paper). On the
-    unit scale, with F of `setwise.expectation`,
+    unit scale, with F of `setwise.spaces`,
 
         unit_q = (F(0) - F(q)) / q,    unit_0 = -F'(0),
 
@@ -76,7 +76,9 @@ class CompSum:
     def __post_init__(self):
         object.__setattr__(self, "q", _power(self.q))
         check_scale(self.scale)
-        pair = expectation(self.target, self.space)
+        if not isinstance(self.space, Space):
+            raise ValueError(f"a space is an object such as Cube(10), but this is {self.space!r}")
+        pair = self.space.expectation(self.target)
         object.__setattr__(self, "expectation", pair)
         object.__setattr__(self, "target", pair.target)
 

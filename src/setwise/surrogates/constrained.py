@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from setwise.expectation import Expectation, expectation
-from setwise.expectation.expectation import times_exp
-from setwise.spaces.listing import Listing, listing_of
-from setwise.spaces.sampling import sampled_listing
+from setwise.spaces.expectation import Expectation, times_exp
+from setwise.spaces.listing import Listing, listing_of, row_chunks, sampled_listing
 from setwise.spaces.space import Array, Space
 from setwise.surrogates.margins import MARGINS, Margin, rho_margin
 from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked
@@ -20,8 +18,6 @@ from setwise.validation import positive_number, whole_number
 NAMES = ("exponential", "squared_hinge", "hinge", "rho")
 # Spaces with more sets than this are sampled, not listed, for margins other than the exponential.
 LISTED = 2**16
-# Values held at once while summing over a list.
-CHUNK = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,23 +82,25 @@ class Constrained:
         target, pair = get_target(self.target).on(self.space), None
         # The other margins sum over listed or drawn sets; a table must list them all.
         if self.margin == "exponential" or target.form == "table":
-            pair = expectation(target, self.space)
+            pair = self.space.expectation(target)
         object.__setattr__(self, "target", target)
         object.__setattr__(self, "expectation", pair)
         flat = self.space.tempered(0.0).mean_scores(np.zeros((1, self.space.n_scores)))
         object.__setattr__(self, "_center", (flat[1][0], flat[2][0]))
         listing = None
         if self.margin != "exponential":
-            if isinstance(self.space, Listing) or self.space.log_size <= np.log(LISTED) + 1e-9:
-                listing = listing_of(self.space)
-            else:
-                listing = sampled_listing(self.space, self.n_samples, self.seed)
+            listing = (
+                listing_of(self.space)
+                if self.is_exact
+                else sampled_listing(self.space, self.n_samples, self.seed)
+            )
         object.__setattr__(self, "_listing", listing)
 
     @property
     def is_exact(self) -> bool:
         """Whether values are exact, not sampled."""
-        return not getattr(self._listing, "is_sample", False)
+        few = self.space.is_list or self.space.log_size <= np.log(LISTED) + 1e-9
+        return self.margin == "exponential" or few
 
     def value_and_gradient(self, scores, y_true) -> tuple[Array, Array]:
         """Values (n,) and the gradient with respect to the scores (n, n_scores)."""
@@ -159,9 +157,8 @@ class Constrained:
     def _chunks(self, scores: Array, y_true: Array):
         """Value, gradients and standard deviation over the list, a few rows at a time."""
         assert self._listing is not None
-        rows = max(1, CHUNK // self._listing.count)
-        for start in range(0, max(len(scores), 1), rows):
-            yield self._listed(scores[start : start + rows], y_true[start : start + rows])
+        for rows in row_chunks(len(scores), self._listing):
+            yield self._listed(scores[rows], y_true[rows])
 
     def _listed(self, scores: Array, y_true: Array) -> tuple[Array, Array, Array, Array]:
         """The mean over the list of L(y', y) Phi(-z(y')) with z centred."""

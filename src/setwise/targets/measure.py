@@ -211,10 +211,20 @@ def counts_matrix(listed: ListedSets, y_true: Array) -> tuple[Array, Array, Arra
 
 
 def find_rows(table: Array, rows: Array) -> Array:
-    """The position of each row in the table, -1 where it does not occur, (n,)."""
-    position = {row.tobytes(): k for k, row in enumerate(np.packbits(table, axis=1))}
-    keys = np.packbits(rows, axis=1)
-    return np.array([position.get(key.tobytes(), -1) for key in keys], dtype=np.int64)
+    """The position of each row of 0/1 in the table, -1 where it does not occur, (n,).
+
+    Rows are compared by the sum of random numbers that belong to their columns, and then in full.
+    """
+    numbers = np.random.default_rng(0).integers(1, 2**52, table.shape[1], dtype=np.int64)
+    known, keys = table @ numbers, rows @ numbers
+    order = np.argsort(known, kind="stable")
+    if len(table) == 0 or (np.diff(known[order]) == 0).any():
+        position = {row.tobytes(): k for k, row in enumerate(table.astype(np.uint8))}
+        found = [position.get(row.tobytes(), -1) for row in rows.astype(np.uint8)]
+        return np.array(found, dtype=np.int64)
+    place = np.minimum(np.searchsorted(known[order], keys), len(table) - 1)
+    place = order[place]
+    return np.where((known[place] == keys) & (table[place] == rows).all(axis=1), place, -1)
 
 
 def _complete(tp: Array, size_pred: Array, size_true: Array, n_labels: int):

@@ -97,3 +97,37 @@ def beta_of(target: Target) -> float | None:
 def is_hamming(target: Target) -> bool:
     """Whether the loss is the plain share of labels that differ."""
     return target.form == "additive" and str(target) == "hamming"
+
+
+def follows_from_marginals(target: Target, n_labels: int) -> bool:
+    """Whether the expected loss of a prediction follows from the marginals of the true labels.
+
+    So it is for a sum over labels that does not depend on how many labels are true.
+    """
+    if target.form != "additive":
+        return False
+    measure, n_true = target.measure(n_labels, "loss"), np.arange(n_labels + 1.0)
+    scale, constant = measure.scale(n_true), measure.constant(n_true)  # type: ignore
+    return bool((scale == scale[0]).all() and (constant == constant[0]).all())
+
+
+def label_weights(target: Target, n_labels: int) -> NDArray[np.float64] | None:
+    """The weight of each label where the loss is the total of those that differ, else None."""
+    if not follows_from_marginals(target, n_labels):
+        return None
+    measure: Any = target.measure(n_labels, "loss")
+    one = np.ones(1)
+    plain = measure.scale(one)[0] == 1.0 and measure.constant(one)[0] == 0.0
+    return measure.weights if plain and np.array_equal(measure.agreement, 1 - np.eye(2)) else None
+
+
+def is_linear_at_size(target: Target, n_labels: int) -> bool:
+    """Whether among predictions of one size the loss is a constant less a gain for each label.
+
+    Every sum over labels is. A quotient of the counts is where its denominator does not change
+    with tp when fp = k - tp, fn = n_true - tp and tn = n_false - k + tp: F-beta, not Jaccard.
+    """
+    if target.form == "linear_fractional":
+        below = target.measure(n_labels, "loss").denominator  # type: ignore
+        return bool(abs(below @ [0, 1, -1, -1, 1]) <= 1e-12 * np.abs(below).max())
+    return target.form == "additive"

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from setwise.labels import LabelNames, read_labels
-from setwise.labels.forms import Columns, form_of
-from setwise.labels.values import some
+from setwise.labels import LabelNames, form_of, read_labels, some
 from setwise.targets.tree_distance import TreeDistance
 
 
@@ -29,7 +27,7 @@ def read_truth(target: Any, y: Any) -> tuple[Any, LabelNames]:
             "tree distance is of label sets, but y has one class for each row; hand over each "
             "class with all above it: Taxonomy.close(y)"
         )
-    columns = form.columns if isinstance(form, Columns) else None
+    columns = form.columns if form.in_order else None
     numbered = names.names.tolist() == numbers.tolist()
     if columns is not None and columns.dtype.kind not in "iu" and numbered:
         names = LabelNames(columns) if len(columns) == len(numbers) else names

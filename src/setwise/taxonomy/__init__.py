@@ -1,7 +1,14 @@
 """Hierarchies over labels: which labels bring which others along, and how far apart they are."""
 
-from setwise.taxonomy.forest import parent_vector
-from setwise.taxonomy.order import forest_levels
+from setwise.taxonomy.edges import are_closed, forest_levels, parent_vector, steps_up
 from setwise.taxonomy.taxonomy import Taxonomy, tree_of, tree_parents
 
-__all__ = ["Taxonomy", "forest_levels", "parent_vector", "tree_of", "tree_parents"]
+__all__ = [
+    "Taxonomy",
+    "are_closed",
+    "forest_levels",
+    "parent_vector",
+    "steps_up",
+    "tree_of",
+    "tree_parents",
+]

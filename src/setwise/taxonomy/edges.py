@@ -1,31 +1,125 @@
-"""The edges of a hierarchy: between numbered labels, or as rows of names.
-
-All functions that read a hierarchy return the arguments of `Taxonomy`: edges (m, 2) of [parent,
-child], the names of the labels, and the lengths of the edges, or None where all are 1.
-"""
+"""Edges between numbered labels: what they must be, the levels they make, and closed sets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Container, Iterable
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from setwise.taxonomy.columns import frame_rows
-from setwise.taxonomy.names import (
-    Array,
-    checked_names,
-    is_nothing,
-    is_root,
-    places_of,
-    plain,
-    refuse_no_name,
-    refuse_repeated,
-    shown,
-)
-from setwise.taxonomy.table import Row, edges_of_table, with_whole_parents
+Array = NDArray[Any]
+# Labels of a cycle in a message.
+MOST_SHOWN = 10
 
-Parts = tuple[Array, Any, Any]
+
+def parent_vector(parents: Any) -> NDArray[np.int64]:
+    """The parents of a forest: -1 for a root, else another label; no cycle."""
+    array = np.asarray(parents)
+    if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"parents must be a non-empty one-dimensional list of whole numbers (-1 for a root), "
+            f"but it is {parents!r}"
+        )
+    array = array.astype(np.int64)
+    bad = np.flatnonzero((array < -1) | (array >= len(array)))
+    if len(bad):
+        raise ValueError(
+            f"parents[{bad[0]}] must be -1 or a label from 0 to {len(array) - 1}, "
+            f"but it is {array[bad[0]]}"
+        )
+    forest_levels(array)
+    return array
+
+
+def forest_levels(parents: Array, names: Array | None = None) -> Array:
+    """The number of labels above each label of a forest, (l,); a cycle is refused.
+
+    By doubling: label i is ``levels[i]`` steps below ``above[i]``, and two such ways are one of
+    twice as many steps. The entry at -1 is that of the virtual root, which stays where it is.
+    """
+    above = np.append(parents, -1)
+    levels = (above >= 0).astype(np.int64)
+    for _ in range(len(parents).bit_length()):
+        levels, above = levels + levels[above], above[above]
+    if (above >= 0).any():
+        labels = np.arange(len(parents))
+        levels_in_order(np.column_stack([parents, labels]), labels if names is None else names)
+    return levels[:-1]
+
+
+def steps_up(edges: Array, n_labels: int) -> Any:
+    """U: true at [child, parent] for each edge between labels, a CSR array of shape (l, l)."""
+    from scipy.sparse import csr_array
+
+    above, child = edges[edges[:, 0] >= 0].T
+    return csr_array((np.ones(len(child), bool), (child, above)), shape=(n_labels, n_labels))
+
+
+def are_closed(sets: Any, up: Any) -> Array:
+    """Whether CSR label sets have all their labels' parents, (n,): y U has no entry beyond y."""
+    return np.asarray(((sets @ up) > sets).sum(axis=1)).ravel() == 0
+
+
+# ------------------------------------------------------------------------------------------- checks
+
+
+def levels_in_order(edges: Array, names: Array) -> Array:
+    """The number of labels on the longest way down to each label, less one, (l,)."""
+    sorter: TopologicalSorter[int] = TopologicalSorter()
+    for above, child in edges.tolist():
+        sorter.add(child, *([above] if above >= 0 else ()))
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise ValueError(
+            "a hierarchy must have no cycle, where parents lead back to where they began, "
+            "but it has the cycle " + _shown_cycle(names[error.args[1]].tolist())
+        ) from None
+    levels, level = np.zeros(len(names), dtype=np.int64), 0
+    while ready := sorter.get_ready():
+        levels[list(ready)] = level
+        sorter.done(*ready)
+        level += 1
+    return levels
+
+
+def _shown_cycle(cycle: list[Any]) -> str:
+    """From a parent down to its child, and so back to where it began."""
+    shown = [repr(name) for name in cycle]
+    if len(cycle) > MOST_SHOWN + 1:
+        shown[MOST_SHOWN:] = [f"... ({len(cycle) - 1} labels)"]
+    return " -> ".join(shown)
+
+
+def checked_names(names: Any) -> Array:
+    """Names as an array, all text or all numbers, no two alike."""
+    from setwise.labels import name_array
+
+    array = name_array(names)
+    refuse_repeated(array.tolist())
+    return array
+
+
+def refuse_repeated(names: list[Any]) -> None:
+    """Raise for a name that two labels have."""
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        places = [place for place, name in enumerate(names) if name == repeated[0]]
+        raise ValueError(
+            f"each label must have its own name, but labels {places[0]} and {places[1]} are both "
+            f"{repeated[0]!r}"
+        )
+
+
+def refuse_missing(names: Iterable[Any], known: Container[Any], where: str) -> None:
+    """Raise if a name is not among the known ones."""
+    missing = [name for name in names if name not in known]
+    if missing:
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise ValueError(f"label {missing[0]!r}{others} is not among {where}")
 
 
 def checked_edges(edges: Any, names: Any) -> tuple[Array, Array]:
@@ -41,29 +135,29 @@ def checked_edges(edges: Any, names: Any) -> tuple[Array, Array]:
     if names is None and len(array) == 0:
         raise ValueError("a Taxonomy needs at least one label, but there are no names and no edges")
     names = checked_names(np.arange(array.max() + 1) if names is None else names)
-    refuse_repeated(names.tolist())
     bad = np.flatnonzero((array < [-1, 0]).any(axis=1) | (array >= len(names)).any(axis=1))
     if len(bad):
         raise ValueError(
             f"edges[{bad[0]}] must have a parent from -1 (the virtual root) and a child from 0 to "
             f"{len(names) - 1}, but it is {array[bad[0]].tolist()}"
         )
-    _refuse_loops(array, names)
+    _refuse_loops(array, names.tolist())
     return array, names
 
 
-def _refuse_loops(edges: Array, names: Array) -> None:
+def _refuse_loops(edges: Array, names: list[Any]) -> None:
+    """Raise for a label under itself, and for an edge that is there twice."""
     loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
     if len(loops):
-        name = names.tolist()[edges[loops[0], 0]]
+        name = names[edges[loops[0], 0]]
         raise ValueError(f"no label stands under itself, but {name!r} does (edge {loops[0]})")
-    rows, times = np.unique(edges, axis=0, return_counts=True)
+    keys, times = np.unique(edges[:, 1] * (len(names) + 1) + edges[:, 0] + 1, return_counts=True)
     if (times > 1).any():
         first = int(np.argmax(times > 1))
-        above, child = rows[first].tolist()
-        parent = repr(names.tolist()[above]) if above >= 0 else "the virtual root"
+        child, above = divmod(int(keys[first]), len(names) + 1)
+        parent = repr(names[above - 1]) if above else "the virtual root"
         raise ValueError(
-            f"each edge must be there once, but {names.tolist()[child]!r} under {parent} is there "
+            f"each edge must be there once, but {names[child]!r} under {parent} is there "
             f"{times[first]} times"
         )
 
@@ -77,117 +171,3 @@ def refuse_lengths(edges: Array, names: Array, lengths: Array) -> None:
             f"lengths must be positive, but the length of the edge to {child!r} is "
             f"{lengths[bad[0]]}"
         )
-
-
-# -------------------------------------------------------------------------------------------- named
-
-
-def edges_of_rows(edges: Any, names: Any, root: Any) -> Parts:
-    """See `Taxonomy.from_edges`."""
-    if hasattr(edges, "columns") and hasattr(edges, "to_numpy"):
-        rows, is_table = frame_rows(edges)
-        rows = with_whole_parents(rows, names, root)
-        return named_edges(rows, names, root, "row {} of the data frame".format, is_table)
-    return named_edges(_rows(edges), names, root, "edge {}".format, is_table=False)
-
-
-def named_edges(
-    rows: Sequence[Row], names: Any, root: Any, where: Callable[[int], str], is_table: bool
-) -> Parts:
-    """From rows of names; ``where`` says in messages where the i-th one stands.
-
-    Those of a table have been found by the names of its columns: see `edges_of_table`.
-    """
-    if is_table:
-        rows, numbers = edges_of_table(rows, names, root, where)
-        return named_edges(rows, names, root, lambda row: where(numbers[row]), is_table=False)
-    if not rows and names is None:
-        raise ValueError(
-            "a taxonomy is read from rows [parent, child], or has names, but there is no edge"
-        )
-    known = {} if names is None else places_of(names)
-    if root is not None and root in known:
-        raise ValueError(f"root stands for no label, but {shown(root)} is among the names")
-    ends = [
-        [_end(value, root, known, where(number)) for value in row[:2]]
-        for number, row in enumerate(rows)
-    ]
-    if root is not None and not any(_is_same(row[0], root) for row in rows):
-        raise ValueError(
-            f"root must be the parent of some label, but {shown(root)} stands above none"
-        )
-    if names is None:
-        order = dict.fromkeys(end for pair in ends for end in pair if end is not None)
-        known = {name: number for number, name in enumerate(order)}
-    numbered = np.full((len(rows), 2), -1)
-    for number, (above, child) in enumerate(ends):
-        if child not in known:
-            raise ValueError(
-                f"{where(number)}, {_ends(rows[number])}, leads to no label: "
-                f"{shown(rows[number][1])} is not among the {len(known)} names"
-            )
-        if above is not None and above not in known:
-            raise ValueError(
-                f"the parent {shown(above)} of {shown(child)} ({where(number)}) is not among "
-                f"the {len(known)} labels"
-            )
-        numbered[number] = -1 if above is None else known[above], known[child]
-    lengths = [_length(row, where(number)) for number, row in enumerate(rows) if len(row) == 3]
-    return numbered, list(known), lengths or None
-
-
-def _rows(edges: Any) -> list[Row]:
-    """Rows of two or three values, all of one length."""
-    # (The edges of a networkx graph are a mapping and a set, and iterate over pairs.)
-    is_mapping = isinstance(edges, Mapping) and not isinstance(edges, Set)
-    is_other = is_mapping or isinstance(edges, str) or hasattr(edges, "toarray")
-    if is_other or not hasattr(edges, "__iter__"):
-        other = "Taxonomy.from_parents takes a mapping, Taxonomy.read the name of a file"
-        raise ValueError(
-            f"edges must be rows [parent, child], but they are a {type(edges).__name__}; {other}"
-        )
-    listed = edges.tolist() if isinstance(edges, np.ndarray) else list(edges)
-    rows = [tuple(row) if _is_row(row) else (row,) for row in listed]
-    for number, row in enumerate(rows):
-        if len(row) not in (2, 3) or len(row) != len(rows[0]):
-            raise ValueError(
-                f"each edge must be [parent, child] or each [parent, child, length], but "
-                f"edge {number} is {shown(listed[number])}"
-            )
-    return list(rows)
-
-
-def _is_row(row: Any) -> bool:
-    # (Text has as many entries as letters, and a set has no order.)
-    return hasattr(row, "__iter__") and not isinstance(row, str | bytes | Mapping | set | frozenset)
-
-
-def _end(value: Any, root: Any, known: Mapping[Any, int], where: str) -> Any:
-    """One end of an edge as a name, None where it stands for the virtual root."""
-    if not isinstance(value, str):
-        refuse_no_name(value, where)
-        value = plain(value)
-        if is_root(value) and (is_nothing(value) or value not in known):
-            return None
-    return None if value == "" or (root is not None and value == plain(root)) else value
-
-
-def _is_same(value: Any, root: Any) -> bool:
-    return value is root or (not is_nothing(value) and bool(plain(value) == plain(root)))
-
-
-def _ends(row: Row) -> str:
-    return f"{shown(row[0])} to {shown(row[1])}"
-
-
-def _length(row: Row, where: str) -> float:
-    try:
-        length = float(row[2])
-    except (TypeError, ValueError):
-        length = np.nan
-    if not 0.0 < length < np.inf:
-        raise ValueError(
-            f"the length of {where}, {_ends(row)}, must be a positive number, but it is "
-            f"{shown(row[2])} (words for columns are parent, child and length)"
-        )
-    return length

@@ -1,4 +1,10 @@
-"""A hierarchy over labels."""
+"""A hierarchy over labels.
+
+``edges`` has a row [parent, child] for each edge, with -1 for the virtual root that stands above
+all roots. What lies above the labels of a set is found by products of sparse matrices: with
+U[child, parent] = 1 for each edge between labels, the row y of a label set becomes y U, the parents
+of its labels. Entries are bools, for which a sum is "or".
+"""
 
 from __future__ import annotations
 
@@ -11,17 +17,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.taxonomy.edges import checked_edges, edges_of_rows, refuse_lengths
-from setwise.taxonomy.file import edges_of_file
-from setwise.taxonomy.forest import parent_vector
-from setwise.taxonomy.meta import edges_of_meta
-from setwise.taxonomy.names import checked_names, refuse_missing
-from setwise.taxonomy.order import levels_of
-from setwise.taxonomy.parents import edges_of_parents
-from setwise.taxonomy.paths import edges_of_paths
+from setwise.sparse import entries_of
+from setwise.taxonomy.edges import (
+    Array,
+    are_closed,
+    checked_edges,
+    checked_names,
+    forest_levels,
+    levels_in_order,
+    parent_vector,
+    refuse_lengths,
+    refuse_missing,
+    steps_up,
+)
 from setwise.validation import real_vector
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,18 +77,21 @@ class Taxonomy:
         lengths = np.ones(len(edges)) if self.lengths_of_edges is None else self.lengths_of_edges
         lengths = real_vector(lengths, len(edges), "lengths")
         refuse_lengths(edges, names, lengths)
-        kept = _kept(edges)
-        edges, lengths = edges[kept], lengths[kept]
+        # An edge from the virtual root says nothing of a label that has a parent.
+        between = edges[:, 0] >= 0
+        kept = between | ~np.isin(edges[:, 1], edges[between, 1])
         roots = np.setdiff1d(np.arange(len(names)), edges[:, 1])
         to_roots = np.stack([np.full(len(roots), -1), roots], axis=1)
-        edges = np.concatenate([edges, to_roots])
-        lengths = np.concatenate([lengths, np.ones(len(roots))])
+        edges = np.concatenate([edges[kept], to_roots])
+        lengths = np.concatenate([lengths[kept], np.ones(len(roots))])
         order = np.lexsort((edges[:, 0], edges[:, 1]))
         edges = edges[order]
+        is_forest = len(edges) == len(names)
+        levels = forest_levels(edges[:, 0], names) if is_forest else levels_in_order(edges, names)
         object.__setattr__(self, "edges", edges)
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "lengths_of_edges", lengths[order])
-        object.__setattr__(self, "levels", levels_of(edges, names))
+        object.__setattr__(self, "levels", levels)
 
     @classmethod
     def from_parents(cls, parents: Any, names: Any = None, lengths: Any = None) -> Taxonomy:
@@ -98,6 +110,8 @@ class Taxonomy:
             The length of each label's edge to its parent (of a root, to the virtual root; of
             several parents, to each).
         """
+        from setwise.taxonomy.forms import edges_of_parents
+
         return cls(*edges_of_parents(parents, names, lengths))
 
     @classmethod
@@ -117,6 +131,8 @@ class Taxonomy:
             A name that stands for the virtual root and is no label; some label must stand under
             it. In files it is compared as text.
         """
+        from setwise.taxonomy.forms import edges_of_rows
+
         return cls(*edges_of_rows(edges, names, root))
 
     @classmethod
@@ -133,6 +149,8 @@ class Taxonomy:
             What is done about a parent that is not in the list: an error, or a label after the
             listed ones.
         """
+        from setwise.taxonomy.forms import edges_of_paths
+
         return cls(*edges_of_paths(paths, separator, missing))
 
     @classmethod
@@ -143,6 +161,8 @@ class Taxonomy:
         each edge (1 by default), ``label_names`` (or the file beside it that ``label_names_file``
         names) what the columns are called.
         """
+        from setwise.taxonomy.file import edges_of_meta
+
         return cls(*edges_of_meta(meta))
 
     @classmethod
@@ -186,6 +206,8 @@ class Taxonomy:
             stands above them is in the file, or there are no columns; edges if all lines have as
             many columns. A file that could be either is refused.
         """
+        from setwise.taxonomy.file import edges_of_file
+
         return cls(*edges_of_file(Path(path), names, root, separator, missing, kind))
 
     @property
@@ -228,17 +250,16 @@ class Taxonomy:
     @cached_property
     def ancestors(self) -> Any:
         """1 at [i, j] where j is label i or above it, a CSR array of shape (l, l)."""
-        from scipy.sparse import csr_array
+        from scipy.sparse import eye_array
 
-        from setwise.taxonomy.closure import with_ancestors
-
-        every = np.arange(self.n_labels)
-        ones = np.ones(self.n_labels, dtype=np.uint8)
-        itself = csr_array((ones, every, np.append(every, self.n_labels)))
-        return with_ancestors(itself, *self._edges_up)
+        return self.close(eye_array(self.n_labels, format="csr"))
 
     def close(self, Y: Any) -> Any:
         """The label sets with all labels above theirs, an array or CSR as given.
+
+        With S the labels less than 2^k steps above those of a set, S or S U^(2^k) are those less
+        than 2^(k + 1) steps above: log2(depth) sparse products reach the roots. Time and memory
+        are those of the answer, times that logarithm.
 
         Parameters
         ----------
@@ -246,28 +267,28 @@ class Taxonomy:
             A list of the names of each row's labels, or one name a row. A data frame whose columns
             are the names in another order is taken by them; by their places if they only count.
         """
-        from setwise.taxonomy.closure import add_ancestors, with_ancestors
-
-        sets = self._label_sets(Y)
-        if isinstance(sets, np.ndarray):
-            return add_ancestors(sets, self._upward)
-        return with_ancestors(sets, *self._edges_up)
+        sets, is_dense = self._entries(Y)
+        for jump in self._jumps:
+            sets = sets + sets @ jump
+        sets.sort_indices()
+        sets = sets.astype(np.uint8)
+        return sets.toarray() if is_dense else sets
 
     def is_closed(self, Y: Any) -> Array:
         """Whether each label set holds the parents of its labels, (n,)."""
-        return self._open_edges(self._label_sets(Y)) < 0
+        return are_closed(self._entries(Y)[0], self._jumps[0])
 
     def refuse_open(self, Y: Any, name: str = "Y") -> None:
         """Raise for the first label set that lacks a parent, naming row, label and parent."""
-        found = self._open_edges(self._label_sets(Y, name))
-        if (found >= 0).any():
-            row = int(np.argmax(found >= 0))
-            above, label = self.edges[found[row]]
-            others = np.count_nonzero(found >= 0) - 1
+        sets, _ = self._entries(Y, name)
+        is_open = ~are_closed(sets, self._jumps[0])
+        if is_open.any():
+            row = int(np.argmax(is_open))
+            above, label = self._open_edge(sets[[row]].indices)
             raise ValueError(
                 f"label sets must be closed, but row {row} of {name} has {self._name(label)} "
-                f"without {self._name(above)} above it ({others} more such rows); "
-                f"Taxonomy.close adds what is missing"
+                f"without {self._name(above)} above it ({np.count_nonzero(is_open) - 1} more such "
+                f"rows); Taxonomy.close adds what is missing"
             )
 
     def over(self, names: Any) -> Taxonomy:
@@ -275,7 +296,7 @@ class Taxonomy:
         wanted = checked_names(names)
         place = {name: number for number, name in enumerate(wanted.tolist())}
         refuse_missing(self.names.tolist(), place, "the names given")
-        refuse_missing(wanted.tolist(), dict.fromkeys(self.names.tolist(), 0), f"the {self}")
+        refuse_missing(wanted.tolist(), set(self.names.tolist()), f"the {self}")
         new = np.array([*(place[name] for name in self.names.tolist()), -1])
         return replace(self, edges=new[self.edges], names=wanted)
 
@@ -293,14 +314,13 @@ class Taxonomy:
         best = np.lexsort((above, -depth, child))
         kept = best[np.unique(child[best], return_index=True)[1]]
         left_out = np.setdiff1d(np.arange(len(self.edges)), kept)
-        between = np.count_nonzero(above >= 0)
         first = ", ".join(
             f"{self._name(b)} under {self._name(a)}" for a, b in self.edges[left_out[:3]]
         )
         note = (
-            f"each label keeps its deepest parent: {len(left_out)} of {between} edges of a "
-            f"hierarchy with several parents are left out ({first}"
-            f"{', ...' if len(left_out) > 3 else ''})"
+            f"each label keeps its deepest parent: {len(left_out)} of "
+            f"{np.count_nonzero(above >= 0)} edges of a hierarchy with several parents are left "
+            f"out ({first}{', ...' if len(left_out) > 3 else ''})"
         )
         return Taxonomy(self.edges[kept], self.names, self.lengths_of_edges[kept], note)
 
@@ -313,30 +333,26 @@ class Taxonomy:
         )
 
     @cached_property
-    def _upward(self) -> Array:
-        """The edges between labels, those of the deepest children first; with their places."""
-        places = np.flatnonzero(self.edges[:, 0] >= 0)
-        order = np.argsort(-self.levels[self.edges[places, 1]], kind="stable")
-        return np.column_stack([self.edges[places], places])[order]
+    def _jumps(self) -> list[Any]:
+        """U, U², U⁴, ... as far as they have entries: where 2^k steps up lead."""
+        jumps = [steps_up(self.edges, self.n_labels)]
+        while (twice := jumps[-1] @ jumps[-1]).nnz:
+            jumps.append(twice)
+        return jumps
 
-    @cached_property
-    def _edges_up(self) -> tuple[Array, Array]:
-        """Where the edges to each label begin, (l + 1,), and the parents of all edges."""
-        starts = np.searchsorted(self.edges[:, 1], np.arange(self.n_labels + 1))
-        return starts, np.ascontiguousarray(self.edges[:, 0])
-
-    def _open_edges(self, sets: Any) -> Array:
-        """Of each set the place of an edge of which it has only the child, -1 if none, (n,)."""
-        from setwise.taxonomy.closure import first_open, first_open_entry
-
-        if isinstance(sets, np.ndarray):
-            return first_open(sets, self._upward)
-        return first_open_entry(sets, *self._edges_up, self.levels)
-
-    def _label_sets(self, Y: Any, name: str = "Y") -> Any:
+    def _entries(self, Y: Any, name: str = "Y") -> tuple[Any, bool]:
+        """Label sets as CSR of bools, and whether they were dense."""
         from setwise.taxonomy.label_sets import label_sets
 
-        return label_sets(Y, self.names, name)
+        sets = label_sets(Y, self.names, name)
+        is_dense = isinstance(sets, np.ndarray)
+        return entries_of(sets) if is_dense else sets.astype(bool), is_dense
+
+    def _open_edge(self, labels: Array) -> Array:
+        """Of the edges of which a set has only the child, one to a label nearest to a root."""
+        above, child = self.edges.T
+        is_open = np.isin(child, labels) & (above >= 0) & ~np.isin(above, labels)
+        return min(self.edges[is_open], key=lambda edge: self.levels[edge[1]])
 
     def _require_tree(self) -> None:
         if not self.is_tree:
@@ -350,12 +366,6 @@ class Taxonomy:
 
     def _name(self, label: int) -> str:
         return repr(self.names.tolist()[label])
-
-
-def _kept(edges: Array) -> Array:
-    """Where edges say something: not from the virtual root to a label that has a parent, (m,)."""
-    is_between = edges[:, 0] >= 0
-    return is_between | ~np.isin(edges[:, 1], edges[is_between, 1])
 
 
 def tree_of(taxonomy: Taxonomy) -> Taxonomy:

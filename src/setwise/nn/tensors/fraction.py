@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from setwise.expectation.rules import DOUBLE_ERROR, SINGLE_ERROR, Rules
 from setwise.nn.tensors.batch import Batch
 from setwise.nn.tensors.constant import is_traced
 from setwise.nn.tensors.nodes import RowNodes, SharedNodes
 from setwise.nn.tensors.partition import Partition, Power, States, normalised
+from setwise.spaces.quadrature import DOUBLE_ERROR, SINGLE_ERROR, Rules
 from setwise.targets.measure import Fraction
 
 # Nodes taken together where the gradient is computed beside the value: fewer and larger operations

@@ -7,13 +7,13 @@ from typing import Protocol
 import numpy as np
 from torch import Tensor
 
-from setwise.expectation.pairs import FEW, LISTABLE
 from setwise.nn.tensors.batch import Batch
 from setwise.nn.tensors.listed import Listed
 from setwise.nn.tensors.means import mean_of, partition_of
 from setwise.nn.tensors.soft_labels import soft_labels_of
 from setwise.nn.tensors.structured import Structured
 from setwise.spaces import Cube, Forest, Sized, Space
+from setwise.spaces.expectation import FEW, LISTABLE
 from setwise.surrogates.constrained import LISTED
 from setwise.targets.measure import Fraction, Of
 from setwise.targets.target import Target

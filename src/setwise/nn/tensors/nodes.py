@@ -1,4 +1,4 @@
-"""The rules of `setwise.expectation` for 1/D, as tensors.
+"""The rules of `setwise.spaces` for 1/D, as tensors.
 
 D = start + the steps of the labels that count, in the unit of the largest step; a rule says
 1/D = sum over nodes of weight * t^(D - start).
@@ -12,10 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setwise.expectation.quadrature import exponential_sum
-from setwise.expectation.rules import MEANS, Rules, laguerre_table
 from setwise.nn.tensors.batch import Batch
 from setwise.nn.tensors.constant import Constant
+from setwise.spaces.quadrature import MEANS, Rules, exponential_sum, laguerre_table
 from setwise.targets.measure import ZERO_DENOMINATOR
 
 

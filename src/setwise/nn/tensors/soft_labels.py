@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from setwise.expectation import expectation
 from setwise.nn.tensors.batch import Batch
 from setwise.nn.tensors.constant import Constant
 from setwise.nn.tensors.elementary import LOG_2
@@ -34,7 +33,7 @@ class ByNumber:
 
     def __init__(self, target: Target, n_labels: int):
         sets = np.tri(n_labels + 1, n_labels, -1, dtype=np.uint8)
-        flat = expectation(target, Cube(n_labels)).moment(np.zeros(sets.shape), sets, 1.0)
+        flat = Cube(n_labels).expectation(target).moment(np.zeros(sets.shape), sets, 1.0)
         self._level = Constant(flat.value)
         self._true, self._false = Constant(flat.scores[:, 0]), Constant(flat.scores[:, -1])
 

@@ -1,6 +1,6 @@
 """Losses on spaces with structure, from the log-partition A and the expected measure M.
 
-With F(q) = exp(A_q - q A_1 - (1 - q) log|Y|) M_q, as in `setwise.expectation`, the comp-sum loss on
+With F(q) = exp(A_q - q A_1 - (1 - q) log|Y|) M_q, as in `setwise.spaces`, the comp-sum loss on
 the unit scale is (F(0) - F(q)) / q, and -F'(0) at q = 0, a derivative that is taken forward.
 """
 

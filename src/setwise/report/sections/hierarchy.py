@@ -10,7 +10,7 @@ from typing import Any
 from setwise.evaluation import PerLabel
 from setwise.report import numbers
 from setwise.report.drawing import element, mark, picture, room_for
-from setwise.report.material import Material
+from setwise.report.material import Material, Panel
 from setwise.report.names import clipped, isolated, plain
 from setwise.study import InHierarchy
 from setwise.taxonomy import Taxonomy
@@ -37,7 +37,7 @@ def hierarchy(material: Material) -> dict[str, Any] | None:
         "n_labels": numbers.count(tree.n_labels),
         "n_entries": numbers.count(int(support.sum())),
         "note": tree.note,
-        "panels": [_panel(material, target, tree, nodes) for target in material.judged],
+        "panels": [_panel(material, panel, tree, nodes) for panel in material.panels],
     }
 
 
@@ -65,12 +65,13 @@ def _drawn(tree: Taxonomy, support: Any) -> list[int]:
     return order
 
 
-def _panel(material: Material, target: str, tree: Taxonomy, nodes: list[int]) -> dict[str, Any]:
+def _panel(material: Material, panel: Panel, tree: Taxonomy, nodes: list[int]) -> dict[str, Any]:
+    title, target = panel
     here = [figures for figures in material.placed if figures.target == target]
     outcomes = [(figures.method, figures.labels) for figures in here]
     names = material.results.label_names
     return {
-        "title": material.measures[target].title,
+        "title": title,
         "unit": here[0].unit,
         "is_distance": material.measures[target].scale is not None,
         "methods": [method for method, _ in outcomes],

@@ -1,17 +1,18 @@
-"""Who is best for which target, how sure that is, and which differences are significant."""
+"""Who is best for which target: figures with intervals, and exact regret where it is known."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from markupsafe import Markup
 
+from setwise.evaluation import Figure
+from setwise.evaluation.figure import GROUPS
 from setwise.report import numbers
-from setwise.report.drawing import linear
+from setwise.report.drawing import INSET, Frame, Strip, element, linear, logarithmic, mark, picture
 from setwise.report.material import Material
-from setwise.report.measure import Measure
-from setwise.report.names import name
-from setwise.report.strip import INSET, Strip
+from setwise.report.names import Measure, isolated, name
 from setwise.study import Standing
 
 
@@ -23,6 +24,8 @@ def leaderboards(material: Material) -> dict[str, Any] | None:
     most = max(len(board.of(target)) for target in board.targets)
     least_p = most * (most - 1) / 2 / (board.n_bootstrap + 1)
     return {
+        # (A study of one method says that there is no other; of a prediction none is expected.)
+        "alone": most == 1 and not material.trained,
         "boards": [_board(material, target) for target in board.targets],
         "confidence": f"{100 * board.confidence:g} %",
         "level": numbers.share(1.0 - board.confidence, 2),
@@ -118,3 +121,133 @@ def _words(standings: tuple[Standing, ...]) -> Markup:
 
 def _names(standings: list[Standing]) -> Markup:
     return Markup(numbers.listed([str(name(standing.method)) for standing in standings]))
+
+
+# ------------------------------------------------------------------------------------------ figures
+
+
+def figures(material: Material) -> dict[str, Any] | None:
+    """Every figure of every evaluation with its interval, group by group; None of a study."""
+    evaluations = material.evaluations
+    if not evaluations:
+        return None
+    known = {figure.name: figure for own in evaluations.values() for figure in own.values()}
+    groups: dict[str, list[dict[str, Any]]] = {group: [] for group in GROUPS}
+    for name_, figure in known.items():
+        cells = [_cell(own.figures.get(name_)) for own in evaluations.values()]
+        groups[figure.group].append({"name": name_, "better": figure.better, "cells": cells})
+    return {
+        "methods": [(method, material.styles[method]) for method in evaluations],
+        "groups": [(group, rows) for group, rows in groups.items() if rows],
+        "confidence": f"{100 * material.board.confidence:g} %",
+        "n_bootstrap": material.board.n_bootstrap,
+    }
+
+
+def _cell(figure: Figure | None) -> tuple[str, str]:
+    """A value with its interval; nothing of a figure that an evaluation has not."""
+    if figure is None:
+        return "", ""
+    decimals = max(3, numbers.decimals_for(figure.low, figure.high))
+    value = numbers.share(figure.value, decimals)
+    return value, numbers.interval(figure.low, figure.high, decimals)
+
+
+# ------------------------------------------------------------------------------------------- regret
+
+
+def regret(material: Material) -> dict[str, Any] | None:
+    """A table for each target, the least regret first, and regret over surrogate regret."""
+    truth = material.results.truth
+    if truth is None:
+        return None
+    boards = [_regret_board(material, target) for target in material.results.targets]
+    if not any(boards):
+        return None
+    bounded = [
+        m for m in material.results.methods if m in {pair[0] for pair in truth.surrogate_regret}
+    ]
+    return {"boards": [board for board in boards if board], "bounded": bounded}
+
+
+def _regret_board(material: Material, target: str) -> dict[str, Any] | None:
+    truth: Any = material.results.truth
+    if target not in truth.best:
+        return None
+    regrets = {
+        method: truth.expected[method, target] - truth.best[target]
+        for method in material.results.methods
+        if (method, target) in truth.expected
+    }
+    if not regrets:
+        return None
+    bounds = {m: truth.bound[m, target] for m in regrets if (m, target) in truth.bound}
+    shown = [*regrets.values(), *bounds.values()]
+    strip = Strip(logarithmic(shown, INSET, 100.0 - INSET, most=5))
+    measure = material.measures[target]
+    rows = []
+    for method in sorted(regrets, key=lambda method: regrets[method]):
+        value, bound = regrets[method], bounds.get(method)
+        rows.append(
+            {
+                "method": method,
+                "style": material.styles[method],
+                "expected": numbers.share(measure.shown(truth.expected[method, target]), 4),
+                "regret": _exact(value),
+                "surrogate": numbers.small(truth.surrogate_regret.get((method, target))),
+                "bound": numbers.small(bound),
+                "strip": strip.row(
+                    material.styles[method],
+                    value,
+                    limit=bound if bound is not None and math.isfinite(bound) else None,
+                ),
+            }
+        )
+    return {
+        "measure": measure,
+        "best": numbers.share(measure.shown(truth.best[target]), 4),
+        "head": strip.head(),
+        "rows": rows,
+        "bounded": bool(bounds),
+        "picture": _regret_picture(material, target, regrets, bounds),
+    }
+
+
+def _exact(value: float) -> str:
+    """A regret; what is 0 but for rounding is 0."""
+    return numbers.small(0.0 if abs(value) < 1e-12 else value)
+
+
+def _regret_picture(
+    material: Material, target: str, regrets: dict[str, float], bounds: dict[str, float]
+) -> Any:
+    """Regret over surrogate regret, both by factors, with the bound above; None without any."""
+    truth: Any = material.results.truth
+    known = {
+        method: truth.surrogate_regret[method, target]
+        for method in regrets
+        if truth.surrogate_regret.get((method, target), 0.0) > 0
+        and math.isfinite(truth.surrogate_regret[method, target])
+    }
+    if not known:
+        return None
+    heights = [*(regrets[m] for m in known), *(bounds[m] for m in known if m in bounds)]
+    frame = Frame(logarithmic(known.values(), 34.0, 242.0, 4), logarithmic(heights, 204.0, 24.0))
+    parts = []
+    for method, surrogate in known.items():
+        style, x, y = (
+            material.styles[method], frame.across.at(surrogate), frame.up.at(regrets[method]),
+        )  # fmt: skip
+        bound = bounds.get(method)
+        tip = f"{isolated(method)}: regret {_exact(regrets[method])}"
+        if bound is not None and math.isfinite(bound):
+            top = frame.up.at(bound)
+            tip += f", at most {numbers.small(bound)}"
+            parts += [
+                element("line", x1=x, x2=x, y1=y, y2=top, class_=f"reach {style.colour}"),
+                element("line", x1=x - 7, x2=x + 7, y1=top, y2=top, class_=f"limit {style.colour}"),
+            ]
+        parts.append(mark(style, x, y, tip))
+    title = "Regret over surrogate regret, with bounds; the table has the numbers"
+    names = ("regret of the loss trained on", "regret")
+    return picture(252, 244, title, frame.grid(*names), *parts)

@@ -1,0 +1,381 @@
+"""The least conditional risk of a surrogate, the scores that reach it, and how certain that is.
+
+Where scores reach every law the answer is a closed form. Smooth risks are descended by Newton
+steps, many problems at once; a convex one has a lower bound by duality, generalised cross-entropy
+on a small cube one by branch and bound. The hinge is a linear program. The rho margin, like the
+hinge, is linear between planes and bounded below, so it is least where planes meet: all such points
+are compared where they are few, else some of them, and those are brought down by linear programs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import linprog
+
+from setwise.consistency.conditional import FAR, CompSumRisk, ConstrainedRisk, Risk, Weights
+from setwise.spaces.space import Array, all_sets
+
+Method = Literal[
+    "closed form", "duality", "linear program", "vertices", "branch and bound", "multistart"
+]
+# A bound further below the value than this does not make it certain.
+CERTAIN = 1e-8
+# Random points where descents of a risk that is not convex begin, beside those towards the sets.
+RANDOM_STARTS = 60
+# Newton steps: scores stay within the box, so that a minimiser at infinity is met at its side.
+BOX, LONGEST_STEP, MOST_STEPS, MOST_HALVINGS = 60.0, 4.0, 100, 30
+# A descent ends at a gradient of this share of the worth; then it may take so many steps more.
+GRADIENT, POLISHING = 1e-13, 3
+# Points where planes meet: all of them if they are no more, else so many at random.
+MOST_VERTICES, DRAWN_VERTICES = 50_000, 4_000
+# Vertices whose values differ by no more are all minimisers.
+SAME_VALUE = 1e-11
+# Of the vertices drawn for the rho margin so many are brought down, by at most so many programs.
+ENDED, MOST_PROGRAMS = 12, 30
+# Weights nearer to 0 may be taken to be on either side of it.
+ON_THE_PLANE = 1e-11
+# Branch and bound: cubes of so many labels, boxes and rounds.
+MOST_LABELS, MOST_BOXES, MOST_ROUNDS = 3, 20_000, 200
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """Scores of least risk, the value there, and a lower bound on every value.
+
+    ``method`` says where the bound comes from. "closed form", "duality" (a feasible point of the
+    dual), "linear program", "vertices" (all of them compared) and "branch and bound" are bounds
+    over all scores. "multistart" is the best of many descents of a risk that is not convex: its
+    ``lower`` is only the least risk over all laws, reachable or not. ``others`` are further
+    minimisers, where the method shows them. Values are on the paper's scale.
+    """
+
+    scores: Array
+    value: float
+    lower: float
+    method: Method
+    others: tuple[Array, ...] = ()
+
+    @property
+    def gap(self) -> float:
+        """How much lower the infimum might be."""
+        return max(0.0, self.value - self.lower)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the bound shows the value to be the least, but for rounding."""
+        return self.method != "multistart" and self.gap <= CERTAIN * max(1.0, abs(self.value))
+
+    @property
+    def infimum(self) -> float:
+        """What a regret is measured from: the bound, or where that says little the value."""
+        return self.value if self.method == "multistart" else self.lower
+
+
+def best_scores(risk: Risk, weights: Weights, worth: Array, seed: int = 0) -> Optimum:
+    """The least risk for the worth (m, K) of the sets at each input, with its certificate."""
+    over_all_laws = float(risk.least(worth[None])[1][0])
+    if _is_closed(risk, weights):
+        scores, _ = _closed(risk, weights, worth[None])
+        return Optimum(scores[0], over_all_laws, over_all_laws, "closed form")
+    if isinstance(risk, ConstrainedRisk) and not risk.is_smooth:
+        return _best_of_pieces(risk, weights, worth, over_all_laws, seed)
+    starts = np.zeros((1, weights.features.shape[-1]))
+    if not risk.is_convex:
+        rng, towards = np.random.default_rng(seed), weights.flat
+        scales = np.repeat([0.3, 1.0, 3.0], RANDOM_STARTS // 3)[:, None]
+        random = scales * rng.normal(size=(RANDOM_STARTS, starts.shape[1]))
+        starts = np.concatenate([starts, *(c * towards for c in (0.1, 0.3, 1.0, 3.0)), random])
+    found, values = descend(risk, weights, np.tile(worth, (len(starts), 1, 1)), starts)
+    best = int(values.argmin())
+    scores, value = found[best], float(values[best])
+    if risk.is_convex:
+        return Optimum(scores, value, risk.lower_bound(weights, worth, scores), "duality")
+    if isinstance(risk, CompSumRisk) and _is_small_cube(weights):
+        total = float(worth.sum())
+        largest = largest_sum(worth[0], risk.q, total - risk.q * value)
+        lower = (total - largest) / risk.q
+        if value - lower <= CERTAIN:
+            return Optimum(scores, value, lower, "branch and bound")
+    return Optimum(scores, value, over_all_laws, "multistart")
+
+
+def least_risks(risk: Risk, weights: Weights, worth: Array) -> tuple[Array, Array]:
+    """Scores (n, d) and values (n,) of least risk for many worths (n, m, K), without certificates.
+
+    A risk that is not convex starts at zero and towards each of the label sets.
+    """
+    if _is_closed(risk, weights):
+        return _closed(risk, weights, worth)
+    if isinstance(risk, ConstrainedRisk) and not risk.is_smooth:
+        if not (_has_vertices(risk, weights) or risk.margin == "rho"):
+            found = [best_scores(risk, weights, row) for row in worth]
+            return np.array([one.scores for one in found]), np.array([one.value for one in found])
+        points, costs = vertices(risk, weights)
+        values = worth.reshape(len(worth), -1) @ costs.T
+        best = values.argmin(axis=1)
+        return points[best], values[np.arange(len(worth)), best]
+    starts = np.zeros((1, weights.features.shape[-1]))
+    if not risk.is_convex:
+        starts = np.concatenate([starts, 1.5 * weights.flat])
+    every = np.repeat(worth, len(starts), axis=0)
+    scores, value = descend(risk, weights, every, np.tile(starts, (len(worth), 1)))
+    value, rows = value.reshape(len(worth), -1), np.arange(len(worth))
+    best = value.argmin(axis=1)
+    return scores.reshape(len(worth), len(starts), -1)[rows, best], value[rows, best]
+
+
+def _is_closed(risk: Risk, weights: Weights) -> bool:
+    """Whether scores reach all laws, or (q = 1, one input) need only reach those of one set."""
+    return weights.reaches_every_law or _exposes(risk, weights)
+
+
+def _exposes(risk: Risk, weights: Weights) -> bool:
+    return isinstance(risk, CompSumRisk) and risk.q == 1.0 and len(weights.offset) == 1
+
+
+def _closed(risk: Risk, weights: Weights, worth: Array) -> tuple[Array, Array]:
+    z, value = risk.least(worth)
+    if _exposes(risk, weights):
+        span = FAR + np.ptp(weights.offset)
+        return span * weights.flat[np.argmax(worth[:, 0], axis=1)], value
+    wanted = z - weights.offset
+    wanted = (wanted - wanted.mean(axis=-1, keepdims=True)).reshape(len(z), -1)
+    return np.linalg.lstsq(weights.centred.flat, wanted.T, rcond=None)[0].T, value
+
+
+# ---------------------------------------------------------------------------------- Newton steps
+
+
+def descend(risk: Risk, weights: Weights, worth: Array, start: Array) -> tuple[Array, Array]:
+    """Scores (n, d) where the risk is least, and its value (n,), each from its own start.
+
+    The worth is (n, m, K). Steps are halved until the risk falls enough (Armijo).
+    """
+    scores, features = np.array(start, dtype=np.float64), weights.features
+    value = risk.value(weights.at(scores), worth)
+    active = np.arange(len(scores))
+    for _ in range(MOST_STEPS):
+        here, held = scores[active], worth[active]
+        gradient, hessian = risk.derivatives(weights.at(here), held, features)
+        step = _newton_step(gradient, hessian)
+        slope = (gradient * step).sum(axis=1)
+        open_rows, length = np.arange(len(active)), 1.0
+        before = value[active]
+        for _ in range(MOST_HALVINGS):
+            trial = np.clip(here[open_rows] + length * step[open_rows], -BOX, BOX)
+            tried = risk.value(weights.at(trial), held[open_rows])
+            better = tried <= before[open_rows] + 1e-4 * length * slope[open_rows]
+            place = active[open_rows[better]]
+            scores[place], value[place] = trial[better], tried[better]
+            open_rows, length = open_rows[~better], 0.5 * length
+            if len(open_rows) == 0:
+                break
+        large = np.abs(gradient).max(axis=1) > GRADIENT * held.sum(axis=(1, 2))
+        active = active[(value[active] < before) & large]
+        if len(active) == 0:
+            break
+    return _polished(risk, weights, worth, scores, value)
+
+
+def _polished(
+    risk: Risk, weights: Weights, worth: Array, scores: Array, value: Array
+) -> tuple[Array, Array]:
+    """A few more steps where they lower the gradient: values no longer tell points apart."""
+    gradient, hessian = risk.derivatives(weights.at(scores), worth, weights.features)
+    for _ in range(POLISHING):
+        trial = np.clip(scores + _newton_step(gradient, hessian), -BOX, BOX)
+        z = weights.at(trial)
+        tried, (new, bent) = risk.value(z, worth), risk.derivatives(z, worth, weights.features)
+        same = tried <= value + 1e-14 * worth.sum(axis=(1, 2))
+        better = same & (np.abs(new).max(axis=1) < np.abs(gradient).max(axis=1))
+        scores[better], value[better] = trial[better], tried[better]
+        gradient[better], hessian[better] = new[better], bent[better]
+        if not better.any():
+            break
+    return scores, value
+
+
+def _newton_step(gradient: Array, hessian: Array) -> Array:
+    """Eigenvalues are taken by their size, so that steps go down also where it is not convex."""
+    size, axes = np.linalg.eigh(hessian)
+    size = np.abs(size)
+    least = 1e-10 * size.max(axis=1, keepdims=True) + 1e-290
+    along = np.einsum("nde,nd->ne", axes, gradient) / np.maximum(size, least)
+    step = -np.einsum("nde,ne->nd", axes, along)
+    length = np.linalg.norm(step, axis=1, keepdims=True)
+    return step * np.minimum(1.0, LONGEST_STEP / np.maximum(length, 1e-300))
+
+
+# ------------------------------------------------------------------------ risks made of planes
+
+
+def _best_of_pieces(
+    risk: ConstrainedRisk, weights: Weights, worth: Array, over_all_laws: float, seed: int
+) -> Optimum:
+    """The hinge by its linear program, the rho margin by its vertices."""
+    listed, least = _has_vertices(risk, weights), []
+    if listed or risk.margin == "rho":
+        points, costs = vertices(risk, weights, seed)
+        values = costs @ worth.ravel()
+        same = values <= values.min() + SAME_VALUE * max(1.0, abs(values.min()))
+        least = list(points[same])
+    if risk.margin == "hinge":
+        scores, slopes = hinge_program(weights, worth)
+        value, lower = (
+            _value(risk, weights, worth, scores),
+            risk.lower_bound(weights, worth, scores, slopes),
+        )
+        others = [o for o in least if np.abs(weights.centred.flat @ (o - scores)).max() > 1e-9]
+        return Optimum(scores, value, lower, "linear program", tuple(others))
+    if listed:
+        value = _value(risk, weights, worth, least[0])
+        return Optimum(least[0], value, value, "vertices", tuple(least[1:]))
+    starts = points[np.argsort(values, kind="stable")[:ENDED]]
+    ends = [_lower_rho(risk, weights, worth, start) for start in starts]
+    scores, value = min(ends, key=lambda end: end[1])
+    return Optimum(scores, value, over_all_laws, "multistart")
+
+
+def _value(risk: Risk, weights: Weights, worth: Array, scores: Array) -> float:
+    return float(risk.value(weights.at(scores[None]), worth[None])[0])
+
+
+def _lower_rho(
+    risk: ConstrainedRisk, weights: Weights, worth: Array, start: Array
+) -> tuple[Array, float]:
+    """Scores from a start where no linear program goes lower, and the rho risk there.
+
+    worth · (max(0, 1 + z) - max(0, z)), z in units of rho, is a hinge less another; the second,
+    replaced by its tangent, leaves a program whose minimum lies no higher.
+    """
+    scaled = Weights(weights.features / risk.rho, weights.offset / risk.rho)
+    scores, value = start, _value(risk, weights, worth, start)
+    for _ in range(MOST_PROGRAMS):
+        z = scaled.centred.at(scores[None])[0]
+        for side in (ON_THE_PLANE, -ON_THE_PLANE):
+            trial, _ = hinge_program(scaled, worth, worth * (z > side))
+            reached = _value(risk, weights, worth, trial)
+            if reached < value - 1e-13 * max(1.0, abs(value)):
+                scores, value = trial, reached
+                break
+        else:
+            break
+    return scores, value
+
+
+def hinge_program(weights: Weights, worth: Array, pull: Array | None = None) -> tuple[Array, Array]:
+    """Scores of least hinge risk, and the dual variable of each set, (m, K).
+
+    min worth · excess - pull · z subject to excess >= 1 + z, excess >= 0, with z centred.
+    """
+    features, flat = weights.centred.flat, weights.centred.offset.ravel()
+    count, n_scores = features.shape
+    along = np.zeros(n_scores) if pull is None else -(pull.ravel() @ features)
+    found = linprog(
+        np.concatenate([along, worth.ravel()]),
+        A_ub=np.hstack([features, -np.eye(count)]),
+        b_ub=-1.0 - flat,
+        bounds=[(None, None)] * n_scores + [(0.0, None)] * count,
+        method="highs",
+    )
+    if found.status != 0:
+        raise RuntimeError(f"the linear program of a margin ended without a solution: {found}")
+    return found.x[:n_scores], -found.ineqlin.marginals.reshape(worth.shape)
+
+
+def _has_vertices(risk: ConstrainedRisk, weights: Weights) -> bool:
+    """Whether the points where the planes meet are few enough to list."""
+    return comb(len(risk.kinks) * weights.offset.size, weights.directions) <= MOST_VERTICES
+
+
+def vertices(risk: ConstrainedRisk, weights: Weights, seed: int = 0) -> tuple[Array, Array]:
+    """Scores (v, d) where the planes of the kinks meet, and the cost Phi(-z) of each set there.
+
+    All of them, or random ones where they are too many. Scores are taken within the span of the
+    centred features: what lies across moves no weight.
+    """
+    features, flat = weights.centred.flat, weights.centred.offset.ravel()
+    _, size, axes = np.linalg.svd(features, full_matrices=False)
+    axes = axes[size > 1e-9 * size.max(initial=1.0)]
+    planes = np.tile(features @ axes.T, (len(risk.kinks), 1))
+    sides = np.concatenate([kink - flat for kink in risk.kinks])
+    if _has_vertices(risk, weights):
+        chosen = np.array(list(combinations(range(len(planes)), len(axes))))
+    else:
+        rng = np.random.default_rng(seed)
+        chosen = rng.random((DRAWN_VERTICES, len(planes))).argpartition(len(axes))[:, : len(axes)]
+    matrices, right = planes[chosen], sides[chosen]
+    meeting = np.abs(np.linalg.det(matrices)) > 1e-9
+    points = np.linalg.solve(matrices[meeting], right[meeting][..., None])[..., 0]
+    points = np.unique(points.round(12), axis=0) + 0.0
+    z = points @ (features @ axes.T).T + flat
+    return points @ axes, risk.phi.value(-np.where(np.abs(z) < 1e-11, 0.0, z))
+
+
+# ---------------------------------------------------------------------------- branch and bound
+
+
+def _is_small_cube(weights: Weights) -> bool:
+    """Whether the sets are all those of a few labels, weighed by the scores alone."""
+    inputs, _, n_labels = weights.features.shape
+    if inputs > 1 or n_labels > MOST_LABELS or np.ptp(weights.offset) > 0.0:
+        return False
+    return np.array_equal(weights.flat, 2.0 * all_sets(n_labels) - 1.0)
+
+
+def largest_sum(worth: Array, q: float, known: float, accuracy: float = 1e-10) -> float:
+    """An upper bound on G over all p, within the accuracy of ``known``, a value G takes.
+
+    Generalised cross-entropy on the cube is (T - G(p)) / q with p_i = sigmoid(2 h_i) and
+
+        G(p) = sum over y' of worth(y') prod_i (p_i if label i is in y' else 1 - p_i)^q.
+
+    The worth is (2^l,), label sets in the order of binary numbers. Boxes of p that cannot hold the
+    maximum are dropped, others halved; if they become too many, what has been shown is returned.
+    """
+    table = worth.reshape((2,) * int(np.log2(len(worth))))
+    boxes = np.tile([0.0, 1.0], (1, table.ndim, 1))
+    for _ in range(MOST_ROUNDS):
+        bounds = upper_bounds(table, q, boxes)
+        if not (bounds > known + accuracy).any():
+            return known + accuracy
+        boxes = boxes[bounds > known + accuracy]
+        # Each box is split in two across its longest side.
+        rows, side = np.arange(len(boxes)), np.ptp(boxes, axis=2).argmax(axis=1)
+        low, high = boxes.copy(), boxes.copy()
+        low[rows, side, 1] = high[rows, side, 0] = boxes[rows, side].mean(axis=1)
+        boxes = np.concatenate([low, high])
+        if len(boxes) > MOST_BOXES:
+            break
+    return max(known + accuracy, float(bounds.max()))
+
+
+def upper_bounds(table: Array, q: float, boxes: Array) -> Array:
+    """A bound on G over each box of p (n, l, 2), (n,): the error falls with its square.
+
+    G is linear in each pair (x, y) = ((1 - p_i)^q, p_i^q). That pair runs along the arc
+    x^r + y^r = 1, r = 1/q, which bends inwards, so over an interval it stays within the triangle
+    of its chord and the tangents at its ends, a^(r-1) x + b^(r-1) y = 1 at (a, b), and G is at most
+    its largest value at the corners of the triangles.
+    """
+    ends = np.stack([(1.0 - boxes) ** q, boxes**q], axis=-1)
+    normal = ends ** (1.0 / q - 1.0)
+    (a, b), (c, d) = np.moveaxis(normal[:, :, 0], -1, 0), np.moveaxis(normal[:, :, 1], -1, 0)
+    determinant = a * d - b * c
+    apart = np.abs(determinant) > 1e-14
+    safe = np.where(apart, determinant, 1.0)
+    meeting = np.stack([(d - b) / safe, (a - c) / safe], axis=-1)
+    # On a tiny interval the corner of the square around it serves as well.
+    square = ends.max(axis=2)
+    meeting = np.minimum(np.where(apart[..., None], meeting, square), square)
+    corners = np.concatenate([ends, meeting[:, :, None]], axis=2)
+    values = np.broadcast_to(table, (len(boxes), *table.shape))
+    for label in range(table.ndim):
+        # The axis of the label's state gives way to one of its corners, put last.
+        values = np.einsum("ns...,ncs->n...c", values, corners[:, label])
+    return values.reshape(len(boxes), -1).max(axis=1)

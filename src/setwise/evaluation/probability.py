@@ -1,0 +1,307 @@
+"""What probabilities are worth: calibration, and precision against recall over all thresholds.
+
+Calibration is over all entries of all labels, in bins of equal width on [0, 1]; each bin contains
+its upper end, the first also 0, as in scikit-learn's `calibration_curve`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
+
+from setwise.evaluation.sample import Array, probability_and_truth, row_ranges, sparse_rows
+from setwise.evaluation.statistics import RowMeans, Statistic, Sums, Title, quotient
+from setwise.sparse import places_among, rows_of
+from setwise.validation import whole_number
+
+BRIER = (Title("brier score", "calibration", "lower"),)
+ERRORS = (
+    Title("expected calibration error", "calibration", "lower"),
+    Title("maximum calibration error", "calibration", "lower"),
+)
+# A recall this little above what a threshold reaches is the same number, rounded otherwise.
+ROUNDING = 1e-9
+
+
+class Binned(NamedTuple):
+    """Sums over the entries of each row, by the bin of their probability.
+
+    Squared errors, (n,); excess of probability over truth, true entries and all entries, (n, b).
+    """
+
+    squares: Array
+    excess: Array
+    hits: Array
+    entries: Array
+
+
+def binned(probability: Any, true: Any, n_bins: int) -> Binned:
+    """The sums of all rows, a range of rows at a time."""
+    parts = [
+        _binned_rows(sparse_rows(probability, rows), true[rows], n_bins)
+        for rows in row_ranges(*true.shape)
+    ]
+    return Binned(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _binned_rows(probability: Any, true: Any, n_bins: int) -> Binned:
+    """The sums of some rows.
+
+    Only stored probabilities and true labels are visited: every other entry has p = y = 0, and
+    adds to the number of entries in the first bin only.
+    """
+    n_rows, n_labels = probability.shape
+    places, stored = places_among(probability, true)
+    error = probability.data.copy()
+    error[places[stored]] -= 1.0
+    missed = np.bincount(rows_of(true)[~stored], minlength=n_rows)
+    row = rows_of(probability)
+    squares = np.bincount(row, error**2, minlength=n_rows) + missed
+
+    bins = np.searchsorted(np.linspace(0.0, 1.0, n_bins + 1)[1:-1], probability.data)
+    cell = row * n_bins + bins
+
+    def summed(cells: Array, values: Array | None = None) -> Array:
+        total = np.bincount(cells, values, minlength=n_rows * n_bins)
+        return total.reshape(n_rows, n_bins).astype(np.float64)
+
+    excess, hits, entries = summed(cell, error), summed(cell[places[stored]]), summed(cell)
+    excess[:, 0] -= missed
+    hits[:, 0] += missed
+    entries[:, 0] += n_labels - np.diff(probability.indptr)
+    return Binned(squares, excess, hits, entries)
+
+
+@dataclass(frozen=True)
+class CalibrationBins:
+    """Calibration errors from sums in bins.
+
+    With D_b the sum of p - y over the entries in bin b, and n_b their number, the expected
+    calibration error is sum_b |D_b| / sum_b n_b, which is the mean gap between probability and
+    frequency weighted by n_b; the maximum is max_b |D_b| / n_b.
+    """
+
+    excess: Sums
+    entries: Sums
+    titles: tuple[Title, ...] = ERRORS
+
+    def at(self, weights: Array) -> Array:
+        gaps, entries = np.abs(self.excess.at(weights)), self.entries.at(weights)
+        expected = gaps.sum(axis=0) / entries.sum(axis=0)
+        return np.stack([expected, quotient(gaps, entries, 0.0).max(axis=0)])
+
+
+def calibration_statistics(probability: Any, true: Any, n_bins: int) -> tuple[Statistic, ...]:
+    """Brier score and calibration errors."""
+    sums = binned(probability, true, n_bins)
+    brier = RowMeans(BRIER, Sums.of(sums.squares[:, None] / true.shape[1]))
+    return brier, CalibrationBins(Sums.of(sums.excess), Sums.of(sums.entries))
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Entries by the bin of their probability; bins of equal width on [0, 1].
+
+    Attributes
+    ----------
+    edges : array of shape (n_bins + 1,)
+        Each bin contains its upper end, the first also 0.
+    count : array of shape (n_bins,)
+        Number of entries.
+    mean_probability, frequency : array of shape (n_bins,)
+        Their mean probability, and the share of them that is true; 0 in a bin without entries.
+    """
+
+    edges: NDArray[np.float64]
+    count: NDArray[np.int64]
+    mean_probability: NDArray[np.float64]
+    frequency: NDArray[np.float64]
+
+    @property
+    def expected_error(self) -> float:
+        """The mean gap between probability and frequency, weighted by count, as in `evaluate`."""
+        gaps = np.abs(self.mean_probability - self.frequency)
+        return float((self.count * gaps).sum() / self.count.sum())
+
+
+def reliability(probability: Any, y_true: Any, *, n_bins: int = 15) -> Reliability:
+    """The reliability curve over all entries of all labels.
+
+    Parameters
+    ----------
+    probability : array or sparse matrix of shape (n, n_labels)
+        Of each label, in [0, 1]; absent entries are 0.
+    y_true : array or sparse matrix of shape (n, n_labels)
+        True label sets, 0/1.
+    n_bins : int, default 15
+        Number of bins.
+
+    Notes
+    -----
+    One pass over the stored entries, a range of rows at a time.
+
+    Examples
+    --------
+    >>> curve = reliability([[0.9, 0.2], [0.7, 0.1]], [[1, 0], [1, 1]], n_bins=2)
+    >>> curve.count, curve.mean_probability.round(2), curve.frequency
+    (array([2, 2]), array([0.15, 0.8 ]), array([0.5, 1. ]))
+    """
+    n_bins = whole_number(n_bins, "n_bins", 1)
+    _, excess, hits, count = binned(*probability_and_truth(probability, y_true), n_bins)
+    count, hits, excess = (part.sum(axis=0) for part in (count, hits, excess))
+    return Reliability(
+        np.linspace(0.0, 1.0, n_bins + 1),
+        count.astype(np.int64),
+        quotient(excess + hits, count, 0.0),
+        quotient(hits, count, 0.0),
+    )
+
+
+# ----------------------------------------------------------------------------- precision and recall
+
+
+@dataclass(frozen=True)
+class PrecisionRecall:
+    """The points of one or more curves, each from the highest threshold down.
+
+    A curve has a point for each recall it reaches, at the highest threshold that does: lower ones
+    of the same recall only lose precision. Its last recall is 1. A curve of entries that are
+    never true has no points.
+
+    Attributes
+    ----------
+    start : array of shape (n_curves + 1,)
+        The points of curve i are those from ``start[i]`` to before ``start[i + 1]``.
+    threshold, precision, recall : array of shape (n_points,)
+        Of "true if the probability is at least the threshold".
+    average_precision : array of shape (n_curves,)
+        The mean over true entries of the precision at the threshold that just finds them; 0 where
+        no entry is true, as in scikit-learn.
+    """
+
+    start: NDArray[np.int64]
+    threshold: NDArray[np.float64]
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    average_precision: NDArray[np.float64]
+
+    def interpolated(self, recall: ArrayLike) -> NDArray[np.float64]:
+        """The highest precision of each curve at these recalls or beyond, (n_curves, n_recalls).
+
+        0 on a curve without points.
+        """
+        asked = np.asarray(recall, np.float64)
+        n_curves = len(self.average_precision)
+        curve = np.repeat(np.arange(n_curves), np.diff(self.start))
+        # A running maximum from the last point back. A step of 2 between curves keeps each to
+        # itself: precisions differ by at most 1.
+        step = 2.0 * (n_curves - curve)
+        best = np.maximum.accumulate((self.precision + step)[::-1])[::-1] - step
+        wanted = 2.0 * np.arange(n_curves)[:, None] + asked - ROUNDING
+        places = np.searchsorted(2.0 * curve + self.recall, wanted)
+        there = places < self.start[1:, None]
+        return np.where(there, np.append(best, 0.0)[places], 0.0)
+
+
+def precision_recall(
+    probability: Any, y_true: Any, *, average: Literal["micro"] | None = "micro"
+) -> PrecisionRecall:
+    """Precision and recall of "true if the probability is at least t", for every t.
+
+    Parameters
+    ----------
+    probability : array or sparse matrix of shape (n, n_labels)
+        Of each label, in [0, 1]; absent entries are 0.
+    y_true : array or sparse matrix of shape (n, n_labels)
+        True label sets, 0/1.
+    average : {"micro", None}, default "micro"
+        One curve over the entries of all labels, or, with None, one for each label.
+
+    Notes
+    -----
+    Entries of equal probability are found together, as in scikit-learn. The cost is a sort of the
+    probabilities and a search for each true entry; a range of labels is sorted at a time, and for
+    "micro" all stored entries.
+
+    Examples
+    --------
+    >>> curve = precision_recall([[0.9, 0.2], [0.6, 0.4]], [[1, 0], [0, 1]])
+    >>> curve.recall, curve.precision.round(2), curve.threshold
+    (array([0.5, 1. ]), array([1.  , 0.67]), array([0.9, 0.4]))
+    """
+    if average not in ("micro", None):
+        raise ValueError(f"average must be 'micro' or None (one curve a label), not {average!r}")
+    return curves(*probability_and_truth(probability, y_true), average)
+
+
+def curves(probability: Any, true: Any, average: Literal["micro"] | None) -> PrecisionRecall:
+    """The curves of a checked sample.
+
+    A threshold matters only where it finds a true entry. So the probabilities are sorted by
+    themselves, and only the true ones are looked up among them.
+    """
+    if average == "micro":
+        own = _own(probability, true)
+        return _curves(np.zeros(len(own), np.int64), own, _as_high(probability, own), [len(own)])
+    truth: Any = csr_array(true.T)
+    by_label = csr_array(probability.T) if issparse(probability) else probability.T
+    parts = [_of_labels(by_label[labels], truth[labels]) for labels in row_ranges(*truth.shape)]
+    own, as_high = map(np.concatenate, zip(*parts, strict=True))
+    return _curves(rows_of(truth), own, as_high, np.diff(truth.indptr))
+
+
+def _own(probability: Any, true: Any) -> Array:
+    """The probability of each true entry."""
+    if not issparse(probability):
+        return probability[rows_of(true), true.indices]
+    places, stored = places_among(probability, true)
+    return np.where(stored, np.append(probability.data, 0.0)[places], 0.0)
+
+
+def _as_high(probability: Any, own: Array) -> Array:
+    """How many of all entries are at least as probable as each true one."""
+    stored = probability.data if issparse(probability) else probability
+    ordered = np.sort(stored, axis=None)
+    absent = probability.shape[0] * probability.shape[1] - len(ordered)
+    return len(ordered) - np.searchsorted(ordered, own) + np.where(own > 0.0, 0, absent)
+
+
+def _of_labels(by_label: Any, truth: Any) -> tuple[Array, Array]:
+    """For some labels, a row each: probabilities of true entries, and how many are as high."""
+    rows = by_label.toarray() if issparse(by_label) else by_label
+    of = rows_of(truth)
+    own = rows[of, truth.indices]
+    ordered = np.sort(rows, axis=1)
+    low, high = np.zeros(len(own), np.int64), np.full(len(own), rows.shape[1])
+    # Bisection, of all true entries at once: below ``low`` all are smaller, from ``high`` on none.
+    for _ in range(int(rows.shape[1]).bit_length()):
+        middle = (low + high) // 2
+        smaller = (middle < high) & (ordered[of, np.minimum(middle, rows.shape[1] - 1)] < own)
+        low, high = np.where(smaller, middle + 1, low), np.where(smaller, high, middle)
+    return own, rows.shape[1] - low
+
+
+def _curves(curve: Array, own: Array, as_high: Array, n_true: ArrayLike) -> PrecisionRecall:
+    """The curves of true entries: the curve, the probability and the count of each."""
+    order = np.lexsort((-own, curve))
+    curve, own, as_high = curve[order], own[order], as_high[order]
+    # Equal probabilities are found together: the last of them is the point.
+    changes = (own[1:] != own[:-1]) | (curve[1:] != curve[:-1])
+    last = np.flatnonzero(np.append(changes, True)[: len(own)])
+    support = np.asarray(n_true)
+    before = np.cumsum(support) - support
+    of = curve[last]
+    tp = last + 1 - before[of]
+    precision = tp / as_high[last]
+    gained = np.bincount(of, np.diff(last, prepend=-1) * precision, minlength=len(support))
+    return PrecisionRecall(
+        np.append(0, np.cumsum(np.bincount(of, minlength=len(support)))),
+        own[last],
+        precision,
+        tp / support[of],
+        gained / np.maximum(support, 1),
+    )

@@ -1,0 +1,410 @@
+"""Compiled passes over the rows of a batch on the cube, one for each form of target.
+
+Each works in the precision of the scores; products over labels and sums over a row are kept in
+float64. ``one`` is 1 in the precision of the scores, from which the other constants are made.
+``line`` is one row of scores, h in formulas. Loops over labels are plain so that the compiler
+vectorises them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+from numba.extending import overload, register_jitable
+
+from setwise.kernels import exp, kernel
+
+
+class AdditiveTable(NamedTuple):
+    """constant + scale * sum of weights_j agreement[y_j, y'_j]; weights in the scores' dtype."""
+
+    weights: np.ndarray  # (l,)
+    agreement: np.ndarray  # (2, 2): [true, predicted]
+    scale: np.ndarray  # (n,)
+    constant: np.ndarray  # (n,)
+
+
+class FractionTable(NamedTuple):
+    """N / D with the rules for 1/D, as `quadrature.Rules` makes them; pairs are (true, false)."""
+
+    slot: np.ndarray  # (n,): the rules of each row, by its number of true labels
+    step: np.ndarray  # (2,): what a label that counts adds to D
+    sign: np.ndarray  # (2,): -1 where a label counts when it is left out
+    on: np.ndarray  # (2,): what a label adds to N when it counts
+    off: np.ndarray  # (2,): and when it does not
+    empty: float  # the value at D = 0
+    means: np.ndarray  # (bins - 1,): the bounds of the bins of the mean of D - start
+    far_x: np.ndarray  # (m, m - 1): row k holds the k nodes of the Laguerre rule
+    far_w: np.ndarray  # (m, m - 1): and its weights
+    start: np.ndarray  # (slots,): the least D
+    zero: np.ndarray  # (slots,): 1 where D can be 0
+    least: np.ndarray  # (slots,): the least N
+    count: np.ndarray  # (slots, bins): how many nodes; negative for Laguerre nodes
+    power_true: np.ndarray  # (slots, bins, nodes): t^step of a true label at each node t
+    power_false: np.ndarray  # (slots, bins, nodes): and of a false one
+    weight: np.ndarray  # (slots, bins, nodes)
+
+
+def like(one, x):
+    """x in the precision of one."""
+    return x
+
+
+@overload(like)
+def _overload_like(one, x):
+    if one == types.float32:
+        return lambda one, x: np.float32(x)
+    return lambda one, x: np.float64(x)
+
+
+# A product of this many factors in [1/2, 1] is far from underflow.
+BLOCK = 512
+
+
+@register_jitable
+def log_cosh_block(line, e):
+    """Sum of log cosh(h_j) = |h_j| + log((1 + e_j) / 2), e_j = exp(-2 |h_j|), in float64.
+
+    One logarithm, of the product. (A loop of its own: mixed with float32 arithmetic it would halve
+    the length of the vectors.)
+    """
+    product, size = 1.0, 0.0
+    for j in range(len(e)):
+        product *= 0.5 + 0.5 * np.float64(e[j])
+        size += np.float64(abs(line[j]))
+    return size + np.log(product)
+
+
+@register_jitable
+def log_cosh_sum(line, e):
+    """`log_cosh_block` of a row of any length.
+
+    Blocks are slices, so that their loop starts at 0: the compiler vectorises only that.
+    """
+    if len(e) <= BLOCK:
+        return log_cosh_block(line, e)
+    total = 0.0
+    for first in range(0, len(e), BLOCK):
+        total += log_cosh_block(line[first : first + BLOCK], e[first : first + BLOCK])
+    return total
+
+
+@register_jitable
+def excess_block(line, q, e, e_one):
+    """Sum of log cosh(q h_j) - q log cosh(h_j), e = exp(-2 |q h|), e_one = exp(-2 |h|)."""
+    product, product_one, size = 1.0, 1.0, 0.0
+    for j in range(len(e)):
+        product *= 0.5 + 0.5 * np.float64(e[j])
+        product_one *= 0.5 + 0.5 * np.float64(e_one[j])
+        size += np.float64(abs(line[j]))
+    return (abs(q) - q) * size + np.log(product) - q * np.log(product_one)
+
+
+@register_jitable
+def log_excess(line, q, e, e_one):
+    """A_q - q A_1 - (1 - q) log|Y|: `excess_block` of a row of any length."""
+    if len(e) <= BLOCK:
+        return excess_block(line, q, e, e_one)
+    total = 0.0
+    for first in range(0, len(e), BLOCK):
+        stop = first + BLOCK
+        total += excess_block(line[first:stop], q, e[first:stop], e_one[first:stop])
+    return total
+
+
+@kernel
+def count_true_rows(start, stop, y_true, n_true):
+    """The number of true labels of each row."""
+    for row in range(start, stop):
+        y = y_true[row]
+        # (Narrow numbers: more of them are added at once.)
+        count = np.uint32(0)
+        for j in range(len(y)):
+            count += np.uint32(y[j])
+        n_true[row] = count
+
+
+@kernel
+def state_sums(start, stop, y_true, if_true, if_false, sums):
+    """Of each row the sum of if_true over its true labels and of if_false over the others."""
+    for row in range(start, stop):
+        y = y_true[row]
+        total = 0.0
+        for j in range(len(y)):
+            total += if_true[j] if y[j] == 1 else if_false[j]
+        sums[row] = total
+
+
+@register_jitable
+def states(line, y, q, flip_true, flip_false, one, p, rest, truth, tanh, e, e_one):
+    """What a row needs: p = sigmoid(2 q h) and rest = 1 - p (exchanged where flipped), truth = y.
+
+    Returns A_q - q A_1 - (1 - q) log|Y|; unless that is 0 (q = 1) it leaves tanh(h) behind.
+    """
+    two, zero = one + one, one - one
+    for j in range(len(line)):
+        truth[j] = one if y[j] == 1 else zero
+        sign = flip_false + truth[j] * (flip_true - flip_false)
+        x = two * q * line[j]
+        e[j] = exp(-abs(x))
+        likely = one / (one + e[j])
+        unlikely = e[j] * likely
+        first = x * sign >= zero
+        p[j] = likely if first else unlikely
+        rest[j] = unlikely if first else likely
+    if q == one:
+        return 0.0
+    tangents(line, one, tanh, e_one)
+    return log_excess(line, np.float64(q), e, e_one)
+
+
+@register_jitable
+def tangents(line, one, tanh, e):
+    """tanh(h) and e = exp(-2 |h|) of each label."""
+    two = one + one
+    for j in range(len(line)):
+        e[j] = exp(-two * abs(line[j]))
+        t = (one - e[j]) / (one + e[j])
+        tanh[j] = t if line[j] >= one - one else -t
+
+
+@kernel
+def soft_rows(start, stop, scores, y_true, one, base, pull_true, pull_false, weights, value, slope):
+    """base * sum log cosh(h_j) - sum_j e_j h_j and its gradient: cross-entropy with soft labels.
+
+    e_j = weights_j * (pull_true if label j is true else pull_false) is E_0[u y'_j].
+    """
+    n_labels = scores.shape[1]
+    e, tanh = np.empty_like(scores[0]), np.empty_like(scores[0])
+    for row in range(start, stop):
+        height, up, down = (
+            like(one, base[row]),
+            like(one, pull_true[row]),
+            like(one, pull_false[row]),
+        )
+        line, y, out = scores[row], y_true[row], slope[row]
+        tangents(line, one, tanh, e)
+        total = log_cosh_sum(line, e)
+        for j in range(n_labels):
+            pull = weights[j] * (up if y[j] == 1 else down)
+            out[j] = height * tanh[j] - pull
+            e[j] = pull * line[j]
+        inner = 0.0
+        for j in range(n_labels):
+            inner += np.float64(e[j])
+        value[row] = base[row] * total - inner
+
+
+@register_jitable
+def times_exp(value, exponent):
+    """value * e^exponent, where 0 times an overflow is 0."""
+    return value * np.exp(exponent) if value != 0.0 else 0.0
+
+
+@kernel
+def finish(q, one, excess, mean, moved, out):
+    """out = e^excess (mean * moved + out), moved = E_q[y'] - E_1[y'], which is 0 for q = 1."""
+    height = like(one, mean if q != 1.0 else 0.0)
+    if excess > 80.0:
+        # Only for q < 0 or another scale: an overflow must not meet a zero.
+        for j in range(len(out)):
+            out[j] = times_exp(moved[j] * height + out[j], excess)
+    else:
+        factor = like(one, np.exp(excess))
+        for j in range(len(out)):
+            out[j] = factor * (moved[j] * height + out[j])
+
+
+@kernel
+def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, slope):
+    """F(q) (n,) and its slope (n, l) for an `AdditiveTable`.
+
+    The slope is first filled with the derivative of the sum, then moved and scaled for q.
+    """
+    weights, agreement, scale, constant = table
+    n_labels = scores.shape[1]
+    part, moved = np.empty_like(scores[0]), np.empty_like(scores[0])
+    e, e_one = np.empty_like(scores[0]), np.empty_like(scores[0])
+    on_true, off_true = like(one, agreement[1, 1]), like(one, agreement[1, 0])
+    on_false, off_false = like(one, agreement[0, 1]), like(one, agreement[0, 0])
+    two, zero, temper = one + one, one - one, like(one, q)
+    for row in range(start, stop):
+        line, y, out = scores[row], y_true[row], slope[row]
+        share = two * like(one, scale[row])
+        for j in range(n_labels):
+            e[j] = exp(-abs(two * temper * line[j]))
+            likely = one / (one + e[j])
+            unlikely = e[j] * likely
+            p = likely if temper * line[j] >= zero else unlikely
+            rest = unlikely if temper * line[j] >= zero else likely
+            on = on_true if y[j] == 1 else on_false
+            off = off_true if y[j] == 1 else off_false
+            part[j] = weights[j] * (on * p + off * rest)
+            moved[j] = p - rest
+            out[j] = share * weights[j] * (on - off) * likely * unlikely
+        total = 0.0
+        for j in range(n_labels):
+            total += np.float64(part[j])
+        mean = constant[row] + scale[row] * total
+        excess = log_scale
+        if q != 1.0:
+            for j in range(n_labels):
+                e_one[j] = exp(-two * abs(line[j]))
+                tanh = (one - e_one[j]) / (one + e_one[j])
+                moved[j] -= tanh if line[j] >= zero else -tanh
+            excess += log_excess(line, q, e, e_one)
+        value[row] = times_exp(mean, excess)
+        if q != 1.0 or excess != 0.0:
+            finish(q, one, excess, mean, moved, out)
+
+
+@register_jitable
+def choose_nodes(
+    slot, mean, means, step, far_x, far_w, first, zero, count, power_true, power_false, weight,
+    t_true, t_false, w,
+):  # fmt: skip
+    """Copy or make the nodes for a row; returns their number, the one at t = 0 included."""
+    level = 0
+    while level < len(means) and mean > means[level]:
+        level += 1
+    nodes = count[slot, level]
+    if nodes >= 0:
+        for k in range(nodes):
+            t_true[k] = power_true[slot, level, k]
+            t_false[k] = power_false[slot, level, k]
+            w[k] = weight[slot, level, k]
+    else:
+        nodes = -nodes
+        inverse_center = 1.0 / (first[slot] + mean)
+        # Whole vectors of exponentials, more than are needed: a rest would cost as much.
+        for k in range(8 if nodes <= 8 else far_x.shape[1]):
+            x = far_x[nodes, k] * inverse_center
+            t_true[k] = exp(-x * step[0])
+            t_false[k] = exp(-x * step[1])
+            w[k] = far_w[nodes, k] * inverse_center * exp(-x * first[slot])
+    if zero[slot] > 0:
+        t_true[nodes] = 0.0 if step[0] > 0 else 1.0
+        t_false[nodes] = 0.0 if step[1] > 0 else 1.0
+        w[nodes] = 0.0
+        for k in range(nodes):
+            w[nodes] -= w[k]
+        nodes += 1
+    return nodes
+
+
+@register_jitable
+def tilted_sum(truth, p, rest, inverse, on, off, t_true, t_false):
+    """Mean of sum_j (on_j if label j counts else off_j) under the law tilted by t^D, in float64."""
+    total = 0.0
+    for j in range(len(inverse)):
+        is_true = np.float64(truth[j])
+        gain = is_true * on[0] * t_true + (1.0 - is_true) * on[1] * t_false
+        loss = is_true * off[0] + (1.0 - is_true) * off[1]
+        total += (gain * np.float64(p[j]) + loss * np.float64(rest[j])) * np.float64(inverse[j])
+    return total
+
+
+@register_jitable
+def tilt(one, lack, gain, near, truth, p, rest, inverse):
+    """prod f and the sum of gain_j p_j / f_j at one node, f_j = 1 - p_j lack_j; fills 1 / f.
+
+    ``lack`` = 1 - t^step and ``gain`` = t^step (on - off) of a (true, false) label. ``near`` t = 1
+    the factors are close to 1, and rounding each to float32 would add up over many labels.
+    """
+    lack_gap, gain_gap = lack[0] - lack[1], gain[0] - gain[1]
+    product, total = 1.0, 0.0
+    for j in range(len(p)):
+        missing = lack[1] + truth[j] * lack_gap
+        if near:
+            f = one - p[j] * missing
+            product *= 1.0 - np.float64(p[j]) * np.float64(missing)
+        else:
+            f = rest[j] + p[j] * (one - missing)
+            product *= np.float64(f)
+        inverse[j] = one / f
+        total += np.float64((gain[1] + truth[j] * gain_gap) * p[j] * inverse[j])
+    return product, total
+
+
+@register_jitable
+def add_slope(pull, push, lack, gain, truth, inverse, slope):
+    """slope_j += (pull lack_j + push gain_j / f_j) / f_j: what one node adds by the logits."""
+    down_false, down_gap = pull * lack[1], pull * (lack[0] - lack[1])
+    up_false, up_gap = push * gain[1], push * (gain[0] - gain[1])
+    for j in range(len(inverse)):
+        up = (up_false + truth[j] * up_gap) * inverse[j]
+        slope[j] += inverse[j] * (down_false + truth[j] * down_gap + up)
+
+
+@register_jitable
+def expected_step(step, truth, p):
+    """The mean of D - start: the steps of labels that count, true and false."""
+    all_p, true_p = 0.0, 0.0
+    for j in range(len(p)):
+        all_p += np.float64(p[j])
+        true_p += np.float64(truth[j] * p[j])
+    return step[0] * true_p + step[1] * (all_p - true_p)
+
+
+@kernel
+def fraction_rows(start, stop, scores, y_true, q, one, log_scale, table, value, slope):
+    """F(q) (n,) and its slope (n, l) for N / D, D = start + sum of the steps of labels that count.
+
+    ``table`` is a `FractionTable`. At each node t, with f_j = (1 - p_j) + p_j t^step_j and N_t the
+    mean of N under the law tilted by t^D, E[N t^D] = prod f * N_t. The derivative along the logit
+    of label j is
+
+        prod f * p_j (1 - p_j) / f_j * (-(1 - t^step_j) N_t + (on_j - off_j) t^step_j / f_j).
+
+    Where D can be 0 one more node, t = 0, takes out what the rule makes of D = 0 and puts the
+    convention ``empty`` in.
+    """
+    n_labels, on, off = scores.shape[1], table.on, table.off
+    widest = max(table.weight.shape[2], table.far_x.shape[1]) + 1
+    p, rest, truth = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
+    e, e_one = np.empty_like(scores[0]), np.empty_like(scores[0])
+    tanh, total_slope = np.zeros_like(scores[0]), np.empty_like(scores[0])
+    inverse = np.empty_like(scores[0])
+    t_true, t_false, w = np.empty(widest), np.empty(widest), np.empty(widest)
+    two, temper = one + one, like(one, q)
+    flip_true, flip_false = like(one, table.sign[0]), like(one, table.sign[1])
+    change_true, change_false = like(one, on[0] - off[0]), like(one, on[1] - off[1])
+    has_off = off[0] != 0.0 or off[1] != 0.0
+    for row in range(start, stop):
+        slot = table.slot[row]
+        excess = states(
+            scores[row], y_true[row], temper, flip_true, flip_false, one,
+            p, rest, truth, tanh, e, e_one,
+        )  # fmt: skip
+        nodes = choose_nodes(
+            slot, expected_step(table.step, truth, p), table.means, table.step, table.far_x,
+            table.far_w, table.start, table.zero, table.count, table.power_true, table.power_false,
+            table.weight, t_true, t_false, w,
+        )  # fmt: skip
+        total_slope[:] = one - one
+        mean = 0.0
+        for k in range(nodes):
+            # 1 - t before rounding to the precision of the scores: near t = 1 that is what counts.
+            lack = like(one, 1.0 - t_true[k]), like(one, 1.0 - t_false[k])
+            gain = like(one, t_true[k]) * change_true, like(one, t_false[k]) * change_false
+            near = min(t_true[k], t_false[k]) > 0.5
+            product, above = tilt(one, lack, gain, near, truth, p, rest, inverse)
+            if has_off:
+                # N as its own sum of terms of one sign, not a base less a sum: accurate near 0.
+                above = tilted_sum(truth, p, rest, inverse, on, off, t_true[k], t_false[k])
+            above += table.least[slot]
+            extra = table.empty if table.zero[slot] > 0 and k == nodes - 1 else 0.0
+            term = w[k] * above + extra
+            mean += product * term
+            pull, push = like(one, -product * term), like(one, product * w[k])
+            add_slope(pull, push, lack, gain, truth, inverse, total_slope)
+        out = slope[row]
+        for j in range(n_labels):
+            turn = flip_false + truth[j] * (flip_true - flip_false)
+            out[j] = total_slope[j] * two * turn * p[j] * rest[j]
+            # Back from the state that counts to the label itself.
+            total_slope[j] = turn * (p[j] - rest[j]) - tanh[j]
+        excess += log_scale
+        value[row] = times_exp(mean, excess)
+        if q != 1.0 or excess != 0.0:
+            finish(q, one, excess, mean, total_slope, out)

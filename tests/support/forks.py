@@ -1,0 +1,39 @@
+"""Processes that begin with everything loaded: forked from one that has imported the package."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from contextlib import chdir
+
+LOADED = ["setwise.report", "setwise.study", "setwise.cli", "setwise.cli.tables", "tests.support"]
+
+
+def begin(act, *arguments):
+    """A process that does something; it is ended by a signal, or ends itself."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(LOADED)
+    process = context.Process(target=act, args=arguments)
+    process.start()
+    return process
+
+
+def command(folder, words, output=None, errors=None):
+    """`setwise` with these words in a folder, its output and complaints in files or pipes."""
+    from setwise.cli import main
+
+    # (Tests that run in the background of a shell are told to ignore an interrupt.)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with chdir(folder):
+        for descriptor, path in ((1, output), (2, errors)):
+            os.dup2(os.open(path or os.devnull, os.O_WRONLY | os.O_CREAT), descriptor)
+        status = main([str(word) for word in words])
+    sys.stdout.flush()
+    os._exit(status)
+
+
+def wait_for(condition, process):
+    """Until something is so, or the process has ended."""
+    while not condition() and process.exitcode is None:
+        time.sleep(0.002)

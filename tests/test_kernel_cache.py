@@ -1,0 +1,103 @@
+"""Laws of the cache of compiled kernels: never stale, never in the way."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from setwise import kernel_cache
+from setwise.spaces import propagation
+
+CALLED = """
+from setwise.kernels import kernel
+
+@kernel
+def added(x):
+    return x + {number}
+"""
+CALLER = """
+from setwise.called import added
+from setwise.kernels import kernel
+
+@kernel
+def doubled(x):
+    return 2 * added(x)
+"""
+COUNTED = """
+from setwise.caller import doubled
+print(doubled(1), sum(doubled.stats.cache_hits.values()))
+"""
+# Another user, who may read every file (the interpreter may lie in root's home) but write none.
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+NOBODY += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A copy of the package with two kernels, one of which calls the other."""
+    package = tmp_path / "src" / "setwise"
+    package.mkdir(parents=True)
+    for name in ("__init__", "kernels", "kernel_cache"):
+        shutil.copy(kernel_cache.PACKAGE / f"{name}.py", package)
+    (package / "called.py").write_text(CALLED.format(number=1))
+    (package / "caller.py").write_text(CALLER)
+    return package
+
+
+def run(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | environment,
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout.strip() + done.stderr.strip()
+
+
+def test_a_kernel_is_kept_until_something_it_calls_changes(tree, tmp_path):
+    places = {"PYTHONPATH": str(tree.parent), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert run(COUNTED, **places) == "4 0"
+    assert run(COUNTED, **places) == "4 1"
+    (tree / "called.py").write_text(CALLED.format(number=5))
+    assert run(COUNTED, **places) == "12 0"
+    (tree / "called.py").write_text(CALLED.format(number=1))
+    assert run(COUNTED, **places) == "4 1"
+
+
+def test_every_module_that_a_kernel_can_reach_is_in_its_stamp():
+    reached = {path.name for path in kernel_cache._reached(Path(propagation.__file__))}
+    assert {"propagation.py", "semirings.py", "kernels.py", "kernel_cache.py"} <= reached
+
+
+def test_a_folder_that_others_can_write_to_is_not_trusted(tmp_path, monkeypatch):
+    kernel_cache.cache_folder.cache_clear()
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setattr(kernel_cache, "_candidates", lambda: [shared, tmp_path / "own"])
+    assert kernel_cache.cache_folder() == tmp_path / "own"
+    kernel_cache.cache_folder.cache_clear()
+
+
+@pytest.mark.skipif(
+    not shutil.which("setpriv") or os.getuid() != 0, reason="only root can become nobody"
+)
+@pytest.mark.parametrize(
+    ("home", "place"), [("/", "TMPDIR"), (None, "TMPDIR"), ("/nonexistent", "NUMBA_CACHE_DIR")]
+)
+def test_in_a_container_kernels_run_and_are_kept_where_they_can_be(home, place, tree, tmp_path):
+    """As another user than root, with packages that cannot be written and no home.
+
+    The temporary folder serves; a folder that was asked for and cannot be written is warned of.
+    """
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    scratch.chmod(0o777 if place == "TMPDIR" else 0o700)
+    environment = {"PYTHONPATH": str(tree.parent), place: str(scratch)}
+    environment |= {"HOME": home} if home else {}
+    command = [*NOBODY, sys.executable, "-c", COUNTED]
+    done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True)
+    assert done.stdout == "4 0\n", done.stderr
+    assert done.stderr.count("set NUMBA_CACHE_DIR") == (place == "NUMBA_CACHE_DIR")
+    assert any(scratch.rglob("*.nbc")) == (place == "TMPDIR")
