@@ -13,8 +13,8 @@ from setwise.consistency.conditional import KINDS, Kind, ScoredSets
 from setwise.consistency.naming import word
 from setwise.consistency.setting import Setting
 from setwise.consistency.theorems import covering
-from setwise.names import SURROGATES
 from setwise.spaces import Cube, Space
+from setwise.surrogates.names import SURROGATES
 
 # The problem whose excess risks are shown.
 SHOWN = "rare but joint"

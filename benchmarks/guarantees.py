@@ -16,8 +16,8 @@ from setwise.consistency import certify
 from setwise.consistency.conditional import KINDS, Kind
 from setwise.consistency.naming import named_space
 from setwise.consistency.verdicts import Verdict
-from setwise.names import SURROGATES
 from setwise.spaces import Catalog, Space
+from setwise.surrogates.names import SURROGATES
 from setwise.targets import TreeDistance, get_target
 from setwise.targets.target import Target
 

@@ -326,7 +326,7 @@ def test_a_function_is_refused_on_saving(tmp_path):
 
 
 def test_a_function_that_is_named_comes_back_by_its_name(tmp_path):
-    loaded = back(CountTarget(lenient), tmp_path, trusted=["test_persistence.lenient"])
+    loaded = back(CountTarget(lenient), tmp_path, trusted=[f"{__name__}.lenient"])
     assert loaded.function is lenient
 
 
@@ -338,7 +338,7 @@ def test_other_types_are_refused_on_saving_unless_named(tmp_path):
     ):
         with pytest.raises(ValueError, match=r"cannot be saved.*test_persistence\.Foreign"):
             save(value, tmp_path / "file")
-    assert back(Foreign(2), tmp_path, trusted="test_persistence.Foreign") == Foreign(2)
+    assert back(Foreign(2), tmp_path, trusted=f"{__name__}.Foreign") == Foreign(2)
     with pytest.raises(ValueError, match="trusted must be a list of names"):
         save(Foreign(), tmp_path / "file", trusted=[Foreign])
 

@@ -22,6 +22,9 @@ import numpy as np
 from setwise.atomic_write import write_whole
 
 PACKAGE = __name__.partition(".")[0]
+ONLY = f"only types of {PACKAGE}, and data and estimators that skops trusts, are made from a file"
+# How an object of this package is made from its parts.
+Change = Callable[[Any, dict[str, Any]], Any]
 # Types that skops does not trust by itself and that hold nothing but data.
 PLAIN = (
     "builtins.frozenset",
@@ -74,20 +77,19 @@ def save(estimator: Any, path: str | os.PathLike[str], *, trusted: Iterable[str]
     MinimumRisk(target=FBeta(beta=2.0, empty=1.0))
     """
     trusted, skops = _names(trusted), _skops()
-    what = type(estimator).__name__
+    what = f"this {type(estimator).__name__} cannot be saved"
     try:
-        data = skops.dumps(_mapped(estimator, _bare, {}))
+        data = skops.dumps(_rebuilt(estimator, _bare, {}))
         foreign = _foreign(data, trusted)
     except RecursionError as error:
-        raise ValueError(f"this {what} cannot be saved: something in it holds itself") from error
+        raise ValueError(f"{what}: something in it holds itself") from error
     except Exception as error:
-        raise ValueError(f"this {what} cannot be saved: {error}") from error
+        raise ValueError(f"{what}: {error}") from error
     if foreign:
         raise ValueError(
-            f"this {what} cannot be saved: it holds {', '.join(foreign)}, and only types of "
-            f"{PACKAGE}, and data and estimators that skops trusts, are made from a file. A "
-            f"function is code, which a file must not bring along. A type that you trust can be "
-            f"named: trusted={foreign}, here and in load"
+            f"{what}: it holds {', '.join(foreign)}, and {ONLY}. A function is code, which a file "
+            f"must not bring along. A type that you trust can be named: trusted={foreign}, here "
+            f"and in load"
         )
     write_whole(Path(os.path.realpath(path)), data)
 
@@ -123,21 +125,25 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
         If there is no such file.
     """
     trusted, skops = _names(trusted), _skops()
-    data = Path(path).read_bytes()
+    data, what = Path(path).read_bytes(), f"{os.fspath(path)!r} was not loaded"
     try:
         foreign = _foreign(data, trusted)
         if not foreign:
-            loaded = skops.loads(data, trusted=[*_unknown_to_skops(data), *trusted])
-            return _mapped(loaded, _made_anew, {})
+            unknown = skops.get_untrusted_types(data=data)
+            return _rebuilt(skops.loads(data, trusted=[*unknown, *trusted]), _made_anew, {})
     except Exception as error:
         raise ValueError(
-            f"{os.fspath(path)!r} was not loaded: it is damaged, or no file that {PACKAGE} saved "
+            f"{what}: it is damaged, or no file that {PACKAGE} saved "
             f"({type(error).__name__}: {error})"
         ) from error
+    what += f", and nothing in it was run: it holds {', '.join(foreign)}"
+    if all(name.startswith(f"{PACKAGE}.") for name in foreign):
+        raise ValueError(
+            f"{what}, which this version of {PACKAGE} does not have as a type of data. A file of "
+            f"another version has to be made anew: fit the model again and save it"
+        )
     raise ValueError(
-        f"{os.fspath(path)!r} was not loaded, and nothing in it was run: it holds "
-        f"{', '.join(foreign)}, and only types of {PACKAGE}, and data and estimators that skops "
-        f"trusts, are made from a file. If you trust who wrote it: load(path, trusted={foreign})"
+        f"{what}, and {ONLY}. If you trust who wrote it: load(path, trusted={foreign})"
     )
 
 
@@ -161,15 +167,14 @@ def _names(trusted: Iterable[str]) -> list[str]:
     return names
 
 
-def _unknown_to_skops(data: bytes) -> list[str]:
-    """The names in a file that skops does not trust by itself; nothing is made or imported."""
-    return _skops().get_untrusted_types(data=data)
-
-
 def _foreign(data: bytes, trusted: list[str]) -> list[str]:
-    """The names in a file that nobody trusts, or could: a lambda is not found by its name."""
+    """The types in a file that nobody trusts, or could: a lambda is not found by its name.
+
+    Nothing of the file is made or imported to tell.
+    """
     known = {name for name in (*PLAIN, *trusted) if "<" not in name}
-    return [name for name in _unknown_to_skops(data) if name not in known and not _is_own(name)]
+    unknown = _skops().get_untrusted_types(data=data)
+    return [name for name in unknown if name not in known and not _is_own(name)]
 
 
 def _is_own(name: str) -> bool:
@@ -178,6 +183,8 @@ def _is_own(name: str) -> bool:
     A module also has what it imports, and functions; skops would call these. Dataclasses,
     estimators and named tuples do nothing when they are made but check and keep their arguments.
     """
+    from sklearn.base import BaseEstimator
+
     module, _, attribute = name.rpartition(".")
     if module.partition(".")[0] != PACKAGE or "__" in name:
         return False
@@ -185,30 +192,26 @@ def _is_own(name: str) -> bool:
         found = getattr(import_module(module), attribute, None)
     except ImportError:
         return False
-    return isinstance(found, type) and _of_package(found) and _holds_data(found)
+    if not isinstance(found, type) or not _of_package(found):
+        return False
+    return is_dataclass(found) or issubclass(found, BaseEstimator | tuple)
 
 
 def _of_package(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == PACKAGE
 
 
-def _holds_data(kind: type) -> bool:
-    from sklearn.base import BaseEstimator
-
-    return is_dataclass(kind) or issubclass(kind, BaseEstimator | tuple)
-
-
 # -------------------------------------------------------------------- what is written and made anew
 
 
-def _bare(value: Any, parts: dict[Any, Any]) -> Any:
+def _bare(value: Any, parts: dict[str, Any]) -> Any:
     """An object of the package with nothing but what its constructor takes, and what was fitted."""
     bare = object.__new__(type(value))
     bare.__dict__.update(parts)
     return bare
 
 
-def _made_anew(value: Any, parts: dict[Any, Any]) -> Any:
+def _made_anew(value: Any, parts: dict[str, Any]) -> Any:
     """The same object by its constructor, which checks; caches in the file are not looked at."""
     unknown = vars(value).keys() - {field.name for field in fields(value)}
     if unknown and _is_frozen(value):
@@ -218,83 +221,56 @@ def _made_anew(value: Any, parts: dict[Any, Any]) -> Any:
     return made
 
 
-def _mapped(
-    given: Any, change: Callable[[Any, dict[Any, Any]], Any], seen: dict[int, tuple[Any, Any]]
-) -> Any:
-    """The value with ``change`` made to every dataclass of this package in it, inside first.
-
-    What has no such part stays the same object, and what occurs twice is changed once.
-    """
-    if id(given) in seen:
-        return seen[id(given)][1]
-    value = _without_owner(given)
-    old = _parts(value)
-    new = {name: _mapped(part, change, seen) for name, part in old.items()}
-    if _is_own_dataclass(value):
-        result = change(value, new)
-    elif any(new[name] is not part for name, part in old.items()):
-        result = _with_parts(value, new)
-    else:
-        result = value
-    # The value is kept too, so that its id is not given to another.
-    seen[id(given)] = (given, result)
-    return result
-
-
-def _without_owner(value: Any) -> Any:
-    """A metadata request with the name of its estimator instead of the estimator that holds it."""
-    requests = type(value).__module__ == "sklearn.utils._metadata_requests"
-    if not requests or isinstance(getattr(value, "owner", ""), str):
-        return value
-    named = copy.copy(value)
-    named.owner = type(value.owner).__name__
-    return named
-
-
-def _is_own_dataclass(value: Any) -> bool:
-    return is_dataclass(value) and not isinstance(value, type) and _of_package(type(value))
-
-
 def _is_frozen(value: Any) -> bool:
     return type(value).__dataclass_params__.frozen
 
 
-def _parts(value: Any) -> dict[Any, Any]:
-    """What a value is made of, by name or number; nothing for what is not looked into."""
-    if _is_own_dataclass(value):
-        declared = {field.name: field.init for field in fields(value)}
-        # What a frozen object has beyond its fields is a cache; others are fitted.
-        others = not _is_frozen(value)
-        return {k: part for k, part in vars(value).items() if declared.get(k, others)}
+def _rebuilt(value: Any, change: Change, done: dict[int, tuple[Any, Any]]) -> Any:
+    """The value with ``change`` made to every dataclass of this package in it, inside first.
+
+    What occurs twice is changed once: ``done`` has each value by its id, and keeps it alive so
+    that no other takes the id.
+    """
+    if id(value) not in done:
+        done[id(value)] = (value, _rebuilt_once(value, change, done))
+    return done[id(value)][1]
+
+
+def _rebuilt_once(value: Any, change: Change, done: dict[int, tuple[Any, Any]]) -> Any:
+    def rebuilt(parts: dict[Any, Any]) -> dict[Any, Any]:
+        return {name: _rebuilt(part, change, done) for name, part in parts.items()}
+
+    if is_dataclass(value) and not isinstance(value, type) and _of_package(type(value)):
+        # What a frozen object has beyond its fields is a cache; of others it was fitted.
+        taken = {field.name: field.init for field in fields(value)}
+        beyond = not _is_frozen(value)
+        return change(
+            value, rebuilt({k: v for k, v in vars(value).items() if taken.get(k, beyond)})
+        )
     if isinstance(value, dict):
-        return dict(value)
+        changed = copy.copy(value)
+        changed.update(rebuilt(value))
+        return changed
     if isinstance(value, list | tuple | set | frozenset):
-        return dict(enumerate(value))
-    if isinstance(value, np.ndarray):
-        return dict(enumerate(np.ma.getdata(value).flat)) if value.dtype == object else {}
-    if hasattr(value, "check_format"):
-        # A sparse matrix whose indices point outside of it would be read outside of it.
-        value.check_format(full_check=True)
-        return {}
-    if not hasattr(value, "__dict__") or inspect.isroutine(value) or isinstance(value, type):
-        return {}
-    return dict(vars(value))
-
-
-def _with_parts(value: Any, parts: dict[Any, Any]) -> Any:
-    """A copy with other parts."""
-    if isinstance(value, tuple) and hasattr(value, "_make"):
-        return value._make(parts.values())  # type: ignore
-    if isinstance(value, list | tuple | set | frozenset):
-        return type(value)(parts.values())  # type: ignore
-    changed = copy.copy(value)
-    if isinstance(changed, dict):
-        changed.update(parts)
-    elif isinstance(changed, np.ndarray):
+        parts = rebuilt(dict(enumerate(value))).values()
+        return value._make(parts) if hasattr(value, "_make") else type(value)(parts)  # type: ignore
+    if isinstance(value, np.ndarray) and value.dtype == object:
         changed = value.copy()
         entries = np.ma.getdata(changed).reshape(-1)
-        for place, part in parts.items():
+        for place, part in rebuilt(dict(enumerate(entries))).items():
             entries[place] = part
-    else:
-        changed.__dict__.update(parts)
+        return changed
+    if hasattr(value, "check_format"):
+        # A sparse matrix whose indices point outside of it would be read outside of it.
+        value.check_format(full_check=True)  # type: ignore
+        return value
+    if not hasattr(value, "__dict__") or inspect.isroutine(value) or isinstance(value, type):
+        return value
+    own = dict(vars(value))
+    if type(value).__module__ == "sklearn.utils._metadata_requests" and "owner" in own:
+        # A metadata request names its estimator; the estimator itself would hold it in turn.
+        owner = own["owner"]
+        own["owner"] = owner if isinstance(owner, str) else type(owner).__name__
+    changed = copy.copy(value)
+    changed.__dict__.update(rebuilt(own))
     return changed

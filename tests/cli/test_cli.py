@@ -9,7 +9,7 @@ import pytest
 from setwise import __version__
 from setwise.cli import main
 from setwise.consistency import Certificate, from_dict
-from setwise.names import SURROGATES
+from setwise.surrogates.names import SURROGATES
 
 
 def run(capsys, *words):
@@ -88,10 +88,9 @@ def test_without_a_space_the_target_is_at_home(words, space, capsys):
         (("certify", "f1", "logistic", "--space", "cube", "--parents=-1,0"), "--parents is for"),
         (
             ("certify", "precision@5", "logistic", "--labels", "3"),
-            "k = 5 labels, but --labels is 3",
+            "precision@5 over 3 labels: size must be",
         ),
-        (("certify", "precision@2", "logistic", "--space", "list"), "use --space slice"),
-        (("certify", "f1", "binary_relevance", "--scores", "joint"), "use --scores labelwise"),
+        (("certify", "precision@2", "logistic", "--space", "list"), "of size 2 only"),
         (("certify", "f1", "binary_relevance", "--scores", "joint"), "one score for each label"),
     ],
 )

@@ -8,9 +8,9 @@ from setwise.consistency.naming import chosen_surrogate
 from setwise.consistency.search import sampled_regrets, worst_ratio
 from setwise.consistency.setting import Setting
 from setwise.consistency.theorems import covering
-from setwise.names import SURROGATES
 from setwise.spaces import Cube, Slice
 from setwise.surrogates import CompSum, Constrained
+from setwise.surrogates.names import SURROGATES
 from setwise.targets import get_target
 from tests.support import oracle
 

@@ -26,9 +26,9 @@ from setwise.consistency.naming import chosen_surrogate, named_space
 from setwise.consistency.search import worst_regret
 from setwise.consistency.setting import Setting
 from setwise.consistency.theorems import covering
-from setwise.names import SURROGATES
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
+from setwise.surrogates.names import SURROGATES
 from setwise.targets import CountTarget, FBeta, Hamming, Jaccard, TreeDistance, ZeroOne, get_target
 from tests.support import oracle
 
@@ -216,7 +216,8 @@ def test_proved_combinations_get_their_theorem_and_the_search_agrees(
 
 @pytest.mark.parametrize("q", [0.3, 0.7])
 def test_generalised_cross_entropy_is_proved_for_hamming(q):
-    verdict = certify("hamming", "generalized_cross_entropy", Cube(2), q=q, effort=QUICK)
+    effort = Effort(draws=500, kept=6, variations=6, rounds=4)
+    verdict = certify("hamming", "generalized_cross_entropy", Cube(2), q=q, effort=effort)
     assert isinstance(verdict, Certificate)
     assert verdict.theorem == "H"
     assert verdict.tried >= 1000
@@ -288,7 +289,8 @@ def test_labels_of_majorities_are_paths_but_need_not_end_in_leaves():
     # Many labels, few sets.
     wide = [*parents, *[0] * 38]
     space = Paths(wide, leaves_only=True)
-    assert not isinstance(certify(TreeDistance(wide), surrogate, space, effort=QUICK), Certificate)
+    little = Effort(draws=40, kept=4, variations=2, rounds=1)
+    assert not isinstance(certify(TreeDistance(wide), surrogate, space, effort=little), Certificate)
 
 
 def test_one_label_set_leaves_nothing_to_decide():

@@ -311,7 +311,7 @@ def test_hamming_on_a_list_with_label_wise_scores_is_inconsistent(probability, r
 
 # --------------------------------------------------------------------------- cells that are proved
 
-N_DRAWS = 8
+N_DRAWS = 4
 PARENTS = [-1, 0, 0, 1, 1]
 PATHS = oracle.paths(PARENTS).sets
 JOINT = oracle.all_sets(3)[[0, 1, 3, 6, 7]]
@@ -357,9 +357,11 @@ def assert_no_regret(surrogate, space, definition, distribution, n_starts):
 def test_no_search_finds_a_counterexample_to_a_proved_cell(name, q):
     """Hamming on the cube, @k on the slice, tree distance on paths, joint scores: all q."""
     target, definition, space, sets = PROVED[name]
-    for seed in range(N_DRAWS):
+    # Where the risk is not convex a draw takes several descents.
+    n_draws, n_starts = (N_DRAWS, 1) if q <= 0 else (2, 3)
+    for seed in range(n_draws):
         surrogate = CompSum(target, space, q=q)
-        assert_no_regret(surrogate, space, definition, drawn(sets, seed), 5 if q > 0 else 1)
+        assert_no_regret(surrogate, space, definition, drawn(sets, seed), n_starts)
 
 
 @pytest.mark.parametrize("margin", ["exponential", "squared_hinge"])

@@ -16,7 +16,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from setwise import SetClassifier
 from setwise.datasets import DataError, Dataset, read
-from setwise.datasets.numerals import numerals
 from setwise.persistence import load, save
 from tests.support import dataset_files as files
 
@@ -215,6 +214,34 @@ def test_a_table_with_text_categories_and_a_list_of_labels(tmp_path):
     np.testing.assert_array_equal(dense(data.Y), [[1, 1], [0, 1], [0, 0]])
 
 
+class Weekday:
+    """A kind of column that the package does not have: a feature for each day."""
+
+    days = ("mon", "tue", "wed")
+    width = 3
+
+    def code(self, text):
+        return self.days.index(text) + 1.0 if text in self.days else None
+
+    def wrong(self, text):
+        return f"is {text!r}, which is no day"
+
+    def feature_names(self, column):
+        return [f"{column}:{day}" for day in self.days]
+
+
+def test_another_kind_of_column_needs_only_a_class(tmp_path):
+    path = tmp_path / "days.csv"
+    path.write_text("day,pages,y\nwed,1,0\nmon,2,1\n?,3,1\n")
+    data = read(path, labels=["y"], kinds={"day": Weekday()})
+    assert data.feature_names.tolist() == ["day:mon", "day:tue", "day:wed", "pages"]
+    lost = [math.nan] * 3
+    np.testing.assert_array_equal(dense(data.X), [[0, 0, 1, 1], [1, 0, 0, 2], [*lost, 3]])
+    path.write_text("day,pages,y\nsun,1,0\n")
+    with pytest.raises(DataError, match="line 2: column 'day' is 'sun', which is no day"):
+        read(path, labels=["y"], kinds={"day": Weekday()})
+
+
 def test_a_parquet_file_is_the_table_it_was_made_from(tmp_path):
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -342,24 +369,46 @@ def test_a_model_and_its_schema_predict_for_a_file_without_labels(tmp_path):
 # -------------------------------------------------------------------------------------- the numbers
 
 
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**20), 10**20)))
-def test_many_numbers_at_once_are_read_as_each_alone(values):
+@given(
+    values=st.lists(
+        st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**20), 10**20)
+    )
+)
+def test_numbers_are_read_as_python_reads_each(values, tmp_path_factory):
+    """In every format, however they are written."""
+    folder = tmp_path_factory.mktemp("numbers")
+    values = [1.0, *values]
     for style in ("{!r}", "{:.3f}", "{:g}", "{:+.17e}"):
         texts = [style.format(value) for value in values]
-        found = numerals(" ".join(texts).encode())
-        np.testing.assert_array_equal(found.values, [float(text) for text in texts])
-        short = [len(text) < 16 for text in texts]
-        assert found.whole[short].tolist() == [t.isdigit() for t in texts if len(t) < 16]
+        head = "@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute x real\n@data\n"
+        written = {
+            "a.csv": "x,y\n" + "".join(f"{text},1\n" for text in texts),
+            "dense.arff": head + "".join(f"1,{text}\n" for text in texts),
+            "sparse.arff": head + "".join(f"{{0 1,1 {text}}}\n" for text in texts),
+            "a.svm": "".join(f"1 1:{text}\n" for text in texts),
+        }
+        for name, content in written.items():
+            (folder / name).write_text(content)
+            data = read(folder / name, **({"labels": ["y"]} if name == "a.csv" else {}))
+            np.testing.assert_array_equal(dense(data.X)[:, 0], [float(text) for text in texts])
 
 
-@given(st.text(alphabet="0123456789.eE+-", min_size=1, max_size=24))
-def test_what_float_refuses_is_no_number(text):
-    try:
-        expected = float(text)
-    except ValueError:
-        assert numerals(text.encode()) is None
-    else:
-        assert numerals(text.encode()).values.tolist() == [expected]
+@given(text=st.text(alphabet="0123456789.eE+-", min_size=1, max_size=24))
+def test_what_python_takes_for_no_number_is_refused(text, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("numbers")
+    (folder / "a.csv").write_text(f"x,y\n{text},1\n")
+    (folder / "a.svm").write_text(f"1 1:{text}\n")
+    for path, options in ((folder / "a.csv", {"labels": ["y"]}), (folder / "a.svm", {})):
+        try:
+            expected = float(text)
+            finite = math.isfinite(expected)
+        except ValueError:
+            finite = False
+        if finite:
+            assert dense(read(path, **options).X).tolist() == [[expected]]
+        else:
+            with pytest.raises(DataError, match=r"line [12]: "):
+                read(path, **options)
 
 
 @given(seed=st.integers(0, 10_000))

@@ -31,16 +31,16 @@ DAMAGED = [
     ("a.arff", HEAD + b"1,1\n1\n", LAST, r"line 6: 1 values, but 2 attributes"),
     ("a.arff", HEAD + b"1,1,1\n", LAST, r"line 5: 3 values, but 2 attributes"),
     ("a.arff", HEAD + b"%\n\n1,2\n", LAST, r"line 7: attribute 'y' must be 0 or 1, but it is 2"),
-    ("a.arff", HEAD + b"x,1\n", LAST, r"line 5: attribute 'x' is a number, but its value is 'x'"),
-    ("a.arff", HEAD + b"1_0,1\n", LAST, r"line 5: attribute 'x' is a number"),
+    ("a.arff", HEAD + b"x,1\n", LAST, r"line 5: attribute 'x' is 'x', which is no number"),
+    ("a.arff", HEAD + b"1_0,1\n", LAST, r"line 5: attribute 'x' is '1_0', which is no number"),
     ("a.arff", HEAD + b"1e999,1\n", LAST, r"line 5: attribute 'x' must be a finite number"),
     ("a.arff", HEAD + b"'1,1\n", LAST, r"line 5: a quote that is not closed"),
     ("a.arff", HEAD + b"{0 1,1 1\n", LAST, r"line 5: a sparse row that does not end with '}'"),
-    ("a.arff", HEAD + b"{0 1,0 2}\n", LAST, r"line 5: attribute 'x' has two values"),
+    ("a.arff", HEAD + b"{0 1,0 2}\n", LAST, r"line 5: index 0 is there twice"),
     ("a.arff", HEAD + b"{0 1 1,1}\n", LAST, r"line 5: expected is '{index value"),
     ("a.arff", HEAD + b"{-1 1}\n", LAST, r"line 5: expected is '{index value"),
-    ("a.arff", HEAD + b"{1000000000 1}\n", LAST, r"line 5: index 1000000000, but 2 attributes"),
-    ("a.arff", HEAD + b"{" + b"9" * 30 + b" 1}\n", LAST, r"line 5: index \d+, but 2 attributes"),
+    ("a.arff", HEAD + b"{1000000000 1}\n", LAST, r"line 5: index 1000000000; expected is 0 to 1"),
+    ("a.arff", HEAD + b"{" + b"9" * 30 + b" 1}\n", LAST, r"line 5: index \d+; expected is 0 to 1"),
     ("a.arff", HEAD.replace(b"{0,1}", b"{1,0}") + b"{0 1}", LAST, r"line 3: .* sparse rows"),
     ("a.arff", HEAD.replace(b" y ", b" x "), LAST, r"line 3: attribute 'x' is declared twice"),
     ("a.arff", HEAD.replace(b"{0,1}", b"{0,0}"), LAST, r"line 3: .* the value '0' twice"),
@@ -207,7 +207,7 @@ def assert_read_or_refused(path, options):
 
 
 @pytest.mark.parametrize("name", files.FILES)
-@given(seeds=st.lists(st.integers(0, 2**32), min_size=20, max_size=20))
+@given(seeds=st.lists(st.integers(0, 2**32), min_size=6, max_size=6))
 def test_whatever_is_changed_a_file_is_read_or_refused(name, seeds, tmp_path_factory):
     content, options = files.FILES[name]
     path = tmp_path_factory.mktemp("fuzz") / name
@@ -216,7 +216,7 @@ def test_whatever_is_changed_a_file_is_read_or_refused(name, seeds, tmp_path_fac
         assert_read_or_refused(path, options)
 
 
-@given(seeds=st.lists(st.integers(0, 2**32), min_size=20, max_size=20))
+@given(seeds=st.lists(st.integers(0, 2**32), min_size=6, max_size=6))
 def test_whatever_is_changed_a_folder_or_xml_is_read_or_refused(seeds, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fuzz")
     (folder / "r.arff").write_bytes(files.MULAN_SPARSE)
@@ -231,7 +231,7 @@ def test_whatever_is_changed_a_folder_or_xml_is_read_or_refused(seeds, tmp_path_
         assert_read_or_refused(folder, {})
 
 
-@given(seeds=st.lists(st.integers(0, 2**32), min_size=10, max_size=10))
+@given(seeds=st.lists(st.integers(0, 2**32), min_size=4, max_size=4))
 def test_whatever_is_changed_a_parquet_file_is_read_or_refused(seeds, tmp_path_factory):
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -255,14 +255,15 @@ def test_bytes_that_are_no_file_are_refused(content, suffix, tmp_path_factory):
 # ------------------------------------------------------------------------------------------- bounds
 
 ASKED = """
-import resource, sys
+import ast, resource, sys
 from setwise.datasets import DataError, read
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-try:
-    read(sys.argv[1], **eval(sys.argv[2]))
-except DataError as error:
-    print(error)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+for path, options in ast.literal_eval(sys.argv[1]):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        read(path, **options)
+    except DataError as error:
+        print(error, end=" | ")
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
@@ -277,34 +278,32 @@ def huge_matrix() -> bytes:
     return file.getvalue()
 
 
+# Name, content, options, and what the message says; those that may need most come last.
+ASKING = [
+    ("a.txt", b"1 1000000000 2\n0 1:1\n", {}, "features"),
+    ("b.txt", b"1000000000000 5 2\n0 1:1\n", {}, "ends after 1 rows"),
+    ("a.svm", b"1 1000000000:1\n", {}, "index 1000000000"),
+    ("a.arff", HEAD + b"{1000000000 1}\n", LAST, "index 1000000000"),
+    ("X.npz", huge_matrix(), {"format": "folder"}, "promises more than it holds"),
+    ("a.csv.bz2", bz2.compress(b"a,b\n" + b"1,1\n" * 2**20), B | {"max_bytes": 2**20}, "unpacks"),
+    ("a.csv.gz", gzip.compress(b"a,b\n" + b"1" * 2**27), B, "line 2: longer than 67108864"),
+]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux")
-@pytest.mark.parametrize(
-    ("name", "content", "options", "message"),
-    [
-        ("a.txt", b"1 1000000000 2\n0 1:1\n", {}, "features"),
-        ("a.txt", b"1000000000000 5 2\n0 1:1\n", {}, "ends after 1 rows"),
-        ("a.svm", b"1 1000000000:1\n", {}, "index 1000000000"),
-        ("a.arff", HEAD + b"{1000000000 1}\n", LAST, "index 1000000000"),
-        ("a.csv.gz", gzip.compress(b"a,b\n" + b"1" * 2**27), B, "line 2: longer than 67108864"),
-        (
-            "a.csv.bz2",
-            bz2.compress(b"a,b\n" + b"1,1\n" * 2**20),
-            B | {"max_bytes": 2**20},
-            "unpacks",
-        ),
-        ("X.npz", huge_matrix(), {"format": "folder"}, "promises more than it holds"),
-    ],
-)
-def test_a_small_file_that_asks_for_much_gets_little(name, content, options, message, tmp_path):
-    (tmp_path / name).write_bytes(content)
-    path = tmp_path if name == "X.npz" else tmp_path / name
+def test_a_small_file_that_asks_for_much_gets_little(tmp_path):
+    asked = []
+    for name, content, options, _ in ASKING:
+        (tmp_path / name).write_bytes(content)
+        asked.append((str(tmp_path if name == "X.npz" else tmp_path / name), options))
     done = subprocess.run(
-        [sys.executable, "-c", ASKED, str(path), repr(options)],
+        [sys.executable, "-c", ASKED, repr(asked)],
         capture_output=True,
         text=True,
         check=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33)),
     )
-    said, memory = done.stdout.splitlines()
-    assert message in said
-    assert int(memory) < 300 * 2**10
+    for line, (name, *_, message) in zip(done.stdout.splitlines(), ASKING, strict=True):
+        said, memory = line.rsplit(" | ", 1)
+        assert message in said, name
+        assert int(memory) < 300 * 2**10, name

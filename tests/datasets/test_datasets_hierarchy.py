@@ -10,7 +10,7 @@ from scipy import sparse
 
 from setwise import Taxonomy
 from setwise.datasets import Dataset, read
-from setwise.datasets.hierarchy import raised
+from setwise.datasets.dataset import raised
 from setwise.persistence import load, save
 from tests.support import cases
 from tests.support.examples import generators

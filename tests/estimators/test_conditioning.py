@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from setwise.estimators.conditioning import Conditioning
-from setwise.estimators.design import MOST_ROTATED, Design
+from setwise.estimators.design import MOST_ROTATED, Conditioning, Design, Rows
+
+NONE = np.zeros((0, 0), np.uint8)
 
 
 def drawn(form, fit_intercept, n=40, d=5, m=3, p=2):
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(n, d)) * [1.0, 10.0, 0.1, 3.0, 1.0] + 2.0
     inputs[:, 4] = 0.0
-    design = Design.of(form(inputs), None, fit_intercept, np.ones(n))
+    design = Design.of(Rows(form(inputs), NONE, np.ones(n)), None, fit_intercept)
     conditioning = Conditioning.of(design, 0.1, rng.random(m), rng.random(p))
     return inputs, conditioning, (rng.normal(size=(d, m)), rng.normal(size=m), rng.normal(size=p))
 
@@ -52,7 +53,7 @@ def test_the_curvature_becomes_one(form):
     rng = np.random.default_rng(2)
     inputs = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4)) + 1.0
     spread, alpha = np.array([0.2, 0.01]), 0.05
-    design = Design.of(form(inputs), None, True, np.ones(200))
+    design = Design.of(Rows(form(inputs), NONE, np.ones(200)), None, True)
     conditioning = Conditioning.of(design, alpha, spread, np.ones(0))
     covariance = np.cov(inputs.T, bias=True)
     for score in range(2):
@@ -63,4 +64,4 @@ def test_the_curvature_becomes_one(form):
 
 def test_wide_inputs_are_scaled_but_not_rotated():
     wide = sparse.random_array((30, MOST_ROTATED + 1), density=0.01, random_state=0, format="csr")
-    assert Design.of(wide, None, True, np.ones(30)).spectrum[1] is None
+    assert Design.of(Rows(wide, NONE, np.ones(30)), None, True).spectrum[1] is None

@@ -6,6 +6,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier
 
 from setwise import CatalogClassifier, SetClassifier, TargetDecoder
+from setwise.decoders import MinimumRisk
 from setwise.spaces import Sized
 from setwise.targets import CountTarget
 
@@ -98,3 +99,15 @@ def test_a_target_of_ones_own_serves_too(data):
     again = SetClassifier(own).fit(X, Y)
     other = SetClassifier("f1").fit(X, Y).for_target(own)
     np.testing.assert_array_equal(other.predict(X_new), again.predict(X_new))
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_predictions_are_decoded_from_the_distribution_and_its_marginals_are_the_probability(
+    make, data
+):
+    X, Y, X_new = data
+    model = make("f1").fit(X, Y)
+    said = model.predict_distribution(X_new)
+    assert (len(said), said.n_labels) == (len(X_new), Y.shape[1])
+    np.testing.assert_allclose(said.marginals(), model.predict_proba(X_new), atol=1e-12)
+    np.testing.assert_array_equal(MinimumRisk("f1").decode(said), model.predict(X_new))

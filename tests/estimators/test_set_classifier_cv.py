@@ -185,7 +185,7 @@ def test_few_rows_have_more_folds():
         ({"alphas": []}, "alphas must have at least one penalty"),
         ({"alphas": [0.1, -1.0]}, "each of alphas must be a positive number"),
         ({"scalings": ["max"]}, "scalings must be 'auto' or some of"),
-        ({"scalings": []}, "scalings must be 'auto' or some of"),
+        ({"scalings": []}, "scalings must have at least one to try"),
         ({"spaces": []}, "spaces must have at least one"),
         ({"surrogates": []}, "surrogates must have at least one"),
         ({"cv": 1}, "cv must be a whole number of at least 2"),

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import setwise
 from setwise import SetClassifier, SetClassifierCV, Taxonomy
-from setwise.estimators.likelihood import likelihood
-from setwise.estimators.objective import Likelihood
+from setwise.estimators.training import Likelihood
 from setwise.spaces import Catalog, Cube, Forest, Paths
 from setwise.targets import TreeDistance
 from tests.support import cases
@@ -65,25 +64,30 @@ def test_predicted_is_the_closed_set_of_least_expected_distance(space):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(rng=generators(), n_labels=st.integers(2, 9))
-def test_the_likelihood_is_that_of_the_general_recursion(kind, rng, n_labels):
+def test_the_likelihood_is_the_enumerated_one(kind, rng, n_labels):
     case = KINDS[kind](n_labels, rng)
     space = type(case.space)(case.arguments["parents"], **{
         name: case.arguments[name] for name in ("closed", "leaves_only") if name in case.arguments
     })  # fmt: skip
     y_true = case.oracle.sets[rng.integers(case.oracle.size, size=7)].astype(np.uint8)
     scores, weights, rows = rng.normal(size=(7, n_labels)), rng.random(7), slice(0, 7)
-    found = likelihood(space, y_true, weights).sums(rows, scores, np.empty(0))
-    expected = Likelihood(space, y_true, weights).sums(rows, scores, space.parameters)
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-9, atol=1e-12)
-    assert len(found[2]) == 0
+    value, gradient, by_parameter = Likelihood(space, y_true, weights).sums(
+        rows, scores, np.empty(0)
+    )
+    signs, true = 2.0 * case.oracle.sets - 1.0, 2.0 * y_true - 1.0
+    mass = np.exp(scores @ signs.T)
+    log_probability = (true * scores).sum(axis=1) - np.log(mass.sum(axis=1))
+    mean = mass @ signs / mass.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(value, -weights @ log_probability, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(gradient, weights[:, None] * (mean - true), rtol=1e-9, atol=1e-12)
+    assert len(by_parameter) == 0
 
 
 @pytest.mark.parametrize("kind", ["closed", "paths"])
 def test_training_begins_where_labels_are_as_frequent_as_in_the_rows(kind):
     Y = np.repeat(drawn(ANIMALS, kind)[1].astype(np.uint8), 1000, axis=0)
     space = Forest(ANIMALS, closed=True) if kind == "closed" else Paths(ANIMALS)
-    start = likelihood(space, Y, np.ones(len(Y))).start()
+    start = Likelihood(space, Y, np.ones(len(Y))).start()
     np.testing.assert_allclose(space.marginals(start[None])[0], Y.mean(axis=0), atol=1e-3)
 
 

@@ -11,7 +11,7 @@ from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
 
 from setwise import targets  # noqa: E402
 from setwise.nn import SurrogateLoss  # noqa: E402
-from setwise.nn.tensors.values import LARGEST_TABLE  # noqa: E402
+from setwise.nn.expected import LARGEST_TABLE  # noqa: E402
 from setwise.targets import TARGETS, CountTarget, get_target  # noqa: E402
 
 torch.set_num_threads(1)

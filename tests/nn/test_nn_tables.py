@@ -76,12 +76,14 @@ def test_tables_are_carried_to_a_device_once(space_name, surrogate, settings):
             assert operations(loss, 12, mask=True).carried == [], target
 
 
-def test_a_chain_takes_steps_by_doubling():
-    """The operations of a chain grow with the logarithm of its length."""
-    short, long = (
-        operations(ExpectedLoss("f1", Forest.chain(n)).to("meta"), n).count for n in (32, 256)
-    )
-    assert long < 1.6 * short
+def test_the_operations_of_a_forest_grow_with_its_depth():
+    """All labels of a level at once: linear in the levels, whatever the labels of each."""
+
+    def count(parents):
+        return operations(ExpectedLoss("f1", Forest(parents)).to("meta"), len(parents)).count
+
+    assert count(list(range(-1, 31))) < 2.2 * count(list(range(-1, 15)))
+    assert count([-1, *[0] * 60]) == count([-1, *[0] * 30])
 
 
 @pytest.mark.parametrize("parents", [[-1, 0, 1, 2, 3, 4, 5], [2, 4, -1, 1, -1, 3, 0], [-1] * 7])

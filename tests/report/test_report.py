@@ -198,7 +198,9 @@ def test_equal_results_give_equal_bytes(page, tmp_path):
         "import sys; from tests.support import studies; from setwise.report import write; "
         "write(studies.study(), sys.argv[1])"
     )
-    environment = os.environ | {"PYTHONHASHSEED": "5", "PYTHONPATH": str(Path(__file__).parents[2])}
+    root = Path(__file__).parents[2]
+    paths = os.pathsep.join([str(root / "src"), str(root)])
+    environment = os.environ | {"PYTHONHASHSEED": "5", "PYTHONPATH": paths}
     subprocess.run(
         [sys.executable, "-c", code, tmp_path / "again.html"], env=environment, check=True
     )
@@ -604,10 +606,11 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 
 def test_the_guide_runs(tmp_path):
     text = (Path(__file__).parents[2] / "docs" / "report.md").read_text()
-    (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     with chdir(tmp_path):
-        exec(block, {})
-    Parsed((tmp_path / "report.html").read_text())
+        exec("\n".join(blocks), {})
+    for name in ("report", "predictions"):
+        Parsed((tmp_path / f"{name}.html").read_text())
 
 
 # ------------------------------------------------------------------------------------- evaluations
@@ -708,6 +711,8 @@ APART = {
         {},
         "'a' and 'b' must be of the same y_true",
     ),
+    "one name twice": ({1: EVALUATED, "1": EVALUATED}, {}, "a name is there twice"),
+    "the name of a study": (small(), {"name": "mine"}, "a study has its own"),
     "too few names": (EVALUATED, {"label_names": ["x"]}, "2 labels, but there are 1 label_names"),
 }
 

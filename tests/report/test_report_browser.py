@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from setwise.evaluation import per_label
+from setwise.evaluation import evaluate, per_label
 from setwise.report import write
 from tests.support import studies
 from tests.support.browser import FOUND, Browser
@@ -29,6 +29,15 @@ def folder(tmp_path_factory):
     write(studies.wide(2000, 60, 6), folder / "wide.html")
     long = [f"{name} that goes on and on and on and on and on" for name in studies.LABELS]
     write(studies.renamed(studies.study(), long, methods), folder / "long.html")
+    results = studies.study()
+    evaluations = {
+        outcome.method: evaluate(
+            outcome.y_pred, results.y_true, probability=outcome.probability,
+            taxonomy=results.taxonomy, n_bootstrap=50,
+        )
+        for outcome in results.outcomes if outcome.target == "f1"
+    }  # fmt: skip
+    write(evaluations, folder / "evaluated.html")
     return folder
 
 
@@ -72,7 +81,7 @@ def choose(page, box, value):
     )
 
 
-@pytest.mark.parametrize("name", ["study", "evil", "wide", "long"])
+@pytest.mark.parametrize("name", ["study", "evil", "wide", "long", "evaluated"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_is_silent_asks_for_nothing_and_fits(browser, folder, name, scheme, width):

@@ -12,8 +12,6 @@ from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 from tests.support import cases, oracle
 from tests.support.examples import FEWER, Example, assert_agrees, examples, exponents, limited
 
-every_pair = pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
-
 # One pair for each form of target on each kind of space, for laws that do not depend on the target.
 FEW_PAIRS = [
     (target, space)
@@ -103,7 +101,7 @@ def parameter_differences(make, space, scores, y_true, step):
     return np.array(columns).reshape(len(parameters), len(scores)).T
 
 
-@every_pair
+@few_pairs
 @settings(max_examples=FEWER)
 @given(data=st.data())
 def test_comp_sum_gradient_is_the_central_difference(pair, data):
@@ -378,7 +376,7 @@ def permuted_gradients(example, answers, order):
     return values, gradient, parameter_gradient
 
 
-@every_pair
+@few_pairs
 @settings(max_examples=FEWER)
 @given(data=st.data())
 def test_permuting_labels_permutes_comp_sum(pair, data):

@@ -6,7 +6,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
+from setwise.spaces import SPACES, Catalog, Cube, Forest, Paths, Sized, Slice, register
 from tests.support import cases, oracle
 from tests.support.examples import space_examples
 
@@ -38,6 +38,49 @@ def test_marginals_are_the_enumerated_probabilities(name, data):
     np.testing.assert_allclose(
         case.space.marginals(scores), by_row(oracle.marginals, case, scores), rtol=1e-9, atol=1e-13
     )
+
+
+@every_space
+@given(data=st.data())
+def test_the_likelihood_is_the_enumerated_one(name, data):
+    """-log s(y) and its gradients by scores and by parameters; log s(y) is -inf outside."""
+    case, scores = data.draw(space_examples(name))
+    place = data.draw(st.lists(st.integers(0, case.oracle.size - 1), min_size=5, max_size=5))
+    sets, space = case.oracle.sets[place].astype(np.uint8), case.oracle
+    value, by_score, by_parameter = case.space.negative_log_likelihood(scores, sets)
+    for row, k in enumerate(place):
+        law = oracle.set_probability(space, scores[row])
+        floor = 1e-12 * (1.0 + np.abs(scores[row]).sum())
+        others = float(oracle.as_float(np.delete(law, k).sum()))
+        expected = -np.log1p(-others) if others < 0.5 else -np.log(float(law[k]))
+        np.testing.assert_allclose(value[row], expected, rtol=1e-9, atol=floor)
+        for found, features in (
+            (by_score, space.score_features), (by_parameter, space.parameter_features),
+        ):  # fmt: skip
+            if features.shape[1] == 0:
+                assert not found.any()
+                continue
+            slope = -oracle.as_float(oracle.centred(features, law)[k])
+            np.testing.assert_allclose(found[row], slope, rtol=1e-9, atol=1e-13)
+    other = 1 - sets
+    log_probability = case.space.log_probability(scores, other)
+    assert (np.isneginf(log_probability) == ~space.contains(other)).all()
+
+
+def test_a_registered_space_is_described_by_itself():
+    """What makes every law run on a kind of space that the tests know nothing of."""
+    rng = np.random.default_rng(0)
+    for make in SPACES.values():
+        case = cases.registered(make)(4, rng)
+        scores = rng.normal(size=(3, case.space.n_scores))
+        expected = by_row(oracle.log_partition, case, scores)
+        np.testing.assert_allclose(case.space.log_partition(scores), expected, rtol=1e-12)
+        assert case.oracle.log_size == pytest.approx(case.space.log_size)
+
+
+def test_a_name_is_registered_once():
+    with pytest.raises(ValueError, match="already"):
+        register("cube", SPACES["cube"])
 
 
 @every_space

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from setwise.spaces import SPACES as REGISTRY
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.targets import (
     CountTarget,
@@ -276,6 +277,25 @@ SPACES: dict[str, Callable] = {
     "joint catalog": joint_catalog,
     "joint catalog without bias": joint_catalog_without_bias,
 }
+
+
+def registered(make: Callable) -> Callable:
+    """A case of a kind of space that has no definition of its own here: described by itself."""
+
+    def case(n_labels, rng):
+        parents = random_parents(n_labels, rng)
+        return SpaceCase(
+            lambda parents: make(np.array(parents)),
+            lambda parents: oracle.by_itself(make(np.array(parents))),
+            {"parents": parents},
+        )
+
+    return case
+
+
+# The kinds of the registry, each defined above in several variants; any other is added.
+DEFINED = {"cube", "slice", "sized", "chain", "closed", "paths", "list"}
+SPACES |= {name: registered(make) for name, make in REGISTRY.items() if name not in DEFINED}
 
 ONE_SIZE_SPACES: dict[str, Callable] = {
     "slice": slice_of,

@@ -159,6 +159,15 @@ def catalog(sets, bias=None, joint: bool = False) -> Space:
 # --------------------------------------------------------------------------- sums over label sets
 
 
+def by_itself(space) -> Space:
+    """A space as it describes itself: its listed sets, their features and its parameters."""
+    sets, parameters = space.enumerate(), np.asarray(space.parameters, dtype=EXTENDED)
+    uses = np.asarray(space.features(sets), dtype=EXTENDED)
+    finite = np.isfinite(parameters)
+    signs = np.eye(len(sets)) if space.is_joint else 2.0 * sets - 1.0
+    return _space(sets, signs, uses[:, finite] @ parameters[finite], uses)
+
+
 def log_sum_exp(values) -> np.longdouble:
     """log sum exp, shifted by the largest value."""
     values = np.asarray(values, dtype=EXTENDED)

@@ -4,7 +4,7 @@ scale.
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setwise.spaces import Cube, Slice
@@ -51,6 +51,7 @@ def assert_is_the_enumerated_sum(example, q, scale, space_name):
 
 
 @pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data())
 def test_value_and_gradients_are_the_enumerated_sums(pair, data):
     """sum_{y'} u Psi_q(1/s) and its derivatives in scores and parameters, to 1e-9 plus 1e-9 of

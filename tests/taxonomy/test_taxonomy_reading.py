@@ -125,6 +125,7 @@ REFUSED = {
     "a mapping of edges": (lambda: Taxonomy.from_edges({"a": "b"}), "are a dict.*from_parents"),
     "the name of a file": (lambda: Taxonomy.from_edges("edges.csv"), "are a str.*Taxonomy.read"),
     "text for an edge": (lambda: Taxonomy.from_edges(["ab", "cd"]), "edge 0 is 'ab'"),
+    "numbers for edges": (lambda: Taxonomy.from_edges([1, 2]), "edge 0 is 1"),
     "no edge": (lambda: Taxonomy.from_edges([]), "there is no edge"),
     "no edge in a frame": (
         lambda: Taxonomy.from_edges(pd.DataFrame({"parent": [], "child": []})),

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from setwise.cli.options import Json, require_target
-from setwise.names import SURROGATES
+from setwise.cli.options import Json, concerning, require_target
+from setwise.surrogates.names import DEFAULT_Q, SURROGATES
 
 
 def certify(
@@ -47,7 +47,8 @@ def certify(
     q: Annotated[
         float | None,
         typer.Option(
-            help="Member of generalized_cross_entropy, 0.7 by default, or of comp_sum, -1 to 1."
+            help=f"Member of generalized_cross_entropy, {DEFAULT_Q:g} by default, or of comp_sum, "
+            "-1 to 1."
         ),
     ] = None,
     margin: Annotated[
@@ -82,51 +83,8 @@ def certify(
     """  # noqa: D301 - click reads the backspace, and leaves what follows as it is
     from setwise.consistency import certify as examined
     from setwise.consistency import naming, to_json
+    from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 
-    tree = None if parents is None else _numbers(parents)
-    judged = _target(target, labels, tree)
-    _refuse_what_is_ignored(target, surrogate, space, scores, labels, tree, q, margin, rho)
-    where = naming.named_space(space, labels, tree, judged)
-    trained: Any = surrogate
-    if surrogate == "comp_sum":
-        from setwise.surrogates import CompSum
-
-        trained = CompSum(judged, where, q)  # type: ignore
-    elif margin is not None:
-        from setwise.surrogates import BinaryRelevance
-
-        trained = BinaryRelevance(margin)
-    elif rho is not None:
-        from setwise.surrogates import Constrained
-
-        trained = Constrained(judged, where, "rho", rho=rho)
-    member = 0.7 if q is None else q
-    verdict = examined(judged, trained, where, scores, q=member, seed=seed)  # type: ignore
-    typer.echo(to_json(verdict) if json else str(verdict))
-
-
-def _target(name: str, labels: int | None, parents: list[int] | None) -> Any:
-    from setwise.consistency.naming import named_target
-
-    require_target(name)
-    return named_target(name, labels, parents)
-
-
-def _refuse_what_is_ignored(
-    target: str,
-    surrogate: str,
-    space: str | None,
-    scores: str,
-    labels: int | None,
-    parents: list[int] | None,
-    q: float | None,
-    margin: str | None,
-    rho: float | None,
-) -> None:
-    """Raise for options that do not go together, in the words of the command line."""
-    known = (*SURROGATES, "comp_sum")
-    if surrogate not in known:
-        raise ValueError(f"surrogate must be one of {', '.join(known)}, not {surrogate!r}")
     for option, value, owners in (
         ("--q", q, ("generalized_cross_entropy", "comp_sum")),
         ("--margin", margin, ("binary_relevance",)),
@@ -136,22 +94,26 @@ def _refuse_what_is_ignored(
             raise ValueError(f"{option} is for {' and '.join(owners)}; {surrogate} has none")
     if surrogate == "comp_sum" and q is None:
         raise ValueError("comp_sum needs --q, its member: a number from -1 to 1")
-    if surrogate == "binary_relevance" and scores == "joint":
-        raise ValueError("binary_relevance has one score for each label: use --scores labelwise")
     if parents is not None and target != "tree" and space not in ("closed", "paths"):
         raise ValueError(
             f"--parents is for the target tree and the spaces closed and paths; {target} on "
             f"{space or 'its own space'} has no taxonomy"
         )
-    _, at, k = target.partition("@")
-    if at and space not in (None, "slice"):
-        raise ValueError(
-            f"{target} is defined on label sets of size {k} only: use --space slice, not {space}"
-        )
-    if at and labels is not None and labels < int(k):
-        raise ValueError(
-            f"{target} predicts k = {k} labels, but --labels is {labels}: use --labels {k} or more"
-        )
+    require_target(target)
+    tree = None if parents is None else _numbers(parents)
+    judged = naming.named_target(target, labels, tree)
+    with concerning(f"{target} over {labels or 'its number of'} labels"):
+        where = naming.named_space(space, labels, tree, judged)
+    trained: Any = surrogate
+    if surrogate == "comp_sum":
+        trained = CompSum(judged, where, q)  # type: ignore
+    elif margin is not None:
+        trained = BinaryRelevance(margin)
+    elif rho is not None:
+        trained = Constrained(judged, where, "rho", rho=rho)
+    member = DEFAULT_Q if q is None else q
+    verdict = examined(judged, trained, where, scores, q=member, seed=seed)  # type: ignore
+    typer.echo(to_json(verdict) if json else str(verdict))
 
 
 def _numbers(words: str) -> list[int]:

@@ -110,7 +110,7 @@ class Sample(NamedTuple):
 
     def closed(self) -> Sample:
         """With all above predicted labels, at least as probable; counts what lacked some."""
-        from setwise.datasets.hierarchy import raised
+        from setwise.datasets.dataset import raised
         from setwise.targets.target import predicted_size
 
         taxonomy, known, target = self.data.taxonomy, self.probability, self.target
@@ -178,7 +178,7 @@ def _say(json_wanted: bool, sample: Sample, wanted: list[str], options: dict[str
 
 def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> Sample:
     from setwise.cli.model_file import load_fitted
-    from setwise.datasets.hierarchy import TaxonomySchema, spread
+    from setwise.datasets.dataset import TaxonomySchema, spread
     from setwise.targets.target import hierarchy_of
 
     fitted = load_fitted(model)
@@ -216,7 +216,7 @@ def _of_files(
 
     from setwise.cli.tables import ProbabilityFile, label_tables
     from setwise.datasets import Dataset
-    from setwise.datasets.hierarchy import spread
+    from setwise.datasets.dataset import spread
 
     (y_pred, y_true), labels = label_tables([predictions, truth], reading)
     if y_pred.shape[0] != y_true.shape[0]:

@@ -1,4 +1,4 @@
-"""Bounds on the regret of a target by that of a surrogate, as the paper states them.
+"""Bounds on the regret of a target by that of a surrogate: the paper's, and those proved here.
 
 "The paper" is Mao, Mohri, Zhong: Multi-Label Learning with Stronger Consistency Guarantees. Its
 theorems are numbered as their source counts them, definitions, corollaries and lemmas included.
@@ -7,13 +7,15 @@ theorems are numbered as their source counts them, definitions, corollaries and 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from math import exp, inf, log
+from math import comb, exp, inf, log
 from typing import Any, Literal
 
 import numpy as np
 
 from setwise.consistency.naming import Choice, chosen_surrogate
 from setwise.spaces.space import Space
+from setwise.surrogates.names import DEFAULT_Q
+from setwise.targets.target import Target, is_hamming
 
 Scale = Literal["paper", "unit"]
 COMPLETE = (
@@ -25,6 +27,7 @@ REACHED = (
     "that are affinely independent"
 )
 PREDICTED = "the prediction is the most likely set"
+OWN = "proved here"
 # Binary margins: the bound on the 0/1 regret by the margin's is (factor t)^exponent.
 BINARY = {
     "logistic": (2.0, 0.5),
@@ -128,7 +131,7 @@ class Gamma:
 
 
 def bound(
-    surrogate: Any, space: Space | None = None, *, q: float = 0.7, as_printed: bool = False
+    surrogate: Any, space: Space | None = None, *, q: float = DEFAULT_Q, as_printed: bool = False
 ) -> Gamma:
     """The paper's bound for a surrogate by name or as an object, on the paper's scale.
 
@@ -221,6 +224,55 @@ def _relevance(choice: Choice, space: Space | None, as_printed: bool) -> Gamma:
     inside = "2 t / l" if factor == 2.0 else "t / l"
     formula = f"sqrt({inside})" if exponent == 0.5 else inside
     return Gamma(exponent * log(factor / space.n_labels), exponent, formula, theorem, needs)
+
+
+def hamming_bound(choice: Choice, space: Space) -> Gamma:
+    """For Hamming loss on the cube, one label after the other: sqrt(factor l t e^power)."""
+    labels, log_count, q = space.n_labels, space.log_size, choice.q
+    if q is None:
+        factor = 8.0 if choice.margin == "exponential" else 2.0
+        power, words = -log_count, f"{factor:g} l t / n"
+    elif q == 0.0:
+        factor, power, words = 4.0, -log_count, "4 l t / n"
+    elif q < 0.0:
+        factor, power = 8.0 * (1.0 - q), -(1.0 - q) * log_count
+        words = f"{factor:g} l t / n^{1.0 - q:g}"
+    else:
+        factor, power, words = 8.0, -(1.0 - q) * log(2.0), f"8 l t / 2^{1.0 - q:g}"
+    return _root(choice, space, (log(factor * labels) + power) / 2.0, f"sqrt({words})")
+
+
+def at_k_bound(choice: Choice, space: Space, k: int) -> Gamma | None:
+    """On sets of k labels: pairs in the wrong order are at most kappa = min(k, l - k)."""
+    labels = space.n_labels
+    pairs, log_others = log(min(k, labels - k)), log(comb(labels - 2, k - 1))
+    if choice.margin == "exponential":
+        return _root(choice, space, pairs + log(2.0), "2 kappa sqrt(t)")
+    if choice.margin == "squared_hinge":
+        size = pairs + (log(2.0) + log_others) / 2.0
+        return _root(choice, space, size, "kappa sqrt(2 C(l-2, k-1) t)")
+    if choice.q != 0.0:
+        return None
+    size = pairs + (log(2.0) + log(comb(labels, k))) / 2.0 - log_others
+    return _root(choice, space, size, "kappa sqrt(2 C(l, k) t) / C(l-2, k-1)")
+
+
+def relevance_at_k_bound(target: Target, choice: Choice, space: Space, k: int) -> Gamma:
+    """Of binary relevance on sets of k labels, for Hamming loss and precision@k."""
+    labels, even = space.n_labels, is_hamming(target)
+    half = 0.5 if choice.margin == "squared_hinge" else 1.0
+    root = "sqrt(kappa t / 2)" if half < 1.0 else "sqrt(kappa t)"
+    own = () if target.form == "additive" else ("true label sets have k labels",)
+    return Gamma(
+        log(2.0 / labels if even else 1.0 / k) + log(half * min(k, labels - k)) / 2.0, 0.5,
+        f"2 {root} / l" if even else f"{root} / k", OWN,
+        (COMPLETE, "t is summed over the labels", "the prediction is the k highest scores", *own),
+    )  # fmt: skip
+
+
+def _root(choice: Choice, space: Space, log_coefficient: float, formula: str) -> Gamma:
+    unit = choice.log_unit(space.log_size)
+    return Gamma(log_coefficient, 0.5, formula, OWN, (COMPLETE, PREDICTED), log_unit=unit)
 
 
 def _number(log_value: float) -> str:

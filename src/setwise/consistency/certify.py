@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from setwise.consistency.setting import Distribution, Setting, as_distribution
 from setwise.consistency.theorems import Coverage, covering
 from setwise.consistency.verdicts import Certificate, Counterexample, Undecided, Verdict
 from setwise.spaces.space import Array, Space
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.validation import whole_number
 
 # A counterexample's scores have at most this surrogate regret.
@@ -40,10 +41,14 @@ ROUNDING = 1e-6
 ROUNDED = 1e-14
 # How scores become a prediction: in general, and after a likelihood.
 DECODERS = ("most likely set", "set of least expected loss")
-ABOUT_LIKELIHOOD = (
-    "whatever the scores, the regret is at most sqrt(2 KL(p || s)); here KL = {divergence:.4f} "
-    "even for the best of them, which allows {allowed:.3f}"
-)
+METHODS = {
+    "closed form": "closed form",
+    "duality": "duality gap {gap}",
+    "linear program": "linear program, duality gap {gap}",
+    "vertices": "all vertices compared",
+    "branch and bound": "branch and bound, gap {gap}",
+    "multistart": "best of many descents; not convex, so not certain",
+}
 
 
 def certify(
@@ -52,7 +57,7 @@ def certify(
     space: Space | None = None,
     scores: Kind = "labelwise",
     *,
-    q: float = 0.7,
+    q: float = DEFAULT_Q,
     effort: Effort | None = None,
     seed: int = 0,
 ) -> Verdict:
@@ -96,7 +101,9 @@ def certify(
     """
     setting, seed = Setting.of(target, surrogate, space, scores, q), whole_number(seed, "seed", 0)
     coverage = covering(setting.target, setting.choice, setting.space, setting.scored.kind)
-    effort = _checked(effort)
+    if effort is not None and not isinstance(effort, Effort):
+        raise ValueError(f"effort must be an Effort, such as Effort(draws=500), not {effort!r}")
+    effort = effort or Effort()
     worst = worst_regret(setting, effort, seed)
     found = _counterexample_near(setting, worst, seed) if worst.value > WRONG else None
     if coverage is not None:
@@ -104,7 +111,10 @@ def certify(
             raise RuntimeError(f"this contradicts theorem {coverage.theorem.key}:\n{found}")
         return _certificate(setting, coverage, worst, effort, seed)
     if found is None:
-        harder = worst_regret(setting, _harder(setting, effort), seed + 1)
+        # More of everything, and much more where a distribution costs next to nothing.
+        draws = HARDER * effort.draws * (25 if setting.choice.by_label else 1)
+        more = Effort(draws, 2 * effort.kept, effort.variations, 2 * effort.rounds)
+        harder = worst_regret(setting, more, seed + 1)
         worst = replace(harder, tried=worst.tried + harder.tried)
         found = _counterexample_near(setting, worst, seed) if worst.value > WRONG else None
     if found is not None:
@@ -124,7 +134,7 @@ def examine(
     space: Space | None = None,
     scores: Kind = "labelwise",
     *,
-    q: float = 0.7,
+    q: float = DEFAULT_Q,
     seed: int = 0,
 ) -> Counterexample | None:
     """What the minimiser predicts for one distribution: a counterexample, or None if it is right.
@@ -144,8 +154,7 @@ def examine(
     return None if shown is None else _confirmed(setting, p, shown, 1, seed)
 
 
-@dataclass(frozen=True, eq=False)
-class _Shown:
+class _Shown(NamedTuple):
     """Scores of all but no surrogate regret, and the wrong set they predict."""
 
     optimum: Optimum
@@ -175,9 +184,9 @@ def _shown(setting: Setting, p: Array, seed: int) -> _Shown | None:
     predicted = int(setting.scored.most_likely(scores[None])[0])
     if setting.choice.is_likelihood:
         predicted = int(np.argmin(setting.shortfalls(scores[None])[0]))
-    return (
-        _Shown(optimum, scores, place, paid, tied) if paid <= ZERO and predicted == place else None
-    )
+    if paid > ZERO or predicted != place:
+        return None
+    return _Shown(optimum, scores, place, paid, tied)
 
 
 def _counterexample_near(setting: Setting, worst: Worst, seed: int) -> Counterexample | None:
@@ -211,6 +220,8 @@ def _confirmed(
     refuse_not_finite(np.array([[regret, own, least]]), "figure of enumeration", p[None])
     if not same or regret <= WRONG or least < own - SLACK:
         return None
+    gap = shown.optimum.gap
+    gap = f"{gap:.0e}" if gap > ROUNDED else f"below {ROUNDED:.0e}"
     check = (
         f"the same prediction and regret, and none of {points} other points and descents has a "
         f"surrogate risk lower by more than {SLACK:.0e}"
@@ -219,7 +230,8 @@ def _confirmed(
         **_names(setting), decoder=DECODERS[setting.choice.is_likelihood],
         distribution=Distribution(setting.truths[p > 0.0], p[p > 0.0]),
         minimiser=tuple(float(score) for score in shown.scores),
-        surrogate_regret=shown.surrogate_regret, method=_method(shown.optimum),
+        surrogate_regret=shown.surrogate_regret,
+        method=METHODS[shown.optimum.method].format(gap=gap),
         prediction=tuple(int(i) for i in listed.sets[place]), prediction_risk=float(risks[place]),
         bayes=tuple(int(i) for i in listed.sets[int(np.argmin(risks))]),
         bayes_risk=float(risks.min()), regret=regret, reason=_reason(setting),
@@ -278,18 +290,6 @@ def _names(setting: Setting) -> dict[str, Any]:
     }
 
 
-def _method(optimum: Optimum) -> str:
-    gap = f"{optimum.gap:.0e}" if optimum.gap > ROUNDED else f"below {ROUNDED:.0e}"
-    return {
-        "closed form": "closed form",
-        "duality": f"duality gap {gap}",
-        "linear program": f"linear program, duality gap {gap}",
-        "vertices": "all vertices compared",
-        "branch and bound": f"branch and bound, gap {gap}",
-        "multistart": "best of many descents; not convex, so not certain",
-    }[optimum.method]
-
-
 def _reason(setting: Setting) -> str:
     count, free = len(setting.scored.sets), setting.scored.weights.directions
     if setting.choice.target is not None:
@@ -319,8 +319,11 @@ def _note(setting: Setting, p: Array, shown: _Shown) -> str:
     if setting.choice.is_likelihood:
         law = p[p > 0.0]
         divergence = shown.optimum.value + float((law * np.log(law)).sum())
-        allowed = float(np.sqrt(2.0 * max(divergence, 0.0)))
-        notes.append(ABOUT_LIKELIHOOD.format(divergence=divergence, allowed=allowed))
+        notes.append(
+            f"whatever the scores, the regret is at most sqrt(2 KL(p || s)); here KL = "
+            f"{divergence:.4f} even for the best of them, which allows "
+            f"{np.sqrt(2.0 * max(divergence, 0.0)):.3f}"
+        )
     return "; ".join(notes)
 
 
@@ -330,17 +333,3 @@ def _rounded(p: Array, digits: int) -> Array:
     rounded = np.round(kept / kept.sum(), digits)
     rounded[int(np.argmax(p))] += 1.0 - rounded.sum()
     return np.round(rounded, digits + 2)
-
-
-def _checked(effort: Any) -> Effort:
-    if effort is not None and not isinstance(effort, Effort):
-        raise ValueError(f"effort must be an Effort, such as Effort(draws=500), not {effort!r}")
-    return effort or Effort()
-
-
-def _harder(setting: Setting, effort: Effort) -> Effort:
-    """More of everything, and much more where a distribution costs next to nothing."""
-    cheap = 25 if setting.choice.by_label else 1
-    return Effort(
-        cheap * HARDER * effort.draws, 2 * effort.kept, effort.variations, 2 * effort.rounds
-    )

@@ -52,6 +52,11 @@ class Weights:
         """The features of all inputs and sets, one below the other, (m K, d)."""
         return self.features.reshape(-1, self.features.shape[-1])
 
+    @property
+    def n_scores(self) -> int:
+        """Number of scores, d."""
+        return self.features.shape[-1]
+
     @cached_property
     def centred(self) -> Weights:
         """The same with mean 0 over the sets of each input."""

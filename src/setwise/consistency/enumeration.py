@@ -47,9 +47,8 @@ class Enumeration:
     @cached_property
     def sets(self) -> Array:
         """The label sets of the space, in the order of its list or of binary numbers."""
-        listed = getattr(self.space, "sets", None)
-        if listed is not None:
-            return listed[np.isfinite(self.space.parameters)]
+        if _is_listed(self.space):
+            return self.space.sets[np.isfinite(self.space.bias)]  # type: ignore
         if self.space.n_labels > MOST_LABELS:
             # A space of few sets may have many labels, such as paths; it lists them itself.
             rows = self.space.enumerate()
@@ -139,9 +138,14 @@ def _phi(margin: str | None, u: Array) -> Array:
     ]
 
 
+def _is_listed(space: Any) -> bool:
+    """Whether a bias belongs to each listed set, and not to a size."""
+    return hasattr(space, "sets") and hasattr(space, "bias")
+
+
 def _added(space: Any, row: Array) -> float:
     """g(y'): the bias of a listed set or of its size, or the potentials of its edges."""
-    if hasattr(space, "sets"):
+    if _is_listed(space):
         return float(space.bias[int(np.flatnonzero((space.sets == row).all(axis=1))[0])])
     if hasattr(space, "bias"):
         return float(space.bias[int(row.sum())])

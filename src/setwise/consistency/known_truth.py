@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import entr, softmax
 
 from setwise.consistency.conditional import Kind
 from setwise.consistency.naming import loss_matrix
@@ -61,16 +61,16 @@ class Problem:
     intercept: Any
 
     def __post_init__(self):
-        sets = label_matrix(self.sets, None, "sets")
-        coef = real_array(self.coef, "coef").astype(np.float64)
+        sets, coef = label_matrix(self.sets, None, "sets"), real_array(self.coef, "coef")
+        coef = coef.astype(np.float64)
         intercept = real_array(self.intercept, "intercept").astype(np.float64)
         if coef.ndim != 2 or len(coef) != len(sets) or intercept.shape != (len(sets),):
             raise ValueError(
                 f"coef and intercept must have a row for each of the {len(sets)} label sets, but "
                 f"their shapes are {coef.shape} and {intercept.shape}"
             )
-        for field, values in (("sets", sets), ("coef", coef), ("intercept", intercept)):
-            object.__setattr__(self, field, values)
+        for name, values in {"sets": sets, "coef": coef, "intercept": intercept}.items():
+            object.__setattr__(self, name, values)
 
     @property
     def n_labels(self) -> int:
@@ -203,8 +203,12 @@ def excess_risk(
     X = problem.inputs(n_rows, seed)
     y_pred = label_matrix(predict(X), problem.n_labels, "predictions")
     own = problem.expected_loss(target, X, y_pred)
-    if space is not None:
-        _refuse_outside(space, y_pred)
+    if space is not None and not (inside := np.asarray(space.contains(y_pred), bool)).all():
+        first = int(np.argmin(inside))
+        raise ValueError(
+            f"{(~inside).sum()} of the {len(y_pred)} predictions are not in {space}, the first at "
+            f"row {first}: {y_pred[first].tolist()}; compare with a space that has them"
+        )
     best = problem.least_loss(target, X, space)
     excess = own - best
     error = float(excess.std(ddof=1) / np.sqrt(n_rows)) if n_rows > 1 else float("inf")
@@ -227,17 +231,16 @@ def surrogate_excess(
     conditional risk over all functions. For ``surrogate="likelihood"`` it is the mean divergence
     KL(p || s) in nats, misspecification included.
     """
-    likelihood = isinstance(surrogate, str) and surrogate == "likelihood"
     space = Cube(problem.n_labels) if space is None else space
     setting = Setting.of(target, surrogate, space, kind, truths=problem.sets)
     _, law = problem.conditional(X)
-    rows = np.asarray(scores, dtype=np.float64)
-    if not likelihood:
-        return float((setting.value(law, rows) - setting.minimisers(law)[1]).mean())
+    if not setting.choice.is_likelihood:
+        least = setting.minimisers(law)[1]
+        return float((setting.value(law, np.asarray(scores, float)) - least).mean())
     p = np.zeros((len(law), len(setting.scored.sets)))
     p[:, setting.scored.index(problem.sets)] = law
-    entropy = -np.where(p > 0.0, p * np.log(np.where(p > 0.0, p, 1.0)), 0.0).sum(axis=1)
-    return float((setting.value(p, rows) - entropy).mean())
+    entropy = entr(p).sum(axis=1)
+    return float((setting.value(p, np.asarray(scores, float)) - entropy).mean())
 
 
 def independent(n_labels: int = 4, n_features: int = 3, seed: int = 0) -> Problem:
@@ -296,12 +299,9 @@ def rare_but_joint(n_labels: int = 4) -> Problem:
 
 
 PROBLEMS = {
-    "independent": independent,
-    "chain": chain,
-    "exclusive": exclusive,
-    "hierarchy": hierarchy,
+    "independent": independent, "chain": chain, "exclusive": exclusive, "hierarchy": hierarchy,
     "rare but joint": rare_but_joint,
-}
+}  # fmt: skip
 
 
 def _weights(n_labels: int, n_features: int, seed: int) -> tuple[Array, Array]:
@@ -315,12 +315,3 @@ def _weights(n_labels: int, n_features: int, seed: int) -> tuple[Array, Array]:
         )
     rng = np.random.default_rng(seed)
     return 1.2 * rng.normal(size=(n_labels, n_features)), rng.normal(-0.5, 0.5, size=n_labels)
-
-
-def _refuse_outside(space: Space, y_pred: Array) -> None:
-    outside = np.flatnonzero(~np.asarray(space.contains(y_pred), dtype=bool))
-    if len(outside):
-        raise ValueError(
-            f"{len(outside)} of the {len(y_pred)} predictions are not in {space}, the first at row "
-            f"{outside[0]}: {y_pred[outside[0]].tolist()}; compare with a space that has them"
-        )

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, Risk
-from setwise.names import COMP_SUM, CONSTRAINED, SURROGATES
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.spaces.space import Array, Space, all_sets
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
+from setwise.surrogates.names import COMP_SUM, CONSTRAINED, DEFAULT_Q, SURROGATES
 from setwise.targets import TreeDistance, get_target
 from setwise.targets.target import Target, hierarchy_of, predicted_size
 from setwise.taxonomy import parent_vector
@@ -74,13 +74,6 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return getattr(value, "__name__", None) or str(value)
-
-
-def is_plain(value: Any) -> bool:
-    """Whether the parameters of an object say all of it: none of them is a function."""
-    if _has_parameters(value):
-        return all(is_plain(getattr(value, name)) for name in _names(value))
-    return value is None or isinstance(value, np.ndarray | np.generic | bool | int | float | str)
 
 
 def in_words(value: Any) -> str:
@@ -235,7 +228,7 @@ class Choice:
         return {"name": self.name} | own | {"target": plain(self.target)}
 
 
-def chosen_surrogate(surrogate: Any, q: float = 0.7) -> Choice:
+def chosen_surrogate(surrogate: Any, q: float = DEFAULT_Q) -> Choice:
     """A surrogate by one of `SetClassifier`'s names, or from a surrogate object.
 
     ``q`` is that of the generalised cross-entropy by name. An object keeps the target it was built

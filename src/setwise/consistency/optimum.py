@@ -4,7 +4,8 @@ Where scores reach every law the answer is a closed form. Smooth risks are desce
 steps, many problems at once; a convex one has a lower bound by duality, generalised cross-entropy
 on a small cube one by branch and bound. The hinge is a linear program. The rho margin, like the
 hinge, is linear between planes and bounded below, so it is least where planes meet: all such points
-are compared where they are few, else some of them, and those are brought down by linear programs.
+are compared where they are few; else it is brought down from many starts, along lines on which its
+least point is found exactly, and then by linear programs.
 """
 
 from __future__ import annotations
@@ -29,14 +30,17 @@ CERTAIN = 1e-8
 RANDOM_STARTS = 60
 # Newton steps: scores stay within the box, so that a minimiser at infinity is met at its side.
 BOX, LONGEST_STEP, MOST_STEPS, MOST_HALVINGS = 60.0, 4.0, 100, 30
-# A descent ends at a gradient of this share of the worth; then it may take so many steps more.
-GRADIENT, POLISHING = 1e-13, 3
-# Points where planes meet: all of them if they are no more, else so many at random.
-MOST_VERTICES, DRAWN_VERTICES = 50_000, 4_000
+# A descent ends where the risk no longer falls, or at a gradient of this share of the worth.
+GRADIENT = 1e-13
+# Points where planes meet are listed if they are no more.
+MOST_VERTICES = 50_000
 # Vertices whose values differ by no more are all minimisers.
 SAME_VALUE = 1e-11
-# Of the vertices drawn for the rho margin so many are brought down, by at most so many programs.
-ENDED, MOST_PROGRAMS = 12, 30
+# The rho margin: lines along which it is brought down from each start, ends that programs bring
+# further down, and how many. In a search, descents begin at zero and towards so many best sets.
+LINES, ENDED, MOST_PROGRAMS, NEAREST = 40, 12, 30, 4
+# Points where lines cross planes, at once.
+MOST_EVENTS = 2**20
 # Weights nearer to 0 may be taken to be on either side of it.
 ON_THE_PLANE = 1e-11
 # Branch and bound: cubes of so many labels, boxes and rounds.
@@ -84,12 +88,7 @@ def best_scores(risk: Risk, weights: Weights, worth: Array, seed: int = 0) -> Op
         return Optimum(scores[0], over_all_laws, over_all_laws, "closed form")
     if isinstance(risk, ConstrainedRisk) and not risk.is_smooth:
         return _best_of_pieces(risk, weights, worth, over_all_laws, seed)
-    starts = np.zeros((1, weights.features.shape[-1]))
-    if not risk.is_convex:
-        rng, towards = np.random.default_rng(seed), weights.flat
-        scales = np.repeat([0.3, 1.0, 3.0], RANDOM_STARTS // 3)[:, None]
-        random = scales * rng.normal(size=(RANDOM_STARTS, starts.shape[1]))
-        starts = np.concatenate([starts, *(c * towards for c in (0.1, 0.3, 1.0, 3.0)), random])
+    starts = _starts(weights, seed) if not risk.is_convex else np.zeros((1, weights.n_scores))
     found, values = descend(risk, weights, np.tile(worth, (len(starts), 1, 1)), starts)
     best = int(values.argmin())
     scores, value = found[best], float(values[best])
@@ -112,21 +111,28 @@ def least_risks(risk: Risk, weights: Weights, worth: Array) -> tuple[Array, Arra
     if _is_closed(risk, weights):
         return _closed(risk, weights, worth)
     if isinstance(risk, ConstrainedRisk) and not risk.is_smooth:
-        if not (_has_vertices(risk, weights) or risk.margin == "rho"):
-            found = [best_scores(risk, weights, row) for row in worth]
-            return np.array([one.scores for one in found]), np.array([one.value for one in found])
-        points, costs = vertices(risk, weights)
-        values = worth.reshape(len(worth), -1) @ costs.T
-        best = values.argmin(axis=1)
-        return points[best], values[np.arange(len(worth)), best]
-    starts = np.zeros((1, weights.features.shape[-1]))
+        return _least_of_pieces(risk, weights, worth)
+    starts = np.zeros((1, weights.n_scores))
     if not risk.is_convex:
         starts = np.concatenate([starts, 1.5 * weights.flat])
     every = np.repeat(worth, len(starts), axis=0)
-    scores, value = descend(risk, weights, every, np.tile(starts, (len(worth), 1)))
-    value, rows = value.reshape(len(worth), -1), np.arange(len(worth))
+    return _least_of(*descend(risk, weights, every, np.tile(starts, (len(worth), 1))), len(worth))
+
+
+def _least_of(scores: Array, value: Array, n_rows: int) -> tuple[Array, Array]:
+    """Of as many descents for each of the rows the least, (n, d) and (n,)."""
+    value, rows = value.reshape(n_rows, -1), np.arange(n_rows)
     best = value.argmin(axis=1)
-    return scores.reshape(len(worth), len(starts), -1)[rows, best], value[rows, best]
+    return scores.reshape(*value.shape, -1)[rows, best], value[rows, best]
+
+
+def _starts(weights: Weights, seed: int) -> Array:
+    """Zero, towards each of the label sets, and at random."""
+    rng = np.random.default_rng(seed)
+    scales = np.repeat([0.3, 1.0, 3.0], RANDOM_STARTS // 3)[:, None]
+    random = scales * rng.normal(size=(RANDOM_STARTS, weights.n_scores))
+    towards = [size * weights.flat for size in (0.1, 0.3, 1.0, 3.0)]
+    return np.concatenate([np.zeros((1, weights.n_scores)), *towards, random])
 
 
 def _is_closed(risk: Risk, weights: Weights) -> bool:
@@ -179,24 +185,6 @@ def descend(risk: Risk, weights: Weights, worth: Array, start: Array) -> tuple[A
         active = active[(value[active] < before) & large]
         if len(active) == 0:
             break
-    return _polished(risk, weights, worth, scores, value)
-
-
-def _polished(
-    risk: Risk, weights: Weights, worth: Array, scores: Array, value: Array
-) -> tuple[Array, Array]:
-    """A few more steps where they lower the gradient: values no longer tell points apart."""
-    gradient, hessian = risk.derivatives(weights.at(scores), worth, weights.features)
-    for _ in range(POLISHING):
-        trial = np.clip(scores + _newton_step(gradient, hessian), -BOX, BOX)
-        z = weights.at(trial)
-        tried, (new, bent) = risk.value(z, worth), risk.derivatives(z, worth, weights.features)
-        same = tried <= value + 1e-14 * worth.sum(axis=(1, 2))
-        better = same & (np.abs(new).max(axis=1) < np.abs(gradient).max(axis=1))
-        scores[better], value[better] = trial[better], tried[better]
-        gradient[better], hessian[better] = new[better], bent[better]
-        if not better.any():
-            break
     return scores, value
 
 
@@ -218,27 +206,77 @@ def _best_of_pieces(
     risk: ConstrainedRisk, weights: Weights, worth: Array, over_all_laws: float, seed: int
 ) -> Optimum:
     """The hinge by its linear program, the rho margin by its vertices."""
-    listed, least = _has_vertices(risk, weights), []
-    if listed or risk.margin == "rho":
-        points, costs = vertices(risk, weights, seed)
+    least = []
+    if _has_vertices(risk, weights):
+        points, costs = vertices(risk, weights)
         values = costs @ worth.ravel()
-        same = values <= values.min() + SAME_VALUE * max(1.0, abs(values.min()))
-        least = list(points[same])
+        least = list(points[values <= values.min() + SAME_VALUE * max(1.0, abs(values.min()))])
     if risk.margin == "hinge":
         scores, slopes = hinge_program(weights, worth)
-        value, lower = (
-            _value(risk, weights, worth, scores),
-            risk.lower_bound(weights, worth, scores, slopes),
-        )
+        value = _value(risk, weights, worth, scores)
+        lower = risk.lower_bound(weights, worth, scores, slopes)
         others = [o for o in least if np.abs(weights.centred.flat @ (o - scores)).max() > 1e-9]
         return Optimum(scores, value, lower, "linear program", tuple(others))
-    if listed:
+    if least:
         value = _value(risk, weights, worth, least[0])
         return Optimum(least[0], value, value, "vertices", tuple(least[1:]))
-    starts = points[np.argsort(values, kind="stable")[:ENDED]]
-    ends = [_lower_rho(risk, weights, worth, start) for start in starts]
+    starts = risk.rho * _starts(weights, seed)
+    found, values = along_lines(risk, weights, np.tile(worth, (len(starts), 1, 1)), starts, seed)
+    lowest = found[np.argsort(values, kind="stable")[:ENDED]]
+    ends = [_lower_rho(risk, weights, worth, start) for start in lowest]
     scores, value = min(ends, key=lambda end: end[1])
     return Optimum(scores, value, over_all_laws, "multistart")
+
+
+def _least_of_pieces(risk: ConstrainedRisk, weights: Weights, worth: Array) -> tuple[Array, Array]:
+    """Many problems: by all vertices, or the hinge one by one and the rho margin along lines."""
+    n_rows, flat = len(worth), worth.reshape(len(worth), -1)
+    if _has_vertices(risk, weights):
+        points, costs = vertices(risk, weights)
+        values = flat @ costs.T
+        best = values.argmin(axis=1)
+        return points[best], values[np.arange(n_rows), best]
+    if risk.margin == "hinge":
+        found = [best_scores(risk, weights, row) for row in worth]
+        return np.array([one.scores for one in found]), np.array([one.value for one in found])
+    nearest = np.argsort(flat, axis=1, kind="stable")[:, :NEAREST]
+    starts = np.insert(risk.rho * weights.flat[nearest], 0, 0.0, axis=1)
+    every = np.repeat(worth, starts.shape[1], axis=0)
+    lowest = along_lines(risk, weights, every, starts.reshape(-1, weights.n_scores))
+    return _least_of(*lowest, n_rows)
+
+
+def along_lines(
+    risk: ConstrainedRisk, weights: Weights, worth: Array, start: Array, seed: int = 0
+) -> tuple[Array, Array]:
+    """Scores (n, d) after the least point of the rho risk was taken on many lines, and the risk."""
+    most = max(1, MOST_EVENTS // (2 * weights.offset.size))
+    if len(start) > most:
+        ranges = [slice(first, first + most) for first in range(0, len(start), most)]
+        parts = [along_lines(risk, weights, worth[r], start[r], seed) for r in ranges]
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+    features, flat = weights.centred.flat, weights.centred.offset.ravel()
+    costs, scores = worth.reshape(len(worth), -1), np.array(start, dtype=np.float64)
+    rng, here = np.random.default_rng(seed), np.zeros((len(start), 1))
+    random = rng.normal(size=(LINES, weights.n_scores))
+    for direction in np.concatenate([np.eye(weights.n_scores), random]):
+        rate = features @ direction
+        moving = np.abs(rate) > 1e-12
+        z, rate = (scores @ features.T + flat)[:, moving], rate[moving]
+        # A set costs more with its weight between -rho and 0: there it adds its rate to the slope.
+        # The place where the line begins, which bends nothing, is compared too.
+        enters, leaves = np.sort([(-risk.rho - z) / rate, -z / rate], axis=0)
+        times = np.concatenate([enters, leaves, here], axis=1)
+        change = costs[:, moving] * rate / risk.rho
+        bends = np.concatenate([change, -change, here], axis=1)
+        order = np.argsort(times, axis=1, kind="stable")
+        times = np.take_along_axis(times, order, axis=1)
+        bends = np.take_along_axis(bends, order, axis=1)
+        rises = np.cumsum(bends, axis=1)[:, :-1] * np.diff(times, axis=1)
+        heights = np.insert(np.cumsum(rises, axis=1), 0, 0.0, axis=1)
+        best = heights.argmin(axis=1)
+        scores = scores + times[np.arange(len(z)), best][:, None] * direction
+    return scores, risk.value(weights.at(scores), worth)
 
 
 def _value(risk: Risk, weights: Weights, worth: Array, scores: Array) -> float:
@@ -293,22 +331,17 @@ def _has_vertices(risk: ConstrainedRisk, weights: Weights) -> bool:
     return comb(len(risk.kinks) * weights.offset.size, weights.directions) <= MOST_VERTICES
 
 
-def vertices(risk: ConstrainedRisk, weights: Weights, seed: int = 0) -> tuple[Array, Array]:
+def vertices(risk: ConstrainedRisk, weights: Weights) -> tuple[Array, Array]:
     """Scores (v, d) where the planes of the kinks meet, and the cost Phi(-z) of each set there.
 
-    All of them, or random ones where they are too many. Scores are taken within the span of the
-    centred features: what lies across moves no weight.
+    Scores are taken within the span of the centred features: what lies across moves no weight.
     """
     features, flat = weights.centred.flat, weights.centred.offset.ravel()
     _, size, axes = np.linalg.svd(features, full_matrices=False)
     axes = axes[size > 1e-9 * size.max(initial=1.0)]
     planes = np.tile(features @ axes.T, (len(risk.kinks), 1))
     sides = np.concatenate([kink - flat for kink in risk.kinks])
-    if _has_vertices(risk, weights):
-        chosen = np.array(list(combinations(range(len(planes)), len(axes))))
-    else:
-        rng = np.random.default_rng(seed)
-        chosen = rng.random((DRAWN_VERTICES, len(planes))).argpartition(len(axes))[:, : len(axes)]
+    chosen = np.array(list(combinations(range(len(planes)), len(axes))))
     matrices, right = planes[chosen], sides[chosen]
     meeting = np.abs(np.linalg.det(matrices)) > 1e-9
     points = np.linalg.solve(matrices[meeting], right[meeting][..., None])[..., 0]

@@ -28,6 +28,7 @@ from setwise.consistency.setting import Distribution, Setting, as_distribution
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Array, Space
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
 from setwise.validation import label_matrix, real_array, real_vector
 
@@ -113,7 +114,7 @@ def surrogate_regret(surrogate: Surrogates, scores: Any, distribution: Any) -> f
     """
     truth = _truth(surrogate, distribution)
     setting = _setting(surrogate, truth, "labelwise")
-    row = real_vector(scores, setting.weights.features.shape[-1], "scores")
+    row = real_vector(scores, setting.weights.n_scores, "scores")
     own = float(setting.value(truth.probability[None], row[None])[0])
     paid = max(0.0, own - setting.optimum(truth.probability).value)
     unit = getattr(surrogate, "scale", "paper") == "unit"
@@ -214,7 +215,7 @@ def surrogate_gap(
     *,
     target: Any = "hamming",
     scores: Kind = "labelwise",
-    q: float = 0.7,
+    q: float = DEFAULT_Q,
     seed: int = 0,
 ) -> Gap:
     """The gap of a surrogate by name (for the target) or as an object.

@@ -8,7 +8,9 @@ follows from a seed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
@@ -61,6 +63,24 @@ class Worst:
     candidates: Array
 
 
+class _Rows(NamedTuple):
+    """Distributions with scores, what is predicted, its regret, the surrogate's, and a merit.
+
+    The merit is what the ascent raises.
+    """
+
+    p: Array
+    scores: Array
+    prediction: Array
+    regret: Array
+    paid: Array
+    merit: Array
+
+    def best(self, count: int) -> _Rows:
+        order = np.argsort(-self.merit, kind="stable")[:count]
+        return _Rows(*(part[order] for part in self))
+
+
 def draw(n_rows: int, n_sets: int, rng: np.random.Generator) -> Array:
     """Probabilities from symmetric Dirichlet laws, sparse to even, all above 0, (n, m)."""
     parts = [
@@ -81,17 +101,28 @@ def worst_regret(setting: Setting, effort: Effort, seed: int) -> Worst:
     Where no prediction is wrong yet, the ascent brings a wrong set nearer to being predicted.
     """
     rng = np.random.default_rng(seed)
-    p = draw(effort.draws, len(setting.truths), rng)
-    kept = _judged(setting, p)
-    tried = len(p)
-    for _ in range(effort.rounds):
-        kept = kept.best(effort.kept)
-        parents = np.repeat(kept.p, effort.variations, axis=0)
-        children = _judged(setting, _varied(parents, rng))
-        tried += len(children.p)
-        kept = kept.with_more(children)
-    kept = kept.best(effort.kept)
-    return kept.worst(kept.regret, tried)
+    first = _judged(setting, draw(effort.draws, len(setting.truths), rng))
+    rows, tried = _ascent(first, effort, lambda parents: _judged(setting, _varied(parents.p, rng)))
+    value, prediction = float(rows.regret[0]), int(rows.prediction[0])
+    return Worst(value, rows.p[0], rows.scores[0], prediction, tried, rows.p)
+
+
+def worst_ratio(setting: Setting, gamma: Gamma, effort: Effort, seed: int) -> Worst:
+    """The largest ratio of regret to gamma(surrogate regret), over distributions and scores.
+
+    gamma is on the paper's scale. It begins with the draws of `sampled_regrets`.
+    """
+    rng = np.random.default_rng(seed)
+
+    def varied(parents: _Rows) -> _Rows:
+        step = rng.choice(STEPS, (len(parents.p), 1))
+        scores = parents.scores + step * rng.normal(size=parents.scores.shape)
+        return _rated(_aimed(setting, _varied(parents.p, rng), scores, parents.prediction), gamma)
+
+    first = _rated(_sampled(setting, effort.draws, rng), gamma)
+    rows, tried = _ascent(first, effort, varied)
+    value, prediction = float(rows.merit[0]), int(rows.prediction[0])
+    return Worst(value, rows.p[0], rows.scores[0], prediction, tried, rows.p)
 
 
 def sampled_regrets(setting: Setting, n_rows: int, seed: int) -> tuple[Array, Array]:
@@ -104,63 +135,23 @@ def sampled_regrets(setting: Setting, n_rows: int, seed: int) -> tuple[Array, Ar
     return rows.paid, rows.regret
 
 
-def worst_ratio(setting: Setting, gamma: Gamma, effort: Effort, seed: int) -> Worst:
-    """The largest ratio of regret to gamma(surrogate regret), over distributions and scores.
-
-    gamma is on the paper's scale. It begins with the draws of `sampled_regrets`.
-    """
-    rng = np.random.default_rng(seed)
-    kept = _sampled(setting, effort.draws, rng).rated(gamma)
-    tried = effort.draws
+def _ascent(rows: _Rows, effort: Effort, varied: Callable[[_Rows], _Rows]) -> tuple[_Rows, int]:
+    """The best rows after so many rounds of variations of the best, and how many were tried."""
+    tried = len(rows.p)
     for _ in range(effort.rounds):
-        kept = kept.best(effort.kept)
-        rows = np.repeat(np.arange(len(kept.p)), effort.variations)
-        step = rng.choice(STEPS, (len(rows), 1))
-        moved = kept.scores[rows] + step * rng.normal(size=(len(rows), kept.scores.shape[1]))
-        p = _varied(kept.p[rows], rng)
-        children = _aimed(setting, p, moved, kept.prediction[rows]).rated(gamma)
-        tried += len(rows)
-        kept = kept.with_more(children)
-    kept = kept.best(effort.kept)
-    return kept.worst(kept.merit, tried)
+        rows = rows.best(effort.kept)
+        children = varied(_Rows(*(np.repeat(part, effort.variations, axis=0) for part in rows)))
+        tried += len(children.p)
+        rows = _Rows(*(np.concatenate(pair) for pair in zip(rows, children, strict=True)))
+    return rows.best(effort.kept), tried
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Distributions with scores, what is predicted, its regret, the surrogate's, and a merit.
-
-    The merit is what the ascent raises.
-    """
-
-    p: Array
-    scores: Array
-    prediction: Array
-    regret: Array
-    paid: Array
-    merit: Array
-
-    def best(self, count: int) -> _Rows:
-        order = np.argsort(-self.merit, kind="stable")[:count]
-        return _Rows(*(part[order] for part in self._parts))
-
-    def with_more(self, other: _Rows) -> _Rows:
-        pairs = zip(self._parts, other._parts, strict=True)
-        return _Rows(*(np.concatenate(pair) for pair in pairs))
-
-    def worst(self, value: Array, tried: int) -> Worst:
-        first = float(value[0]), self.p[0], self.scores[0], int(self.prediction[0])
-        return Worst(*first, tried, self.p)
-
-    @property
-    def _parts(self) -> tuple[Array, ...]:
-        return self.p, self.scores, self.prediction, self.regret, self.paid, self.merit
-
-    def rated(self, gamma: Gamma) -> _Rows:
-        # Smaller regrets are met by surrogate regrets that are rounding.
-        bounds = np.maximum(gamma(self.paid), 1e-300)
-        merit = np.where(self.regret > WRONG, self.regret / bounds, 0.0)
-        refuse_not_finite(merit, "ratio of regret to bound", self.p)
-        return replace(self, merit=merit)
+def _rated(rows: _Rows, gamma: Gamma) -> _Rows:
+    # Smaller regrets are met by surrogate regrets that are rounding.
+    bounds = np.maximum(gamma(rows.paid), 1e-300)
+    merit = np.where(rows.regret > WRONG, rows.regret / bounds, 0.0)
+    refuse_not_finite(merit, "ratio of regret to bound", rows.p)
+    return rows._replace(merit=merit)
 
 
 def _varied(p: Array, rng: np.random.Generator) -> Array:
@@ -175,8 +166,10 @@ def _judged(setting: Setting, p: Array) -> _Rows:
     prediction, regret = setting.worst_predictions(p, scores)
     aimed = np.where(setting.regrets(p) >= AIMED_AT, setting.shortfalls(scores), np.inf)
     nearest = np.minimum(aimed.min(axis=1), 1e9)
-    # A wrong prediction by a clear margin is worth more than one that is all but tied.
-    clear = np.minimum(setting.margins(p, scores, regret) / _clear_margin(setting), 1.0)
+    # A wrong prediction by a clear margin is worth more than one that is all but tied. It is in
+    # units of weights z, or of expected loss after a likelihood.
+    margin = 0.01 if setting.choice.is_likelihood else 0.1
+    clear = np.minimum(setting.margins(p, scores, regret) / margin, 1.0)
     merit = np.where(regret > WRONG, regret * (TIED + (1.0 - TIED) * clear), -nearest)
     return _Rows(p, scores, prediction, regret, np.zeros(len(p)), merit)
 
@@ -196,11 +189,6 @@ def refuse_not_finite(values: Array, name: str, p: Array) -> None:
             f"the search met a {name} that is not finite, {values[bad[0]]}, at the probabilities "
             f"{p[bad[0]].tolist()} ({len(bad)} such distributions)"
         )
-
-
-def _clear_margin(setting: Setting) -> float:
-    """In units of weights z, or of expected loss after a likelihood."""
-    return 0.01 if setting.choice.is_likelihood else 0.1
 
 
 def _sampled(setting: Setting, n_rows: int, rng: np.random.Generator) -> _Rows:

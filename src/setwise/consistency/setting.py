@@ -18,13 +18,13 @@ from setwise.consistency.naming import (
     Choice,
     chosen_space,
     chosen_surrogate,
-    is_plain,
     loss_matrix,
     plain,
     word,
 )
 from setwise.consistency.optimum import Optimum, best_scores, least_risks
 from setwise.spaces.space import Array, Space, all_sets
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.measure import ROUNDING, find_rows
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, predicted_size
@@ -140,7 +140,7 @@ class Setting:
         surrogate: Any,
         space: Space | None = None,
         scores: Kind = "labelwise",
-        q: float = 0.7,
+        q: float = DEFAULT_Q,
         truths: Array | None = None,
     ) -> Setting:
         """From names or objects; without a space, a small one the target is at home on.
@@ -252,9 +252,10 @@ class Setting:
     def question(self) -> dict[str, Any]:
         """What is asked, as plain values: all that the names of its parts leave out."""
         target = plain(self.target)
-        if not isinstance(target, dict):
+        is_code = not isinstance(target, dict)
+        if is_code:
             target = {"type": type(self.target).__name__}
-        if not is_plain(self.target):
+        if is_code or any(callable(getattr(self.target, name, None)) for name in target):
             # Code has no parameters; what it says of these label sets has.
             few = self.losses.size <= MOST_LISTED
             digest = {"losses_sha256": sha256(self.losses.tobytes()).hexdigest()}

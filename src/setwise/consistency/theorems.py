@@ -17,7 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from setwise.consistency.bounds import BINARY, COMPLETE, LIKELIHOOD, PREDICTED, Gamma, bound_of
+from setwise.consistency.bounds import (
+    BINARY,
+    COMPLETE,
+    LIKELIHOOD,
+    OWN,
+    PREDICTED,
+    Gamma,
+    at_k_bound,
+    bound_of,
+    hamming_bound,
+    relevance_at_k_bound,
+)
 from setwise.consistency.conditional import MOST_SETS, Kind, ScoredSets, lies_in_span
 from setwise.consistency.naming import Choice, loss_matrix
 from setwise.spaces.space import Array, Space
@@ -81,7 +92,7 @@ HAMMING = Theorem(
     "H",
     "On all label sets with one score a label, every comp-sum loss and the exponential and "
     "squared-hinge constrained losses are consistent for (weighted) Hamming loss.",
-    "proved here",
+    OWN,
     "Flip a label with the wrong sign: pairs of sets that differ in it change places, and their "
     "utilities differ by w_i m_i, the same for all pairs, so the risk falls. From a score of 0, "
     "with all other scores kept, the label is a problem of two sets; moving it to its best score "
@@ -98,7 +109,7 @@ AT_K = Theorem(
     "On all sets of k labels with one score a label, every comp-sum loss and the exponential and "
     "squared-hinge constrained losses are consistent for precision@k, recall@k, F-beta and "
     "(weighted) Hamming loss.",
-    "proved here",
+    OWN,
     "The utility is a constant and a gain v_i for each of the k labels. If v_i > v_j but "
     "h_i <= h_j, exchanging the two scores pairs the sets with i and without j with those the "
     "other way round, and lowers the risk; at h_i = h_j the slope along e_i - e_j is not 0. The "
@@ -122,7 +133,7 @@ RELEVANCE_AT_K = Theorem(
     "On all sets of k labels, binary relevance with a margin other than the hinge is consistent "
     "for precision@k, with a regret of at most sqrt(kappa t) / k, kappa = min(k, l - k), and for "
     "Hamming loss, with 2 / l in place of 1 / k.",
-    "proved here",
+    OWN,
     "Two labels in the wrong order share a score at best; the divergence of their marginals from "
     "that of any common score is at least (eta_i - eta_j)^2, as the margins' Bregman divergences "
     "exceed 2 (eta - eta')^2 (4 (eta - eta')^2 for the squared hinge).",
@@ -131,7 +142,7 @@ MAJORITY = Theorem(
     "M",
     "Binary relevance with a margin other than the hinge is consistent for Hamming loss and tree "
     "distance on closed sets, and on the paths of a taxonomy with one root.",
-    "proved here",
+    OWN,
     "A label is at most as likely as its parent, so the labels with eta > 1/2 are closed, and on "
     "paths a path. They are the best of all label sets, and the heaviest: scores of vanishing "
     "regret have the sign of eta - 1/2. Labels with eta = 1/2 change neither.",
@@ -194,27 +205,18 @@ class _Facts:
     joint: bool
 
     @property
-    def is_own(self) -> bool:
-        """Whether the surrogate is built for the target, and decoded by the most likely set."""
-        return self.choice.target is None and not self.choice.is_likelihood
-
-    @property
-    def is_comp_sum(self) -> bool:
-        return self.is_own and self.choice.q is not None
-
-    @property
-    def is_constrained(self) -> bool:
-        return self.is_own and self.choice.q is None and not self.choice.by_label
+    def kind(self) -> str | None:
+        """The family of the surrogate, None where it is built for another target."""
+        if self.choice.target is not None:
+            return None
+        if self.choice.is_likelihood or self.choice.by_label:
+            return self.choice.name
+        return "constrained" if self.choice.q is None else "comp_sum"
 
     @property
     def is_smooth(self) -> bool:
-        """Whether label-wise arguments by slopes hold; binary relevance has its own."""
-        return self.is_own and not self.choice.by_label and self.choice.risk.is_smooth
-
-    @property
-    def is_bent(self) -> bool:
-        """Whether it is binary relevance whose scores are increasing in the marginals."""
-        return self.is_own and self.choice.by_label and self.choice.margin != "hinge"
+        """Whether arguments by slopes hold: all but hinges and the rho margin."""
+        return self.kind is not None and self.choice.margin not in ("hinge", "rho")
 
     @cached_property
     def weights(self) -> Array | None:
@@ -313,43 +315,6 @@ def _reached_bound(facts: _Facts) -> Gamma | None:
     return gamma
 
 
-def _hamming_bound(facts: _Facts) -> Gamma:
-    """One label after the other: sqrt(factor l t e^power)."""
-    labels, log_count, q = facts.space.n_labels, facts.space.log_size, facts.choice.q
-    if q is None:
-        factor = 8.0 if facts.choice.margin == "exponential" else 2.0
-        power, words = -log_count, f"{factor:g} l t / n"
-    elif q == 0.0:
-        factor, power, words = 4.0, -log_count, "4 l t / n"
-    elif q < 0.0:
-        factor, power = 8.0 * (1.0 - q), -(1.0 - q) * log_count
-        words = f"{factor:g} l t / n^{1.0 - q:g}"
-    else:
-        factor, power, words = 8.0, -(1.0 - q) * log(2.0), f"8 l t / 2^{1.0 - q:g}"
-    return _root(facts, HAMMING, (log(factor * labels) + power) / 2.0, f"sqrt({words})")
-
-
-def _at_k_bound(facts: _Facts) -> Gamma | None:
-    """Pairs of labels in the wrong order, at most kappa = min(k, l - k): see `AT_K`."""
-    labels, k = facts.space.n_labels, facts.size or 0
-    pairs, log_others = log(min(k, labels - k)), log(comb(labels - 2, k - 1))
-    if facts.choice.margin == "exponential":
-        return _root(facts, AT_K, pairs + log(2.0), "2 kappa sqrt(t)")
-    if facts.choice.margin == "squared_hinge":
-        size = pairs + (log(2.0) + log_others) / 2.0
-        return _root(facts, AT_K, size, "kappa sqrt(2 C(l-2, k-1) t)")
-    if facts.choice.q != 0.0:
-        return None
-    size = pairs + (log(2.0) + log(comb(labels, k))) / 2.0 - log_others
-    return _root(facts, AT_K, size, "kappa sqrt(2 C(l, k) t) / C(l-2, k-1)")
-
-
-def _root(facts: _Facts, theorem: Theorem, log_coefficient: float, formula: str) -> Gamma:
-    unit = facts.choice.log_unit(facts.space.log_size)
-    needs = (COMPLETE, PREDICTED)
-    return Gamma(log_coefficient, 0.5, formula, theorem.source, needs, log_unit=unit)
-
-
 def _relevance_bound(facts: _Facts) -> Gamma:
     if is_hamming(facts.target):
         return bound_of(facts.choice, facts.space)
@@ -362,71 +327,59 @@ def _relevance_bound(facts: _Facts) -> Gamma:
     )  # fmt: skip
 
 
-def _relevance_at_k_bound(facts: _Facts) -> Gamma:
-    labels, k, even = facts.space.n_labels, facts.size or 0, is_hamming(facts.target)
-    half = 0.5 if facts.choice.margin == "squared_hinge" else 1.0
-    root = "sqrt(kappa t / 2)" if half < 1.0 else "sqrt(kappa t)"
-    own = () if facts.target.form == "additive" else ("true label sets have k labels",)
-    return Gamma(
-        log(2.0 / labels if even else 1.0 / k) + log(half * min(k, labels - k)) / 2.0, 0.5,
-        f"2 {root} / l" if even else f"{root} / k", RELEVANCE_AT_K.source,
-        (COMPLETE, "t is summed over the labels", "the prediction is the k highest scores", *own),
-    )  # fmt: skip
-
-
+_MATCHED = replace(
+    LIKELIHOOD, theorem=MATCHING.source,
+    assumptions=(COMPLETE, "true label sets lie in the space", LIKELIHOOD.assumptions[1]),
+)  # fmt: skip
 # Each theorem with why it covers a combination (None: it does not), and its bound there. The first
 # that covers counts.
 _Condition = tuple[Theorem, Callable[[_Facts], str | None], Callable[[_Facts], Gamma | None]]
 _CONDITIONS: tuple[_Condition, ...] = (
     (
-        ONLY,
-        lambda f: "there is no other label set" if f.space.log_size < 1e-9 else None,
+        ONLY, lambda f: "there is no other label set" if f.space.log_size < 1e-9 else None,
         lambda f: None,
     ),
-    (
-        MATCHING,
-        lambda f: f.matched if f.choice.is_likelihood else None,
-        lambda f: replace(
-            LIKELIHOOD, theorem=MATCHING.source,
-            assumptions=(COMPLETE, "true label sets lie in the space", LIKELIHOOD.assumptions[1]),
-        ),
-    ),
+    (MATCHING, lambda f: f.matched if f.kind == "likelihood" else None, lambda f: _MATCHED),
     (
         RELEVANCE,
         lambda f: "each label is a binary problem of its own"
-        if f.is_own and f.choice.by_label and f.is_share and f.is_cube(even=True) else None,
+        if f.kind == "binary_relevance" and f.is_share and f.is_cube(even=True) else None,
         _relevance_bound,
     ),
     (
         RELEVANCE_AT_K,
         lambda f: "the scores are increasing in the marginals"
-        if f.is_bent and f.size and (is_hamming(f.target) or f.is_precision) else None,
-        _relevance_at_k_bound,
+        if f.kind == "binary_relevance" and f.is_smooth and f.size
+        and (is_hamming(f.target) or f.is_precision) else None,
+        lambda f: relevance_at_k_bound(f.target, f.choice, f.space, f.size or 0),
     ),
     (
         MAJORITY,
         lambda f: "of true label sets in the space, the labels more likely than not are one of them"
-        if f.is_bent and f.weights is not None and f.holds_majorities else None,
+        if f.kind == "binary_relevance" and f.is_smooth and f.weights is not None
+        and f.holds_majorities else None,
         lambda f: None,
     ),
     (
         ABSOLUTE,
         lambda f: "every label set is exposed by some scores"
-        if f.is_comp_sum and f.choice.q == 1.0 else None,
+        if f.kind == "comp_sum" and f.choice.q == 1.0 else None,
         lambda f: replace(bound_of(f.choice, f.space), assumptions=(COMPLETE, PREDICTED)),
     ),
-    (REACHED_COMP_SUM, lambda f: f.reached if f.is_comp_sum else None, _reached_bound),
-    (REACHED_CONSTRAINED, lambda f: f.reached if f.is_constrained else None, _reached_bound),
+    (REACHED_COMP_SUM, lambda f: f.reached if f.kind == "comp_sum" else None, _reached_bound),
+    (REACHED_CONSTRAINED, lambda f: f.reached if f.kind == "constrained" else None, _reached_bound),
     (
         HAMMING,
         lambda f: "the share of wrong labels is decided label by label"
-        if f.is_smooth and f.is_share and f.is_cube(even=False) else None,
-        _hamming_bound,
+        if f.kind in ("comp_sum", "constrained") and f.is_smooth and f.is_share
+        and f.is_cube(even=False) else None,
+        lambda f: hamming_bound(f.choice, f.space),
     ),
     (
         AT_K,
         lambda f: "sets of one size are ordered rightly by one score a label"
-        if f.is_smooth and f.size and is_linear_at_size(f.target, f.space.n_labels) else None,
-        _at_k_bound,
+        if f.kind in ("comp_sum", "constrained") and f.is_smooth and f.size
+        and is_linear_at_size(f.target, f.space.n_labels) else None,
+        lambda f: at_k_bound(f.choice, f.space, f.size or 0),
     ),
 )  # fmt: skip

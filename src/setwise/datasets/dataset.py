@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.datasets.hierarchy import TaxonomySchema, edge_array
-from setwise.datasets.label_source import LabelList
-from setwise.datasets.names import repeated, text_array
-from setwise.labels import zeros_and_ones
+from setwise.datasets.files import File, repeated, text_array
+from setwise.labels import some, zeros_and_ones
 from setwise.taxonomy import Taxonomy
 from setwise.validation import real_array, real_number, real_vector
 
@@ -75,10 +73,8 @@ class Dataset:
         X = _features(self.X)
         Y = None if self.Y is None else zeros_and_ones(self.Y, "Y")
         if Y is not None and Y.shape[0] != X.shape[0]:
-            raise ValueError(
-                f"X and Y must have the same number of rows, but X has {X.shape[0]} and Y has "
-                f"{Y.shape[0]}"
-            )
+            counts = f"X has {X.shape[0]} and Y has {Y.shape[0]}"
+            raise ValueError(f"X and Y must have the same number of rows, but {counts}")
         labels = self.label_names
         if labels is None:
             labels = np.arange(0 if Y is None else Y.shape[1]).astype(str)
@@ -171,15 +167,12 @@ class Dataset:
                [0, 1, 0]], dtype=uint8)
         """
         if not isinstance(taxonomy, Taxonomy):
-            raise ValueError(
-                f"taxonomy must be a Taxonomy, such as Taxonomy.from_parents(parents, names), not "
-                f"a {type(taxonomy).__name__}"
-            )
+            expected = "a Taxonomy, such as Taxonomy.from_parents(parents, names)"
+            raise ValueError(f"taxonomy must be {expected}, not a {type(taxonomy).__name__}")
         schema: Any = self.schema
-        source = getattr(schema, "labels", None)
-        if isinstance(source, LabelList) and source.edges is None:
-            # Later files may list any label of the taxonomy.
-            schema = replace(schema, labels=replace(source, names=taxonomy.names))
+        if hasattr(getattr(schema, "labels", None), "separator") and schema.labels.edges is None:
+            # One column lists the labels: those of later files may be any of the taxonomy.
+            schema = replace(schema, labels=replace(schema.labels, names=taxonomy.names))
         return TaxonomySchema(schema, taxonomy, close).placed(self)
 
     def rows(self, rows: Any) -> Dataset:
@@ -220,11 +213,11 @@ class Dataset:
         return replace(self, split={"train": order[:size], "test": order[size:]})
 
     def __str__(self) -> str:
-        counts = [_count(self.n_rows, "row"), _count(self.n_features, "feature")]
-        counts.append(_count(self.n_labels, "label"))
+        sizes = {"row": self.n_rows, "feature": self.n_features, "label": self.n_labels}
+        counts = [f"{size} {noun}{'s' * (size != 1)}" for noun, size in sizes.items()]
         if self.Y is not None:
-            counts += [f"{self.cardinality:.2f} labels a row"]
-            counts += [_count(self.distinct_sets, "distinct set")]
+            sets = f"{self.distinct_sets} distinct set{'s' * (self.distinct_sets != 1)}"
+            counts += [f"{self.cardinality:.2f} labels a row", sets]
         parts = [f"{name} {len(rows)}" for name, rows in (self.split or {}).items()]
         more = ["; " + ", ".join(parts)] if parts else []
         more += ["; a hierarchy"] if self.hierarchy is not None else []
@@ -238,10 +231,6 @@ class Dataset:
         if self.Y is None:
             raise ValueError(f"the labels of {self.name or 'this data set'} were not read")
         return self.Y
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _features(X: Any) -> Any:
@@ -311,3 +300,100 @@ def _specific(sets: Any, Y: Any) -> Any:
     if (csr_array(specific).multiply(csr_array(Y))).nnz < csr_array(specific).nnz:
         raise ValueError("Y must have every label of Y_specific, but some are not in it")
     return specific
+
+
+# --------------------------------------------------------------------------- labels in a taxonomy
+
+
+def edge_array(edges: Any, names: Any, lengths: Any = None) -> NDArray[np.int64]:
+    """Edges [parent, child] as an (m, 2) array: of a taxonomy with labels of these names."""
+    try:
+        Taxonomy(edges, names, lengths)
+    except ValueError as error:
+        raise ValueError(f"hierarchy must be a list of edges between labels: {error}") from error
+    return np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class TaxonomySchema:
+    """A `Schema` that reads as another does, with a column of Y for each label of a taxonomy.
+
+    Each label of ``schema`` is one of the taxonomy, by name; labels that its files do not have are
+    never true. With ``close`` label sets get all that stands above their labels; else they must
+    have it.
+    """
+
+    schema: Any
+    taxonomy: Taxonomy
+    close: bool = False
+
+    @property
+    def format(self) -> str:
+        return self.schema.format
+
+    @property
+    def feature_names(self) -> Any:
+        return self.schema.feature_names
+
+    @property
+    def label_names(self) -> Any:
+        return text_array(self.taxonomy.names)
+
+    @property
+    def labels(self) -> Any:
+        """Where the labels stand in a file, if the schema says it."""
+        return getattr(self.schema, "labels", None)
+
+    def read(self, path: File, *, labels: bool = True) -> Dataset:
+        return self.placed(self.schema.read(path, labels=labels))
+
+    def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
+        return map(self.placed, self.schema.chunks(path, rows, labels=labels))
+
+    def placed(self, data: Dataset) -> Dataset:
+        """The data with the labels of the taxonomy; label sets are closed, or must be."""
+        names, written, Y = self.label_names, None, data.Y
+        if Y is not None:
+            Y = spread(Y, data.label_names, names)
+            if self.close:
+                own = data.Y_specific
+                written = Y if own is None else spread(own, data.label_names, names)
+                Y = self.taxonomy.close(Y)
+            else:
+                self.taxonomy.refuse_open(Y, data.name or "Y")
+        edges, lengths = self.taxonomy.edges, self.taxonomy.lengths_of_edges
+        more = {"hierarchy": edges, "edge_lengths": lengths, "schema": self}
+        return replace(data, Y=Y, Y_specific=written, label_names=names, **more)
+
+
+def spread(values: Any, names: Any, wider: Any) -> Any:
+    """The columns of these names among those of the wider ones, all others 0; dense or CSR."""
+    place = {name: number for number, name in enumerate(np.asarray(wider).tolist())}
+    given = np.asarray(names).tolist()
+    missing = [name for name in given if name not in place]
+    if missing:
+        what = f"{some(missing)} {'is' if len(missing) == 1 else 'are'} not among its"
+        raise ValueError(
+            f"every label must be one of the taxonomy, but {what} {len(place)} labels "
+            f"{some(list(place))}"
+        )
+    columns = np.array([place[name] for name in given], dtype=np.int64)
+    shape = (values.shape[0], len(place))
+    if issparse(values):
+        rows: Any = csr_array(values)
+        wide = csr_array((rows.data, columns[rows.indices], rows.indptr), shape=shape)
+        wide.sort_indices()
+        return wide
+    wide = np.zeros(shape, values.dtype)
+    wide[:, columns] = values
+    return wide
+
+
+def raised(probability: NDArray[Any], taxonomy: Taxonomy) -> NDArray[Any]:
+    """The probabilities, each at least those of the labels under its own; (n, l)."""
+    raised = probability.copy()
+    between = taxonomy.edges[taxonomy.edges[:, 0] >= 0]
+    deepest_first = np.argsort(-taxonomy.levels[between[:, 1]], kind="stable")
+    for above, label in between[deepest_first].tolist():
+        np.maximum(raised[:, above], raised[:, label], out=raised[:, above])
+    return raised

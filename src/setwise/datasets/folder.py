@@ -19,11 +19,22 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, load_npz
 
-from setwise.datasets.data_error import DataError, refuse, shown
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.lines import decoded, most_bytes, numbered, opened
-from setwise.datasets.names import text_array
-from setwise.datasets.schema import File, Rows, dataset_of, existing, named
+from setwise.datasets.files import (
+    DataError,
+    File,
+    decoded,
+    existing,
+    most_bytes,
+    named,
+    numbered,
+    opened,
+    refuse,
+    refuse_bomb,
+    shown,
+    text_array,
+)
+from setwise.datasets.schema import Rows, dataset_of
 from setwise.datasets.sparse_text import MAX_FEATURES, MAX_LABELS
 from setwise.validation import whole_number
 
@@ -33,23 +44,7 @@ SLACK = 2**16
 
 @dataclass(frozen=True, eq=False)
 class FolderSchema:
-    """Folders with these features and labels.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of features.
-    label_names : array of str
-        The labels.
-    feature_names : array of str, optional
-        The features.
-    hierarchy : int array of shape (m, 2), optional
-        Edges [parent, child] of labels.
-    max_bytes : int, optional
-        How much a compressed file may unfold to.
-    edge_lengths : array of shape (m,), optional
-        The length of each edge of the hierarchy.
-    """
+    """Folders with these features and labels; ``hierarchy`` is edges [parent, child] of labels."""
 
     n_features: int
     label_names: Any
@@ -60,56 +55,43 @@ class FolderSchema:
 
     @property
     def format(self) -> str:
-        """Always "folder"."""
         return "folder"
 
     def read(self, path: File, *, labels: bool = True) -> Dataset:
-        """A folder as a data set; without ``labels`` it needs only X, and Y is None."""
         folder = existing(path)
         with named(path):
             split = _split(folder, _read_meta(folder / "meta.json").get("split"))
-            return dataset_of(self, self._rows(folder, labels), path, split=split)
+            rows = self.fitting(_read_rows(folder, self.max_bytes, labels), folder)
+            return dataset_of(self, rows, path, split=split)
 
     def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
-        """A folder in parts of at most ``rows`` rows; its arrays are in memory."""
         with named(path):
             size = whole_number(rows, "rows", 1)
-            whole = self._rows(existing(path), labels)
+            whole = self.fitting(_read_rows(existing(path), self.max_bytes, labels), path)
             for start in range(0, whole.X.shape[0], size):
                 part = [None if m is None else m[start : start + size] for m in whole]
                 yield dataset_of(self, Rows(*part), path)
 
-    def _rows(self, folder: Path, labels: bool) -> Rows:
-        X = _read_features(folder, self.max_bytes)
-        _require_columns(folder, X, self.n_features, "features")
-        if not labels:
-            return Rows(X)
-        Y = _matrix(folder / "Y.npz", self.max_bytes)
-        _require_columns(folder / "Y.npz", Y, len(self.label_names), "labels")
-        specific = folder / "Y_specific.npz"
-        return Rows(X, Y, _matrix(specific, self.max_bytes) if specific.exists() else None)
+    def fitting(self, rows: Rows, folder: File) -> Rows:
+        """The rows, if they have these numbers of features and labels."""
+        found = {"features": (rows.X, self.n_features), "labels": (rows.Y, len(self.label_names))}
+        for what, (matrix, count) in found.items():
+            if matrix is not None and (matrix.ndim != 2 or matrix.shape[1] != count):
+                reason = f"the shape is {matrix.shape}, but {count} {what} are expected"
+                refuse(folder, None, reason)
+        return rows
 
 
 def read_folder(path: File, *, max_bytes: int | None = None) -> Dataset:
-    """Read a folder of arrays.
-
-    Parameters
-    ----------
-    path : path
-        The folder.
-    max_bytes : int, optional
-        How much a compressed file may unfold to; by default 256 MiB and 200 times its size.
-    """
+    """Read a folder of arrays; ``max_bytes`` is that of `read`."""
     folder = existing(path)
     with named(path):
         meta = _read_meta(folder / "meta.json")
-        X = _read_features(folder, max_bytes)
-        Y = _matrix(folder / "Y.npz", max_bytes)
+        X, Y, _ = rows = _read_rows(folder, max_bytes, True)
         for key, count in (("n", X.shape[0]), ("d", X.shape[1]), ("l", Y.shape[1])):
             if meta.get(key, count) != count:
-                refuse(
-                    folder / "meta.json", None, f"{key!r} is {meta[key]!r}, but there are {count}"
-                )
+                reason = f"{key!r} is {meta[key]!r}, but there are {count}"
+                refuse(folder / "meta.json", None, reason)
         names, edges = _names(folder, meta, "label_names"), meta.get("hierarchy_edges")
         schema = FolderSchema(
             X.shape[1],
@@ -119,12 +101,21 @@ def read_folder(path: File, *, max_bytes: int | None = None) -> Dataset:
             max_bytes,
             meta.get("hierarchy_lengths"),
         )
-        _require_columns(folder / "Y.npz", Y, len(schema.label_names), "labels")
-        specific = folder / "Y_specific.npz"
-        rows = Rows(X, Y, _matrix(specific, max_bytes) if specific.exists() else None)
-        split = _split(folder, meta.get("split"))
-        title = str(meta.get("name") or folder.name)
-        return dataset_of(schema, rows, path, name=title, split=split)
+        split, title = _split(folder, meta.get("split")), str(meta.get("name") or folder.name)
+        return dataset_of(schema, schema.fitting(rows, folder), path, name=title, split=split)
+
+
+def _read_rows(folder: Path, max_bytes: int | None, labels: bool) -> Rows:
+    """The arrays of a folder."""
+    if not any((folder / name).exists() for name in ("X.npz", "X.npy")):
+        refuse(folder, None, "there is neither X.npz nor X.npy")
+    sparse = (folder / "X.npz").exists()
+    X = _matrix(folder / "X.npz", max_bytes) if sparse else _array(folder / "X.npy")
+    if not labels:
+        return Rows(X)
+    specific = folder / "Y_specific.npz"
+    written = _matrix(specific, max_bytes) if specific.exists() else None
+    return Rows(X, _matrix(folder / "Y.npz", max_bytes), written)
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
@@ -139,17 +130,6 @@ def _read_meta(path: Path) -> dict[str, Any]:
     if not isinstance(meta, dict):
         refuse(path, None, "expected is an object of names and values")
     return meta
-
-
-# ------------------------------------------------------------------------------------------- arrays
-
-
-def _read_features(folder: Path, max_bytes: int | None) -> Any:
-    if (folder / "X.npz").exists():
-        return _matrix(folder / "X.npz", max_bytes)
-    if not (folder / "X.npy").exists():
-        refuse(folder, None, "there is neither X.npz nor X.npy")
-    return _array(folder / "X.npy")
 
 
 def _array(path: Path) -> Any:
@@ -185,13 +165,7 @@ def _check_members(path: Path, limit: int) -> None:
     """Raise unless arrays in a zip file are as large as their headers say, and within bounds."""
     with zipfile.ZipFile(path) as file:
         sizes = {member.filename: member.file_size for member in file.infolist()}
-        if sum(sizes.values()) > limit:
-            refuse(
-                path,
-                None,
-                f"unpacks to {sum(sizes.values())} bytes, as no plain data of its size does; if "
-                f"you trust it, read it with a larger max_bytes",
-            )
+        refuse_bomb(path, sum(sizes.values()), limit)
         for name, size in sizes.items():
             with file.open(name) as member:
                 version = np.lib.format.read_magic(member)
@@ -201,14 +175,6 @@ def _check_members(path: Path, limit: int) -> None:
                 shape, _, dtype = read(member)
             if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize > size:
                 refuse(path, None, f"{shown(name)} promises more than it holds")
-
-
-def _require_columns(path: Path, matrix: Any, count: int, what: str) -> None:
-    if matrix.ndim != 2 or matrix.shape[1] != count:
-        refuse(path, None, f"the shape is {matrix.shape}, but {count} {what} are expected")
-
-
-# --------------------------------------------------------------------------------- names and split
 
 
 def _inside(folder: Path, name: Any) -> Path:

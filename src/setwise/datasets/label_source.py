@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,31 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.datasets.data_error import DataError, shown
-from setwise.datasets.hierarchy import edge_array
-from setwise.datasets.names import repeated, text_array
+from setwise.datasets.dataset import edge_array
+from setwise.datasets.files import Place, repeated, shown, text_array
 from setwise.labels import some
 from setwise.sparse import place_of, rows_of
 from setwise.taxonomy import Taxonomy
 
-UNKNOWN = "?"
-# What a cell of a 0/1 column may say, in lower case.
-FALSE, TRUE = ("0", "0.0", "false", "no"), ("1", "1.0", "true", "yes")
-TRUTH = {**dict.fromkeys(FALSE, 0.0), **dict.fromkeys(TRUE, 1.0)}
-
-
-class Place(NamedTuple):
-    """The file and the lines of some rows, for messages; without lines the number of the first."""
-
-    file: Any
-    lines: Sequence[int] | None
-    first: int = 0
-
-    def error(self, row: int, reason: str) -> DataError:
-        """The error of one of the rows."""
-        if self.lines is None:
-            return DataError(self.file, None, f"row {self.first + row}: {reason}")
-        return DataError(self.file, int(self.lines[row]), reason)
+EXPECTED = (
+    "expected is 0 or 1; rows with unknown labels are left out with unknown_labels='leave_out'"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,26 +41,24 @@ class LabelColumns:
         return self.names.tolist()
 
     def sets(self, codes: Any, place: Place) -> tuple[Any, Any]:
-        """Label sets from codes, dense or CSR, and which rows are known."""
+        """Label sets from codes (n, l), dense or CSR, and which rows are known."""
         values = codes.data if issparse(codes) else codes
         lost = np.isnan(values)
         wrong = ~lost & (values != 0) & (values != 1)
         if wrong.any():
             row, label = _first(codes, wrong)
-            raise place.error(
-                row, f"label {shown(self.names[label])} is {codes[row, label]:g}; {EXPECTED}"
-            )
+            name, value = shown(self.names[label]), f"{codes[row, label]:g}"
+            raise place.error(row, f"label {name} is '{value}'; {EXPECTED}")
         known = np.ones(codes.shape[0], bool)
         if lost.any():
             known[rows_of(codes)[lost] if issparse(codes) else lost.any(axis=1)] = False
-        if issparse(codes):
-            return csr_array(codes[known]).astype(np.uint8), known
-        return codes[known].astype(np.uint8), known
+            codes = codes[known]
+        return codes.astype(np.uint8), known
 
     def name_unknown(self, codes: Any, row: int) -> str:
         """The first label of a row that is not known."""
         cells = codes[[row]].toarray()[0] if issparse(codes) else codes[row]
-        return shown(self.names[int(np.argmax(np.isnan(cells)))])
+        return self.names[int(np.argmax(np.isnan(cells)))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +93,7 @@ class LabelList:
         return [self.column]
 
     @cached_property
-    def number(self) -> dict[str, int]:
-        """The column of Y of each label."""
+    def _number(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names.tolist())}
 
     @cached_property
@@ -122,34 +103,19 @@ class LabelList:
 
     def sets(self, cells: Sequence[Any], place: Place) -> tuple[Any, Any]:
         """Label sets as listed, and which rows are known."""
-        known = np.array([not is_unknown(cell) for cell in cells], bool)
-        indices: list[int] = []
-        ends = [0]
-        for row in np.flatnonzero(known).tolist():
-            found = self._numbers(cells[row], row, place)
-            indices += found
-            ends.append(len(indices))
-        ones = np.ones(len(indices), np.uint8)
-        shape = (len(ends) - 1, len(self.number))
-        return csr_array((ones, np.array(indices, np.int64), ends), shape=shape), known
-
-    def _numbers(self, cell: Any, row: int, place: Place) -> list[int]:
-        labels = listed(cell, self.separator)
-        refuse_empty(labels, row, place)
-        try:
-            found = sorted([self.number[label] for label in labels])
-        except KeyError as error:
-            raise place.error(
-                row,
-                f"unknown label {shown(error.args[0])}; known are {some(self.names[:11].tolist())}",
-            ) from None
-        if len(set(found)) < len(found):
-            raise place.error(row, f"label {shown(repeated(labels))} is listed twice")
-        return found
+        rows = [listed(cell, self.separator, row, place) for row, cell in enumerate(cells)]
+        for row, labels in enumerate(rows):
+            unknown = next((label for label in labels or () if label not in self._number), None)
+            if unknown is not None:
+                known = some(self.names[:11].tolist())
+                raise place.error(row, f"unknown label {shown(unknown)}; known are {known}")
+        found = [[self._number[n] for n in labels] for labels in rows if labels is not None]
+        known = np.array([labels is not None for labels in rows], bool)
+        return indicator(found, len(self._number)), known
 
     def name_unknown(self, cells: Sequence[Any], row: int) -> str:
         """What is not known: all labels of the row."""
-        return shown(self.column)
+        return self.column
 
 
 LabelSource = LabelColumns | LabelList
@@ -168,48 +134,48 @@ def labelled(source: LabelSource, cells: Any, place: Place, unknown: str) -> Lab
     sets, known = source.sets(cells, place)
     if unknown == "refuse" and not known.all():
         row = int(np.argmin(known))
-        raise place.error(
-            row, f"label {source.name_unknown(cells, row)} is unknown (empty, or '?'); {EXPECTED}"
-        )
+        name = shown(source.name_unknown(cells, row))
+        raise place.error(row, f"label {name} is unknown (empty, or '?'); {EXPECTED}")
     if isinstance(source, LabelList) and source.taxonomy is not None:
         return Labelled(source.taxonomy.close(sets), sets, known)
     return Labelled(sets, None, known)
 
 
-def _first(codes: Any, wrong: NDArray[np.bool_]) -> tuple[int, int]:
-    entry = int(np.argmax(wrong))
-    if issparse(codes):
-        return place_of(codes, entry)
-    return divmod(entry, codes.shape[1])
+def indicator(sets: list[list[int]], n_labels: int) -> csr_array:
+    """Label sets as a CSR matrix of 0 and 1."""
+    ends = np.cumsum([0, *map(len, sets)], dtype=np.int64)
+    indices = np.array([label for labels in sets for label in sorted(labels)], np.int64)
+    ones = np.ones(len(indices), np.uint8)
+    return csr_array((ones, indices, ends), shape=(len(sets), n_labels))
 
 
-def check_unknown(rule: str) -> None:
-    """Raise unless it is one of the two rules."""
-    if rule not in ("refuse", "leave_out"):
-        raise ValueError(f"unknown_labels must be 'refuse' or 'leave_out', but it is {rule!r}")
-
-
-EXPECTED = (
-    "expected is 0 or 1; rows with unknown labels are left out with unknown_labels='leave_out'"
-)
-
-
-def listed(cell: Any, separator: str) -> list[str]:
-    """The labels in a cell: a list already (Parquet), or text to part."""
-    if isinstance(cell, str):
-        return [label.strip() for label in cell.split(separator)] if cell.strip() else []
-    return [] if cell is None else [str(label) for label in cell]
-
-
-def refuse_empty(labels: list[str], row: int, place: Place) -> None:
-    """Raise for a separator too many."""
+def listed(cell: Any, separator: str, row: int, place: Place) -> list[str] | None:
+    """The labels in a cell, text to part or a list already (Parquet); None if it says '?'."""
+    if not isinstance(cell, str):
+        labels = [] if cell is None else [str(label) for label in cell]
+    elif cell.strip() == "?":
+        return None
+    else:
+        labels = [label.strip() for label in cell.split(separator)] if cell.strip() else []
     if not all(labels):
         raise place.error(row, "an empty label between separators")
+    if len(set(labels)) < len(labels):
+        raise place.error(row, f"label {shown(repeated(labels))} is listed twice")
+    return labels
 
 
-def is_unknown(cell: Any) -> bool:
-    """Whether a cell says that the labels are not known."""
-    return isinstance(cell, str) and cell.strip() == UNKNOWN
+def labels_in(parts: Iterable[tuple[Sequence[Any], Place]], separator: str) -> list[str]:
+    """The labels that some cells list, sorted."""
+    names: set[str] = set()
+    for cells, place in parts:
+        for row, cell in enumerate(cells):
+            names.update(listed(cell, separator, row, place) or ())
+    return sorted(names)
+
+
+def _first(codes: Any, wrong: NDArray[np.bool_]) -> tuple[int, int]:
+    entry = int(np.argmax(wrong))
+    return place_of(codes, entry) if issparse(codes) else divmod(entry, codes.shape[1])
 
 
 def _check_names(source: LabelSource) -> None:

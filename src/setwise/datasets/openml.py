@@ -18,20 +18,16 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
-from uuid import uuid4
 
+from setwise.atomic_write import opened_whole
 from setwise.datasets.arff import read_arff
-from setwise.datasets.data_error import DataError, refuse, shown
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.schema import File
+from setwise.datasets.files import DataError, File, refuse, shown
 from setwise.validation import whole_number
 
-# What stands for a file in messages.
-OPENML = "OpenML"
+OPENML = "OpenML"  # stands for a file in messages
 SERVER = "https://www.openml.org/api/v1"
-MOST_BYTES = 2**30
-MOST_DESCRIPTION = 2**24
-PIECE = 2**18
+MOST_BYTES, MOST_DESCRIPTION, PIECE = 2**30, 2**24, 2**18
 
 
 def fetch(
@@ -69,20 +65,30 @@ def fetch(
     DataError
         If the server cannot be reached, does not have the data set, or its file is damaged.
     """
-    folder = (Path(cache) if cache is not None else _cache_folder()) / _folder_name(url)
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "setwise" / "openml"
+    folder = Path(cache or home) / (quote(urlsplit(url).netloc, safe="") or "server")
     number = _number(name_or_id, version, folder, url, timeout)
-    about = _description(number, folder, url, timeout)
-    path = folder / str(number) / "data.arff"
+    address = f"{url}/json/data/{number}"
+    answer = _answer(address, folder / str(number) / "description.json", timeout)
+    about = answer.get("data_set_description") if isinstance(answer, dict) else None
+    if not isinstance(about, dict):
+        refuse(OPENML, None, f"{address} gives no description of a data set")
+    if str(about.get("format", "ARFF")).lower() not in ("arff", "sparse_arff"):
+        refuse(OPENML, None, f"the format is {shown(about.get('format'))}; only ARFF is read")
+    path, source = folder / str(number) / "data.arff", str(about.get("url", ""))
+    if urlsplit(source).scheme not in ("http", "https"):
+        refuse(OPENML, None, f"the file is at {shown(source)}; expected is an http address")
     if not path.exists():
-        _download(_file_address(about), path, about.get("md5_checksum"), timeout, max_bytes)
+        _download(source, path, about.get("md5_checksum"), timeout, max_bytes)
     options.setdefault("labels", _names(about.get("default_target_attribute")))
     dropped = _names(about.get("row_id_attribute")) + _names(about.get("ignore_attribute"))
     options.setdefault("drop", [name for name in dropped if name not in options["labels"]])
     if not options["labels"]:
         refuse(path, None, "OpenML names no targets; name the labels (labels=[...])")
-    data = read_arff(path, **options)
-    title = str(about.get("name", number))
-    return replace(data, name=title, source=f"OpenML {number}, version {about.get('version')}")
+    title, which = str(about.get("name", number)), about.get("version")
+    return replace(
+        read_arff(path, **options), name=title, source=f"OpenML {number}, version {which}"
+    )
 
 
 def _number(
@@ -93,50 +99,23 @@ def _number(
         if version is not None:
             raise ValueError("a version goes with a name: a number is one version already")
         return whole_number(int(name_or_id), "the number of a data set", 1)
-    name = quote(name_or_id, safe="")
     chosen = "" if version is None else f"/data_version/{whole_number(version, 'version', 1)}"
-    address = f"{url}/json/data/list/data_name/{name}{chosen}/status/active/limit/100"
-    key = hashlib.sha256(address.encode()).hexdigest()[:16]
-    answer = _answer(address, folder / "names" / f"{key}.json", timeout)
-    found = _inside(answer, "data", "dataset")
-    rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+    name = quote(name_or_id, safe="") + chosen
+    address = f"{url}/json/data/list/data_name/{name}/status/active/limit/100"
+    kept = folder / "names" / f"{hashlib.sha256(address.encode()).hexdigest()[:16]}.json"
     try:
-        return int(max(rows, key=lambda row: int(row["version"]))["did"])
+        found = _answer(address, kept, timeout)["data"]["dataset"]
+        return int(max(found, key=lambda row: int(row["version"]))["did"])
+    except DataError:
+        raise
     except (KeyError, ValueError, TypeError) as error:
         raise DataError(OPENML, None, f"no data set is named {shown(name_or_id)}") from error
-
-
-def _description(number: int, folder: Path, url: str, timeout: float) -> dict[str, Any]:
-    address = f"{url}/json/data/{number}"
-    answer = _answer(address, folder / str(number) / "description.json", timeout)
-    about = _inside(answer, "data_set_description")
-    if not isinstance(about, dict):
-        refuse(OPENML, None, f"{address} gives no description of a data set")
-    if str(about.get("format", "ARFF")).lower() not in ("arff", "sparse_arff"):
-        refuse(OPENML, None, f"the format is {shown(about.get('format'))}; only ARFF is read")
-    return about
-
-
-def _inside(answer: Any, *keys: str) -> Any:
-    for key in keys:
-        answer = answer.get(key) if isinstance(answer, dict) else None
-    return answer
 
 
 def _names(value: Any) -> list[str]:
     """Names that are a list, or text with commas."""
     parts = value if isinstance(value, list) else str(value or "").split(",")
     return [str(part).strip() for part in parts if str(part).strip()]
-
-
-def _file_address(about: dict[str, Any]) -> str:
-    address = str(about.get("url", ""))
-    if urlsplit(address).scheme not in ("http", "https"):
-        refuse(OPENML, None, f"the file is at {shown(address)}; expected is an http address")
-    return address
-
-
-# ------------------------------------------------------------------------------------------ the net
 
 
 def _answer(address: str, kept: Path, timeout: float) -> Any:
@@ -150,67 +129,39 @@ def _answer(address: str, kept: Path, timeout: float) -> Any:
         raise DataError(OPENML, None, f"{address} gives no JSON: {error}") from error
 
 
-def _download(address: str, path: Path, md5: str | None, timeout: float, max_bytes: int) -> None:
+def _download(address: str, path: Path, md5: Any, timeout: float, max_bytes: int) -> None:
     """Fetch a file: it appears whole and checked, or not at all."""
     if urlsplit(address).scheme not in ("http", "https"):
         raise ValueError(f"url must begin with http:// or https://, but it is {address!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        digest = _stream(address, beside, timeout, max_bytes)
-        if md5 and digest != str(md5).lower():
-            refuse(
-                OPENML,
-                None,
-                f"{address} was damaged on the way: its md5 is {digest}, not {shown(md5)}",
-            )
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _stream(address: str, path: Path, timeout: float, max_bytes: int) -> str:
     digest, size = hashlib.md5(usedforsecurity=False), 0
     request = urllib.request.Request(address, headers={"User-Agent": "setwise"})
     try:
-        with urllib.request.urlopen(request, timeout=timeout) as answer, open(path, "xb") as file:
-            promised = answer.headers.get("Content-Length")
+        with urllib.request.urlopen(request, timeout=timeout) as answer, opened_whole(path) as file:
             while piece := answer.read(PIECE):
                 size += len(piece)
                 if size > max_bytes:
                     refuse(OPENML, None, f"{address} is larger than {max_bytes} bytes (max_bytes)")
                 digest.update(piece)
                 file.write(piece)
-            if promised and promised.isdigit() and size < int(promised):
+            promised = str(answer.headers.get("Content-Length") or size)
+            if promised.isdigit() and size < int(promised):
                 refuse(OPENML, None, f"{address} was cut off after {size} of {promised} bytes")
-            file.flush()
-            os.fsync(file.fileno())
+            if md5 and digest.hexdigest() != str(md5).lower():
+                found = f"its md5 is {digest.hexdigest()}, not {shown(md5)}"
+                refuse(OPENML, None, f"{address} was damaged on the way: {found}")
     except urllib.error.HTTPError as error:
         raise DataError(OPENML, None, f"{address} says {error.code}: {_reason(error)}") from error
     except (HTTPException, TimeoutError, urllib.error.URLError, ConnectionError) as error:
         reason = getattr(error, "reason", None) or error
-        raise DataError(
-            OPENML,
-            None,
-            f"{urlsplit(address).netloc} cannot be reached ({reason}); without a network only what "
-            f"was fetched before can be read",
-        ) from error
-    return digest.hexdigest()
+        what = f"{urlsplit(address).netloc} cannot be reached ({reason})"
+        rest = "without a network only what was fetched before can be read"
+        raise DataError(OPENML, None, f"{what}; {rest}") from error
 
 
 def _reason(error: urllib.error.HTTPError) -> str:
     """OpenML's own words, if it says any."""
     try:
-        message = _inside(json.loads(error.read(PIECE)), "error", "message")
-    except (ValueError, OSError, HTTPException):
-        message = None
-    return shown(message) if message else str(error.reason)
-
-
-def _folder_name(url: str) -> str:
-    return quote(urlsplit(url).netloc, safe="") or "server"
-
-
-def _cache_folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "setwise" / "openml"
+        return shown(json.loads(error.read(PIECE))["error"]["message"])
+    except (ValueError, OSError, HTTPException, KeyError, TypeError):
+        return str(error.reason)

@@ -13,15 +13,13 @@ from typing import Any
 import numpy as np
 
 from setwise.datasets.arff import read_arff
-from setwise.datasets.cells import is_parquet
-from setwise.datasets.data_error import DataError, refuse
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.extreme import read_extreme
+from setwise.datasets.files import DataError, File, existing, opened, plain_name, refuse
 from setwise.datasets.folder import read_folder
-from setwise.datasets.libsvm import read_libsvm
-from setwise.datasets.lines import opened, plain_name
-from setwise.datasets.schema import File, existing, stacked
-from setwise.datasets.table import read_table
+from setwise.datasets.schema import stacked
+from setwise.datasets.sparse_text import read_extreme, read_libsvm
+from setwise.datasets.table import is_parquet
+from setwise.datasets.table_schema import read_table
 
 READERS: dict[str, Callable[..., Dataset]] = {
     "arff": read_arff,
@@ -73,7 +71,14 @@ def read(
         A second file with the same columns: its rows follow as the "test" part of the split, those
         of the first are "train".
     **options
-        Options of the format's reader.
+        Options of the format's reader. Those of several formats:
+
+        - ``dtype``, "float64" or "float32": the type of X.
+        - ``encoding``, by default "utf-8": of names and text.
+        - ``unknown_labels``, "refuse" or "leave_out": what is done with a row that has an unknown
+          label ('?').
+        - ``max_bytes``: how much a compressed file may unfold to, by default 256 MiB and 200 times
+          its size.
 
     Returns
     -------

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from setwise.datasets.data_error import DataError, refuse
+from setwise.datasets.columns import Features
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.lines import plain_name
+from setwise.datasets.files import File, Place, existing, named, plain_name, refuse
+from setwise.datasets.label_source import LabelSource, labelled
+from setwise.validation import whole_number
 
-File = str | os.PathLike[str]
+# Rows that are read at once where nobody says how many.
+BLOCK_ROWS = 4096
 
 
 class Schema(Protocol):
@@ -58,14 +62,105 @@ class Rows(NamedTuple):
     specific: Any = None
 
 
-def title_of(path: File) -> str:
-    """What a data set is called: its file's name without suffixes."""
-    return os.path.splitext(plain_name(path))[0] or plain_name(path)
+class Streamed(ABC):
+    """A `Schema` whose files come in blocks of rows, by ``parts``."""
+
+    feature_names: Any = None
+    label_names: Any
+    hierarchy: Any = None
+
+    @abstractmethod
+    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
+        """The rows of a file, at most so many at a time."""
+
+    def read(self, path: File, *, labels: bool = True) -> Dataset:
+        with named(path):
+            return gathered(self, self.parts(existing(path), labels, BLOCK_ROWS), path)
+
+    def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
+        with named(path):
+            for part in self.parts(existing(path), labels, whole_number(rows, "rows", 1)):
+                if part.X.shape[0]:
+                    yield dataset_of(self, part, path)
+
+
+class Raw(NamedTuple):
+    """Some rows on their way: codes of the features, texts by column, label cells, their place.
+
+    ``codes`` are (n, number of coded columns), dense or CSR; ``cells`` what the label source takes,
+    or None if labels are not read.
+    """
+
+    codes: Any
+    texts: dict[str, list[str]]
+    cells: Any
+    place: Place
+
+
+@dataclass(frozen=True, eq=False)
+class NamedColumns(Streamed):
+    """A schema whose columns have names: they are found by them, and others are not looked at.
+
+    Parameters
+    ----------
+    features : Features
+        Which columns are features, and how.
+    labels : LabelColumns or LabelList
+        Which are labels.
+    unknown_labels : {"refuse", "leave_out"}
+        What is done with a row that has an unknown label ('?').
+    encoding : str
+        Of names and text.
+    max_bytes : int, optional
+        How much a compressed file may unfold to.
+    """
+
+    features: Features
+    labels: LabelSource
+    unknown_labels: str = "refuse"
+    encoding: str = "utf-8"
+    max_bytes: int | None = None
+
+    def __post_init__(self):
+        if self.unknown_labels not in ("refuse", "leave_out"):
+            raise ValueError(
+                f"unknown_labels must be 'refuse' or 'leave_out', but it is {self.unknown_labels!r}"
+            )
+
+    @property
+    def feature_names(self) -> Any:
+        return self.features.names
+
+    @property
+    def label_names(self) -> Any:
+        return self.labels.names
+
+    @property
+    def hierarchy(self) -> Any:
+        return self.labels.edges
+
+    def rows(self, raw: Raw) -> Rows:
+        """Features and label sets of some rows."""
+        X = self.features.assemble(raw.codes, raw.texts)
+        if raw.cells is None:
+            return Rows(X)
+        made = labelled(self.labels, raw.cells, raw.place, self.unknown_labels)
+        return Rows(X if made.known.all() else X[made.known], made.Y, made.specific)
+
+    def first(self, raws: Iterable[Raw], path: File, **more: Any) -> Dataset:
+        """The data set of a first file, whose texts say which terms there are."""
+        schema = self
+        if self.features.texts:
+            raws = list(raws)
+            texts = {n: [t for raw in raws for t in raw.texts[n]] for n in self.features.texts}
+            schema = replace(self, features=self.features.fitted(texts))
+        return gathered(schema, map(schema.rows, raws), path, **more)
 
 
 def dataset_of(schema: Any, rows: Rows, path: File, **more: Any) -> Dataset:
-    """A data set of some rows."""
-    more.setdefault("name", title_of(path))
+    """A data set of some rows; by default its name is that of the file without suffixes."""
+    title = os.path.splitext(plain_name(path))[0] or plain_name(path)
+    known: dict[str, Any] = {"name": title} | {k: value for k, value in more.items() if value}
     return Dataset(
         rows.X,
         rows.Y,
@@ -76,7 +171,7 @@ def dataset_of(schema: Any, rows: Rows, path: File, **more: Any) -> Dataset:
         Y_specific=rows.specific,
         schema=schema,
         source=os.fspath(path),
-        **more,
+        **known,
     )
 
 
@@ -86,6 +181,7 @@ def gathered(schema: Any, parts: Iterable[Rows], path: File, **more: Any) -> Dat
     if not collected:
         refuse(path, None, "no rows")
     joined = [stacked(list(columns)) for columns in zip(*collected, strict=True)]
+    del collected
     return dataset_of(schema, Rows(*joined), path, **more)
 
 
@@ -96,22 +192,3 @@ def stacked(parts: list[Any]) -> Any:
     if any(map(issparse, parts)):
         return csr_array(vstack([csr_array(part) for part in parts], format="csr"))
     return np.concatenate(parts)
-
-
-@contextmanager
-def named(path: File) -> Iterator[None]:
-    """Whatever is wrong with the values of a file is a `DataError` that names the file."""
-    try:
-        yield
-    except DataError:
-        raise
-    except (ValueError, OverflowError, MemoryError) as error:
-        raise DataError(path, None, str(error) or type(error).__name__) from error
-
-
-def existing(path: File) -> Path:
-    """A path to something that is there."""
-    found = Path(path)
-    if not found.exists():
-        raise FileNotFoundError(f"there is no file {os.fspath(path)!r}")
-    return found

@@ -1,161 +1,381 @@
-"""Rows of labels and ``index:value`` pairs, as LIBSVM and extreme classification have them.
+"""LIBSVM files and files of the extreme classification repository.
 
-A row is ``label,label index:value index:value``; labels may be absent. scikit-learn's
-``load_svmlight_file`` reads the same rows, but its errors name no line, indices beyond 32 bits
-escape as OverflowError, and it knows no header and no parts of a file.
+A row is ``label,label index:value index:value``; labels may be absent. In LIBSVM files empty lines
+and lines that begin with # are no rows, as in scikit-learn. In the other format the first line is
+``n d l``, the numbers of rows, features and labels, and labels and indices count from 0.
+scikit-learn's ``load_svmlight_file`` takes only numbers as labels and only whole files, and its
+errors name no line; here pyarrow parses the pairs of many rows at once.
 
-Sparse files declare columns instead of holding them, so a short file can ask for any number. The
-rule: more than `MAX_FEATURES` features or `MAX_LABELS` labels, by header or by index, are refused
-unless ``max_columns`` allows them, and nothing is ever allocated for a column as such: matrices are
-CSR, features have no names.
+Sparse files declare columns instead of holding them, so a short file can ask for any number: more
+than `MAX_FEATURES` features or `MAX_LABELS` labels are refused unless ``max_columns`` allows them,
+and nothing is ever allocated for a column as such.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from setwise.datasets.arff_rows import NUMBER
-from setwise.datasets.data_error import refuse, shown
-from setwise.datasets.lines import Lines, decoded
-from setwise.datasets.numerals import ORDINARY, numerals
+from setwise.datasets.columns import Number, check_type
+from setwise.datasets.dataset import Dataset
+from setwise.datasets.files import (
+    File,
+    Lines,
+    Place,
+    blocks,
+    decoded,
+    existing,
+    named,
+    numbered,
+    opened,
+    parsed,
+    refuse,
+    repeated,
+    shown,
+    text_array,
+)
+from setwise.datasets.label_source import indicator
+from setwise.datasets.schema import BLOCK_ROWS, Rows, Streamed, gathered
+from setwise.labels import some
+from setwise.validation import whole_number
 
 # The largest public sets have 1.6 million features and 2.8 million labels.
-MAX_FEATURES = 2**24
-MAX_LABELS = 2**22
+MAX_FEATURES, MAX_LABELS = 2**24, 2**22
+# What pairs of plain numbers are written with; '?' is a value that is missing.
+ORDINARY = b" \t\n0123456789.+-eE,:?"
 
 
-class SparseRows(NamedTuple):
-    """Some rows: entries of X by row, and the labels of each as bytes."""
+class Entries(NamedTuple):
+    """The entries of sparse rows: where each row ends, (n + 1), and index and value of each."""
 
     ends: NDArray[np.int64]
     indices: NDArray[np.int64]
     values: NDArray[np.float64]
-    labels: list[bytes]
-    lines: list[int]
 
 
-def read_rows(lines: Lines, path: Path, first: int, limit: int) -> SparseRows:
-    """Part the lines into labels and pairs; indices count from ``first`` and are below a limit."""
+def quick_entries(counts: list[int], pairs: bytes, mark: str) -> Entries | None:
+    """Pairs of plain numbers, one a line, parted by a mark; None if they are anything else.
+
+    ``counts`` are the numbers of pairs of the rows.
+    """
+    ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    if not ends[-1]:
+        return Entries(ends, np.zeros(0, np.int64), np.zeros(0)) if not pairs.strip() else None
+    types = {"index": pa.uint32(), "value": pa.float64()}
+    plain = not pairs.translate(None, ORDINARY)
+    table = parsed(pairs, types, ["?"], delimiter=mark, quote_char=False) if plain else None
+    if table is None or len(table) != ends[-1] or table.column("index").null_count:
+        return None
+    index, value = table.columns
+    return Entries(ends, index.to_numpy().astype(np.int64), value.to_numpy().copy())
+
+
+def sparse_matrix(entries: Entries, width: int, place: Place, first: int = 0) -> csr_array:
+    """A tidy CSR matrix; indices count from ``first``, and each stands in a row once."""
+    ends, indices, values = entries
+    rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    wrong = (indices < first) | (indices >= width + first) | np.isinf(values)
+    if wrong.any():
+        entry = int(np.argmax(wrong))
+        expected = f"index {indices[entry]}; expected is {first} to {width + first - 1}"
+        infinite = f"the value of index {indices[entry]} is infinite"
+        raise place.error(rows[entry], infinite if np.isinf(values[entry]) else expected)
+    matrix = csr_array((values, indices - first, ends), shape=(len(ends) - 1, width))
+    if ((np.diff(rows) == 0) & (np.diff(indices) <= 0)).any():
+        matrix.sort_indices()
+        twice = (np.diff(rows) == 0) & (np.diff(matrix.indices) == 0)
+        if twice.any():
+            entry = int(np.argmax(twice))
+            raise place.error(rows[entry], f"index {matrix.indices[entry] + first} is there twice")
+    return matrix
+
+
+class _SparseRows(NamedTuple):
+    """Some rows: entries of X, the labels of each, and where they stand."""
+
+    entries: Entries
+    labels: list[list[str]]
+    place: Place
+
+
+def _read_rows(lines: Lines, path: Path) -> _SparseRows:
+    place = Place(path, lambda row: lines[row][0])
     parts = [_parted(line) for _, line in lines]
-    rests = [rest for _, rest in parts]
-    found = _quick(rests) or _slow(rests, lines, path)
-    ends, indices, values = found
-    rows = np.repeat(np.arange(len(lines)), np.diff(ends))
-    _check(rows, indices - first, values, lines, path, first, limit)
-    indices, values = _sorted(rows, indices - first, values, lines, path, first)
-    return SparseRows(ends, indices, values, [label for label, _ in parts], [n for n, _ in lines])
+    rests = [b" ".join(rest.split()) for _, rest in parts]
+    pairs = b"\n".join(rests).replace(b" ", b"\n")
+    found = None if b"?" in pairs else quick_entries([r.count(b":") for r in rests], pairs, ":")
+    labels = [_labels(text, row, place) for row, (text, _) in enumerate(parts)]
+    return _SparseRows(found or _slow_entries(rests, place), labels, place)
 
 
 def _parted(line: bytes) -> tuple[bytes, bytes]:
     """Labels and pairs: a line that begins with a blank or a pair has no labels."""
-    line = line.rstrip()
-    if line[:1] in (b" ", b"\t"):
-        return b"", line.lstrip()
-    labels, _, rest = line.replace(b"\t", b" ").partition(b" ")
-    return (b"", line) if b":" in labels else (labels, rest.strip())
+    line = line.partition(b"#")[0].rstrip().replace(b"\t", b" ")
+    labels, _, rest = line.partition(b" ")
+    return (b"", line) if b":" in labels else (labels, rest)
 
 
-def _quick(rests: list[bytes]) -> tuple[Any, Any, Any] | None:
-    """All rows at once, if they are index:value and blanks and nothing else; else None."""
-    if any(rest.translate(None, ORDINARY) for rest in rests):
-        return None
-    full = [rest for rest in rests if rest]
-    counts = np.array([rest.count(b":") for rest in rests], np.int64)
-    text = b";".join(full)
-    found = numerals(text)
-    if found is None or len(found.values) != 2 * counts.sum() or b"," in text:
-        return None
-    if text.count(b":") + text.count(b";") != counts.sum() + max(len(full) - 1, 0):
-        return None
-    ends = np.concatenate([[0], np.cumsum(counts)])
-    if not len(found.values):
-        return ends, np.zeros(0, np.int64), np.zeros(0)
-    # One ':' and nothing else within a pair; no ':' between pairs, and ';' only between rows.
-    joined = (found.starts[1::2] == found.ends[::2] + 1).all()
-    within = (found.marks[1::2] == found.marks[::2] + 1).all()
-    row = np.repeat(np.cumsum(counts > 0) - 1, counts)
-    between = (found.marks[::2] == np.arange(len(row)) + row).all()
-    if not (joined and within and between and found.whole[::2].all()):
-        return None
-    return ends, found.values[::2].astype(np.int64), found.values[1::2]
-
-
-def _slow(rests: list[bytes], lines: Lines, path: Path) -> tuple[Any, Any, Any]:
-    """Pair by pair: comments and NaN are read, and what is wrong is named."""
+def _slow_entries(rests: list[bytes], place: Place) -> Entries:
+    """Pair by pair: NaN is read, and what is wrong is named."""
     ends, indices, values = [0], [], []
-    for rest, (number, _) in zip(rests, lines, strict=True):
-        for pair in rest.partition(b"#")[0].split():
-            index, colon, value = decoded(pair, path, number, "utf-8").partition(":")
+    for row, rest in enumerate(rests):
+        for pair in rest.split():
+            index, colon, text = pair.decode("utf-8", "replace").partition(":")
+            value = Number().code(text)
             if not colon or not index.isascii() or not index.removeprefix("-").isdigit():
-                refuse(path, number, f"expected is index:value, not {shown(pair)}")
-            if not NUMBER.fullmatch(value) and value.lower() != "nan":
-                refuse(path, number, f"the value of {shown(pair)} is no finite number")
+                raise place.error(row, f"expected is index:value, not {shown(pair)}")
+            if value is None:
+                raise place.error(row, f"the value of {shown(pair)} is no finite number")
             indices.append(int(index) if len(index) < 18 else 2**62)
-            values.append(float(value))
+            values.append(value)
         ends.append(len(indices))
-    return np.array(ends), np.array(indices, np.int64), np.array(values, np.float64)
+    return Entries(np.array(ends), np.array(indices, np.int64), np.array(values, np.float64))
 
 
-def _check(rows, indices, values, lines: Lines, path: Path, first: int, limit: int) -> None:
-    wrong = (indices < 0) | (indices >= limit) | np.isinf(values)
-    if wrong.any():
-        entry = int(np.argmax(wrong))
-        number = lines[rows[entry]][0]
-        if np.isinf(values[entry]):
-            refuse(path, number, f"the value of index {indices[entry] + first} is infinite")
-        refuse(
-            path,
-            number,
-            f"index {indices[entry] + first}; expected is {first} to {limit + first - 1}",
-        )
-
-
-def _sorted(rows, indices, values, lines: Lines, path: Path, first: int) -> tuple[Any, Any]:
-    order = None
-    later = (np.diff(rows) == 0) & (np.diff(indices) <= 0)
-    if later.any():
-        order = np.lexsort((indices, rows))
-        indices, values = indices[order], values[order]
-        twice = (np.diff(rows) == 0) & (np.diff(indices) == 0)
-        if twice.any():
-            entry = int(np.argmax(twice))
-            refuse(path, lines[rows[entry]][0], f"index {indices[entry] + first} is there twice")
-    return indices, values
-
-
-def features_of(rows: SparseRows, n_features: int, dtype: str) -> csr_array:
-    """X, CSR."""
-    shape = (len(rows.lines), n_features)
-    return csr_array((rows.values.astype(dtype), rows.indices, rows.ends), shape=shape)
-
-
-def label_sets(
-    rows: SparseRows, number: Callable[[str, int], int], n_labels: int, path: Path
-) -> csr_array:
-    """Y, CSR; ``number`` gives the column of a label on a line, or raises."""
-    indices: list[int] = []
-    ends = [0]
-    for text, line in zip(rows.labels, rows.lines, strict=True):
-        if text:
-            found = sorted([number(label, line) for label in split_labels(text, path, line)])
-            if len(set(found)) < len(found):
-                refuse(path, line, f"a label is there twice in {shown(text)}")
-            indices += found
-        ends.append(len(indices))
-    ones = np.ones(len(indices), np.uint8)
-    shape = (len(rows.lines), n_labels)
-    return csr_array((ones, np.array(indices, np.int64), ends), shape=shape)
-
-
-def split_labels(text: bytes, path: Path, line: int) -> list[str]:
+def _labels(text: bytes, row: int, place: Place) -> list[str]:
     """The labels of a row."""
-    labels = decoded(text, path, line, "utf-8").split(",")
+    if not text:
+        return []
+    assert place.line is not None
+    labels = decoded(text, place.file, place.line(row), "utf-8").split(",")
     if not all(labels):
-        refuse(path, line, f"an empty label in {shown(text)}")
+        raise place.error(row, f"an empty label in {shown(text)}")
+    if len(set(labels)) < len(labels):
+        raise place.error(row, f"a label is there twice in {shown(text)}")
     return labels
+
+
+@dataclass(frozen=True, eq=False)
+class SparseTextSchema(Streamed):
+    """Files with these numbers of features and labels.
+
+    ``names`` are the labels of a LIBSVM file, in the order of the columns of Y; None for an extreme
+    file, whose labels are their numbers. Indices count from ``first``.
+    """
+
+    n_features: int
+    n_labels: int
+    names: Any = None
+    first: int = 0
+    dtype: str = "float64"
+    max_bytes: int | None = None
+
+    def __post_init__(self):
+        whole_number(self.n_features, "n_features", 1)
+        whole_number(self.n_labels, "n_labels", 1)
+        check_type(self.dtype)
+        if self.names is not None:
+            object.__setattr__(self, "names", text_array(self.names))
+
+    @property
+    def format(self) -> str:
+        return "extreme" if self.names is None else "libsvm"
+
+    @cached_property
+    def label_names(self) -> Any:
+        return np.arange(self.n_labels).astype("<U8") if self.names is None else self.names
+
+    @cached_property
+    def _columns(self) -> dict[str, int]:
+        return {} if self.names is None else {n: i for i, n in enumerate(self.names.tolist())}
+
+    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
+        sizes = (self.n_features, self.n_labels) if self.names is None else None
+        for block in _blocks(path, rows, self.max_bytes, sizes):
+            yield self.rows(_read_rows(block, path), labels)
+
+    def rows(self, rows: _SparseRows, labels: bool = True) -> Rows:
+        """Features and label sets."""
+        X = sparse_matrix(rows.entries, self.n_features, rows.place, self.first)
+        X = X.astype(self.dtype, copy=False)
+        if not labels:
+            return Rows(X)
+        found = [
+            [self._column(name, row, rows.place) for name in names]
+            for row, names in enumerate(rows.labels)
+        ]
+        return Rows(X, indicator(found, self.n_labels))
+
+    def _column(self, label: str, row: int, place: Place) -> int:
+        column = self._columns.get(label, self.n_labels)
+        if self.names is None and label.isascii() and label.isdigit() and len(label) < 10:
+            column = int(label)
+        if column >= self.n_labels:
+            expected = f"label {shown(label)}; expected is 0 to {self.n_labels - 1}"
+            known = f"unknown label {shown(label)}; known are {some([*self._columns][:11])}"
+            raise place.error(row, expected if self.names is None else known)
+        return column
+
+
+def _blocks(path: Path, rows: int, max_bytes: int | None, sizes: Any) -> Iterator[Lines]:
+    """The lines that are rows; an extreme file has ``sizes`` (features, labels) in its first."""
+    with opened(path, max_bytes) as file:
+        lines = numbered(file, path)
+        if sizes is None:
+            # A row without labels and without features cannot be told from an empty line.
+            lines = ((n, line) for n, line in lines if line.strip() and not line.startswith(b"#"))
+        else:
+            n_rows, *columns = _sizes(lines, path)
+            if columns != [*sizes]:
+                reason = "{} features and {} labels, but {} and {} are expected"
+                refuse(path, 1, reason.format(*columns, *sizes))
+            lines = _counted(lines, n_rows, path)
+        yield from blocks(lines, rows)
+
+
+def _sizes(lines: Iterator[tuple[int, bytes]], path: Path) -> list[int]:
+    """The three numbers of the first line of an extreme file."""
+    _, line = next(lines, (1, b""))
+    words = line.split()
+    if len(words) != 3 or not all(w.isdigit() and len(w) < 18 and int(w) for w in words):
+        expected = "expected are the numbers of rows, features and labels, at least 1 of each"
+        refuse(path, 1, f"{expected}, not {shown(line)}")
+    return [int(word) for word in words]
+
+
+def _counted(lines: Iterator[tuple[int, bytes]], n_rows: int, path: Path) -> Iterator:
+    """As many lines as the header says; only empty ones may follow."""
+    count, number = 0, 1
+    for number, line in lines:
+        if count < n_rows:
+            count += 1
+            yield number, line
+        elif line.strip():
+            refuse(path, number, f"more rows than the {n_rows} of the first line")
+    if count < n_rows:
+        refuse(path, number, f"the file ends after {count} rows, but its first line says {n_rows}")
+
+
+def _refuse_many(path: Path, count: int, most: int, what: str) -> None:
+    """Raise if a file declares more columns than any data set has."""
+    if count > most:
+        hint = f"more than {most} are refused; if it is so, say max_columns={count}"
+        refuse(path, 1, f"{count} {what}, and {hint}")
+
+
+# ------------------------------------------------------------------------------------ a first file
+
+
+def read_libsvm(
+    path: File,
+    *,
+    n_features: int | None = None,
+    labels: Any = None,
+    zero_based: bool | Literal["auto"] = "auto",
+    max_columns: int | None = None,
+    dtype: str = "float64",
+    max_bytes: int | None = None,
+) -> Dataset:
+    """Read a LIBSVM file.
+
+    Parameters
+    ----------
+    path, dtype, max_bytes
+        As in `read`.
+    n_features : int, optional
+        Number of features; by default what the largest index needs. Say it if other files may have
+        larger ones.
+    labels : list of str, optional
+        The labels; by default those that occur, sorted, as numbers if they are.
+    zero_based : bool or "auto"
+        Whether indices count from 0; "auto": if a 0 occurs.
+    max_columns : int, optional
+        Most features and most labels; by default 2**24 and 2**22.
+    """
+    file = existing(path)
+    with named(path):
+        limit = max_columns or MAX_FEATURES
+        parts = [_read_rows(block, file) for block in _blocks(file, BLOCK_ROWS, max_bytes, None)]
+        for part in parts:
+            sparse_matrix(part.entries, limit + 1, part.place)
+        lowest = min((int(e.indices.min(initial=1)) for e, *_ in parts), default=1)
+        highest = max((int(e.indices.max(initial=0)) for e, *_ in parts), default=0)
+        first = int(lowest > 0 if zero_based == "auto" else not zero_based)
+        if lowest < first:
+            refuse(file, None, "an index is 0, but indices count from 1 (zero_based=False)")
+        needed = max(highest + 1 - first, 1)
+        if n_features is not None and needed > whole_number(n_features, "n_features", 1):
+            refuse(file, None, f"index {highest}, but n_features is {n_features}")
+        _refuse_many(file, needed, limit, "features")
+        names = _found(parts) if labels is None else list(labels)
+        if not names or repeated(names) is not None:
+            twice = f"labels must differ, but {repeated(names)!r} is named twice"
+            refuse(file, None, twice if names else "no row has a label")
+        _refuse_many(file, len(names), max_columns or MAX_LABELS, "labels")
+        width = n_features or needed
+        schema = SparseTextSchema(width, len(names), names, first, dtype, max_bytes)
+        return gathered(schema, map(schema.rows, parts), path)
+
+
+def _found(parts: list[_SparseRows]) -> list[str]:
+    """The labels that occur, sorted as numbers if all are whole numbers, else as text."""
+    names = {label for part in parts for labels in part.labels for label in labels}
+    if all(len(n) < 19 and n.isascii() and n.removeprefix("-").isdigit() for n in names):
+        return sorted(names, key=lambda name: (int(name), name))
+    return sorted(names)
+
+
+def read_extreme(
+    path: File,
+    *,
+    train_split: File | None = None,
+    test_split: File | None = None,
+    split_column: int = 0,
+    max_columns: int | None = None,
+    dtype: str = "float64",
+    max_bytes: int | None = None,
+) -> Dataset:
+    """Read a file of the extreme classification repository.
+
+    Parameters
+    ----------
+    path, dtype, max_bytes
+        As in `read`.
+    train_split, test_split : paths, optional
+        Files of row numbers, from 1, with a column for each split.
+    split_column : int, default 0
+        Which of the splits.
+    max_columns : int, optional
+        Most features and most labels; by default 2**24 and 2**22.
+    """
+    file = existing(path)
+    with named(path):
+        with opened(file, max_bytes) as stream:
+            n_rows, n_features, n_labels = _sizes(numbered(stream, file), file)
+        _refuse_many(file, n_features, max_columns or MAX_FEATURES, "features")
+        _refuse_many(file, n_labels, max_columns or MAX_LABELS, "labels")
+        schema = SparseTextSchema(n_features, n_labels, dtype=dtype, max_bytes=max_bytes)
+        files = {"train": train_split, "test": test_split}
+        split = {
+            name: _read_split(existing(part), split_column, n_rows)
+            for name, part in files.items()
+            if part is not None
+        }
+        return gathered(schema, schema.parts(file, True, BLOCK_ROWS), path, split=split)
+
+
+def _read_split(path: Path, column: int, n_rows: int) -> NDArray[np.int64]:
+    """One column of row numbers, counted from 0."""
+    rows = []
+    with opened(path) as file:
+        for number, line in numbered(file, path):
+            words = line.split()
+            if not words:
+                continue
+            if whole_number(column, "split_column", 0) >= len(words):
+                refuse(path, number, f"{len(words)} columns, but split_column is {column}")
+            word = words[column]
+            if not word.isdigit() or len(word) > 17 or not 1 <= int(word) <= n_rows:
+                refuse(path, number, f"row {shown(word)}; expected is 1 to {n_rows}")
+            rows.append(int(word) - 1)
+    if not rows:
+        refuse(path, None, "no rows")
+    return np.array(rows)

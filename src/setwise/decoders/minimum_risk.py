@@ -218,6 +218,18 @@ class MinimumRisk:
             return True
         return space.size_bias is not None and form in ("linear_fractional", "counts")
 
+    def prepare(self, space: Space) -> None:
+        """Make what decoding on a space needs before there are scores; raises where it has no way.
+
+        Nothing is decoded: the tables are kept for what will be.
+        """
+        target, n_labels = self._paired(space).target, space.n_labels
+        if not self.decodes(space):
+            raise ValueError(_no_way(target, space))
+        by_size = space.size_bias is not None and target.form not in ("subset", "table")
+        if space.is_independent or target.form == "additive" or by_size:
+            self._paired(space)._search(n_labels)
+
     def _decide(self, given: Distribution, second: bool) -> Decisions:
         """By the first of these that the distribution offers and the target can use."""
         target, n_labels = self.target, given.n_labels
@@ -239,11 +251,7 @@ class MinimumRisk:
             return decided
         if n_labels <= MOST_LABELS:
             return EverySet.of(target, n_labels).best(given)
-        raise ValueError(
-            f"{target} has no exact minimum-risk decoding on {given}: it would need all its label "
-            f"sets, too many to list. Use MostLikely, or decode from a Cube, Sized or Catalog "
-            f"space, or a mixture of lists; of other mixtures, sums over labels and F-beta"
-        )
+        raise ValueError(_no_way(target, given))
 
     def _by_values(self, values: Any, second: bool) -> Decisions:
         """From marginals, dense or CSR."""
@@ -304,6 +312,14 @@ class MinimumRisk:
     def __getstate__(self) -> dict:
         # What was made for a number of labels is made again when needed.
         return {"target": self.target, "_kept": {}}
+
+
+def _no_way(target: Any, given: Any) -> str:
+    return (
+        f"{target} has no exact minimum-risk decoding on {given}: it would need all its label "
+        f"sets, too many to list. Use MostLikely, or decode from a Cube, Sized or Catalog "
+        f"space, or a mixture of lists; of other mixtures, sums over labels and F-beta"
+    )
 
 
 def _search_of(target: Any, n_labels: int) -> Search:

@@ -14,7 +14,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import check_cv
 
 from setwise.estimators.folds import StratifiedLabelSets
-from setwise.estimators.probability import logits
+from setwise.estimators.wrapped import logits
 from setwise.targets.measure import Array
 from setwise.validation import whole_number
 

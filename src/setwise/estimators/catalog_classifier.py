@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_consistent_length
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from setwise.decoders import MinimumRisk
-from setwise.estimators.class_model import ClassModel
-from setwise.estimators.probability import logits, require_law
+from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.distributions import Distribution, Listed
+from setwise.estimators.label_model import ClassModel
 from setwise.estimators.wrapped import (
+    DecodedClassifier,
     gives_probability,
-    pass_features,
-    pass_tags,
     require_classifier,
+    require_law,
     routed,
-    routing,
     seeded,
 )
-from setwise.spaces.catalog import Catalog
-from setwise.targets.at_k import PrecisionAtK, RecallAtK
-from setwise.targets.hamming import Hamming
+from setwise.spaces import Catalog
+from setwise.targets import Hamming
 from setwise.targets.measure import Array
-from setwise.targets.target import Target, mean_utility
-from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
+from setwise.targets.target import Target, predicted_size
+from setwise.targets.truth import read_truth, refuse_open
 from setwise.validation import whole_number
 
 OVER = ("auto", "list", "edits", "all")
@@ -38,7 +32,7 @@ OVER = ("auto", "list", "edits", "all")
 ROWS = 2048
 
 
-class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class CatalogClassifier(DecodedClassifier):
     """Any multi-class classifier over label sets, its posterior decoded for the target.
 
     Each distinct label set of the training data is a class. The estimator's probabilities are a
@@ -105,9 +99,6 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
            [0, 1]])
     """
 
-    # Weights are handed on to the estimator, which says whether it wants them.
-    __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
-
     def __init__(
         self,
         estimator,
@@ -156,11 +147,9 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         numbers = np.arange(len(seen.sets))
         self._names, self._decoder = names, decoder
         estimator = seeded(self.estimator, self.random_state)
-        self._model = ClassModel.fit(estimator, X, seen.number, numbers, params)
-        self.estimator_ = self._model.estimator
+        self._take_over(ClassModel.fit(estimator, X, seen.number, numbers, params))
         self.sets_, self.counts_, self.over_ = seen.sets, seen.counts, over
         self.classes_ = names.names
-        pass_features(self)
         return self
 
     def for_target(self, target) -> CatalogClassifier:
@@ -174,10 +163,7 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"with min_count={self.min_count} rare label sets were merged for {self.target}: "
                 f"fit the classifier again for {target}, or with min_count=1"
             )
-        refuse_other_labels(target, self._names)
-        other: Any = copy(self)
-        other.set_params(target=target)
-        other._decoder = MinimumRisk(target)
+        other = super().for_target(target)
         if not self._names.one_dimensional:
             other.over_ = _usable_over(other._decoder, self.sets_, self.over)
         return other
@@ -196,42 +182,13 @@ class CatalogClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         posterior = self.posterior(X)
         return np.clip(posterior @ self.sets_.astype(posterior.dtype), 0.0, 1.0)
 
-    def predict(self, X) -> Any:
-        """The label set of least expected loss, int64 (n, l); of a one-dimensional y the class."""
-        if self._one_dimensional:
-            return self.classes_[self.predict_proba(X).argmax(axis=1)]
-        sets = self._decoder.decode_catalog(self.posterior(X), self.sets_, over=self.over_)
-        return csr_array(sets, dtype=np.int64) if self.sparse_output else sets.astype(np.int64)
-
     @available_if(gives_probability)
-    def decision_function(self, X) -> Array:
-        """The logit of each probability, (n, l), finite; (n,) for a one-dimensional y of two."""
-        scores = logits(self.predict_proba(X))
-        return scores[:, 1] if self._one_dimensional and scores.shape[1] == 2 else scores
+    def predict_distribution(self, X) -> Distribution:
+        """The posterior over the label sets of ``sets_``."""
+        return Listed(self.sets_, self.posterior(X))
 
-    def score(self, X, y, sample_weight=None) -> float:
-        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
-        check_is_fitted(self, "estimator_")
-        if self._one_dimensional:
-            return super().score(X, y, sample_weight)
-        target = self._decoder.target
-        known = encode_truth(target, self._names, y)
-        return mean_utility(target, self.predict(X), known, sample_weight)
-
-    def get_metadata_routing(self):
-        """What `fit` hands on, for scikit-learn's metadata routing."""
-        return routing(self)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        pass_tags(tags, self.estimator)
-        tags.classifier_tags.multi_label = True
-        return tags
-
-    @property
-    def _one_dimensional(self) -> bool:
-        check_is_fitted(self, "estimator_")
-        return self._names.one_dimensional
+    def _decide(self, X) -> Array:
+        return self._decoder.decode_catalog(self.posterior(X), self.sets_, over=self.over_)
 
 
 class SeenSets(NamedTuple):
@@ -267,7 +224,7 @@ def merge_rare(seen: SeenSets, min_count: int, target: Target) -> SeenSets:
     # In the order of preference, so that the first of the least losses is the one to take.
     order = np.flatnonzero(kept)[np.argsort(-seen.counts[kept], kind="stable")]
     into = np.where(kept, np.cumsum(kept) - 1, -1)
-    judge = Hamming() if isinstance(target, PrecisionAtK | RecallAtK) else target
+    judge = Hamming() if predicted_size(target) is not None else target
     measure, listed = judge.measure(seen.sets.shape[1], "loss"), Catalog(seen.sets[order])
     rare = np.flatnonzero(~kept)
     for first in range(0, len(rare), ROWS):

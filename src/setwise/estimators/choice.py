@@ -1,4 +1,4 @@
-"""Which space suits the training labels: a stated, deterministic rule.
+"""Which space suits the training labels, and which decoder the scores: stated, deterministic rules.
 
 The mass of label sets never seen is estimated by Good and Turing's rule: the share of rows whose
 label set occurs once. Unless it is nearly all, the joint likelihood on the list of seen sets is
@@ -15,17 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.estimators.hierarchy import HIERARCHIES, hierarchy_space
-from setwise.spaces.catalog import Catalog
+from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.spaces.chow_liu import chow_liu
-from setwise.spaces.cube import Cube
-from setwise.spaces.forest import Forest
-from setwise.spaces.sized import Sized, Slice
-from setwise.spaces.space import Space
-from setwise.targets.at_k import PrecisionAtK, RecallAtK
-from setwise.targets.table import TableTarget
-from setwise.targets.target import Target
-from setwise.targets.tree_distance import TreeDistance
+from setwise.spaces.space import ENUMERATION_LIMIT, Space
+from setwise.targets.target import hierarchy_of, predicted_size
 
 if TYPE_CHECKING:
     from setwise.estimators.training import Training
@@ -33,6 +27,11 @@ if TYPE_CHECKING:
 # Beyond this estimated mass of unseen label sets the list of seen ones is left.
 MOST_UNSEEN = 0.9
 SPACES = ("auto", "cube", "sized", "catalog", "joint", "forest")
+# log of the most sets of a space that are looked at one by one.
+LISTABLE = np.log(ENUMERATION_LIMIT)
+# The spaces that a taxonomy gives; "auto" chooses one of them for tree distance.
+HIERARCHIES = ("paths", "closed")
+DECODERS = ("auto", "minimum_risk", "most_likely", "marginals")
 
 
 def unseen_mass(sets: NDArray[np.uint8]) -> float:
@@ -58,27 +57,33 @@ def space_for(space: Any, training: Training, is_class: bool, sets, weights) -> 
         raise ValueError(f"space must be one of {known} or a space object, not {space!r}")
     if is_class and not training.is_by_label:
         return one_of(n_labels)
-    if training.is_by_label and not (isinstance(space, Cube) or space in ("auto", "cube")):
+    if training.is_by_label:
+        if space in ("auto", "cube") if isinstance(space, str) else space.is_independent:
+            return _of_labels(space, n_labels)
         what = f"space {space!r}" if isinstance(space, str) else str(space)
         raise ValueError(
             f"binary relevance decides every label by itself, on all label sets: it takes no "
             f"{what}; use surrogate='likelihood' there"
         )
-    if isinstance(space, Space):
-        if space.n_labels != n_labels:
-            raise ValueError(
-                f"the space must have as many labels as y, {n_labels}, but {space} has "
-                f"{space.n_labels}"
-            )
-        return space
-    if training.is_by_label:
-        return training.space(n_labels)
-    by_taxonomy = isinstance(training.target, TreeDistance) and not training.has_space
+    if not isinstance(space, str):
+        return _of_labels(space, n_labels)
+    by_taxonomy = hierarchy_of(training.target) is not None and not training.has_space
     if space in HIERARCHIES or (space == "auto" and by_taxonomy):
         return hierarchy_space(space, training.target, sets)
     if space == "auto" and not training.is_likelihood:
         return training.space(n_labels)
     return choose_space(space, sets, weights)
+
+
+def _of_labels(space: Any, n_labels: int) -> Space:
+    """A space given as an object, which must be over the labels of y; by name, all label sets."""
+    if isinstance(space, str):
+        return Cube(n_labels)
+    if space.n_labels != n_labels:
+        raise ValueError(
+            f"the space must have as many labels as y, {n_labels}, but {space} has {space.n_labels}"
+        )
+    return space
 
 
 def choose_space(
@@ -103,24 +108,15 @@ def choose_space(
     return Sized(n_labels, bias)
 
 
+def lists_seen(space: Space) -> bool:
+    """Whether the label sets are a list with a bias each, as of those seen in training."""
+    return hasattr(space, "sets") and not space.is_path
+
+
 def frequency(sets: NDArray[np.uint8], weights: NDArray[np.float64] | None = None):
     """How often each label is in a set, with half a set added with and half without it, (l,)."""
     mass = np.ones(len(sets)) if weights is None else weights
     return (mass @ sets + 0.5) / (mass.sum() + 1.0)
-
-
-def start_scores(space: Space, sets: NDArray[np.uint8], weights: NDArray[np.float64]):
-    """Scores, the same for every row, at which the space's law is near that of the sets.
-
-    Half the log-odds of each label, where the space's parameters do not hold them already.
-    """
-    if isinstance(space, Catalog):
-        return np.zeros(space.n_scores)
-    share = frequency(sets, weights)
-    scores = (np.log(share) - np.log1p(-share)) / 2.0
-    if isinstance(space, Forest) and np.nan_to_num(space.potentials, neginf=0.0).any():
-        scores[space.parents >= 0] = 0.0
-    return scores
 
 
 def _size_law(share: NDArray[np.float64], n_sizes: int) -> NDArray[np.float64]:
@@ -133,15 +129,73 @@ def _size_law(share: NDArray[np.float64], n_sizes: int) -> NDArray[np.float64]:
     return np.maximum(law, 1e-300)
 
 
-def own_space(target: Target, n_labels: int) -> Space:
+def own_space(target: Any, n_labels: int) -> Space:
     """Where a target's own losses are trained: all sets of k labels, the listed ones, or all."""
-    if isinstance(target, PrecisionAtK | RecallAtK):
-        return Slice(n_labels, target.k)
-    if isinstance(target, TableTarget):
-        return Catalog(target.sets)
-    return Cube(n_labels)
+    size = predicted_size(target)
+    if size is not None:
+        return Slice(n_labels, size)
+    return Catalog(target.sets) if target.form == "table" else Cube(n_labels)
 
 
 def one_of(n_labels: int) -> Space:
     """The space of a one-dimensional y: exactly one label, a softmax of twice the scores."""
     return Slice(n_labels, 1)
+
+
+def hierarchy_space(name: str, target: Any, sets: NDArray[Any]) -> Space:
+    """Paths or closed sets of the target's taxonomy; "auto": paths if every set is one."""
+    if hierarchy_of(target) is None:
+        raise ValueError(
+            f"space={name!r} is made from the taxonomy of target=TreeDistance(taxonomy), but the "
+            f"target is {target}; for it use space=Paths(taxonomy) or Forest(taxonomy, closed=True)"
+        )
+    paths = Paths(target.parents)
+    if name == "paths" or (name == "auto" and paths.contains(sets).all()):
+        return paths
+    return Forest(target.parents, closed=True)
+
+
+# ---------------------------------------------------------------------------------------- decoders
+
+
+def decoder_for(name: str, training: Training, risk: MinimumRisk, space: Space) -> str:
+    """The decoder of that name; "auto": the least expected loss, where scores are a likelihood."""
+    if name == "auto" and not (training.is_likelihood or training.is_separate):
+        name = "most_likely"
+    if name == "most_likely":
+        refuse_open_predictions(risk.target, space)
+    if name != "auto":
+        return name
+    return "minimum_risk" if training.is_by_label or risk.decodes(space) else "marginals"
+
+
+def refuse_undecodable(
+    decoder: str, training: Training, risk: MinimumRisk, space: Space, is_class: bool
+) -> None:
+    """Raise, before anything is trained, where a target has no least expected loss on a space.
+
+    Of exclusive classes (``is_class``) the most likely one is predicted, whatever the target.
+    """
+    if decoder == "most_likely" or is_class:
+        return
+    if decoder == "marginals" or training.is_by_label:
+        space = Cube(space.n_labels)
+    risk.prepare(space)
+
+
+def refuse_open_predictions(target: Any, space: Any) -> None:
+    """Raise where the most likely set of the space need not be closed under tree distance."""
+    hierarchy: Any = hierarchy_of(target)
+    if hierarchy is None or hierarchy.depth == 1:
+        return
+    several = "where labels have several parents, " if len(target.left_out) else ""
+    if space.is_closed:
+        if np.array_equal(space.parents, target.parents) and not several:
+            return
+    elif space.log_size <= LISTABLE and hierarchy.is_closed(space.enumerate()).all():
+        return
+    others = "" if several else "space='paths' or 'closed', or "
+    raise ValueError(
+        f"{several}the most likely set of {space} need not be closed, as tree distance asks of "
+        f"predictions; use {others}surrogate='likelihood' with the set of least expected loss"
+    )

@@ -1,15 +1,26 @@
-"""The inputs of a linear model as a solver sees them: in which units, about which center."""
+"""The inputs of a linear model: read and checked, in the units and variables a solver sees them in.
+
+The change of variables makes the objective bend nearly alike in all directions. At scores that do
+not depend on the inputs the Hessian by the weights of score j is c_j Cov(X) + alpha, where c_j is
+the variance of what score j multiplies: 4 p (1 - p) for a label of frequency p. Its inverse root
+makes round what was long and thin, and a quasi-Newton method needs a tenth of the steps or fewer.
+With intercepts the features are centred, without ever being changed.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.preprocessing import normalize
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from setwise.labels import LabelNames, read_labels
+from setwise.targets.truth import read_truth, refuse_open
 
 Array = NDArray[Any]
 
@@ -20,6 +31,52 @@ ROTATION_COST = 16
 ENTRIES_AT_ONCE = 2**24
 CHUNK_ROWS = 4096
 SCALINGS = (None, "standard", "rows")
+# The least variance that a feature, a label or a parameter of the space is given.
+LEAST_VARIANCE, LEAST_SPREAD = 1e-12, 1e-6
+
+
+class Rows(NamedTuple):
+    """Inputs (n, d), label sets (n, l) and weights (n,) of the same rows."""
+
+    inputs: Any
+    sets: NDArray[np.uint8]
+    weights: NDArray[np.float64]
+
+    def counted(self) -> Rows:
+        """Those of positive weight: one of weight 0 is as if it were not there."""
+        return self if (self.weights > 0).all() else self.taken(self.weights > 0)
+
+    def taken(self, rows: Any) -> Rows:
+        """Those of a split, given by numbers or as a mask, that have a positive weight."""
+        chosen = np.asarray(rows)
+        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        kept = chosen[self.weights[chosen] > 0]
+        if len(kept) == 0:
+            raise ValueError(
+                "a fold of cv has no row of positive weight to learn from or to judge by"
+            )
+        return Rows(self.inputs[kept], self.sets[kept], self.weights[kept])
+
+
+def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, LabelNames]:
+    """What `fit` is given, checked, and the names of the labels."""
+    if y is None:
+        read_labels(y)
+    inputs: Any = validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    sets, names = read_truth(estimator.target, y)
+    sets = sets.toarray() if hasattr(sets, "toarray") else sets
+    if len(sets) != inputs.shape[0]:
+        raise ValueError(
+            f"X and y must have the same number of rows, but X has {inputs.shape[0]} and y "
+            f"{len(sets)}"
+        )
+    weights = np.asarray(
+        _check_sample_weight(sample_weight, inputs, ensure_non_negative=True), np.float64
+    )
+    if not weights.sum() > 0:
+        raise ValueError("sample_weight must not be all zero")
+    refuse_open(estimator.target, sets, weights)
+    return Rows(inputs, sets, weights), names
 
 
 @dataclass(frozen=True)
@@ -31,17 +88,18 @@ class Design:
     fit_intercept: bool
 
     @classmethod
-    def of(cls, inputs: Any, scaling: str | None, fit_intercept: bool, weights: Array) -> Design:
+    def of(cls, rows: Rows, scaling: str | None, fit_intercept: bool) -> Design:
         """As they are, in units of the features' standard deviations, or with rows of length 1.
 
-        ``weights`` of the rows count in the standard deviations.
+        The weights of the rows count in the standard deviations.
         """
+        inputs = rows.inputs
         if scaling not in SCALINGS:
             known = ", ".join(map(repr, SCALINGS))
             raise ValueError(f"scaling must be one of {known}, not {scaling!r}")
         unit = np.ones(inputs.shape[1])
         if scaling == "standard":
-            unit = standard_deviations(inputs, weights)
+            unit = standard_deviations(inputs, rows.weights)
             inputs = _divided(inputs, unit)
         return cls(scaled_rows(inputs, scaling), unit, fit_intercept)
 
@@ -132,3 +190,60 @@ def _divided(inputs: Any, unit: Array) -> Any:
         copy.data = (copy.data / unit[copy.indices]).astype(inputs.dtype)
         return copy
     return (inputs / unit).astype(inputs.dtype)
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """weights = rotation (U * scale), intercept = v * by_score - center · weights.
+
+    Parameters of the space are divided by ``by_parameter``. ``rotation`` is None where the features
+    are only scaled.
+    """
+
+    center: Array
+    rotation: Array | None
+    scale: Array
+    by_score: Array
+    by_parameter: Array
+
+    @classmethod
+    def of(cls, design: Design, alpha: float, spread: Array, parameters: Array) -> Conditioning:
+        """For a penalty, the spread of each score (m,) and of each parameter (p,)."""
+        variance, rotation = design.spectrum
+        spread = np.maximum(spread, LEAST_SPREAD)
+        bend = np.maximum(variance, LEAST_VARIANCE)[:, None] * spread + alpha
+        return cls(
+            design.center, rotation, 1.0 / np.sqrt(bend), 1.0 / np.sqrt(spread),
+            1.0 / np.sqrt(np.maximum(parameters, LEAST_SPREAD)),
+        )  # fmt: skip
+
+    def flat(self, weights: Array, intercept: Array, parameters: Array) -> Array:
+        """The variables of a point."""
+        turned = weights if self.rotation is None else self.rotation.T @ weights
+        return np.concatenate(
+            [
+                (turned / self.scale).ravel(),
+                (intercept + self.center @ weights) / self.by_score,
+                parameters / self.by_parameter,
+            ]
+        )
+
+    def point(self, flat: Array) -> tuple[Array, Array, Array]:
+        """Weights, intercepts and parameters of the variables."""
+        inner, shift, rest = np.split(flat, np.cumsum([self.scale.size, len(self.by_score)]))
+        inner = inner.reshape(self.scale.shape) * self.scale
+        weights = inner if self.rotation is None else self.rotation @ inner
+        return weights, shift * self.by_score - self.center @ weights, rest * self.by_parameter
+
+    def gradient(self, by_weight: Array, by_intercept: Array, by_parameter: Array) -> Array:
+        """The gradient by the variables, from that by weights, intercepts and parameters."""
+        inner = by_weight - np.outer(self.center, by_intercept)
+        if self.rotation is not None:
+            inner = self.rotation.T @ inner
+        return np.concatenate(
+            [
+                (inner * self.scale).ravel(),
+                by_intercept * self.by_score,
+                by_parameter * self.by_parameter,
+            ]
+        )

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from setwise.estimators.design import Design
 from setwise.estimators.newton import solve_binary_relevance
-from setwise.estimators.progress import steps_shown
-from setwise.estimators.solver import Problem, Solution, solve
+from setwise.estimators.solver import Problem, Solution, solve, steps_shown
 from setwise.estimators.training import Training
 from setwise.spaces.space import Space
-from setwise.surrogates.comp_sum import CompSum
 from setwise.validation import score_matrix
 
 # Rows whose log-loss is computed at once.
@@ -69,7 +67,7 @@ class Fitting:
         """By way of convex losses for one that is not."""
         training, mass, problems = self.training, float(weights.sum()), []
         for stage in training.stages():
-            objective = training.objective(stage, self.space, sets.shape[1], sets, weights)
+            objective = training.objective(stage, self.space, sets, weights)
             features = self.features(objective.n_scores)
             problems.append(Problem(design, objective, self.alpha, mass, features))
         blank = problems[-1].start()
@@ -94,17 +92,17 @@ class Fitting:
         """The mean log-loss of the training rows, of those in the space, in nats."""
         if self.training.is_likelihood or self.training.is_separate:
             return solution.value - self.alpha / 2.0 * float((solution.weights**2).sum())
-        space = self.learnt(solution)
-        loss, features = CompSum("subset", space, 0.0, "paper"), self.features(space.n_scores)
+        space, features = self.learnt(solution), self.features(self.space.n_scores)
         total = mass = 0.0
         for first in range(0, len(sets), LOG_LOSS_ROWS):
             rows = slice(first, first + LOG_LOSS_ROWS)
+            held = space.contains(sets[rows])
             scores = np.asarray(design.inputs[rows] @ solution.weights) + solution.intercept
             if features is not None:
                 scores = scores @ features.T
-            held = weights[rows] * space.contains(sets[rows])
-            total += float(held @ loss.value_and_gradient(scores, sets[rows])[0])
-            mass += float(held.sum())
+            losses = space.negative_log_likelihood(scores[held], sets[rows][held], False)[0]
+            total += float(weights[rows][held] @ losses)
+            mass += float(weights[rows][held].sum())
         return total / mass if mass else float("inf")
 
     def features(self, n_scores: int) -> NDArray[np.float64] | None:

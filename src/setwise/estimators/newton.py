@@ -6,30 +6,24 @@ For each label j on its own,
 
 is minimised by truncated Newton steps: conjugate gradients on the Hessian X^T D X + alpha until the
 residual is a fraction of the gradient. All labels take their products in one pass over the rows,
-and a label that has converged leaves the block.
-
-Products with the Hessian, which only choose the direction, are in the inputs' type. With float32
-inputs so are the first steps; then values and gradients are float64, so that the solution is exact
-to ``tol`` whatever the inputs are.
+and a label that has converged leaves. Products with the Hessian, which only choose the direction,
+are in the inputs' type; values and gradients are float64, so that the solution is exact to ``tol``
+whatever the inputs are.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import issparse
 
-from setwise.estimators.conjugate import directions
-from setwise.estimators.lanes import empty_lanes
-from setwise.estimators.newton_rows import DenseRows, SparseRows, move_labels, to_strips
-from setwise.estimators.solver import Solution
+from setwise.estimators.design import squares
+from setwise.estimators.lanes import Array, empty_lanes, move_labels, to_strips
+from setwise.estimators.newton_passes import Passes, directions
+from setwise.estimators.solver import Solution, warn_of
 
-Array = NDArray[Any]
 Progress = Callable[[int, int, float], None]
 
 # Entries, rows or features by labels, of one block: a block holds an array or two of rows by labels
@@ -37,13 +31,12 @@ Progress = Callable[[int, int, float], None]
 BLOCK_ENTRIES = 2**24
 # The intercept, ∓30, of a label without positive or negative examples: its best one is infinite.
 INTERCEPT_LIMIT = 30.0
-# Steps in float32 end where a gradient is that much smaller than at the beginning.
-ROUGHLY = 1e-4
 # Relative differences between values that mean nothing.
-NOISE = {np.float32: 1e-6, np.float64: 1e-14}
-# A step is taken if the value falls by a fraction of what the slope promises, and the slope behind
-# it is not steeper than another fraction. A step too long is cut to between these parts of it.
-ARMIJO, STEEP = 1e-4, 0.5
+NOISE = 1e-14
+# Armijo: the value falls by this fraction of what the slope promises. Wolfe: the slope behind the
+# step is at most this fraction as steep, uphill.
+ARMIJO, WOLFE = 1e-4, 0.5
+# A step too long is cut to between these parts of it.
 SHORTEST, LONGEST = 0.1, 0.8
 MAX_TRIALS = 40
 COUNT_ROWS = 256
@@ -94,76 +87,76 @@ def solve_binary_relevance(
     (array([[1.487]]), array([-0.556]))
     """
     n, d = inputs.shape
-    n_labels = y_true.shape[1]
     weights = np.ascontiguousarray(weights, np.float64)
+    passes = Passes(inputs, weights, float(weights.sum()))
+    point, settled = _begin(passes, y_true, fit_intercept, start)
+    values, norms, n_iter = np.zeros(len(point)), np.zeros(len(point)), 0
+    if settled.any():
+        values[settled] = np.logaddexp(0.0, -INTERCEPT_LIMIT)
+        by_weight = np.abs(np.asarray(inputs.T @ (weights / passes.mass))).max(initial=1.0)
+        norms[settled] = float(by_weight) / (1.0 + np.exp(INTERCEPT_LIMIT))
+    spread = np.append(squares(inputs, np.zeros(d), weights), 1.0)
+    newton = _Newton(passes, spread, float(alpha), fit_intercept, float(tol), progress)
     if block is None:
         block = max(1, BLOCK_ENTRIES // max(n, 4 * (d + 1)))
-    point = np.zeros((n_labels, d + 1))
-    if start is not None:
-        point[:, :d] = start.weights.T
-        point[:, d] = start.intercept if fit_intercept else 0.0
-    mass = float(weights.sum())
-    (share, some), counted = _count(y_true, weights), np.count_nonzero(weights)
-    share = share / mass
-    settled = ((some == 0) | (some == counted)) & fit_intercept
-    if fit_intercept:
-        if start is None:
-            point[~settled, d] = np.log(share[~settled]) - np.log1p(-share[~settled])
-        point[settled, :d] = 0.0
-        point[settled, d] = np.where(some[settled] == 0, -INTERCEPT_LIMIT, INTERCEPT_LIMIT)
-    value, norm, n_iter = 0.0, 0.0, 0
-    if settled.any():
-        rest = np.logaddexp(0.0, -INTERCEPT_LIMIT)
-        value += float(settled.sum()) * rest
-        norm = _settled_norm(inputs, weights / mass)
-    rows = (SparseRows if issparse(inputs) else DenseRows)(inputs, weights, mass)
-    squares, open_labels = np.append(rows.squares(), 1.0), np.flatnonzero(~settled)
+    open_labels = np.flatnonzero(~settled)
     for first in range(0, len(open_labels), block):
         labels = open_labels[first : first + block]
-        part = _Block(
-            rows, to_strips(np.take(y_true, labels, axis=1).T, np.uint8), squares, float(alpha),
-            fit_intercept, float(tol), progress,
-        )  # fmt: skip
-        path, steps = part.solve(point[labels], max_iter)
-        point[labels] = path.point
-        value += float(path.values.sum())
-        norm, n_iter = max(norm, float(path.norms.max())), max(n_iter, steps)
+        found = newton.solve(point[labels], np.take(y_true, labels, axis=1), max_iter)
+        point[labels], values[labels], norms[labels], steps = found
+        n_iter = max(n_iter, steps)
+    norm = float(norms.max(initial=0.0))
     if norm > tol:
-        from sklearn.exceptions import ConvergenceWarning
-
-        warnings.warn(
-            f"the solver stopped after {n_iter} iterations with a gradient of {norm:.2e}, above "
-            f"tol = {tol:g}; raise max_iter or alpha, or scale the features",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    found = np.ascontiguousarray(point.T)
-    return Solution(found[:d], found[d].copy(), np.empty(0), value, norm, n_iter)
+        warn_of(n_iter, norm, tol)
+    flat = np.ascontiguousarray(point.T)
+    return Solution(flat[:d], flat[d].copy(), np.empty(0), float(values.sum()), norm, n_iter)
 
 
-def _count(y_true: Array, weights: Array) -> Array:
-    """The weight and the number (of positive weight) of the rows that have each label, (2, l)."""
+def _begin(
+    passes: Passes, y_true: Array, fit_intercept: bool, start: Solution | None
+) -> tuple[Array, Array]:
+    """Where the labels begin, (l, d + 1), and which are settled: all rows have them, or none."""
+    point = np.zeros((y_true.shape[1], passes.inputs.shape[1] + 1))
+    if start is not None:
+        point[:, :-1] = start.weights.T
+    if not fit_intercept:
+        return point, np.zeros(len(point), bool)
     # In float64: counts in uint8 would begin anew at 256.
-    pair, total = np.stack([weights, weights > 0.0]), np.zeros((2, y_true.shape[1]))
-    for start in range(0, len(y_true), COUNT_ROWS):
-        rows = slice(start, start + COUNT_ROWS)
-        total += pair[:, rows] @ y_true[rows].astype(np.float64)
-    return total
-
-
-def _settled_norm(inputs: Any, share: Array) -> float:
-    """The largest gradient entry of a label at weights 0 and the limit of the intercept."""
-    by_weight = np.abs(np.asarray(inputs.T @ share)).max(initial=1.0)
-    return float(by_weight) / (1.0 + np.exp(INTERCEPT_LIMIT))
+    pair = np.stack([passes.weights, passes.weights > 0.0])
+    mass, count = np.zeros((2, len(point)))
+    for first in range(0, len(y_true), COUNT_ROWS):
+        rows = slice(first, first + COUNT_ROWS)
+        by_rows = pair[:, rows] @ y_true[rows].astype(np.float64)
+        mass, count = mass + by_rows[0], count + by_rows[1]
+    none, every = count == 0, count == np.count_nonzero(passes.weights)
+    settled, share = none | every, mass / passes.mass
+    if start is not None:
+        point[:, -1] = start.intercept
+    else:
+        point[~settled, -1] = np.log(share[~settled]) - np.log1p(-share[~settled])
+    point[settled] = 0.0
+    point[none, -1], point[every, -1] = -INTERCEPT_LIMIT, INTERCEPT_LIMIT
+    return point, settled
 
 
 @dataclass
-class _Active:
-    """Labels on their way, by their place in the block, and what is known where they are."""
+class _Labels:
+    """Labels on their way, m of them, and what is known where they are.
 
-    labels: Array
+    ``which`` are their places in the block, ``point`` and ``gradient`` (m, d + 1) with intercepts
+    last, ``norm`` the largest entries of the gradients, ``bend`` the mean second derivatives of the
+    loss; ``begun`` and ``first`` the values and the lengths of the gradients at the start; y_true
+    and curvature are strips (strips, n, LANES).
+    """
+
+    which: Array
+    point: Array
+    value: Array
     gradient: Array
+    norm: Array
     bend: Array
+    begun: Array
+    first: Array
     y_true: Array
     curvature: Array
 
@@ -172,148 +165,107 @@ class _Active:
         if kept.all():
             return
         rest = np.flatnonzero(kept)
-        self.labels, self.gradient, self.bend = (
-            array[rest] for array in (self.labels, self.gradient, self.bend)
-        )
+        for name in ("which", "point", "value", "gradient", "norm", "bend", "begun", "first"):
+            setattr(self, name, getattr(self, name)[rest])
         self.y_true, self.curvature = (
             move_labels(strips, rest, strips) for strips in (self.y_true, self.curvature)
         )
 
 
 @dataclass(frozen=True)
-class _Path:
-    """Where the labels are, with their values and largest gradient entries, and whence they came.
+class _Newton:
+    """Newton steps for the labels of a block; ``spread`` is the mean square of each feature."""
 
-    Points are (m, d + 1), the intercepts last; ``begun`` holds the first values, ``first`` the
-    lengths of the first gradients.
-    """
-
-    point: Array
-    values: Array
-    norms: Array
-    begun: Array
-    first: Array
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Labels that are solved together."""
-
-    rows: SparseRows | DenseRows
-    y_true: Array
-    squares: Array
+    passes: Passes
+    spread: Array
     alpha: float
     fit_intercept: bool
     tol: float
     progress: Progress | None
 
-    def solve(self, point: Array, max_iter: int) -> tuple[_Path, int]:
-        """The way to the minimisers, and the steps taken."""
-        active, values = self._begin(point, np.arange(len(point)))
-        norms = np.abs(active.gradient).max(axis=1)
-        first = np.linalg.norm(active.gradient, axis=1)
-        path, steps = _Path(point.copy(), values, norms, values.copy(), first), 0
-        if self.rows.inputs.dtype == np.float32:
-            far = np.flatnonzero(norms > self.tol)
-            goal = np.maximum(self.tol, ROUGHLY * norms)
-            steps = self._descend(active, path, goal, np.float32, max_iter, 0)
-            active, path.values[far] = self._begin(path.point[far], far)
-            higher = far[path.values[far] > path.begun[far]]
-            if len(higher):
-                path.point[higher] = point[higher]
-                active, path.values[far] = self._begin(path.point[far], far)
-            path.norms[far] = np.abs(active.gradient).max(axis=1)
-        goal = np.full(len(point), self.tol)
-        return path, self._descend(active, path, goal, np.float64, max_iter, steps)
-
-    def _begin(self, point: Array, labels: Array) -> tuple[_Active, Array]:
-        """Labels at their points, and their values."""
-        y_true = move_labels(self.y_true, labels)
-        curvature = empty_lanes(y_true.shape[:2], self.rows.inputs.dtype)
-        values, gradient, bend = self._evaluate(point, y_true, curvature, np.float64)
-        return _Active(labels, gradient, bend, y_true, curvature), values
-
-    def _descend(
-        self, active: _Active, path: _Path, goal: Array, dtype: Any, max_iter: int, steps: int
-    ) -> int:
-        """Newton steps until each label has reached its goal; how many have been taken."""
+    def solve(self, point: Array, y_true: Array, max_iter: int) -> tuple[Array, Array, Array, int]:
+        """The minimisers (m, d + 1) from ``point``, their values and norms, and the steps taken."""
+        strips = to_strips(y_true.T, np.uint8)
+        curvature = empty_lanes(strips.shape[:2], self.passes.inputs.dtype)
+        value, gradient, norm, bend = self._evaluate(point, strips, curvature)
+        length = np.linalg.norm(gradient, axis=1)
+        left = _Labels(
+            np.arange(len(point)), point, value, gradient, norm, bend, value.copy(), length, strips,
+            curvature,
+        )  # fmt: skip
+        point, value, norm, steps = point.copy(), value.copy(), norm.copy(), 0
         while True:
-            active.keep(path.norms[active.labels] > goal[active.labels])
-            if len(active.labels) == 0 or steps == max_iter:
-                return steps
+            left.keep(left.norm > self.tol)
+            if len(left.which) == 0 or steps == max_iter:
+                return point, value, norm, steps
             steps += 1
             if self.progress is not None:
-                worst = float(path.norms[active.labels].max())
-                self.progress(steps, len(active.labels), worst)
-            direction = self._direction(active, path, goal)
-            self._search(active, path, direction, dtype)
+                self.progress(steps, len(left.which), float(left.norm.max()))
+            moved = self._search(left, self._direction(left))
+            at = left.which
+            point[at], value[at], norm[at] = left.point, left.value, left.norm
+            # Nothing lowers the others: they are as good as can be told.
+            left.keep(moved)
 
-    def _search(self, active: _Active, path: _Path, direction: Array, dtype: Any) -> None:
-        """Steps along the directions that lower the values; labels without one leave."""
-        slope = np.einsum("ij,ij->i", active.gradient, direction)
+    def _direction(self, left: _Labels) -> Array:
+        """-H^-1 g, truncated, (m, d + 1); the curvatures are not the same afterwards."""
+        # Of the Hessian, as if all rows had the mean curvature. Its root is the better scale: rare
+        # features, for which the penalty is most of the curvature, need not be stretched.
+        diagonal = left.bend[:, None] * self.spread + (self.alpha + 1e-12)
+        size = np.linalg.norm(left.gradient, axis=1)
+        enough = np.maximum(
+            np.minimum(0.25, np.sqrt(size / left.first)), self.tol / 2.0 / left.norm
+        )
+        free = left.gradient.shape[1] - (not self.fit_intercept)
+        direction = directions(
+            self.passes, left.curvature, left.gradient / size[:, None], 1.0 / np.sqrt(diagonal),
+            enough, self.alpha, free,
+        )  # fmt: skip
+        direction *= -size[:, None]
+        wrong = ~(np.einsum("ij,ij->i", left.gradient, direction) < 0.0)
+        direction[wrong] = -left.gradient[wrong] / diagonal[wrong]
+        return direction
+
+    def _search(self, left: _Labels, direction: Array) -> Array:
+        """Steps along the directions by Armijo's and Wolfe's conditions; which labels took one."""
+        slope = np.einsum("ij,ij->i", left.gradient, direction)
         # No loss is negative: at most to where the tangent falls to 0.
-        length = np.minimum(1.0, path.values[active.labels] / -slope)
-        # Places of the active labels that have not found a step yet.
-        left, y_true, curvature = np.arange(len(slope)), active.y_true, active.curvature
+        length = np.minimum(1.0, left.value / -slope)
+        # Labels that have not found a step yet, and their strips.
+        seek, y_true, curvature = np.arange(len(slope)), left.y_true, left.curvature
         for _ in range(MAX_TRIALS):
-            labels = active.labels[left]
-            trial = path.point[labels] + length[left, None] * direction[left]
-            values, gradient, bend = self._evaluate(trial, y_true, curvature, dtype)
-            norms, old = np.abs(gradient).max(axis=1), path.values[labels]
-            behind = np.einsum("ij,ij->i", gradient, direction[left])
-            good = values <= old + ARMIJO * length[left] * slope[left]
-            good &= behind <= -STEEP * slope[left]
+            trial = left.point[seek] + length[seek, None] * direction[seek]
+            value, gradient, norm, bend = self._evaluate(trial, y_true, curvature)
+            behind, old = np.einsum("ij,ij->i", gradient, direction[seek]), left.value[seek]
+            good = value <= old + ARMIJO * length[seek] * slope[seek]
+            good &= behind <= -WOLFE * slope[seek]
             # Where the value cannot tell any more, the gradient does.
-            good |= (
-                (values <= old + NOISE[dtype] * np.abs(old))
-                & (norms < path.norms[labels])
-                & (values <= path.begun[labels])
+            alike = (value <= old + NOISE * np.abs(old)) & (value <= left.begun[seek])
+            good |= alike & (norm < left.norm[seek])
+            at = seek[good]
+            left.point[at], left.value[at], left.gradient[at] = (
+                trial[good],
+                value[good],
+                gradient[good],
             )
-            taken, place = labels[good], left[good]
-            path.point[taken], path.values[taken] = trial[good], values[good]
-            path.norms[taken] = norms[good]
-            active.gradient[place], active.bend[place] = gradient[good], bend[good]
-            if curvature is not active.curvature:
-                move_labels(curvature, np.flatnonzero(good), active.curvature, place)
-            left, behind = left[~good], behind[~good]
-            if len(left) == 0:
-                return
+            left.norm[at], left.bend[at] = norm[good], bend[good]
+            if curvature is not left.curvature:
+                move_labels(curvature, np.flatnonzero(good), left.curvature, at)
+            seek, behind = seek[~good], behind[~good]
+            if len(seek) == 0:
+                break
             # To where the slope would vanish if it were linear.
-            part = slope[left] / (slope[left] - behind)
-            length[left] *= np.where(part > SHORTEST, np.minimum(part, LONGEST), SHORTEST)
-            y_true = move_labels(active.y_true, left)
-            curvature = empty_lanes(y_true.shape[:2], active.curvature.dtype)
-        # Nothing lowers these: they are as good as can be told.
-        active.keep(~np.isin(np.arange(len(slope)), left))
+            part = slope[seek] / (slope[seek] - behind)
+            length[seek] *= np.where(part > SHORTEST, np.minimum(part, LONGEST), SHORTEST)
+            y_true = move_labels(left.y_true, seek)
+            curvature = empty_lanes(y_true.shape[:2], left.curvature.dtype)
+        return ~np.isin(np.arange(len(slope)), seek)
 
-    def _evaluate(
-        self, point: Array, y_true: Array, curvature: Array, dtype: Any
-    ) -> tuple[Array, Array, Array]:
-        """Values (m,), gradients (m, d + 1) and mean curvatures (m,); fills ``curvature``."""
-        values, gradient, bend = self.rows.evaluate(point, y_true, curvature, dtype)
-        values += self.alpha / 2.0 * np.einsum("ij,ij->i", point[:, :-1], point[:, :-1])
+    def _evaluate(self, point: Array, y_true: Array, curvature: Array) -> tuple[Array, ...]:
+        """Values, gradients, their largest entries, mean curvatures; fills ``curvature``."""
+        value, gradient, bend = self.passes.evaluate(point, y_true, curvature)
+        value += self.alpha / 2.0 * np.einsum("ij,ij->i", point[:, :-1], point[:, :-1])
         gradient[:, :-1] += self.alpha * point[:, :-1]
         if not self.fit_intercept:
             gradient[:, -1] = 0.0
-        return values, gradient, bend
-
-    def _direction(self, active: _Active, path: _Path, goal: Array) -> Array:
-        """-H^-1 g, truncated; the curvatures are not the same afterwards."""
-        labels, gradient = active.labels, active.gradient
-        # Of the Hessian, as if all rows had the mean curvature. Its root is the better scale: rare
-        # features, for which the penalty is most of the curvature, need not be stretched.
-        diagonal = active.bend[:, None] * self.squares + (self.alpha + 1e-12)
-        size = np.linalg.norm(gradient, axis=1)
-        enough = np.maximum(
-            np.minimum(0.25, np.sqrt(size / path.first[labels])),
-            goal[labels] / 2.0 / path.norms[labels],
-        )
-        free = gradient.shape[1] - (not self.fit_intercept)
-        direction = directions(
-            self.rows, active.curvature, gradient / size[:, None], 1.0 / np.sqrt(diagonal), enough,
-            self.alpha, free,
-        )  # fmt: skip
-        direction *= -size[:, None]
-        wrong = ~(np.einsum("ij,ij->i", gradient, direction) < 0.0)
-        direction[wrong] = -gradient[wrong] / diagonal[wrong]
-        return direction
+        return value, gradient, np.abs(gradient).max(axis=1), bend

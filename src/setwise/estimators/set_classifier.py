@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -14,18 +13,24 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from setwise.estimators.choice import space_for, unseen_mass
-from setwise.estimators.decoding import DECODERS, decoded, decoder_for, marginals
-from setwise.estimators.design import Design, scaled_rows
+from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.distributions import Distribution, Independent, OfSpace
+from setwise.estimators.choice import (
+    DECODERS,
+    decoder_for,
+    refuse_undecodable,
+    space_for,
+    unseen_mass,
+)
+from setwise.estimators.design import Design, Rows, read_training, scaled_rows
 from setwise.estimators.fitting import Fitting
-from setwise.estimators.guarantee import guarantee, guarantee_of_classes
-from setwise.estimators.reading import counted, read_training
+from setwise.estimators.guarantee import claim, claim_of_classes, trains_likelihood
 from setwise.estimators.solver import CHUNK_ENTRIES, Solution
 from setwise.estimators.training import Training
 from setwise.labels import LabelNames
-from setwise.spaces.catalog import Catalog
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
-from setwise.targets.target import Target, mean_utility
+from setwise.targets.target import mean_utility
 from setwise.targets.truth import encode_truth, refuse_other_labels
 from setwise.validation import positive_number, score_matrix, whole_number
 
@@ -110,7 +115,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     objective_ : float
         The objective reached.
     guarantee_ : str
-        Which theorem covers the combination, if any.
+        Which theorem covers the combination, if any; put into words when it is asked for.
     n_iter_ : int
 
     Examples
@@ -130,7 +135,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         decoder="auto",
         *,
         alpha=1e-3,
-        q=0.7,
+        q=DEFAULT_Q,
         scaling=None,
         fit_intercept=True,
         tol=1e-4,
@@ -166,27 +171,25 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         y : label sets in any form of `setwise.labels.read_labels`, or one class a row
         sample_weight : array of shape (n,), optional
         """
-        inputs, sets, names, weights = read_training(self, X, y, sample_weight)
-        inputs, sets, weights = counted(inputs, sets, weights)
-        design = Design.of(inputs, self.scaling, self.fit_intercept, weights)
-        return self._fit(design, sets, names, weights)
+        rows, names = read_training(self, X, y, sample_weight)
+        rows = rows.counted()
+        design = Design.of(rows, self.scaling, self.fit_intercept)
+        return self._fit(design, rows, names, MinimumRisk(self.target))
 
-    def _fit(self, design: Design, sets, names: LabelNames, weights):
-        """Learn from what has been read and checked."""
+    def _fit(self, design: Design, rows: Rows, names: LabelNames, risk: MinimumRisk):
+        """Learn from what has been read and checked, to be decoded by ``risk``."""
         self._check_parameters()
-        target = get_target(self.target)
-        training = self._training(target)
+        sets, weights = rows.sets, rows.weights
+        training = self._training(risk.target)
         space = space_for(self.space, training, names.one_dimensional, sets, weights)
-        decoder = decoder_for(self.decoder, training, target, space)
-        if not names.one_dimensional:
-            # What cannot be decoded is refused before it is trained.
-            decoded(training, target, space, decoder, np.zeros((1, space.n_scores)))
+        self._names, self.classes_ = names, names.names
+        last = self._last(design)
+        self._decode_by(risk, training, space)
         fitting = Fitting(
             training, space, float(self.alpha), self.fit_intercept, float(self.tol),
             self.max_iter, self.verbose, self.label_features,
         )  # fmt: skip
-        solution = fitting.solve(design, sets, weights, self._last(design))
-        self._names, self.classes_ = names, names.names
+        solution = fitting.solve(design, sets, weights, last)
         self._scaling = self.scaling
         self._features = fitting.features(space.n_scores)
         dtype = design.inputs.dtype
@@ -199,30 +202,28 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             intercept = intercept - intercept.mean()
         self.intercept_ = intercept.astype(dtype)
         self.objective_, self.n_iter_ = solution.value, solution.n_iter
+        # What the guarantee tells of the training rows.
         self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
-
-        def log_loss() -> float:
-            return fitting.log_loss(design, sets, weights, solution)
-
-        # For `for_target`, which no other surrogate serves.
-        likelihood = training.is_likelihood or training.is_separate
-        self._reached = log_loss() if likelihood else None
-        self._decide(training, target, decoder, log_loss)
+        likelihood = trains_likelihood(training, space, names.one_dimensional)
+        self._reached = fitting.log_loss(design, sets, weights, solution) if likelihood else None
         return self
 
-    def _decide(
-        self, training: Training, target: Target, decoder: str, log_loss: Callable[[], float]
-    ) -> None:
-        """What predictions are decoded for, and what is proved of that."""
-        self.target_, self._trained, self.decoder_ = target, training, decoder
+    def _decode_by(self, risk: MinimumRisk, training: Training, space: Any) -> None:
+        """Settle what predictions are decoded for, and how; refuses what cannot be."""
+        decoder = decoder_for(self.decoder, training, risk, space)
+        refuse_undecodable(decoder, training, risk, space, self._names.one_dimensional)
+        self.target_, self.decoder_ = risk.target, decoder
+        self._trained, self._risk = training, risk
+
+    @property
+    def guarantee_(self) -> str:
+        """Which theorem covers the combination, if any, in words."""
+        if not hasattr(self, "coef_"):
+            raise AttributeError("there is no guarantee_ before fit")
+        trained, space, reached = self._trained, self.space_, self._reached
         if self._names.one_dimensional:
-            self.guarantee_ = guarantee_of_classes(
-                training, self.space_, len(self.classes_), log_loss
-            )
-        else:
-            self.guarantee_ = guarantee(
-                training, target, self.space_, decoder, log_loss, self._unseen
-            )
+            return claim_of_classes(trained, space, len(self.classes_), reached).describe()
+        return claim(trained, self.target_, space, self.decoder_, reached, self._unseen).describe()
 
     def for_target(self, target, decoder=None):
         """The same fit, decoded for another target; nothing is trained again.
@@ -252,11 +253,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         other._check_parameters()
         judge = get_target(target)
         refuse_other_labels(judge, self._names)
-        training = replace(self._trained, target=judge)
-        name = decoder_for(other.decoder, training, judge, self.space_)
-        if not self._names.one_dimensional:
-            decoded(training, judge, self.space_, name, np.zeros((1, self.space_.n_scores)))
-        other._decide(training, judge, name, lambda: self._reached)
+        other._decode_by(MinimumRisk(judge), replace(self._trained, target=judge), self.space_)
         return other
 
     def decision_function(self, X):
@@ -264,11 +261,22 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 
         With the space "joint", which scores label sets, half the log-odds of each label.
         """
-        scores = self._scores(self._checked(X))
-        if isinstance(self.space_, Catalog) and self.space_.joint:
-            likely = marginals(self._trained, self.space_, scores)
+        inputs = self._checked(X)
+        if self.space_.is_joint:
+            likely = self._by_ranges(lambda rows: self._distribution(rows).marginals(), inputs)
             return logit(np.clip(likely, LEAST, 1.0 - LEAST)) / 2.0
-        return scores[:, 1] - scores[:, 0] if self._is_binary else scores
+        scores = self._scores(inputs)
+        is_binary = self._names.one_dimensional and len(self.classes_) == 2
+        return scores[:, 1] - scores[:, 0] if is_binary else scores
+
+    def predict_distribution(self, X) -> Distribution:
+        """The distribution over label sets that the scores of each row stand for.
+
+        Independent labels for binary relevance; else that of the space with its learnt parameters.
+        (Where a target's own loss was trained, rather than a likelihood, it is no estimate of the
+        probabilities.)
+        """
+        return self._distribution(self._checked(X))
 
     def predict_proba(self, X):
         """The probability of each label, (n, n_labels)."""
@@ -282,16 +290,25 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         """From checked inputs."""
         if self._names.one_dimensional:
             return self.classes_[np.argmax(self._scores(X), axis=1)]
-        sets = self._by_ranges(
-            lambda rows: decoded(
-                self._trained, self.target_, self.space_, self.decoder_, self._scores(rows)
-            ),
-            X,
-        )
+        sets = self._by_ranges(self._decoded, X)
         return csr_array(sets).astype(np.int64) if self.sparse_output else self._names.decode(sets)
 
+    def _decoded(self, X):
+        if self.decoder_ == "most_likely":
+            return self.space_.most_likely(self._scores(X))
+        distribution = self._distribution(X)
+        if self.decoder_ == "marginals":
+            distribution = Independent(distribution.marginals())
+        return self._risk.decode(distribution)
+
+    def _distribution(self, X) -> Any:
+        scores = self._scores(X)
+        if self._trained.is_by_label:
+            return Independent(self._trained.loss(self.space_).probability(scores))
+        return OfSpace(self.space_, scores)
+
     def _probability(self, X):
-        probability = marginals(self._trained, self.space_, self._scores(X))
+        probability = self._distribution(X).marginals().astype(self.coef_.dtype)
         if self._names.one_dimensional and self._trained.is_by_label:
             probability = probability / probability.sum(axis=1, keepdims=True)
         return probability
@@ -335,12 +352,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_label = True
         return tags
 
-    @property
-    def _is_binary(self) -> bool:
-        return self._names.one_dimensional and len(self.classes_) == 2
-
-    def _training(self, target: Target) -> Training:
-        surrogate = "likelihood" if _is_auto(self.surrogate) else self.surrogate
+    def _training(self, target: Any) -> Training:
+        is_auto = isinstance(self.surrogate, str) and self.surrogate == "auto"
+        surrogate = "likelihood" if is_auto else self.surrogate
         seed = self.random_state
         if seed is None:
             seed = 0
@@ -383,7 +397,3 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     def _projections(self, X):
         X = scaled_rows(X, self._scaling)
         return np.asarray(X @ self.coef_.T + self.intercept_)
-
-
-def _is_auto(value: object) -> bool:
-    return isinstance(value, str) and value == "auto"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,22 +14,25 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from setwise.estimators.choice import MOST_UNSEEN, unseen_mass
-from setwise.estimators.design import SCALINGS, Design
+from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.distributions import Distribution
+from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
+from setwise.estimators.design import SCALINGS, Design, Rows, read_training
 from setwise.estimators.folds import StratifiedLabelSets
-from setwise.estimators.hierarchy import hierarchy_space
-from setwise.estimators.progress import Advance, trials_shown
-from setwise.estimators.reading import counted, read_training
 from setwise.estimators.set_classifier import SetClassifier
+from setwise.estimators.solver import trials_shown
 from setwise.labels import LabelNames
-from setwise.spaces.paths import Paths
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum
 from setwise.surrogates.constrained import Constrained
-from setwise.targets.tree_distance import TreeDistance
+from setwise.surrogates.names import DEFAULT_Q
+from setwise.targets.registry import get_target
+from setwise.targets.target import hierarchy_of
 from setwise.validation import positive_number, whole_number
 
+# Tells that a fit begins, and with which settings.
+Advance = Callable[[str], None]
 # Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
 # features of a scaling, the smaller their weights.
 DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}
@@ -43,24 +46,35 @@ FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
 
 @dataclass(frozen=True)
 class Fold:
-    """What is learnt from, and the rows held out."""
+    """Rows to learn from and rows held out, with one decoder for all models."""
 
-    design: Design
-    sets: Any
+    learnt: Rows
+    held: Rows
     names: LabelNames
-    weights: Any
-    held_inputs: Any
-    held_truth: Any
-    held_weights: Any
+    risk: MinimumRisk
+
+    def design(self, scaling: Any, fit_intercept: bool) -> Design:
+        """The inputs to learn from in a scaling."""
+        return Design.of(self.learnt, scaling, fit_intercept)
+
+    def fit(self, model: SetClassifier, design: Design) -> SetClassifier:
+        """Learn from the rows of the fold."""
+        return model._fit(design, self.learnt, self.names, self.risk)
+
+    def fit_quietly(self, model: SetClassifier, alpha: float, design: Design) -> SetClassifier:
+        """On a path of penalties: begins where the last one ended, and need not converge."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return self.fit(model.set_params(alpha=alpha, warm_start=True), design)
 
     def loss(self, model: SetClassifier) -> float:
         """The mean loss of the model's target on the rows held out; of classes, the error."""
-        predicted: Any = model._predict(self.held_inputs)
+        predicted: Any = model._predict(self.held.inputs)
         if self.names.one_dimensional:
-            losses = predicted != self.held_truth
+            losses = predicted != self.names.decode(self.held.sets)
         else:
-            losses = model.target_.loss(predicted, self.held_truth.toarray())
-        return float(np.average(losses, weights=self.held_weights))
+            losses = self.risk.target.loss(predicted, self.held.sets)
+        return float(np.average(losses, weights=self.held.weights))
 
 
 class SetClassifierCV(ClassifierMixin, BaseEstimator):
@@ -133,7 +147,7 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         scalings="auto",
         cv=None,
         decoder="auto",
-        q=0.7,
+        q=DEFAULT_Q,
         fit_intercept=True,
         tol=1e-3,
         max_iter=300,
@@ -166,55 +180,78 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
             For training; the losses of held-out rows are weighted by it too.
         """
-        inputs, sets, names, weights = read_training(self, X, y, sample_weight)
-        if not hasattr(self.cv, "__iter__"):
-            # A row of weight 0 is not there; splits that are given count it all the same.
-            inputs, sets, weights = counted(inputs, sets, weights)
+        rows, names = read_training(self, X, y, sample_weight)
+        # A row of weight 0 is not there; splits that are given count it all the same.
+        rows, risk = (
+            rows if hasattr(self.cv, "__iter__") else rows.counted(),
+            MinimumRisk(self.target),
+        )
+        inputs, sets, weights = rows
         truth: Any = names.decode(sets) if names.one_dimensional else csr_array(sets)
-        splits = list(self._splitter(len(sets)).split(inputs, truth))
-        if not splits:
+        folds = [
+            Fold(rows.taken(train), rows.taken(test), names, risk)
+            for train, test in self._splitter(len(sets)).split(inputs, truth)
+        ]
+        if not folds:
             raise ValueError("cv must give at least one split, but it gives none")
         scalings = self._scalings(inputs)
         first, *others = self._pairs(names, sets)
         self.cv_results_ = []
-        n_paths = len(scalings) + len(others)
-        with trials_shown(self.verbose, n_paths * len(self._alphas(None))) as advance:
-
-            def walk(pairs: list[tuple[Any, Any]], scaling: Any) -> None:
-                folds = []
-                for train, test in splits:
-                    train, test = (_counted_rows(part, weights) for part in (train, test))
-                    design = Design.of(inputs[train], scaling, self.fit_intercept, weights[train])
-                    learnt = (design, sets[train], names, weights[train])
-                    folds.append(Fold(*learnt, inputs[test], truth[test], weights[test]))
-                for surrogate, space in pairs:
-                    settings = {"surrogate": surrogate, "space": space, "scaling": scaling}
-                    self.cv_results_ += self._path(settings, folds, advance)
-
+        n_trials = (len(scalings) + len(others)) * len(self._alphas(None))
+        with trials_shown(self.verbose, n_trials) as advance:
             for scaling in scalings:
-                walk([first], scaling)
-            walk(others, min(self.cv_results_, key=lambda row: row["loss"])["scaling"])
-        best = min(self.cv_results_, key=lambda row: row["loss"])
+                self.cv_results_ += self._paths([first], scaling, folds, advance)
+            scaling = min(self.cv_results_, key=_loss)["scaling"]
+            self.cv_results_ += self._paths(others, scaling, folds, advance)
+        everything = rows.taken(weights > 0)
+        self._finish(Fold(everything, everything, names, risk))
+        return self
+
+    def _paths(
+        self,
+        pairs: list[tuple[Any, Any]],
+        scaling: Any,
+        folds: list[Fold],
+        advance: Callable[[str], None],
+    ) -> list[dict[str, Any]]:
+        """A row of results for each penalty of each surrogate on its space, in one scaling."""
+        designs = [fold.design(scaling, self.fit_intercept) for fold in folds] if pairs else []
+        results = []
+        for surrogate, space in pairs:
+            settings = {"surrogate": surrogate, "space": space, "scaling": scaling}
+            results += self._path(settings, folds, designs, advance)
+        return results
+
+    def _finish(self, rows: Fold) -> None:
+        """Learn from all rows with what was chosen."""
+        best = min(self.cv_results_, key=_loss)
         self.best_loss_ = best["loss"]
         self.best_params_ = {name: best[name] for name in SETTINGS}
-        self.best_params_["alpha"] = _between(best, self.cv_results_)
-        inputs, sets, weights = counted(inputs, sets, weights)
-        design = Design.of(inputs, best["scaling"], self.fit_intercept, weights)
+        self.best_params_["alpha"] = alpha = _between(best, self.cv_results_)
+        design = rows.design(best["scaling"], self.fit_intercept)
         model = self._model(**self.best_params_).set_params(sparse_output=self.sparse_output)
         # By the same path as in the folds: where the objective is flat, it matters.
-        for alpha in self._alphas(best["scaling"]):
-            if alpha > self.best_params_["alpha"]:
-                _fit_quietly(model, alpha, design, sets, names, weights)
-        model.set_params(alpha=self.best_params_["alpha"])
-        self.best_estimator_ = model._fit(design, sets, names, weights)
+        for larger in self._alphas(best["scaling"]):
+            if larger > alpha:
+                rows.fit_quietly(model, larger, design)
+        self.best_estimator_ = rows.fit(model.set_params(alpha=alpha), design)
         model.set_params(warm_start=False)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
-        self.classes_ = self.best_estimator_.classes_
-        self.guarantee_ = self.best_estimator_.guarantee_
-        self.n_iter_ = self.best_estimator_.n_iter_
-        return self
+        self.classes_ = model.classes_
+        self.n_iter_ = model.n_iter_
+
+    @property
+    def guarantee_(self) -> str:
+        """What is proved of the model chosen, in words."""
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError("there is no guarantee_ before fit")
+        return self.best_estimator_.guarantee_
+
+    def predict_distribution(self, X) -> Distribution:
+        """The distribution over label sets that the scores of each row stand for."""
+        return self._fitted().predict_distribution(X)
 
     def predict(self, X):
         """The label sets, or classes, to predict."""
@@ -253,24 +290,19 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         spaces = _several(self.spaces, "spaces")
         if names.one_dimensional:
             spaces = ["auto"]
-        elif self._is_auto and isinstance(self.target, TreeDistance):
-            paths = isinstance(hierarchy_space("auto", self.target, sets), Paths)
-            listed = ["catalog"] if unseen_mass(sets) <= MOST_UNSEEN else []
-            spaces = ["paths" if paths else "closed", *listed]
-        elif self._is_auto:
+        elif isinstance(self.spaces, str) and self.spaces == "auto":
             # Where nearly every row has a set of its own, a list is as long as the data.
-            spaces = ["catalog", "sized"] if unseen_mass(sets) <= MOST_UNSEEN else ["sized"]
+            listed = ["catalog"] if unseen_mass(sets) <= MOST_UNSEEN else []
+            spaces = [*listed, "sized"]
+            if hierarchy_of(get_target(self.target)) is not None:
+                is_path = hierarchy_space("auto", self.target, sets).is_path
+                spaces = ["paths" if is_path else "closed", *listed]
         pairs = []
         for surrogate in _several(self.surrogates, "surrogates"):
-            alone = isinstance(surrogate, BinaryRelevance) or (
-                isinstance(surrogate, str) and surrogate == "binary_relevance"
-            )
+            named = isinstance(surrogate, str) and surrogate == "binary_relevance"
+            alone = named or isinstance(surrogate, BinaryRelevance)
             pairs += [(surrogate, space) for space in (["auto"] if alone else spaces)]
         return pairs
-
-    @property
-    def _is_auto(self) -> bool:
-        return isinstance(self.spaces, str) and self.spaces == "auto"
 
     def _splitter(self, n_rows: int) -> Any:
         if self.cv is not None and not isinstance(self.cv, int | np.integer):
@@ -282,16 +314,14 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
             )
         folds = next(folds for folds, most in FOLDS if n_rows <= most)
         n_splits = min(folds, n_rows) if self.cv is None else whole_number(self.cv, "cv", 2)
-        if self.random_state is None:
-            return StratifiedLabelSets(n_splits)
-        return StratifiedLabelSets(n_splits, shuffle=True, random_state=self.random_state)
+        seed = 0 if self.random_state is None else self.random_state
+        return StratifiedLabelSets(n_splits, random_state=seed)
 
     def _scalings(self, inputs) -> list[Any]:
         if isinstance(self.scalings, str) and self.scalings == "auto":
             return [None, "rows"] if issparse(inputs) else ["standard"]
-        one = self.scalings is None or isinstance(self.scalings, str)
-        scalings = [self.scalings] if one else list(self.scalings)
-        if not scalings or any(scaling not in SCALINGS for scaling in scalings):
+        scalings = _several(self.scalings, "scalings")
+        if any(scaling not in SCALINGS for scaling in scalings):
             known = ", ".join(map(repr, SCALINGS))
             raise ValueError(f"scalings must be 'auto' or some of {known}, not {self.scalings!r}")
         return scalings
@@ -315,7 +345,11 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         )  # fmt: skip
 
     def _path(
-        self, settings: dict[str, Any], folds: list[Fold], advance: Advance
+        self,
+        settings: dict[str, Any],
+        folds: list[Fold],
+        designs: list[Design],
+        advance: Callable[[str], None],
     ) -> Iterator[dict[str, Any]]:
         """A row for each alpha, beginning where the last one ended; ends when it gets worse."""
         alphas = self._alphas(settings["scaling"])
@@ -325,10 +359,10 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
             advance(f"{settings['space']} {alpha:.2g}")
             if worse == PATIENCE:
                 continue
-            losses = []
-            for model, fold in zip(models, folds, strict=True):
-                _fit_quietly(model, alpha, fold.design, fold.sets, fold.names, fold.weights)
-                losses.append(fold.loss(model))
+            losses = [
+                fold.loss(fold.fit_quietly(model, alpha, design))
+                for fold, model, design in zip(folds, models, designs, strict=True)
+            ]
             loss = float(np.mean(losses))
             yield {**settings, "alpha": alpha, "loss": loss, "fold_losses": losses}
             if loss < least - TIE:
@@ -337,30 +371,17 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
                 worse += 1
 
 
+def _loss(row: dict[str, Any]) -> float:
+    return row["loss"]
+
+
 def _several(given: Any, name: str) -> list[Any]:
     """What is to be tried, as a list; a single one need not be in one."""
     alone = isinstance(given, str | Space | CompSum | Constrained | BinaryRelevance)
-    several = [given] if alone else list(given)
+    several = [given] if alone or given is None else list(given)
     if not several:
         raise ValueError(f"{name} must have at least one to try, but it is empty")
     return several
-
-
-def _counted_rows(rows: Any, weights: Any) -> Any:
-    """The rows of a split, by number, that have a positive weight."""
-    chosen = np.asarray(rows)
-    chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-    kept = chosen[weights[chosen] > 0]
-    if len(kept) == 0:
-        raise ValueError("a fold of cv has no row of positive weight to learn from or to judge by")
-    return kept
-
-
-def _fit_quietly(model: SetClassifier, alpha: float, *training: Any) -> None:
-    """On a path of penalties: begins where the last one ended, and need not converge."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.set_params(alpha=alpha, warm_start=True)._fit(*training)
 
 
 def _between(best: dict[str, Any], rows: list[dict[str, Any]]) -> float:

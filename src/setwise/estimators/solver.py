@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from setwise.estimators.conditioning import Conditioning
-from setwise.estimators.design import Design
-from setwise.estimators.objective import Objective
+from setwise.estimators.design import Conditioning, Design
+from setwise.estimators.training import CHUNK_ENTRIES, Objective
 
 Array = NDArray[Any]
 
-# Entries of rows by scores, or rows by parameters, that are held at a time.
-CHUNK_ENTRIES = 2**23
 # Pairs of vectors L-BFGS remembers, and numbers they may take (1 GiB); at least three pairs.
 MEMORY, MEMORY_ENTRIES = 10, 2**27
 ROUNDING = 1e-13
@@ -92,10 +91,11 @@ class Problem:
         return self.value_and_gradient(at.weights, at.intercept, at.parameters)[0]
 
     def gradient_norm(self, by_weight: Array, by_intercept: Array, by_parameter: Array) -> float:
-        """The largest entry of the gradient by the weights of centred features and by the rest.
+        """Infinity norm of the gradient after centring the features.
 
-        Not centred, features far from 0 show an intercept's small slope as a large one, or hide
-        it. Where they do not, the plain gradient is as small: it counts up to ten times the other.
+        Uncentred, a feature with mean m adds m times the intercept's gradient to its own, which
+        would dominate the stopping test. The plain gradient counts up to ten times the other, so
+        that it is small too where features are near 0.
         """
         shift = np.outer(self.design.center, by_intercept)
         plain = float(np.abs(by_weight).max(initial=0.0))
@@ -133,57 +133,65 @@ def solve(
     ends higher than it began. ``progress`` hears of each step: its number, the objective, the
     largest entry of the gradient.
     """
-    free = np.isfinite(start.parameters)
-    conditioning = problem.conditioning(free)
-
-    def evaluate(flat: Array) -> tuple[Solution, Array]:
-        weights, intercept, finite = conditioning.point(flat)
-        parameters = start.parameters.copy()
-        parameters[free] = finite
-        value, *gradients = problem.value_and_gradient(weights, intercept, parameters)
-        gradients[2] = gradients[2][free]
-        norm = problem.gradient_norm(*gradients)
-        here = Solution(weights, intercept, parameters, value, norm, 0)
-        return here, conditioning.gradient(*gradients)
-
-    flat = conditioning.flat(start.weights, start.intercept, start.parameters[free])
-    best = evaluate(flat)[0]
-    begun, steps = best.value, 0
-
-    def objective(flat: Array) -> tuple[float, Array]:
-        nonlocal best
-        here, gradient = evaluate(flat)
-        # Where rounding hides which value is the lower, the gradient tells which point is nearer.
-        rounding = ROUNDING * abs(best.value)
-        alike = here.value <= min(best.value + rounding, begun)
-        nearer = alike and here.gradient_norm < best.gradient_norm
-        if nearer or here.value < best.value - rounding:
-            best = here
-        return here.value, gradient
-
-    def after_step(intermediate_result) -> None:
-        nonlocal steps
-        steps += 1
-        if progress is not None:
-            progress(steps, best.value, best.gradient_norm)
-        if best.gradient_norm <= tol:
-            raise StopIteration
-
-    memory = max(3, min(MEMORY, MEMORY_ENTRIES // (2 * len(flat))))
+    search = _Search(problem, start, tol, progress)
     norm = np.inf
     # A line search that rounding ended begins anew, as long as that helps.
-    while steps < max_iter and tol < best.gradient_norm < norm:
-        norm = best.gradient_norm / 2.0
+    while search.steps < max_iter and tol < search.best.gradient_norm < norm:
+        norm = search.best.gradient_norm / 2.0
+        flat = search.flat(search.best)
+        memory = max(3, min(MEMORY, MEMORY_ENTRIES // (2 * len(flat))))
         minimize(
-            objective,
-            conditioning.flat(best.weights, best.intercept, best.parameters[free]),
-            jac=True, method="L-BFGS-B", callback=after_step,
-            options={"maxiter": max_iter - steps, "maxcor": memory, "gtol": 0.0, "ftol": 0.0,
+            search.evaluate, flat, jac=True, method="L-BFGS-B", callback=search.after_step,
+            options={"maxiter": max_iter - search.steps, "maxcor": memory, "gtol": 0.0, "ftol": 0.0,
                      "maxfun": 10 * max_iter + 10},
         )  # fmt: skip
-    if warn and not best.gradient_norm <= tol:
-        warn_of(steps, best.gradient_norm, tol)
-    return replace(best, n_iter=steps)
+    if warn and not search.best.gradient_norm <= tol:
+        warn_of(search.steps, search.best.gradient_norm, tol)
+    return replace(search.best, n_iter=search.steps)
+
+
+class _Search:
+    """A problem as a function of flat variables, with the best point it was asked for."""
+
+    def __init__(self, problem: Problem, start: Solution, tol: float, progress: Progress | None):
+        self.problem, self.tol, self.progress = problem, tol, progress
+        self.parameters, self.free = start.parameters, np.isfinite(start.parameters)
+        self.conditioning = problem.conditioning(self.free)
+        self.best, _ = self._at(self.flat(start))
+        self.begun, self.steps = self.best.value, 0
+
+    def flat(self, at: Solution) -> Array:
+        """The variables of a point; parameters of -inf are none."""
+        return self.conditioning.flat(at.weights, at.intercept, at.parameters[self.free])
+
+    def evaluate(self, flat: Array) -> tuple[float, Array]:
+        """The objective and its gradient by the variables."""
+        here, gradient = self._at(flat)
+        # Where rounding hides which value is the lower, the gradient tells which point is nearer.
+        rounding = ROUNDING * abs(self.best.value)
+        alike = here.value <= min(self.best.value + rounding, self.begun)
+        nearer = alike and here.gradient_norm < self.best.gradient_norm
+        if nearer or here.value < self.best.value - rounding:
+            self.best = here
+        return here.value, gradient
+
+    def after_step(self, intermediate_result) -> None:
+        """Counts a step; ends the search where the gradient is small enough."""
+        self.steps += 1
+        if self.progress is not None:
+            self.progress(self.steps, self.best.value, self.best.gradient_norm)
+        if self.best.gradient_norm <= self.tol:
+            raise StopIteration
+
+    def _at(self, flat: Array) -> tuple[Solution, Array]:
+        weights, intercept, finite = self.conditioning.point(flat)
+        parameters = self.parameters.copy()
+        parameters[self.free] = finite
+        value, *gradients = self.problem.value_and_gradient(weights, intercept, parameters)
+        gradients[2] = gradients[2][self.free]
+        norm = self.problem.gradient_norm(*gradients)
+        here = Solution(weights, intercept, parameters, value, norm, 0)
+        return here, self.conditioning.gradient(*gradients)
 
 
 def warn_of(steps: int, norm: float, tol: float) -> None:
@@ -196,3 +204,55 @@ def warn_of(steps: int, norm: float, tol: float) -> None:
         ConvergenceWarning,
         stacklevel=3,
     )
+
+
+# --------------------------------------------------------------------------- progress on the screen
+
+
+@contextmanager
+def steps_shown(verbose: object, tol: float) -> Iterator[Callable[[int, str, float], None] | None]:
+    """A bar that fills as the gradient falls to ``tol``: called with (step, words, gradient)."""
+    if not verbose:
+        yield None
+        return
+    with _bar("training", 1.0) as update:
+        first: list[float] = []
+
+        def step(number: int, words: str, gradient: float) -> None:
+            first.append(max(gradient, tol))
+            whole = max(log(first[0] / tol), 1e-9)
+            done = max(1.0 - log(max(gradient, tol) / tol) / whole, 0.0)
+            update(completed=done, words=f"step {number}, {words}, |g| {gradient:.1e}")
+
+        yield step
+
+
+@contextmanager
+def trials_shown(verbose: object, total: int) -> Iterator[Callable[[str], None]]:
+    """A bar over a known number of fits, with the time left: called once each fit."""
+    if not verbose:
+        yield lambda words: None
+        return
+    with _bar("choosing", total) as update:
+        yield lambda words: update(advance=1, description=words)
+
+
+@contextmanager
+def _bar(description: str, total: float) -> Iterator[Callable[..., None]]:
+    """A bar on the error stream, and what changes it; rich is imported only for those who ask."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    counted = (MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    told = (TextColumn("{task.fields[words]}"), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), *(counted if total > 1 else told))
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(description, total=total, words="")
+        yield lambda **changes: bar.update(task, **changes)

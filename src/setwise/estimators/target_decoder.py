@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_consistent_length, indexable
-from sklearn.utils.metadata_routing import UNUSED, MethodMapping
+from sklearn.utils.metadata_routing import MethodMapping
 from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
-from setwise.decoders import MinimumRisk
+from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.distributions import Distribution, Independent, Listed
 from setwise.estimators.calibration import (
     METHODS,
     Calibrator,
@@ -23,27 +21,23 @@ from setwise.estimators.calibration import (
     out_of_fold,
     splits_of,
 )
-from setwise.estimators.class_model import ClassModel
-from setwise.estimators.label_model import LabelModel
-from setwise.estimators.probability import logits
+from setwise.estimators.label_model import ClassModel, LabelModel
 from setwise.estimators.wrapped import (
+    DecodedClassifier,
     gives_probability,
-    pass_features,
-    pass_tags,
     require_classifier,
     routed,
-    routing,
     seeded,
     takes_label_matrix,
     weights_of,
 )
 from setwise.labels import LabelNames
+from setwise.spaces import Cube
 from setwise.targets.measure import Array
-from setwise.targets.target import mean_utility
-from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
+from setwise.targets.truth import read_truth, refuse_open
 
 
-class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class TargetDecoder(DecodedClassifier):
     """Any classifier with `predict_proba`, its probabilities decoded for the target.
 
     The estimator is fitted as it is; `predict` returns the label set of least expected loss,
@@ -112,9 +106,6 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     array([[1, 1]])
     """
 
-    # Weights are handed on to the estimator, which says whether it wants them.
-    __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
-
     def __init__(
         self,
         estimator,
@@ -163,20 +154,15 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         params, split_params = routed(self, sets, sample_weight, fit_params)
         self._names, self._decoder = names, decoder
         estimator = seeded(self.estimator, self.random_state)
-        self._model = self._fit_model(estimator, X, sets, params)
-        self.estimator_ = self._model.estimator
+        self._take_over(self._fit_model(estimator, X, sets, params))
         self.classes_ = names.names
         weight = weights_of(params.get("sample_weight", sample_weight), sets)
         self.calibrators_ = self._calibrators(estimator, X, sets, weight, params, split_params)
-        pass_features(self)
         return self
 
     def for_target(self, target) -> TargetDecoder:
         """The same fit, decoded for another target; nothing is trained again."""
-        check_is_fitted(self, "estimator_")
-        refuse_other_labels(target, self._names)
-        other: Any = copy(self)
-        other.set_params(target=target)
+        other = super().for_target(target)
         other._decoder = _usable_decoder(target, self._names)
         return other
 
@@ -190,44 +176,26 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         calibrated = calibrate(probability, self.calibrators_)
         return _as_law(calibrated, probability) if self._names.one_dimensional else calibrated
 
-    def predict(self, X) -> Any:
-        """The label set of least expected loss, int64 (n, l); of a one-dimensional y the class."""
-        check_is_fitted(self, "estimator_")
+    @available_if(gives_probability)
+    def predict_distribution(self, X) -> Distribution:
+        """Independent labels with their probabilities; of a one-dimensional y one class."""
         probability = self.predict_proba(X)
         if self._names.one_dimensional:
-            return self.classes_[probability.argmax(axis=1)]
-        sets = self._decoder.decode(probability)
-        return csr_array(sets, dtype=np.int64) if self.sparse_output else sets.astype(np.int64)
+            return Listed(np.eye(self._names.n_labels, dtype=np.uint8), probability)
+        return Independent(probability)
 
-    @available_if(gives_probability)
-    def decision_function(self, X) -> Array:
-        """The logit of each probability, (n, l), finite; (n,) for a one-dimensional y of two."""
-        scores = logits(self.predict_proba(X))
-        return scores[:, 1] if self._binary else scores
-
-    def score(self, X, y, sample_weight=None) -> float:
-        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
-        check_is_fitted(self, "estimator_")
-        if self._names.one_dimensional:
-            return super().score(X, y, sample_weight)
-        target = self._decoder.target
-        known = encode_truth(target, self._names, y)
-        return mean_utility(target, self.predict(X), known, sample_weight)
+    def _decide(self, X) -> Array:
+        return self._decoder.decode(self.predict_proba(X))
 
     def get_metadata_routing(self):
-        """What `fit` hands on, for scikit-learn's metadata routing."""
+        """What `fit` hands on: to the estimator's `fit`, and to the splitter's `split`."""
         to_split = MethodMapping().add(caller="fit", callee="split")
-        return routing(self).add(splitter=self.cv, method_mapping=to_split)
+        return super().get_metadata_routing().add(splitter=self.cv, method_mapping=to_split)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        pass_tags(tags, self.estimator)
         tags.classifier_tags.multi_label = takes_label_matrix(self.estimator)
         return tags
-
-    @property
-    def _binary(self) -> bool:
-        return self._names.one_dimensional and self._names.n_labels == 2
 
     def _fit_model(
         self, estimator: Any, X: Any, sets: Array, params: dict
@@ -243,7 +211,7 @@ class TargetDecoder(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.calibration is None:
             return None
         enough = enough_rows(sets, weight)
-        if self._binary:
+        if self._names.one_dimensional and self._names.n_labels == 2:
             enough[0] = False  # 1 minus the other
         if not enough.any():
             return [None for _ in enough]
@@ -269,7 +237,7 @@ def _usable_decoder(target: Any, names: LabelNames) -> MinimumRisk:
     """The decoder; a target that cannot be decoded is refused here rather than in predict."""
     decoder = MinimumRisk(target)
     if not names.one_dimensional:
-        decoder.decode(np.full((1, names.n_labels), 0.5))
+        decoder.prepare(Cube(names.n_labels))
     return decoder
 
 

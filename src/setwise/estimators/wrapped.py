@@ -1,21 +1,32 @@
-"""What a meta estimator passes between its caller and the estimator it holds."""
+"""What classifiers that hold another share: what they pass on, and what they make of answers."""
 
 from __future__ import annotations
 
 import inspect
-from copy import deepcopy
-from typing import Any
+from abc import ABC, abstractmethod
+from copy import copy, deepcopy
+from typing import Any, Self
 
+import numpy as np
+from scipy.sparse import csr_array
 from sklearn import get_config
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.labels import LabelNames
 from setwise.targets.measure import Array
+from setwise.targets.target import mean_utility
+from setwise.targets.truth import encode_truth, refuse_other_labels
+
+# How far outside [0, 1] rounding may take a probability, and a sum of many from 1.
+ROUNDING, SUM_ROUNDING = 1e-6, 1e-5
 
 
 def gives_probability(meta: Any) -> bool:
@@ -30,15 +41,12 @@ def require_classifier(estimator: Any) -> None:
             f"estimator must be a classifier such as RandomForestClassifier(), not {estimator!r}"
         )
     # Stacking without a final estimator makes its own in fit; only then it has probabilities.
-    if not hasattr(estimator, "predict_proba") and not _to_be_stacked(estimator):
+    to_be_stacked = getattr(estimator, "final_estimator", estimator) is None
+    if not hasattr(estimator, "predict_proba") and not to_be_stacked:
         raise ValueError(
             f"estimator must have predict_proba, but {estimator!r} has none; wrap it in "
             f"CalibratedClassifierCV, or choose parameters with which it gives probabilities"
         )
-
-
-def _to_be_stacked(estimator: Any) -> bool:
-    return hasattr(estimator, "final_estimator") and estimator.final_estimator is None
 
 
 def seeded(estimator: Any, random_state: Any) -> Any:
@@ -87,14 +95,6 @@ def _takes(function: Any, name: str) -> bool:
     )
 
 
-def routing(meta: Any) -> MetadataRouter:
-    """Everything handed to `fit` goes to the estimator's `fit`."""
-    return MetadataRouter(owner=meta).add(
-        estimator=meta.estimator,
-        method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-    )
-
-
 def last_estimator(estimator: Any) -> Any:
     """The estimator at the end of pipelines and searches."""
     while isinstance(estimator, Pipeline | BaseSearchCV):
@@ -117,21 +117,117 @@ def takes_label_matrix(estimator: Any) -> bool:
     return bool(several or tags.target_tags.multi_output)
 
 
-def pass_tags(tags: Any, estimator: Any) -> None:
-    """Say of X, and of how well it can be learnt, what the estimator says."""
-    inner = get_tags(estimator)
-    tags.input_tags = deepcopy(inner.input_tags)
-    tags.non_deterministic = inner.non_deterministic
-    tags.no_validation = inner.no_validation
-    if inner.classifier_tags is not None:
-        tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
-        tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+def in_unit_interval(probability: Array, estimator: Any) -> Array:
+    """As floats in [0, 1]: what rounding took outside is put to the end, more is refused."""
+    if probability.dtype.kind != "f":
+        probability = probability.astype(np.float64)
+    inside = (probability >= -ROUNDING) & (probability <= 1.0 + ROUNDING)
+    if not inside.all():
+        row, column = (int(i) for i in np.argwhere(~inside)[0])
+        raise ValueError(
+            f"{type(estimator).__name__}.predict_proba must give probabilities in [0, 1], but "
+            f"row {row}, column {column} is {probability[row, column]}"
+        )
+    return np.clip(probability, 0.0, 1.0)
 
 
-def pass_features(meta: Any) -> None:
-    """Take over what the fitted estimator knows of the columns of X."""
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(meta.estimator_, name):
-            setattr(meta, name, getattr(meta.estimator_, name))
-        elif hasattr(meta, name):
-            delattr(meta, name)
+def require_law(probability: Array, estimator: Any) -> None:
+    """Raise unless each row adds up to 1, up to rounding."""
+    total = probability.sum(axis=1, dtype=np.float64)
+    wrong = np.flatnonzero(np.abs(total - 1.0) > SUM_ROUNDING)
+    if len(wrong):
+        raise ValueError(
+            f"{type(estimator).__name__}.predict_proba must give rows that add up to 1, but row "
+            f"{wrong[0]} adds up to {total[wrong[0]]} ({len(wrong)} such rows)"
+        )
+
+
+def logits(probability: Array) -> Array:
+    """log(p / (1 - p)), finite: 0 and 1 are taken for the least positive number and 1 minus it."""
+    least = np.finfo(probability.dtype).tiny
+    return np.log(np.maximum(probability, least)) - np.log(np.maximum(1.0 - probability, least))
+
+
+class DecodedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):
+    """A classifier that holds another, ``estimator``, and decodes what it says for ``target``.
+
+    What its kinds have in common once they are fitted: ``_names``, the names of the labels, and
+    ``_decoder``, the minimum-risk decoder of the target.
+    """
+
+    # Weights are handed on to the estimator, which says whether it wants them.
+    __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
+
+    estimator: Any
+    target: Any
+    sparse_output: Any
+    classes_: Array
+    _names: LabelNames
+    _decoder: MinimumRisk
+
+    @available_if(gives_probability)
+    @abstractmethod
+    def predict_proba(self, X) -> Array:
+        """The probability of each label (or class), (n, l)."""
+
+    @abstractmethod
+    def _decide(self, X) -> Array:
+        """The label sets of least expected loss, uint8 (n, l)."""
+
+    def for_target(self, target) -> Self:
+        """The same fit, decoded for another target; nothing is trained again."""
+        check_is_fitted(self, "estimator_")
+        refuse_other_labels(target, self._names)
+        other: Any = copy(self)
+        other.set_params(target=target)
+        other._decoder = MinimumRisk(target)
+        return other
+
+    def predict(self, X) -> Any:
+        """The label set of least expected loss, int64 (n, l); of a one-dimensional y the class."""
+        check_is_fitted(self, "estimator_")
+        if self._names.one_dimensional:
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        sets = self._decide(X)
+        return csr_array(sets, dtype=np.int64) if self.sparse_output else sets.astype(np.int64)
+
+    @available_if(gives_probability)
+    def decision_function(self, X) -> Array:
+        """The log-odds of each label, (n, l), finite; (n,) for a one-dimensional y of two."""
+        scores = logits(self.predict_proba(X))
+        return scores[:, 1] if self._names.one_dimensional and scores.shape[1] == 2 else scores
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
+        check_is_fitted(self, "estimator_")
+        if self._names.one_dimensional:
+            return super().score(X, y, sample_weight)
+        target = self._decoder.target
+        known = encode_truth(target, self._names, y)
+        return mean_utility(target, self.predict(X), known, sample_weight)
+
+    def get_metadata_routing(self):
+        """What `fit` hands on, for scikit-learn's metadata routing: everything, to `fit`."""
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=to_fit)
+
+    def __sklearn_tags__(self):
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        # Of X, and of how well it can be learnt, what the estimator says.
+        tags.input_tags = deepcopy(inner.input_tags)
+        tags.non_deterministic = inner.non_deterministic
+        tags.no_validation = inner.no_validation
+        if inner.classifier_tags is not None:
+            tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
+            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _take_over(self, model: Any) -> None:
+        """Keep a fitted model, and what its estimator knows of the columns of X."""
+        self._model, self.estimator_ = model, model.estimator
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+            elif hasattr(self, name):
+                delattr(self, name)

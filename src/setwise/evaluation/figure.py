@@ -8,11 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, get_args
-
-if TYPE_CHECKING:
-    from setwise.evaluation.evaluation import Options
-    from setwise.evaluation.sample import Sample
+from typing import Any, Literal, get_args
 
 Group = Literal["instance", "micro", "macro", "hierarchy", "ranking", "calibration", "target"]
 Better = Literal["higher", "lower"]
@@ -60,7 +56,7 @@ class Evaluation(Mapping[str, Figure]):
         Number of resamples behind the intervals; 0 if there are none.
     confidence : float
         Level of the intervals.
-    sample, options
+    sample, options : Sample and Options, or None
         The label sets and probabilities it was made of, checked, and what was asked of them: what
         a report is drawn from. No part of what is compared, printed or written to JSON.
     """
@@ -70,8 +66,8 @@ class Evaluation(Mapping[str, Figure]):
     n_labels: int
     n_bootstrap: int
     confidence: float
-    sample: Sample | None = field(default=None, compare=False, repr=False)
-    options: Options | None = field(default=None, compare=False, repr=False)
+    sample: Any = field(default=None, compare=False, repr=False)
+    options: Any = field(default=None, compare=False, repr=False)
 
     def __getitem__(self, name: str) -> Figure:
         return found(self.figures, name)

@@ -124,10 +124,11 @@ class Bootstrap:
         step = min(max(fitting, LEAST_AT_ONCE), MOST_AT_ONCE)
         for start in range(0, self.n_resamples, step):
             size = min(step, self.n_resamples - start)
-            weights = np.empty((size, n_rows))
-            for resample in weights:
-                resample[:] = np.bincount(generator.integers(n_rows, size=n_rows), minlength=n_rows)
-            yield np.ascontiguousarray(weights.T)
+            # Each resample counts into a range of its own.
+            drawn = generator.integers(n_rows, size=(size, n_rows))
+            drawn += n_rows * np.arange(size)[:, None]
+            counts = np.bincount(drawn.ravel(), minlength=size * n_rows)
+            yield np.ascontiguousarray(counts.reshape(size, n_rows).T, dtype=np.float64)
 
     def replicates(self, statistics: Sequence[Statistic], n_rows: int, n_labels: int) -> Array:
         """All figures on all resamples, (n_figures, n_resamples); the same rows for all."""

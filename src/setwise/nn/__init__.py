@@ -14,8 +14,6 @@ except ModuleNotFoundError as error:
     ) from error
 
 from setwise.nn import functional
-from setwise.nn.learnable_space import LearnableSpace
-from setwise.nn.schedule import QSchedule
-from setwise.nn.surrogate_loss import ExpectedLoss, SurrogateLoss
+from setwise.nn.modules import ExpectedLoss, LearnableSpace, QSchedule, SurrogateLoss
 
 __all__ = ["ExpectedLoss", "LearnableSpace", "QSchedule", "SurrogateLoss", "functional"]

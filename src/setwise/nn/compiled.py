@@ -2,6 +2,9 @@
 
 The exact gradient comes with the value; it is kept, and multiplied when the network's turn comes. A
 second derivative is taken through torch operations.
+
+Logits, labels and gradients are read in one pass each, by the threads of the kernels: torch's own
+threads would be woken for it, and wait for each other, beside those.
 """
 
 from __future__ import annotations
@@ -13,15 +16,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setwise.nn.passes import scaled
-from setwise.nn.recipe import Recipe
+from setwise.kernels import kernel
 from setwise.spaces import Cube, Space
 from setwise.spaces.space import Array
 from setwise.surrogates import CompSum, Constrained, Logistic
 from setwise.surrogates.surrogate import as_type
+from setwise.threads import for_rows
+from setwise.validation import refuse_not_finite
 
 if TYPE_CHECKING:
-    from setwise.nn.row_loss import RowLoss
+    from setwise.nn.row_loss import Recipe, RowLoss
 
 # Values (n,), gradient by scores (n, n_scores) and by parameters (n, p), of scores, label bytes
 # and q.
@@ -91,6 +95,57 @@ class Cores:
             block[inside] = part[1].ravel()
             value[rows], gradient[rows] = part[0], block
         return value, gradient, np.empty((len(scores), 0), scores.dtype)
+
+
+@kernel
+def scaled_rows(start, stop, rows, factors, out, sums):
+    """out = factor * row in the precision of the rows, and the sum of each row in float64."""
+    for row in range(start, stop):
+        line, target, factor = rows[row], out[row], factors[row]
+        total = 0.0
+        for j in range(len(line)):
+            target[j] = factor * line[j]
+            total += np.float64(line[j])
+        sums[row] = total
+
+
+def scaled(rows: Array, factors: Array, name: str | None = None) -> Array:
+    """A new array with each row (n, m) times its factor (n,), which has the type of the rows.
+
+    With a name, entries that are not finite are refused under it.
+    """
+    out, sums = np.empty(rows.shape, rows.dtype), np.empty(len(rows))
+    for_rows(scaled_rows, len(rows), np.ascontiguousarray(rows), factors, out, sums)
+    # A sum is finite only if its terms are.
+    if name is not None and not np.isfinite(sums).all():
+        refuse_not_finite(rows, name)
+    return out
+
+
+@kernel
+def byte_rows(start, stop, numbers, out, wrong):
+    """Whether each number is not 0, and how many of a row are neither 0 nor 1."""
+    for row in range(start, stop):
+        line, target = numbers[row], out[row]
+        count = 0
+        for j in range(len(line)):
+            present = line[j] != 0
+            target[j] = present
+            count += present and line[j] != 1
+        wrong[row] = count
+
+
+def as_bytes(numbers: Array, name: str) -> Array:
+    """0/1 bytes of numbers that are 0 or 1; others are refused."""
+    out = np.empty(numbers.shape, np.uint8)
+    wrong = np.empty(len(numbers), np.int64)
+    for_rows(byte_rows, len(numbers), np.ascontiguousarray(numbers), out, wrong)
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere((numbers != 0) & (numbers != 1))[0])
+        raise ValueError(
+            f"{name} must hold only 0 and 1, but {name}[{row}, {column}] is {numbers[row, column]}"
+        )
+    return out
 
 
 class Compiled(torch.autograd.Function):

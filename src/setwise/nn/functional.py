@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from contextlib import nullcontext
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from setwise.nn.border import (
+from setwise.nn.row_loss import RowLoss, power_of, recipe_of, weights_of
+from setwise.nn.validation import (
+    REDUCTIONS,
     label_bytes,
-    reduced,
     refuse_labels,
+    refuse_logits,
     refuse_mask,
     refuse_parameters,
     refuse_sample_weight,
-    refuse_shape,
-    require_reduction,
+    require_one_of,
     require_space,
-    without_autocast,
-    working_type,
+    width_of,
 )
-from setwise.nn.learnable_space import LearnableSpace
-from setwise.nn.recipe import power_of, recipe_of, weights_of
-from setwise.nn.row_loss import RowLoss
 from setwise.spaces import Cube, Space
+
+if TYPE_CHECKING:
+    from setwise.nn.modules import LearnableSpace
 
 
 def expected_loss(
@@ -84,8 +86,8 @@ def surrogate_loss(
     >>> surrogate_loss(logits, y_true, "f1", surrogate="logistic").round(decimals=4)
     tensor(-0.1904)
     """
-    require_reduction(reduction)
-    if isinstance(space, LearnableSpace):
+    require_one_of(reduction, REDUCTIONS, "reduction")
+    if isinstance(space, nn.Module):
         if parameters is not None:
             raise ValueError("a LearnableSpace has its own parameters: hand over one of the two")
         space, parameters = space.initial, space()
@@ -109,17 +111,6 @@ def _row_loss(settings: tuple, space: Space | None, width: int | None) -> RowLos
 _kept_row_loss = lru_cache(maxsize=64)(_row_loss)
 
 
-def width_of(logits: Tensor) -> int:
-    """The number of labels of logits without a space."""
-    if not isinstance(logits, Tensor):
-        raise ValueError(f"input must be a tensor of logits, but it is {type(logits).__name__}")
-    if logits.ndim != 2 or logits.shape[1] == 0:
-        raise ValueError(
-            f"input must have shape (n, n_labels), but its shape is {tuple(logits.shape)}"
-        )
-    return logits.shape[1]
-
-
 def loss_of(
     loss: RowLoss,
     logits: Tensor,
@@ -132,7 +123,7 @@ def loss_of(
 ) -> Tensor:
     """Check what comes in, compute the loss of each row in float32 or float64, and reduce."""
     space = loss.space
-    refuse_shape(logits, space.n_scores)
+    refuse_logits(logits, space.n_scores)
     refuse_labels(y_true, logits, space.n_labels)
     if parameters is not None:
         refuse_parameters(parameters, space)
@@ -143,8 +134,18 @@ def loss_of(
         loss.refuse_known(mask)
         # Whatever stands where nothing is known: it has no value and no gradient.
         logits, y_true = logits.masked_fill(~mask, 0), y_true.masked_fill(~mask, 0)
-    with without_autocast(logits.device):
-        rows = loss(logits.to(working_type(logits)), parameters, label_bytes(y_true), mask, q)
+    # float64 stays, everything else is computed in float32, where autocast would round products.
+    work = logits if logits.dtype == torch.float64 else logits.float()
+    kind = logits.device.type
+    has_autocast = torch.amp.is_autocast_available(kind)
+    with torch.autocast(kind, enabled=False) if has_autocast else nullcontext():
+        rows = loss(work, parameters, label_bytes(y_true), mask, q)
         if sample_weight is not None:
             rows = rows * sample_weight.to(rows.dtype)
-        return reduced(rows, reduction, None if mask is None else mask.any(1))
+        if reduction == "none":
+            return rows
+        if reduction == "sum":
+            return rows.sum()
+        # The mean is over the rows that have a known label.
+        counted = max(len(rows), 1) if mask is None else mask.any(1).sum().clamp(min=1)
+        return rows.sum() / counted

@@ -210,6 +210,10 @@ def material_of(
     options: dict[str, Any] = {}
     if isinstance(judged, Results):
         results = judged
+        _require(
+            not name and label_names is None,
+            "name and label_names are those of evaluations, but a study has its own",
+        )
     else:
         evaluations = _checked_evaluations(judged)
         results = _results_of(evaluations, name, label_names)
@@ -239,6 +243,7 @@ def _checked_evaluations(judged: Any) -> Mapping[str, Evaluation]:
             f"{type(evaluation).__name__}",
         )
     samples: dict[str, Any] = {str(name): own.sample for name, own in evaluations.items()}
+    _require(len(samples) == len(evaluations), f"a name is there twice: {list(evaluations)}")
     first, *others = samples
     for other in others:
         a, b = samples[first].true, samples[other].true

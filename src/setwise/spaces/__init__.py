@@ -1,10 +1,42 @@
 """Which label sets can be predicted, and how sums over them are taken."""
 
+from collections.abc import Callable
+
+import numpy as np
+
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
 from setwise.spaces.paths import Paths
 from setwise.spaces.sized import Sized, Slice
-from setwise.spaces.space import Space
+from setwise.spaces.space import Array, Space, all_sets
 
-__all__ = ["Catalog", "Cube", "Forest", "Paths", "Sized", "Slice", "Space"]
+__all__ = ["SPACES", "Catalog", "Cube", "Forest", "Paths", "Sized", "Slice", "Space", "register"]
+
+
+def _ends_raised(n_labels: int) -> Space:
+    return Sized(n_labels, np.isin(np.arange(n_labels + 1), (0, n_labels)) * 1.0)
+
+
+def _like_neighbours(n_labels: int) -> Space:
+    return Forest.chain(n_labels, np.tile(np.eye(2), (n_labels, 1, 1)))
+
+
+# A small example of each kind of space, from the parent of each label. The laws of the tests run on
+# every kind that is registered.
+SPACES: dict[str, Callable[[Array], Space]] = {
+    "cube": lambda parents: Cube(len(parents)),
+    "slice": lambda parents: Slice(len(parents), min(2, len(parents))),
+    "sized": lambda parents: _ends_raised(len(parents)),
+    "chain": lambda parents: _like_neighbours(len(parents)),
+    "closed": lambda parents: Forest(parents, closed=True),
+    "paths": lambda parents: Paths(parents),
+    "list": lambda parents: Catalog(all_sets(len(parents))[1::2]),
+}
+
+
+def register(name: str, example: Callable[[Array], Space]) -> None:
+    """Make a kind of space known by name; ``example`` makes a small one from parents of labels."""
+    if name in SPACES:
+        raise ValueError(f"there is already a space named {name!r}")
+    SPACES[name] = example

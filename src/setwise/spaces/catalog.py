@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,11 +53,8 @@ class Catalog(Space):
             )
         _refuse_duplicates(sets)
         bias = np.zeros(len(sets)) if self.bias is None else self.bias
-        bias = real_vector(bias, len(sets), "bias", minus_infinity=True)
-        if np.isneginf(bias).all():
-            raise ValueError("bias must allow at least one label set, but every entry is -inf")
         object.__setattr__(self, "sets", sets)
-        object.__setattr__(self, "bias", bias)
+        object.__setattr__(self, "bias", _biases(bias, len(sets)))
         object.__setattr__(self, "_signs", 2.0 * sets - 1.0)
         rows, labels = np.nonzero(sets)
         begins = np.searchsorted(rows, np.arange(len(sets) + 1))
@@ -98,12 +96,14 @@ class Catalog(Space):
         return len(self.sets)
 
     def with_parameters(self, values) -> Catalog:
-        """The same list with other biases."""
-        return replace(self, bias=values)
+        """The same list, which is not checked again, with other biases."""
+        other = copy(self)
+        object.__setattr__(other, "bias", _biases(values, len(self.sets)))
+        return other
 
     def tempered(self, q: float) -> Catalog:
         """Finite biases times q."""
-        return replace(self, bias=tempered_values(self.bias, q))
+        return self.with_parameters(tempered_values(self.bias, q))
 
     def most_likely(self, scores) -> Array:
         """The heaviest set; ties: the earlier row of the list, (n, l)."""
@@ -188,6 +188,13 @@ class Catalog(Space):
 
     def __str__(self) -> str:
         return f"Catalog of {len(self.sets)} sets of {self.n_labels} labels"
+
+
+def _biases(values: Any, n_sets: int) -> Array:
+    bias = real_vector(values, n_sets, "bias", minus_infinity=True)
+    if np.isneginf(bias).all():
+        raise ValueError("bias must allow at least one label set, but every entry is -inf")
+    return bias
 
 
 def _refuse_duplicates(sets: Array) -> None:

@@ -359,27 +359,29 @@ def fraction_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
     Where D can be 0 one more node, t = 0, takes out what the rule makes of D = 0 and puts the
     convention ``empty`` in.
     """
-    n_labels, on, off = scores.shape[1], table.on, table.off
-    widest = max(table.weight.shape[2], table.far_x.shape[1]) + 1
+    (
+        slots, step, sign, on, off, empty, means, far_x, far_w,
+        first, zero, least, count, power_true, power_false, weight,
+    ) = table  # fmt: skip
+    n_labels, widest = scores.shape[1], max(weight.shape[2], far_x.shape[1]) + 1
     p, rest, truth = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
     e, e_one = np.empty_like(scores[0]), np.empty_like(scores[0])
     tanh, total_slope = np.zeros_like(scores[0]), np.empty_like(scores[0])
     inverse = np.empty_like(scores[0])
     t_true, t_false, w = np.empty(widest), np.empty(widest), np.empty(widest)
     two, temper = one + one, like(one, q)
-    flip_true, flip_false = like(one, table.sign[0]), like(one, table.sign[1])
+    flip_true, flip_false = like(one, sign[0]), like(one, sign[1])
     change_true, change_false = like(one, on[0] - off[0]), like(one, on[1] - off[1])
     has_off = off[0] != 0.0 or off[1] != 0.0
     for row in range(start, stop):
-        slot = table.slot[row]
+        slot = slots[row]
         excess = states(
             scores[row], y_true[row], temper, flip_true, flip_false, one,
             p, rest, truth, tanh, e, e_one,
         )  # fmt: skip
         nodes = choose_nodes(
-            slot, expected_step(table.step, truth, p), table.means, table.step, table.far_x,
-            table.far_w, table.start, table.zero, table.count, table.power_true, table.power_false,
-            table.weight, t_true, t_false, w,
+            slot, expected_step(step, truth, p), means, step, far_x, far_w, first, zero, count,
+            power_true, power_false, weight, t_true, t_false, w,
         )  # fmt: skip
         total_slope[:] = one - one
         mean = 0.0
@@ -392,8 +394,8 @@ def fraction_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
             if has_off:
                 # N as its own sum of terms of one sign, not a base less a sum: accurate near 0.
                 above = tilted_sum(truth, p, rest, inverse, on, off, t_true[k], t_false[k])
-            above += table.least[slot]
-            extra = table.empty if table.zero[slot] > 0 and k == nodes - 1 else 0.0
+            above += least[slot]
+            extra = empty if zero[slot] > 0 and k == nodes - 1 else 0.0
             term = w[k] * above + extra
             mean += product * term
             pull, push = like(one, -product * term), like(one, product * w[k])

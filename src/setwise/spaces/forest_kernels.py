@@ -92,11 +92,10 @@ def add_mix(first, second, weight_first, weight_second, out):
 
 
 @register_jitable
-def add_share(chance, around, weight, inside, own, part, whole):
-    """part = chance * (around + weight * (inside - own)), added to ``whole``."""
-    for b in range(len(part)):
-        part[b] = chance[b] * (around[b] + weight[b] * (inside[b] - own[b]))
-        whole[b] += part[b]
+def add_share(chance, around, weight, inside, own, whole):
+    """whole += chance * (around + weight * (inside - own))."""
+    for b in range(len(whole)):
+        whole[b] += chance[b] * (around[b] + weight[b] * (inside[b] - own[b]))
 
 
 def _collect_with(plus):
@@ -218,16 +217,16 @@ def store(first, stop, parents, room, log_partition, on, off, pairs):
 
 
 @register_jitable
-def surprise(i, b, true, above, tree, up):
+def surprise(i, b, true, above, is_root, potentials, up):
     """-log P(label i in its true state | its parent in the state ``above``), of lane b.
 
     It is log(1 + e^gap) with the gap of the other state's weight to this one's: accurate relative
     to itself where the probability is near 1.
     """
     this, other = up[i, true, b], up[i, 1 - true, b]
-    if tree.parents[i] >= 0:
-        this += tree.potentials[i, true, above]
-        other += tree.potentials[i, 1 - true, above]
+    if not is_root:
+        this += potentials[i, true, above]
+        other += potentials[i, 1 - true, above]
     return log_plus(0.0, other - this) if this > -np.inf else np.inf
 
 
@@ -238,17 +237,17 @@ def likelihood_rows(start, stop, scores, sets, tree, value, by_score, by_pair):
     A set outside the support has the value inf. Gradients are probabilities of the other states,
     accurate where they are small.
     """
-    parents, n_labels = tree.parents, len(tree.order)
-    room = room_of(n_labels, True)
+    (order, parents, potentials), room = tree, room_of(len(tree.order), True)
+    up, state = room.up, room.state
     for first in range(start, stop, LANES):
         pass_rows(scores[:stop], first, tree, room)
         for row in range(first, min(first + LANES, stop)):
-            b, y = row - first, sets[row]
-            value[row] = 0.0
-            for i in range(n_labels):
-                value[row] += surprise(i, b, y[i], y[parents[i]], tree, room.up)
-                on, off = room.state[i, 1, b], room.state[i, 0, b]
-                by_score[row, i] = -2.0 * off if y[i] == 1 else 2.0 * on
+            b, y, total = row - first, sets[row], 0.0
+            for i in range(len(order)):
+                above, is_root = y[parents[i]], parents[i] < 0
+                total += surprise(i, b, y[i], above, is_root, potentials, up)
+                by_score[row, i] = -2.0 * state[i, 0, b] if y[i] == 1 else 2.0 * state[i, 1, b]
+            value[row] = total
         if len(by_pair) > 0:
             write_pair_slopes(first, stop, sets, tree, room, by_pair)
 
@@ -293,16 +292,16 @@ def sum_moments_rows(
     room = room_of(n_labels, True)
     given, state = room.given, room.state
     below, joint = np.empty((n_labels, 2, LANES)), np.empty((n_labels, 2, LANES))
-    whole, certain, own, part = np.empty(LANES), np.ones(LANES), np.empty(LANES), np.empty(LANES)
+    whole, certain, own = np.empty(LANES), np.ones(LANES), np.empty(LANES)
     for first in range(start, stop, LANES):
         rows = min(LANES, stop - first)
         pass_rows(scores[:stop], first, tree, room)
         store(first, stop, parents, room, log_partition, on, off, pairs)
-        below[:], whole[:], joint[:] = 0.0, 0.0, 0.0
-        for b in range(rows):
-            for i in range(n_labels):
-                below[i, 0, b] = off_value[first + b, i]
-                below[i, 1, b] = on_value[first + b, i]
+        whole[:] = 0.0
+        for i in range(n_labels):
+            for b in range(LANES):
+                below[i, 0, b] = off_value[first + b, i] if b < rows else 0.0
+                below[i, 1, b] = on_value[first + b, i] if b < rows else 0.0
         for position in range(n_labels - 1, -1, -1):
             i = order[position]
             for s in range(2 if parents[i] >= 0 else 1):
@@ -310,15 +309,18 @@ def sum_moments_rows(
                 add_mix(below[i, 0], below[i, 1], given[i, 0, s], given[i, 1, s], onward)
         for i in order:
             has_parent = parents[i] >= 0
+            joint[i] = 0.0
             for s in range(2 if has_parent else 1):
                 around = joint[parents[i], s] if has_parent else whole
                 weight = state[parents[i], s] if has_parent else certain
                 mix(below[i, 0], below[i, 1], given[i, 0, s], given[i, 1, s], own)
                 for a in range(2):
-                    add_share(given[i, a, s], around, weight, below[i, a], own, part, joint[i, a])
+                    chance, inside = given[i, a, s], below[i, a]
+                    add_share(chance, around, weight, inside, own, joint[i, a])
                     if len(pairs) > 0 and has_parent:
                         for b in range(rows):
-                            total_pairs[first + b, i, a, s] = part[b]
+                            share = around[b] + weight[b] * (inside[b] - own[b])
+                            total_pairs[first + b, i, a, s] = chance[b] * share
         for b in range(rows):
             total[first + b] = whole[b]
             for i in range(n_labels):

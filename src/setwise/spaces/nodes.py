@@ -120,15 +120,15 @@ def read_rows(array, row, rows, labels, factor, at_root, out):
 @register_jitable
 def read_values(y_true, row, rows, labels, measure, on, off):
     """What the label of each node adds when present and when absent; 0 at the virtual root."""
-    agreement = measure.agreement
+    weights, agreement, _, _ = measure
     false_off, false_on = agreement[0, 0], agreement[0, 1]
     true_off, true_on = agreement[1, 0], agreement[1, 1]
     on[:LANES], off[:LANES] = 0.0, 0.0
     for k in range(1, len(labels)):
         for b in range(LANES):
             is_true = y_true[min(row + b, rows - 1), labels[k]] == 1
-            on[k * LANES + b] = measure.weights[k] * (true_on if is_true else false_on)
-            off[k * LANES + b] = measure.weights[k] * (true_off if is_true else false_off)
+            on[k * LANES + b] = weights[k] * (true_on if is_true else false_on)
+            off[k * LANES + b] = weights[k] * (true_off if is_true else false_off)
 
 
 @register_jitable

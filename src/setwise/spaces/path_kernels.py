@@ -39,18 +39,20 @@ def plus(values, part):
 @register_jitable
 def add_down(values, nodes, part):
     """Turn what each node adds into sums along the path to it, roots to leaves, in place."""
-    for group in range(1, len(nodes.ends)):
-        first, stop = nodes.ends[group - 1], nodes.ends[group]
-        of_parents(values, first, stop, nodes.above, part)
+    above, ends = nodes.above, nodes.ends
+    for group in range(1, len(ends)):
+        first, stop = ends[group - 1], ends[group]
+        of_parents(values, first, stop, above, part)
         plus(values[first * LANES : stop * LANES], part)
 
 
 @register_jitable
 def add_below(values, nodes):
     """Turn what each node adds into sums over the nodes below it, leaves to roots, in place."""
-    for group in range(len(nodes.ends) - 1, 0, -1):
-        first, stop = nodes.ends[group - 1], nodes.ends[group]
-        add_to_parents(values[first * LANES : stop * LANES], first, stop, nodes.above, values)
+    above, ends = nodes.above, nodes.ends
+    for group in range(len(ends) - 1, 0, -1):
+        first, stop = ends[group - 1], ends[group]
+        add_to_parents(values[first * LANES : stop * LANES], first, stop, above, values)
 
 
 @register_jitable
@@ -117,13 +119,14 @@ def marginal_rows(start, stop, scores, nodes, is_end, log_sum, out):
 @register_jitable
 def last_node(line, nodes):
     """The node in which the path of a label set ends, -1 if the set is no path."""
+    labels, above, _ = nodes
     last, size = 0, 0
-    for k in range(1, len(nodes.labels)):
-        if line[nodes.labels[k]] == 1:
+    for k in range(1, len(labels)):
+        if line[labels[k]] == 1:
             last, size = k, size + 1
     node = last
-    while node > 0 and line[nodes.labels[node]] == 1:
-        node, size = nodes.above[node], size - 1
+    while node > 0 and line[labels[node]] == 1:
+        node, size = above[node], size - 1
     return last if node == 0 and size == 0 and last > 0 else -1
 
 
@@ -168,15 +171,16 @@ def likelihood_rows(start, stop, scores, last, nodes, is_end, value, by_score):
 @register_jitable
 def write_slopes(row, stop, last, nodes, chance, by_score):
     """2 P(label) off the true path, -2 P(another path without the label) on it."""
-    for k in range(1, len(nodes.labels)):
+    labels, above, _ = nodes
+    for k in range(1, len(labels)):
         for b in range(min(LANES, stop - row)):
             if last[row + b] >= 0:
-                by_score[row + b, nodes.labels[k]] = 2.0 * chance[k * LANES + b]
+                by_score[row + b, labels[k]] = 2.0 * chance[k * LANES + b]
     for b in range(min(LANES, stop - row)):
         node = last[row + b]
         while node > 0:
-            by_score[row + b, nodes.labels[node]] = 2.0 * (chance[node * LANES + b] - chance[b])
-            node = nodes.above[node]
+            by_score[row + b, labels[node]] = 2.0 * (chance[node * LANES + b] - chance[b])
+            node = above[node]
 
 
 @kernel

@@ -72,7 +72,7 @@ class Sized(Space):
     @property
     def size_bias(self) -> Array:
         """The bias of each size up to the largest."""
-        return self.bias[: self._largest + 1]
+        return self.bias[: int(self.sizes[-1]) + 1]
 
     @property
     def sizes(self) -> Array:

@@ -82,6 +82,11 @@ class Space(Protocol):
         return False
 
     @property
+    def size_bias(self) -> Array | None:
+        """g by the size of a set, where it depends on nothing else; None where it does."""
+        return None
+
+    @property
     def n_scores(self) -> int:
         """One score for each label; with joint scores one for each set."""
         return self.n_labels
@@ -90,11 +95,6 @@ class Space(Protocol):
     def log_size(self) -> float:
         """log of the number of sets in the support."""
         ...
-
-    @property
-    def size_bias(self) -> Array | None:
-        """g by the size of a set, where it depends on nothing else; None where it does."""
-        return None
 
     @property
     def sizes(self) -> Array:

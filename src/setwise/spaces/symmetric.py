@@ -92,44 +92,48 @@ def scale(group):
     If a factor could overflow, ``weight`` and ``step`` receive logarithms. Returns whether they are
     factors.
     """
-    logits, n, largest = group.logits, len(group.logits), len(group.step) - 1
+    _, logits, _, weight, step, _, offset, _ = group
+    n, largest = len(logits), len(step) - 1
     high = low = logits[0] if n > 0 else 0.0
     for j in range(n):
         high, low = max(high, logits[j]), min(low, logits[j])
     factored, middle = high - low <= WIDEST_SPAN, 0.5 * (high + low)
     for j in range(n):
-        group.weight[j] = exp(logits[j] - middle) if factored else logits[j]
-    group.offset[0] = 0.0
+        weight[j] = exp(logits[j] - middle) if factored else logits[j]
+    offset[0] = 0.0
     for k in range(1, min(largest, n) + 1):
         shrink = np.sqrt(k / (n - k + 1.0))
-        group.offset[k] = group.offset[k - 1] + logits[k - 1] - np.log(shrink)
-        group.step[k] = (
+        offset[k] = offset[k - 1] + logits[k - 1] - np.log(shrink)
+        step[k] = (
             exp(middle - logits[k - 1]) * shrink if factored else np.log(shrink) - logits[k - 1]
         )
     return factored
 
 
 @register_jitable
-def ratios(j, top, factored, group):
-    """ratio[k] for label j and 1 <= k <= top, from what `scale` left behind."""
-    weight, step, ratio = group.weight[j], group.step, group.ratio
+def ratios(j, top, factored, weight, step, ratio):
+    """ratio[k] for label j and 1 <= k <= top, from what `scale` left behind.
+
+    (Here and below for each label: bare arrays, as a group of them would be counted and copied.)
+    """
     for k in range(1, top + 1):
         if factored:
-            ratio[k] = weight * step[k]
+            ratio[k] = weight[j] * step[k]
         else:
-            ratio[k] = exp(weight + step[k])
+            ratio[k] = exp(weight[j] + step[k])
 
 
 @kernel
 def fill(factored, group):
     """table[j, k] = sum over the sets of size k of the first j labels."""
-    table, ratio, largest = group.table, group.ratio, len(group.step) - 1
+    _, _, keep, weight, step, ratio, _, table = group
+    largest = len(step) - 1
     table[0] = 0.0
     table[0, 0] = 1.0
-    for j in range(len(group.order)):
+    for j in range(len(keep)):
         top = min(j + 1, largest)
-        ratios(j, top, factored, group)
-        left_out = group.keep[j]
+        ratios(j, top, factored, weight, step, ratio)
+        left_out = keep[j]
         table[j + 1, 0] = left_out * table[j, 0]
         for k in range(1, top + 1):
             table[j + 1, k] = left_out * table[j, k] + ratio[k] * table[j, k - 1]
@@ -158,14 +162,15 @@ def step_back(top, left_out, ratio, adjoint):
 @kernel
 def sweep(factored, group, adjoint, on, off):
     """Reverse sweep: on[i] and off[i], (l,) each, from the adjoint of the table's last row."""
-    for j in range(len(group.order) - 1, -1, -1):
+    order, _, keep, weight, step, ratio, _, table = group
+    for j in range(len(order) - 1, -1, -1):
         # Among the first j + 1 labels no set is larger, and ratios beyond would overflow.
-        top = min(j + 1, len(group.step) - 1)
-        ratios(j, top, factored, group)
-        present, absent = weigh(j, top, group.ratio, group.table, adjoint)
-        on[group.order[j]] = present
-        off[group.order[j]] = group.keep[j] * absent
-        step_back(top, group.keep[j], group.ratio, adjoint)
+        top = min(j + 1, len(step) - 1)
+        ratios(j, top, factored, weight, step, ratio)
+        present, absent = weigh(j, top, ratio, table, adjoint)
+        on[order[j]] = present
+        off[order[j]] = keep[j] * absent
+        step_back(top, keep[j], ratio, adjoint)
 
 
 @kernel
@@ -174,7 +179,8 @@ def size_law(line, bias, doubled, group, size):
 
     Returns whether ratios are factors, and the log-partition.
     """
-    n_labels, last = len(line), group.table[len(line)]
+    order, logits, _, _, _, _, offset, table = group
+    n_labels, last = len(line), table[len(line)]
     # y' · h = y' · (h - middle) + middle * (2 size - n_labels): small sums stay small.
     middle, shift = 0.0, 0.0
     for i in range(n_labels):
@@ -182,16 +188,16 @@ def size_law(line, bias, doubled, group, size):
     for i in range(n_labels):
         doubled[i] = 2.0 * (line[i] - middle)
         shift += line[i] - middle
-    largest_first(doubled, len(bias) - 1, group.order)
+    largest_first(doubled, len(bias) - 1, order)
     for j in range(n_labels):
-        group.logits[j] = doubled[group.order[j]]
+        logits[j] = doubled[order[j]]
     factored = scale(group)
     fill(factored, group)
     high = -np.inf
     for k in range(len(bias)):
         size[k] = -np.inf
         if bias[k] > -np.inf:
-            size[k] = bias[k] + group.offset[k] + np.log(last[k])
+            size[k] = bias[k] + offset[k] + np.log(last[k])
             size[k] += middle * (2.0 * k - n_labels)
         high = max(high, size[k])
     mass = 0.0
@@ -218,10 +224,11 @@ def moments_rows(start, stop, scores, bias, log_partition, on, off, size):
 @kernel
 def fill_sums(factored, group, value_on, value_off, sums):
     """sums[j, k] = as table[j, k], with every set times what the first j labels add to N."""
-    table, ratio, largest = group.table, group.ratio, len(group.step) - 1
-    for j in range(len(group.order)):
-        top, i = min(j + 1, largest), group.order[j]
-        ratios(j, top, factored, group)
+    order, _, _, weight, step, ratio, _, table = group
+    largest = len(step) - 1
+    for j in range(len(order)):
+        top, i = min(j + 1, largest), order[j]
+        ratios(j, top, factored, weight, step, ratio)
         sums[j + 1, 0] = sums[j, 0] + value_off[i] * table[j, 0]
         for k in range(1, top + 1):
             sums[j + 1, k] = (
@@ -246,7 +253,7 @@ def sum_moments_rows(
     n_labels, width = scores.shape[1], len(bias)
     group, doubled = group_of(n_labels, width - 1), np.empty(n_labels)
     adjoint, after, sums = np.empty(width), np.empty(width), np.zeros((n_labels + 1, width))
-    table, ratio = group.table, group.ratio
+    order, _, _, weight, step, ratio, _, table = group
     for row in range(start, stop):
         factored, log_partition[row] = size_law(scores[row], bias, doubled, group, size[row])
         fill_sums(factored, group, on_value[row], off_value[row], sums)
@@ -256,8 +263,8 @@ def sum_moments_rows(
             total_size[row, k] = adjoint[k] * sums[n_labels, k]
             total[row] += total_size[row, k]
         for j in range(n_labels - 1, -1, -1):
-            i, top = group.order[j], min(j + 1, width - 1)
-            ratios(j, top, factored, group)
+            i, top = order[j], min(j + 1, width - 1)
+            ratios(j, top, factored, weight, step, ratio)
             present, absent = weigh(j, top, ratio, table, adjoint)
             on[row, i], off[row, i] = present, absent
             value_on, value_off = on_value[row, i], off_value[row, i]

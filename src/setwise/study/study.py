@@ -6,9 +6,8 @@ import json
 import os
 import platform
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,10 @@ from setwise.study.data import (
     read_targets,
     read_taxonomy,
 )
-from setwise.study.folder import Asked, Unit, locked, prepare, read
+from setwise.study.folder import Asked, locked, prepare, read
 from setwise.study.methods import get_methods
 from setwise.study.results import Results, Scale, Summary, summary
-from setwise.study.work import Plan, Task, do_tasks
+from setwise.study.work import Plan, do_tasks, progress_shown
 from setwise.validation import whole_number
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
@@ -236,48 +235,3 @@ def machine() -> dict[str, str]:
         "processor": processor(),
         "threads of a unit": "1",
     }
-
-
-# -------------------------------------------------------------------------------- what is shown
-
-
-@dataclass
-class Shown:
-    """A bar with the task in work; without one, nothing."""
-
-    bar: Any = None
-    row: Any = None
-
-    def began(self, task: Task) -> None:
-        """Name it."""
-        if self.bar is not None:
-            self.bar.update(self.row, task=str(task))
-
-    def ended(self, unit: Unit, failure: str | None) -> None:
-        """Count it; a failure is printed above the bar."""
-        if self.bar is None:
-            return
-        if failure is not None:
-            self.bar.console.print(f"failed: {unit}: {failure}", markup=False, highlight=False)
-        self.bar.advance(self.row)
-
-
-@contextmanager
-def progress_shown(wanted: bool, n_units: int, n_done: int) -> Iterator[Shown]:
-    """A bar on the error stream if it is a terminal and a bar is wanted, else silence."""
-    from rich import console, progress
-
-    screen = console.Console(stderr=True)
-    if not (wanted and screen.is_terminal):
-        yield Shown()
-        return
-    columns = (
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left:"),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[task]}", markup=False),
-    )
-    with progress.Progress(*columns, console=screen) as bar:
-        yield Shown(bar, bar.add_task("", total=n_units, completed=n_done, task=""))

@@ -17,7 +17,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from pickle import PicklingError
 from threading import Thread
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib.externals.loky import ProcessPoolExecutor, wait
@@ -119,7 +119,10 @@ class Plan:
             question = Question(target, self.seed, X.shape[0], issparse(X))
             # setwise's own take sparse label sets, a user's may not.
             Y = Y.toarray().astype(np.int64) if method.own else Y
-            fitted = _fitted(method.make(question), X, Y)
+            estimator, start = method.make(question), time.perf_counter()
+            with recorded_warnings() as caught:
+                model = estimator.fit(X, Y)
+            fitted = Fitted(model, time.perf_counter() - start, caught)
         start = time.perf_counter()
         with recorded_warnings() as caught:
             y_pred = _predicted(fitted.model, X_held, Y_held.shape)
@@ -169,13 +172,6 @@ class Plan:
         except ValueError as error:
             warnings.warn(f"no probabilities are kept: {error}", stacklevel=2)
             return None
-
-
-def _fitted(estimator: Any, X: Any, Y: Any) -> Fitted:
-    start = time.perf_counter()
-    with recorded_warnings() as caught:
-        model = estimator.fit(X, Y)
-    return Fitted(model, time.perf_counter() - start, caught)
 
 
 def _predicted(model: Any, X: Any, shape: tuple[int, int]) -> csr_array:
@@ -247,16 +243,46 @@ def recorded_warnings() -> Iterator[list[str]]:
 # ------------------------------------------------------------------------------ one task or several
 
 
-class Progress(Protocol):
-    """Told of each task as it begins and of each unit as it ends."""
+@dataclass
+class Progress:
+    """Shows a bar with the task in work; without one, nothing."""
+
+    bar: Any = None
+    row: Any = None
 
     def began(self, task: Task) -> None:
-        """A task is in work."""
-        ...
+        """Name it."""
+        if self.bar is not None:
+            self.bar.update(self.row, task=str(task))
 
     def ended(self, unit: Unit, failure: str | None) -> None:
-        """A unit is finished, or failed with a message."""
-        ...
+        """Count it; a failure is printed above the bar."""
+        if self.bar is None:
+            return
+        if failure is not None:
+            self.bar.console.print(f"failed: {unit}: {failure}", markup=False, highlight=False)
+        self.bar.advance(self.row)
+
+
+@contextmanager
+def progress_shown(wanted: bool, n_units: int, n_done: int) -> Iterator[Progress]:
+    """A bar on the error stream if it is a terminal and a bar is wanted, else silence."""
+    from rich import console, progress
+
+    screen = console.Console(stderr=True)
+    if not (wanted and screen.is_terminal):
+        yield Progress()
+        return
+    columns = (
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left:"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[task]}", markup=False),
+    )
+    with progress.Progress(*columns, console=screen) as bar:
+        yield Progress(bar, bar.add_task("", total=n_units, completed=n_done, task=""))
 
 
 def do_tasks(plan: Plan, tasks: list[Task], folder: Path, jobs: int, progress: Progress) -> None:

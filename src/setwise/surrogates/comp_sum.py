@@ -11,6 +11,7 @@ from numpy.polynomial.legendre import leggauss
 
 from setwise.spaces.expectation import Expectation, Moment
 from setwise.spaces.space import Array, Space
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked
 from setwise.targets.target import Target
 from setwise.validation import real_number
@@ -212,7 +213,7 @@ def Logistic(target: Target | str, space: Space, scale: Scale = "unit") -> CompS
 
 
 def GeneralizedCrossEntropy(
-    target: Target | str, space: Space, q: float = 0.7, scale: Scale = "unit"
+    target: Target | str, space: Space, q: float = DEFAULT_Q, scale: Scale = "unit"
 ) -> CompSum:
     """The comp-sum loss with 0 < q < 1: Psi(v) = (1 - v^(-q)) / q."""
     if not 0.0 < real_number(q, "q", -1.0, 1.0) < 1.0:

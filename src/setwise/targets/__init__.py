@@ -1,14 +1,13 @@
 """What a prediction is judged by: losses in [0, 1] between a predicted and a true label set."""
 
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
-from setwise.targets.counts import CountTarget
+from setwise.targets.counts import CountTarget, ZeroOne
 from setwise.targets.hamming import Hamming
 from setwise.targets.linear_fractional import FBeta, Jaccard, LinearFractional
 from setwise.targets.registry import TARGETS, get_target, register
 from setwise.targets.table import TableTarget
 from setwise.targets.target import Target
 from setwise.targets.tree_distance import TreeDistance
-from setwise.targets.zero_one import ZeroOne
 
 __all__ = [
     "TARGETS",

@@ -1,4 +1,4 @@
-"""Any vectorised function of the confusion counts."""
+"""Any vectorised function of the confusion counts, and the one that asks for equality."""
 
 from __future__ import annotations
 
@@ -6,12 +6,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from setwise.targets.measure import Array, Counts, Form, Of
-from setwise.targets.target import loss_of_rows
+from setwise.targets.measure import Array, Counts, Equality, Form, Of
+from setwise.targets.target import Target
 
 
 @dataclass(frozen=True)
-class CountTarget:
+class ZeroOne(Target):
+    """1 where the predicted set differs from the true set in any label, else 0.
+
+    Examples
+    --------
+    >>> ZeroOne().loss([[1, 0], [1, 1]], [[1, 0], [1, 0]])
+    array([0., 1.])
+    """
+
+    form: ClassVar[Form] = "subset"
+
+    def measure(self, n_labels: int, of: Of) -> Equality:
+        """Equality of the two sets, or its opposite for the loss."""
+        return Equality(0.0 if of == "loss" else 1.0)
+
+    def __str__(self) -> str:
+        return "subset"
+
+
+@dataclass(frozen=True)
+class CountTarget(Target):
     """A loss given as a function of the confusion counts.
 
     Parameters
@@ -38,17 +58,9 @@ class CountTarget:
                 f"CountTarget needs a function of (tp, fp, fn, tn), but it got {self.function!r}"
             )
 
-    def loss(self, y_pred, y_true) -> Array:
-        """The function at the counts of each row, (n,)."""
-        return loss_of_rows(self, y_pred, y_true)
-
     def measure(self, n_labels: int, of: Of) -> Counts:
         """The function of the counts, or 1 minus it."""
         return Counts(self.function, complement=of == "utility")
-
-    def on(self, space) -> CountTarget:
-        """The same on every space."""
-        return self
 
     def __str__(self) -> str:
         return f"CountTarget({getattr(self.function, '__name__', 'function')})"

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.targets.measure import Additive, Array, Form, Fraction, Of
-from setwise.targets.target import loss_of_rows, require_labels
+from setwise.targets.measure import Additive, Form, Fraction, Of
+from setwise.targets.target import Target, require_labels
 from setwise.validation import real_vector
 
 DIFFER = np.array([[0.0, 1.0], [1.0, 0.0]])
@@ -16,7 +16,7 @@ AGREE = 1.0 - DIFFER
 
 
 @dataclass(frozen=True, eq=False)
-class Hamming:
+class Hamming(Target):
     """Weighted share of labels on which the predicted and the true set differ.
 
     L(y', y) = sum_i w_i 1[y'_i != y_i] / sum_i w_i. The paper counts labels; the share keeps the
@@ -45,10 +45,6 @@ class Hamming:
                 )
             object.__setattr__(self, "weights", weights)
 
-    def loss(self, y_pred, y_true) -> Array:
-        """Share of labels that differ, (n,)."""
-        return loss_of_rows(self, y_pred, y_true)
-
     def measure(self, n_labels: int, of: Of) -> Additive:
         """Sum over labels of the weight where the sets differ (loss) or agree (utility)."""
         weights = np.ones(n_labels) if self.weights is None else self.weights
@@ -61,11 +57,6 @@ class Hamming:
         if self.weights is not None:
             return None
         return Fraction(np.array([0.0, 1, 0, 0, 1]), np.array([0.0, 1, 1, 1, 1]), 1.0)
-
-    def on(self, space) -> Hamming:
-        """The same on every space of as many labels."""
-        self.measure(space.n_labels, "loss")
-        return self
 
     def __str__(self) -> str:
         return "hamming" if self.weights is None else "weighted hamming"

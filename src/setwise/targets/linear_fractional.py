@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from setwise.targets.measure import ROUNDING, ZERO_DENOMINATOR, Array, Form, Fraction, Of
-from setwise.targets.target import loss_of_rows
+from setwise.targets.target import Target
 from setwise.validation import positive_number, real_number, real_vector
 
 
 @dataclass(frozen=True, eq=False)
-class LinearFractional:
+class LinearFractional(Target):
     """Any quotient of linear functions of the confusion counts that stays in [0, 1].
 
     L = (a0 + a1 tp + a2 fp + a3 fn + a4 tn) / (b0 + b1 tp + b2 fp + b3 fn + b4 tn).
@@ -52,10 +52,6 @@ class LinearFractional:
         if not self.denominator.any():
             raise ValueError("denominator must have a coefficient that is not 0")
 
-    def loss(self, y_pred, y_true) -> Array:
-        """The quotient of each row, (n,)."""
-        return loss_of_rows(self, y_pred, y_true)
-
     def measure(self, n_labels: int, of: Of) -> Fraction:
         """The quotient, or 1 minus it written as a quotient."""
         refuse_outside_unit(self, n_labels)
@@ -68,17 +64,12 @@ class LinearFractional:
         """The utility, not yet seen to lie in [0, 1]."""
         return Fraction(self.denominator - self.numerator, self.denominator, self.empty)
 
-    def on(self, space) -> LinearFractional:
-        """The same on every space, once its values are seen to lie in [0, 1]."""
-        self.measure(space.n_labels, "loss")
-        return self
-
     def __str__(self) -> str:
         return f"linear-fractional {self.numerator.tolist()} / {self.denominator.tolist()}"
 
 
 @dataclass(frozen=True)
-class FBeta:
+class FBeta(Target):
     """1 - F-beta: 1 - (1 + beta²) tp / ((1 + beta²) tp + fp + beta² fn).
 
     Parameters
@@ -105,10 +96,6 @@ class FBeta:
         object.__setattr__(self, "beta", beta)
         object.__setattr__(self, "empty", real_number(self.empty, "empty", 0.0, 1.0))
 
-    def loss(self, y_pred, y_true) -> Array:
-        """1 - F-beta of each row, (n,)."""
-        return loss_of_rows(self, y_pred, y_true)
-
     def measure(self, n_labels: int, of: Of) -> Fraction:
         """F-beta as a quotient of the counts, or 1 minus it."""
         square = self.beta**2
@@ -117,16 +104,12 @@ class FBeta:
             return Fraction(np.array([0.0, 0.0, 1.0, square, 0.0]), below, 1.0 - self.empty)
         return Fraction(np.array([0.0, 1.0 + square, 0.0, 0.0, 0.0]), below, self.empty)
 
-    def on(self, space) -> FBeta:
-        """The same on every space."""
-        return self
-
     def __str__(self) -> str:
         return f"f{self.beta:g}"
 
 
 @dataclass(frozen=True)
-class Jaccard:
+class Jaccard(Target):
     """1 - tp / (tp + fp + fn): one minus intersection over union.
 
     Parameters
@@ -146,20 +129,12 @@ class Jaccard:
     def __post_init__(self):
         object.__setattr__(self, "empty", real_number(self.empty, "empty", 0.0, 1.0))
 
-    def loss(self, y_pred, y_true) -> Array:
-        """1 - intersection over union of each row, (n,)."""
-        return loss_of_rows(self, y_pred, y_true)
-
     def measure(self, n_labels: int, of: Of) -> Fraction:
         """Intersection over union as a quotient of the counts, or 1 minus it."""
         union = np.array([0.0, 1.0, 1.0, 1.0, 0.0])
         if of == "loss":
             return Fraction(np.array([0.0, 0.0, 1.0, 1.0, 0.0]), union, 1.0 - self.empty)
         return Fraction(np.array([0.0, 1.0, 0.0, 0.0, 0.0]), union, self.empty)
-
-    def on(self, space) -> Jaccard:
-        """The same on every space."""
-        return self
 
     def __str__(self) -> str:
         return "jaccard"

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from setwise.targets.at_k import PrecisionAtK, RecallAtK
+from setwise.targets.counts import ZeroOne
 from setwise.targets.hamming import Hamming
 from setwise.targets.linear_fractional import FBeta, Jaccard
 from setwise.targets.target import Target
-from setwise.targets.zero_one import ZeroOne
 
 # A name with a number in it is written with a star: "f*" makes "f1", "f2", "f0.5".
 TARGETS: dict[str, Callable[..., Target]] = {

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.targets.measure import Array, Form, Of, Table
-from setwise.targets.target import loss_of_rows, require_labels
+from setwise.targets.measure import Form, Of, Table
+from setwise.targets.target import Target, require_labels
 from setwise.taxonomy import parent_vector
 from setwise.validation import label_matrix, real_array, real_vector
 
 
 @dataclass(frozen=True, eq=False)
-class TableTarget:
+class TableTarget(Target):
     """A loss for each pair of listed label sets.
 
     Parameters
@@ -95,19 +95,10 @@ class TableTarget:
         distance = np.abs(above[:, None, :] - above[None, :, :]).sum(axis=2)
         return cls(sets, distance / (distance.max() or 1.0))
 
-    def loss(self, y_pred, y_true) -> Array:
-        """The entry of each row, (n,)."""
-        return loss_of_rows(self, y_pred, y_true)
-
     def measure(self, n_labels: int, of: Of) -> Table:
         """The table, or 1 minus it."""
         require_labels(self, self.sets.shape[1], n_labels)
         return Table(self.sets, self.losses if of == "loss" else 1.0 - self.losses)
-
-    def on(self, space) -> TableTarget:
-        """The same on every space whose sets are listed."""
-        require_labels(self, self.sets.shape[1], space.n_labels)
-        return self
 
     def __str__(self) -> str:
         return f"TableTarget of {len(self.sets)} label sets"

@@ -25,31 +25,27 @@ class Target(Protocol):
 
     form: ClassVar[Form]
 
-    def loss(self, y_pred: ArrayLike, y_true: ArrayLike) -> NDArray[np.float64]:
-        """The loss of each row, (n,)."""
-        ...
-
     def measure(self, n_labels: int, of: Of) -> Measure:
         """Loss or utility over label sets of ``n_labels`` labels."""
         ...
 
+    def loss(self, y_pred: ArrayLike, y_true: ArrayLike) -> NDArray[np.float64]:
+        """The loss of each row, (n,)."""
+        predicted = label_matrix(y_pred, None, "y_pred")
+        true = label_matrix(y_true, predicted.shape[1], "y_true")
+        if len(predicted) != len(true):
+            raise ValueError(
+                f"y_pred and y_true must have the same number of rows, "
+                f"but y_pred has {len(predicted)} and y_true has {len(true)}"
+            )
+        losses = np.asarray(self.measure(predicted.shape[1], "loss").rows(predicted, true))
+        # A sum of weights that add up to 1 may end a rounding above it.
+        return np.where((losses > 1.0) & (losses < 1.0 + ROUNDING), 1.0, losses)
+
     def on(self, space: Any) -> Target:
         """This target on the given space, or a ValueError where it has no meaning there."""
-        ...
-
-
-def loss_of_rows(target: Target, y_pred: Any, y_true: Any) -> NDArray[np.float64]:
-    """The loss of each row, from checked label sets."""
-    predicted = label_matrix(y_pred, None, "y_pred")
-    true = label_matrix(y_true, predicted.shape[1], "y_true")
-    if len(predicted) != len(true):
-        raise ValueError(
-            f"y_pred and y_true must have the same number of rows, "
-            f"but y_pred has {len(predicted)} and y_true has {len(true)}"
-        )
-    losses = np.asarray(target.measure(predicted.shape[1], "loss").rows(predicted, true))
-    # A sum of weights that add up to 1 may end a rounding above it.
-    return np.where((losses > 1.0) & (losses < 1.0 + ROUNDING), 1.0, losses)
+        self.measure(space.n_labels, "loss")
+        return self
 
 
 def mean_utility(target: Target, y_pred: Any, y_true: Any, weights: Any = None) -> float:

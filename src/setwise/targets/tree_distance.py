@@ -10,7 +10,7 @@ import numpy as np
 
 from setwise.targets.hamming import AGREE, DIFFER
 from setwise.targets.measure import ROUNDING, ZERO_DIFFERENCE, Additive, Array, Form, Of
-from setwise.targets.target import loss_of_rows, require_labels
+from setwise.targets.target import Target, require_labels
 from setwise.taxonomy import Taxonomy, parent_vector, tree_of
 from setwise.validation import positive_number, real_vector
 
@@ -21,7 +21,7 @@ MOST_SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
-class TreeDistance:
+class TreeDistance(Target):
     """Total length of the taxonomy's edges in the symmetric difference of two closed label sets.
 
     L(y', y) = sum_i length_i 1[y'_i != y_i] / largest. A label stands for the edge to its parent
@@ -103,10 +103,6 @@ class TreeDistance:
             return tree
         edges = np.concatenate([tree.edges, self.left_out])
         return Taxonomy(edges, tree.names, self.lengths[edges[:, 1]])
-
-    def loss(self, y_pred, y_true) -> Array:
-        """Tree distance of each row as a share of the largest, (n,)."""
-        return loss_of_rows(self, y_pred, y_true)
 
     def measure(self, n_labels: int, of: Of) -> Additive:
         """Lengths of the edges that differ; for the utility, of those that agree and the rest.

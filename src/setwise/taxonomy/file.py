@@ -22,14 +22,13 @@ from setwise.taxonomy.forms import (
     Parts,
     Row,
     check_path_options,
-    edges_of_columns,
     edges_of_paths,
     is_number,
-    named_columns,
     plain,
     row_of,
     shown,
 )
+from setwise.taxonomy.table import edges_of_columns, named_columns
 from setwise.validation import whole_number
 
 KINDS = ("auto", "edges", "paths")

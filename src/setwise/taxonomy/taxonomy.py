@@ -132,8 +132,10 @@ class Taxonomy:
             it. In files it is compared as text.
         """
         from setwise.taxonomy.forms import edges_of_rows
+        from setwise.taxonomy.table import edges_of_frame
 
-        return cls(*edges_of_rows(edges, names, root))
+        is_frame = hasattr(edges, "columns") and hasattr(edges, "to_numpy")
+        return cls(*(edges_of_frame if is_frame else edges_of_rows)(edges, names, root))
 
     @classmethod
     def from_paths(cls, paths: Any, separator: str = "/", missing: str = "refuse") -> Taxonomy:

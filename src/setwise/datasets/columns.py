@@ -1,40 +1,77 @@
-"""How columns of a file become features: numbers, categories, text."""
+"""What the columns of a file become: numbers, categories, text.
+
+Every kind of column is a class here. One whose cells are single values has ``width`` (its number of
+features), ``code(text)`` (a number that stands for a cell, None for one that it does not take),
+``wrong(text)`` (what is said then) and ``feature_names(column)``; `Text` has features of its own.
+A reader asks only these, so another kind of column is another class in this file.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 
-from setwise.datasets.names import repeated, text_array
+from setwise.datasets.files import repeated, shown, text_array
+from setwise.labels import some
 
+NUMERAL = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf(?:inity)?|nan", re.I)
+# What a cell of a table says when its value is missing, in lower case.
+MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
+# What a cell of a 0/1 column may say, in lower case.
+FALSE, TRUE = ("0", "0.0", "false", "no"), ("1", "1.0", "true", "yes")
 # What TfidfVectorizer may be told. Functions are not among it: a schema is saved as data.
 TEXT_OPTIONS = (
-    "analyzer",
-    "binary",
-    "lowercase",
-    "max_df",
-    "max_features",
-    "min_df",
-    "ngram_range",
-    "norm",
-    "smooth_idf",
-    "stop_words",
-    "strip_accents",
-    "sublinear_tf",
-    "token_pattern",
-    "use_idf",
+    *("analyzer", "binary", "lowercase", "max_df", "max_features", "min_df", "ngram_range", "norm"),
+    *("smooth_idf", "stop_words", "strip_accents", "sublinear_tf", "token_pattern", "use_idf"),
 )
+
+
+class Kind(Protocol):
+    """A kind of column whose cells are single values."""
+
+    @property
+    def width(self) -> int: ...
+    def code(self, text: str) -> float | None: ...
+    def wrong(self, text: str) -> str: ...
+    def feature_names(self, column: str) -> list[str]: ...
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers, each its own code; ``binary`` ones are 0 or 1, or words for these.
+
+    Infinite ones are refused once they are read, and so are binary ones that are other numbers.
+    """
+
+    binary: bool = False
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    def code(self, text: str) -> float | None:
+        if self.binary:
+            return 0.0 if text.lower() in FALSE else 1.0 if text.lower() in TRUE else None
+        return float(text) if NUMERAL.fullmatch(text) else None
+
+    def wrong(self, text: str) -> str:
+        expected = "; expected is 0 or 1 (or true or false, yes or no)"
+        return f"is {shown(text)}{expected if self.binary else ', which is no number'}"
+
+    def feature_names(self, column: str) -> list[str]:
+        return [column]
 
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """A column of categories: one 0/1 feature each.
+    """A column of categories: one 0/1 feature each. The code is that of the feature, from 1.
 
     Parameters
     ----------
@@ -58,20 +95,20 @@ class Categories:
 
     @property
     def width(self) -> int:
-        """Number of features."""
         return len(self.values) - self.base
 
     @cached_property
-    def codes(self) -> dict[str, float]:
-        """The number of each category's feature, from 1; 0 for none."""
+    def _codes(self) -> dict[str, float]:
         return {value: float(i + (not self.base)) for i, value in enumerate(self.values.tolist())}
 
+    def code(self, text: str) -> float | None:
+        return self._codes.get(text, 0.0 if self.unseen == "zeros" else None)
+
+    def wrong(self, text: str) -> str:
+        return f"has the new category {shown(text)}; known are {some(self.values[:11].tolist())}"
+
     def feature_names(self, column: str) -> list[str]:
-        """``column=value`` for each feature; the column itself for 0/1."""
-        values = self.values.tolist()
-        if self.base and values == ["0", "1"]:
-            return [column]
-        return [f"{column}={value}" for value in values[self.base :]]
+        return [f"{column}={value}" for value in self.values[int(self.base) :].tolist()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,18 +153,13 @@ class Text:
     def _vectorizer(self) -> Any:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        # These choose the terms, which are chosen.
-        options = {k: v for k, v in self.options.items() if k not in {"max_features", "min_df"}}
-        options.pop("max_df", None)
+        # The terms are given: options that choose among them have done their work.
+        choosing = ("max_features", "min_df", "max_df")
+        options = {name: value for name, value in self.options.items() if name not in choosing}
         vectorizer = TfidfVectorizer(**options, vocabulary=self.terms.tolist())
         if self.idf is not None:
             vectorizer.idf_ = np.asarray(self.idf, np.float64)
         return vectorizer
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return len(self.terms)
 
     def encode(self, texts: Sequence[str]) -> csr_array:
         """The features of texts."""
@@ -136,7 +168,6 @@ class Text:
         return csr_array(self._vectorizer.transform(texts))
 
     def feature_names(self, column: str) -> list[str]:
-        """``column:term`` for each feature."""
         return [f"{column}:{term}" for term in self.terms.tolist()]
 
 
@@ -144,33 +175,31 @@ class Text:
 class Features:
     """The columns that become features, in order, and how.
 
-    Codes are what stands for a row on the way: for a number itself, for a category the number of
-    its feature from 1 (0 for none), NaN for what is missing. X is dense if every column is one
-    feature and the codes are dense; else CSR. Features of text come last.
+    X is dense if every column is one feature and the codes are dense; else CSR. Features of text
+    come last.
 
     Parameters
     ----------
     columns : array of str
         Names of the columns, no two alike.
-    kinds : dict of str to Categories or Text
+    kinds : dict of str to Kind or Text
         The columns that are not plain numbers.
     dtype : {"float64", "float32"}
         Type of X.
     """
 
     columns: Any
-    kinds: Mapping[str, Categories | Text] = field(default_factory=dict)
+    kinds: Mapping[str, Any] = field(default_factory=dict)
     dtype: str = "float64"
 
     def __post_init__(self):
-        columns = text_array(self.columns)
-        name = repeated(columns.tolist())
+        object.__setattr__(self, "columns", text_array(self.columns))
+        name = repeated(self.columns.tolist())
         if name is not None:
             raise ValueError(f"columns must differ, but {name!r} is there twice")
-        if not set(self.kinds) <= set(columns.tolist()):
+        if not set(self.kinds) <= set(self.columns.tolist()):
             raise ValueError("kinds must be of columns that are there")
         check_type(self.dtype)
-        object.__setattr__(self, "columns", columns)
 
     @cached_property
     def texts(self) -> dict[str, Text]:
@@ -178,65 +207,53 @@ class Features:
         return {name: kind for name, kind in self.kinds.items() if isinstance(kind, Text)}
 
     @cached_property
-    def coded(self) -> list[str]:
-        """The columns that have codes: all but text."""
-        return [name for name in self.columns.tolist() if name not in self.texts]
+    def coded(self) -> dict[str, Kind]:
+        """The columns that have codes, all but text, with their kinds."""
+        names = [name for name in self.columns.tolist() if name not in self.texts]
+        return {name: self.kinds.get(name, Number()) for name in names}
 
     @cached_property
     def names(self) -> NDArray[Any]:
         """The name of each feature."""
-        names = []
-        for column in self.coded:
-            kind = self.kinds.get(column)
-            names += [column] if kind is None else kind.feature_names(column)
-        for column, text in self.texts.items():
-            names += text.feature_names(column)
-        return text_array(names)
+        every = {**self.coded, **self.texts}.items()
+        return text_array([name for column, kind in every for name in kind.feature_names(column)])
 
     def fitted(self, texts: Mapping[str, Sequence[str]]) -> Features:
         """With the terms of the columns of text."""
-        kinds = dict(self.kinds) | {
-            name: kind.fitted(texts[name]) for name, kind in self.texts.items()
-        }
-        return Features(self.columns, kinds, self.dtype)
+        kinds = {name: kind.fitted(texts[name]) for name, kind in self.texts.items()}
+        return Features(self.columns, {**self.kinds, **kinds}, self.dtype)
 
     def assemble(self, codes: Any, texts: Mapping[str, Sequence[str]]) -> Any:
-        """X from the codes of `coded` columns, dense or CSR, and the texts of the others."""
-        if (self._sizes != 1).any():
+        """X from the codes of the `coded` columns, (n, len(coded)), and the texts of the others."""
+        if any(kind.width != 1 for kind in self.coded.values()):
             codes = self._expanded(codes if issparse(codes) else csr_array(codes))
         if not self.texts:
-            return codes.astype(self.dtype)
+            return codes.astype(self.dtype, copy=False)
         parts = [codes] if self.coded else []
         parts += [kind.encode(texts[name]) for name, kind in self.texts.items()]
         return csr_array(hstack(parts, format="csr", dtype=self.dtype))
 
-    @cached_property
-    def _sizes(self) -> NDArray[np.int64]:
-        """Number of features of each coded column."""
-        kinds = [self.kinds.get(name) for name in self.coded]
-        return np.array([1 if kind is None else kind.width for kind in kinds], np.int64)
-
     def _expanded(self, codes: Any) -> csr_array:
-        """One column for each feature: an entry with code c moves to the c-th of its column's."""
-        category, sizes = self._is_category, self._sizes
+        """One column for each feature: an entry with code c moves to the c-th of its column's.
+
+        A category that is missing is NaN in all features of its column.
+        """
+        sizes = np.array([kind.width for kind in self.coded.values()], np.int64)
+        category = sizes != 1
         first = np.cumsum(sizes) - sizes
         entries = codes.tocoo()
         row, column, value = entries.row, entries.col, entries.data
         lost = category[column] & np.isnan(value)
-        coded = category[column] & ~lost
+        chosen = category[column] & ~lost & (value > 0)
         times = np.where(lost, sizes[column], 1)
         within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-        place = first[column] + np.where(coded, value - 1, 0).astype(np.int64)
-        shape = (len(codes.indptr) - 1, int(sizes.sum()))
-        moved = np.where(coded, 1.0, value)
+        place = first[column] + np.where(chosen, value - 1, 0).astype(np.int64)
+        moved = np.where(chosen, 1.0, value)
         pick = np.repeat(np.arange(len(row)), times)
+        shape = (codes.shape[0], int(sizes.sum()))
         matrix = csr_array((moved[pick], (row[pick], place[pick] + within)), shape=shape)
         matrix.sort_indices()
         return matrix
-
-    @cached_property
-    def _is_category(self) -> NDArray[np.bool_]:
-        return np.array([name in self.kinds for name in self.coded], bool)
 
 
 def check_type(dtype: str) -> None:

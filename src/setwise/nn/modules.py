@@ -1,19 +1,20 @@
-"""Losses as torch modules."""
+"""Losses as torch modules, what they learn of a space, and a schedule for their q."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from setwise.nn.border import require_reduction, require_space, untraced
-from setwise.nn.functional import loss_of, width_of
-from setwise.nn.learnable_space import LearnableSpace
-from setwise.nn.recipe import power_of, recipe_of
-from setwise.nn.row_loss import RowLoss
+from setwise.nn.functional import loss_of
+from setwise.nn.row_loss import RowLoss, power_of, recipe_of, untraced
+from setwise.nn.validation import REDUCTIONS, require_one_of, require_space, width_of
 from setwise.spaces import Cube, Space
+from setwise.validation import real_number, whole_number
 
 
 class SurrogateLoss(nn.Module):
@@ -32,7 +33,7 @@ class SurrogateLoss(nn.Module):
         The label sets that may be predicted; all of them by default.
     surrogate : str, default "mean_absolute_error"
         "mean_absolute_error" (q = 1), "logistic" (0), "sum_exponential" (-1),
-        "generalized_cross_entropy" (0 < q < 1, 0.7 by default), "comp_sum" (any q), all on the unit
+        "generalized_cross_entropy" (0 < q < 1), "comp_sum" (any q), all on the unit
         scale; "expected_loss", the expected target loss itself; "likelihood", the negative
         log-likelihood of the true set (of use for every target, with `MinimumRisk` to decode);
         "constrained" and "binary_relevance", with a ``margin``.
@@ -99,7 +100,7 @@ class SurrogateLoss(nn.Module):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "reduction":
-            require_reduction(value)
+            require_one_of(value, REDUCTIONS, "reduction")
         if name == "space" and hasattr(self, "space"):
             raise AttributeError("the space of a loss does not change: make another loss")
         super().__setattr__(name, value)
@@ -212,3 +213,113 @@ class ExpectedLoss(SurrogateLoss):
         **options: Any,
     ):
         super().__init__(target, space, "expected_loss", **options)
+
+
+class LearnableSpace(nn.Module):
+    """A space of label sets with its parameters as a torch Parameter.
+
+    For a Sized space the bias of each size, for a Forest the potentials of its edges, for a Catalog
+    the bias of each listed set. They start at the values of the given space; -inf stays -inf. Hand
+    it to one loss or to several, and give ``loss.parameters()`` to the optimizer.
+
+    Parameters
+    ----------
+    space : Space
+        Sized, Forest or Catalog, with at least two parameters that are not -inf.
+
+    Examples
+    --------
+    >>> from setwise.spaces import Sized
+    >>> space = LearnableSpace(Sized(3, [-np.inf, 0.5, 0.0]))
+    >>> space.values
+    Parameter containing:
+    tensor([0.5000, 0.0000], requires_grad=True)
+    >>> space.current()
+    Sized(n_labels=3, bias=array([-inf,  0.5,  0. ]))
+    """
+
+    places: Tensor
+
+    def __init__(self, space: Space):
+        super().__init__()
+        if not isinstance(space, Space):
+            raise ValueError(f"a space is an object such as Sized(10, bias), not {space!r}")
+        finite = np.flatnonzero(np.isfinite(space.parameters))
+        if len(finite) < 2:
+            raise ValueError(
+                f"{space} has nothing to learn; use a Sized space, a Forest or a Catalog"
+            )
+        self._space = space
+        self.values = nn.Parameter(torch.empty(len(finite)))
+        self.register_buffer("places", torch.empty(len(finite), dtype=torch.int64))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The values of the space it was made from; for a module that began without memory."""
+        own = self._space.parameters
+        finite = np.flatnonzero(np.isfinite(own))
+        # Copies that torch owns: letting go of NumPy's memory needs the interpreter, and a thread
+        # of DistributedDataParallel that holds it last would wait for that forever.
+        with torch.no_grad():
+            self.values.copy_(torch.tensor(own[finite]))
+            self.places.copy_(torch.tensor(finite))
+
+    @property
+    def initial(self) -> Space:
+        """The space it was made from."""
+        return self._space
+
+    def forward(self) -> Tensor:
+        """All parameters of the space, -inf where excluded, (p,)."""
+        everything = torch.full(
+            (len(self._space.parameters),),
+            -torch.inf,
+            dtype=self.values.dtype,
+            device=self.values.device,
+        )
+        return everything.scatter(0, self.places, self.values)
+
+    def current(self) -> Space:
+        """The space with the values learnt so far, for decoding with `setwise.decoders`."""
+        return self._space.with_parameters(self().detach().cpu().double().numpy())
+
+    def extra_repr(self) -> str:
+        """The space it was made from."""
+        return str(self._space)
+
+
+@dataclass(frozen=True)
+class QSchedule:
+    """q for each step: from ``start`` to ``end`` over ``steps`` steps, then ``end``.
+
+    q(step) = start + (end - start) f(step / steps), with f(x) = x for kind "linear" and
+    (1 - cos(pi x)) / 2 for "cosine". From the logistic loss (0), which is convex in the scores, to
+    the mean absolute error (1), which is consistent for every target but not convex.
+
+    Examples
+    --------
+    >>> schedule = QSchedule(steps=4)
+    >>> [schedule(step) for step in (0, 1, 2, 4, 100)]
+    [0.0, 0.25, 0.5, 1.0, 1.0]
+
+    In a training loop: ``loss.q = schedule(step)``.
+    """
+
+    steps: int
+    start: float = 0.0
+    end: float = 1.0
+    kind: str = "linear"
+
+    def __post_init__(self):
+        object.__setattr__(self, "steps", whole_number(self.steps, "steps", 1))
+        for name in ("start", "end"):
+            object.__setattr__(self, name, real_number(getattr(self, name), name, -1.0, 1.0))
+        if self.kind not in ("linear", "cosine"):
+            raise ValueError(f"kind must be 'linear' or 'cosine', but it is {self.kind!r}")
+
+    def __call__(self, step: float) -> float:
+        """q at a step, counted from 0; between steps too."""
+        share = min(real_number(step, "step", 0.0, math.inf) / self.steps, 1.0)
+        if self.kind == "cosine":
+            share = (1.0 - math.cos(math.pi * share)) / 2.0
+        return self.end if share == 1.0 else self.start + (self.end - self.start) * share
