@@ -10,8 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from setwise.decoders import MinimumRisk, Thresholds
-from setwise.decoders.direction import directions
-from setwise.decoders.sizes import Sizes
+from setwise.decoders.by_size import ByQuadrature, directions
 from setwise.targets import CountTarget, FBeta, Jaccard, LinearFractional
 from setwise.targets.measure import Counts
 from tests.support import oracle
@@ -67,9 +66,10 @@ def test_expected_utilities_are_right_to_1e_10_for_every_size(name, law):
     for n_labels in (1, 2, 7, 30, 75):
         rng = np.random.default_rng(n_labels)
         probability = LAWS[law](rng, n_labels)
-        sizes = Sizes(FRACTIONS[name].measure(n_labels, "utility"), n_labels)
+        search = ByQuadrature(FRACTIONS[name].measure(n_labels, "utility"), n_labels)
+        sizes = np.arange(n_labels + 1)
         arranged = np.tile(probability, (n_labels + 1, 1))
-        alone = sizes.of_first(arranged, np.arange(n_labels + 1))
+        alone = search.of_first(arranged, sizes, sizes)[sizes, sizes]
         exact = exact_utilities(FRACTIONS[name], probability)
         np.testing.assert_allclose(alone, exact, rtol=0, atol=1e-10)
         # All sizes at once share nodes: the best of them is what is returned.

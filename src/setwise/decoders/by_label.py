@@ -24,6 +24,8 @@ class Labels:
 
     measure: Additive
 
+    is_by_marginals = True
+
     @property
     def leaves_out_impossible(self) -> bool:
         """Whether a label of probability 0 is left out at no cost, whichever it is."""
@@ -74,6 +76,7 @@ class Labels:
 class Mode:
     """Subset 0/1 loss from independent marginals: every label by its more likely state."""
 
+    is_by_marginals = False
     leaves_out_impossible = True
 
     def decide(self, values: Array, second: bool) -> Decisions:

@@ -43,6 +43,7 @@ class ClosedSets:
     parents: Array
     hierarchy: Taxonomy
 
+    is_by_marginals = True
     leaves_out_impossible = False
 
     @cached_property

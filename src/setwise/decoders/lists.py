@@ -92,6 +92,7 @@ class EverySet:
     measure: Measure
     sets: Array
 
+    is_by_marginals = False
     leaves_out_impossible = False
 
     @classmethod

@@ -37,6 +37,11 @@ class Search(Protocol):
     """An exact search for the best set, given the probabilities of independent labels."""
 
     @property
+    def is_by_marginals(self) -> bool:
+        """Whether marginals are enough, be the labels independent or not."""
+        ...
+
+    @property
     def leaves_out_impossible(self) -> bool:
         """Whether only a row's entries above 0 matter."""
         ...
@@ -122,7 +127,8 @@ class MinimumRisk:
         -------
         sets : uint8 array of shape (n, l), CSR if the probabilities were sparse; or Decisions
         """
-        if not isinstance(distribution, Distribution):
+        # (Cheaper than `isinstance` of a protocol.)
+        if not hasattr(distribution, "log_probability"):
             distribution = Independent(distribution)
         decoder = self._paired(getattr(distribution, "space", None))
         return _answer(decoder._decide(distribution, return_risk), return_risk)
@@ -220,16 +226,14 @@ class MinimumRisk:
         target, n_labels = self._paired(space).target, space.n_labels
         if not self.decodes(space):
             raise ValueError(_no_way(target, space))
-        by_marginals = target.form == "additive" and not self._is_shared_out(n_labels)
         by_size = space.size_bias is not None and target.form not in ("subset", "table")
-        if space.is_independent or by_marginals or by_size:
+        if space.is_independent or target.form == "additive" or by_size:
             self._paired(space)._search(n_labels)
 
     def _decide(self, given: Distribution, second: bool) -> Decisions:
         """By the first of these that the distribution offers and the target can use."""
         target, n_labels = self.target, given.n_labels
-        if target.form == "additive" and not self._is_shared_out(n_labels):
-            # The expectation of a sum over labels needs only the marginals.
+        if target.form == "additive" and self._search(n_labels).is_by_marginals:
             return self._by_values(given.marginals(), second)
         ranked = given.ranked()
         if ranked is not None and ranked.bias is None:
@@ -286,11 +290,6 @@ class MinimumRisk:
     def _covers_all(self) -> bool:
         """Whether the best of all label sets follows from sums that every list has."""
         return self.target.form in ("additive", "subset") or beta_of(self.target) is not None
-
-    def _is_shared_out(self, n_labels: int) -> bool:
-        """Whether predictions of one size are judged by the number of true labels (recall@k)."""
-        measure: Any = self.target.measure(n_labels, "loss")
-        return predicted_size(self.target) is not None and _weighs_sizes(measure)
 
     def _paired(self, space: Any) -> MinimumRisk:
         """The decoder for the target on a space, by which tree distances are scaled."""

@@ -71,11 +71,16 @@ class TopK:
         return decide_sparse(matrix, self._top, self.k).sets
 
     def _top(self, scores: Array) -> Decisions:
-        place = scores.shape[1] - self.k
-        least = np.partition(scores, place, axis=1)[:, place, None]
-        above = scores > least
-        # Of the labels that tie for the last places, the first ones.
-        room = self.k - above.sum(axis=1, keepdims=True)
-        tied = scores == least
-        sets = (above | (tied & (np.cumsum(tied, axis=1) <= room))).astype(np.uint8)
-        return Decisions(sets, np.zeros(len(sets)), np.zeros(len(sets)))
+        nothing = np.zeros(len(scores))
+        return Decisions(top_labels(scores, self.k), nothing, nothing)
+
+
+def top_labels(scores: Array, k: int) -> Array:
+    """The sets of the k labels of highest score, (n, l); ties: the lower label."""
+    place = scores.shape[1] - k
+    least = np.partition(scores, place, axis=1)[:, place, None]
+    above = scores > least
+    # Of the labels that tie for the last places, the first ones.
+    room = k - above.sum(axis=1, keepdims=True)
+    tied = scores == least
+    return (above | (tied & (np.cumsum(tied, axis=1) <= room))).astype(np.uint8)

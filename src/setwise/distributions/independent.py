@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from setwise.distributions.distribution import Array, Ranked, one_set_a_row
-from setwise.kernels import exp, kernel
-from setwise.spaces.symmetric import fill, largest_first, ratios, scale, step_back, weigh
+from setwise.kernels import kernel
+from setwise.spaces.symmetric import fill, group_of, size_law, sweep
 from setwise.threads import for_rows
 from setwise.validation import probability_matrix
 
@@ -103,43 +103,21 @@ def label_size_rows(start, stop, values, bias, joint, size):
     labels is filled once; then each size is carried back through it, alone.
     """
     n_labels, width = values.shape[1], joint.shape[1]
-    independent, largest = len(bias) == 0, width - 1
-    order, logits, keep = np.arange(n_labels), np.empty(n_labels), np.ones(n_labels)
-    weight, ratio, adjoint = np.empty(n_labels), np.empty(width), np.empty(width)
-    offset, step = np.zeros(width), np.ones(width)
-    table = np.empty((n_labels + 1, width))
+    group, adjoint = group_of(n_labels, width - 1), np.empty(width)
+    last, doubled, off = group.table[n_labels], np.empty(n_labels), np.empty(n_labels)
     for row in range(start, stop):
         factored = True
-        if independent:
-            for i in range(n_labels):
-                weight[i], keep[i] = values[row, i], 1.0 - values[row, i]
+        if len(bias) > 0:
+            factored = size_law(values[row], bias, doubled, group, size[row])[0]
         else:
-            largest_first(values[row], largest, order)
-            for j in range(n_labels):
-                logits[j] = 2.0 * values[row, order[j]]
-            factored = scale(logits, largest, offset, weight, step)
-        fill(n_labels, largest, factored, keep, weight, step, ratio, table)
-        last, high = table[n_labels], -np.inf
-        for s in range(width):
-            size[row, s] = last[s]
-            if not independent:
-                size[row, s] = bias[s] + offset[s] + np.log(last[s])
-                high = max(high, size[row, s])
-        if not independent:
-            mass = 0.0
-            for s in range(width):
-                size[row, s] = exp(size[row, s] - high) if size[row, s] > -np.inf else 0.0
-                mass += size[row, s]
-            for s in range(width):
-                size[row, s] /= mass
+            group.step[:] = 1.0
+            for i in range(n_labels):
+                group.weight[i], group.keep[i] = values[row, i], 1.0 - values[row, i]
+            fill(True, group)
+            size[row] = last
         joint[row] = 0.0
         for s in range(1, width):
-            if size[row, s] == 0.0:
-                continue
-            adjoint[:] = 0.0
-            adjoint[s] = size[row, s] / last[s]
-            for j in range(n_labels - 1, -1, -1):
-                top = min(j + 1, largest)
-                ratios(j, top, factored, weight, step, ratio)
-                joint[row, s, order[j]] = weigh(j, top, ratio, table, adjoint)[0]
-                step_back(top, keep[j], ratio, adjoint)
+            if size[row, s] > 0.0:
+                adjoint[:] = 0.0
+                adjoint[s] = size[row, s] / last[s]
+                sweep(factored, group, adjoint, joint[row, s], off)

@@ -10,7 +10,7 @@ import numpy as np
 from setwise.distributions.distribution import Array, Ranked, one_set_a_row
 from setwise.distributions.independent import label_sizes
 from setwise.distributions.listed import Listed
-from setwise.spaces.listing import Listing, listing_of, posterior_of
+from setwise.spaces.listing import listing_of, posterior_of
 from setwise.spaces.space import Space
 from setwise.validation import score_matrix
 
@@ -66,8 +66,6 @@ class OfSpace:
 
     def log_probability(self, sets) -> Array:
         """z(y) - A, -inf outside the space, (n,)."""
-        if isinstance(self.space, Listing):
-            return self._list().log_probability(sets)
         return self.space.log_probability(self.scores, one_set_a_row(sets, self))
 
     def ranked(self) -> Ranked | None:
@@ -90,7 +88,7 @@ class OfSpace:
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array]:
         """The space's most likely set, and the best of those with some label the other way."""
-        if isinstance(self.space, Listing):
+        if self.space.is_list:
             return self._list().most_likely(second)
         space, scores = self.space, self.scores
         sets = space.most_likely(scores)
@@ -121,4 +119,4 @@ class OfSpace:
 
 def is_listable(space: Space) -> bool:
     """Whether the sets of a space are listed, or few enough to be."""
-    return isinstance(space, Listing) or space.log_size <= np.log(LISTABLE) + 1e-9
+    return space.is_list or space.log_size <= np.log(LISTABLE) + 1e-9
