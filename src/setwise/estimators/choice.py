@@ -178,6 +178,9 @@ def refuse_undecodable(
     """
     if decoder == "most_likely" or is_class:
         return
+    if training.is_by_label:
+        # Raises for a margin whose scores have no probability.
+        training.loss(space).probability(np.empty((0, space.n_labels)))
     if decoder == "marginals" or training.is_by_label:
         space = Cube(space.n_labels)
     risk.prepare(space)
