@@ -9,7 +9,7 @@ import numpy as np
 
 from setwise.distributions.distribution import Array, Ranked, one_set_a_row
 from setwise.kernels import exp, kernel
-from setwise.spaces.symmetric import fill, largest_first, ratios, scale, step_back, weigh
+from setwise.spaces.symmetric import fill, group_of, largest_first, ratios, scale, step_back, weigh
 from setwise.threads import for_rows
 from setwise.validation import probability_matrix
 
@@ -104,10 +104,9 @@ def label_size_rows(start, stop, values, bias, joint, size):
     """
     n_labels, width = values.shape[1], joint.shape[1]
     independent, largest = len(bias) == 0, width - 1
-    order, logits, keep = np.arange(n_labels), np.empty(n_labels), np.ones(n_labels)
-    weight, ratio, adjoint = np.empty(n_labels), np.empty(width), np.empty(width)
-    offset, step = np.zeros(width), np.ones(width)
-    table = np.empty((n_labels + 1, width))
+    group, adjoint = group_of(n_labels, largest), np.empty(width)
+    order, logits, keep, weight, step, ratio, offset, table = group
+    step[:] = 1.0
     for row in range(start, stop):
         factored = True
         if independent:
@@ -117,8 +116,8 @@ def label_size_rows(start, stop, values, bias, joint, size):
             largest_first(values[row], largest, order)
             for j in range(n_labels):
                 logits[j] = 2.0 * values[row, order[j]]
-            factored = scale(logits, largest, offset, weight, step)
-        fill(n_labels, largest, factored, keep, weight, step, ratio, table)
+            factored = scale(group)
+        fill(factored, group)
         last, high = table[n_labels], -np.inf
         for s in range(width):
             size[row, s] = last[s]
