@@ -316,12 +316,12 @@ class Foreign:
 
 
 def test_a_function_is_refused_on_saving(tmp_path):
-    for function, name in ((lenient, "test_persistence.lenient"), (lambda *_: 0.0, "<lambda>")):
+    for function, name in ((lenient, "tests.test_persistence.lenient"), (lambda *_: 0.0, "<lambda>")):
         for value in (CountTarget(function), MinimumRisk(CountTarget(function))):
             with pytest.raises(ValueError, match=rf"cannot be saved.*{name}.*function is code"):
                 save(value, tmp_path / "file")
     with pytest.raises(ValueError, match="lambda"):
-        save(CountTarget(lambda *_: 0.0), tmp_path / "file", trusted=["test_persistence.<lambda>"])
+        save(CountTarget(lambda *_: 0.0), tmp_path / "file", trusted=["tests.test_persistence.<lambda>"])
     assert not os.listdir(tmp_path)
 
 
@@ -522,9 +522,9 @@ def test_methods_and_partial_calls_are_refused(tmp_path, monkeypatch):
 
 def test_a_foreign_skops_file_is_refused_by_the_name_of_its_type(tmp_path):
     for value, name in (
-        (Foreign(), "test_persistence.Foreign"),
+        (Foreign(), "tests.test_persistence.Foreign"),
         ({"deep": [(os.system,)]}, "posix.system|nt.system"),
-        (lenient, "test_persistence.lenient"),
+        (lenient, "tests.test_persistence.lenient"),
         (make_pipeline(RidgeClassifier()).set_params(memory=Foreign()), "Foreign"),
     ):
         (tmp_path / "file").write_bytes(skops.io.dumps(value))
