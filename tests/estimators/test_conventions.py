@@ -527,7 +527,7 @@ REFUSED = {
     "no rows": ((X[:0], Y[:0]), r"0 sample\(s\)|at least one row"),
     "another number in Y": ((X, changed(Y, 2)), r"y must hold only 0 and 1, but y\[3, 1\] is 2"),
     "a negative number in Y": ((X, Y - (Y == 0)), r"must hold only 0 and 1, but y\[\d, \d\] is -1"),
-    "a fraction in Y": ((X, changed(Y, 0.5)), r"continuous-multioutput. y\[3, 1\] is 0.5"),
+    "a fraction in Y": ((X, changed(Y, 0.5)), r"only 0 and 1, but y\[3, 1\] is 0.5"),
     "NaN in Y": ((X, changed(Y, np.nan)), r"y\[3, 1\] is nan"),
     "three dimensions in Y": ((X, Y[:, :, None]), r"y .* its shape is \(60, 3, 1\)"),
     "text in Y": ((X, np.full((60, 2), "a")), "y must be an array of 0/1"),
