@@ -196,23 +196,15 @@ class Space(Protocol):
         # E[y'_i] - y_i as twice the probability of the other state, accurate near 0.
         by_score = 2.0 * np.where(sets == 1, -m.off, m.on)
         weight = np.einsum("ij,ij->i", 2.0 * sets - 1.0, scores)
-        weight += weighted_features(self.features(sets), self.parameters)
+        features = self.features(sets)
+        weight += weighted_features(features, self.parameters)
         by_parameter = m.features
         if parameters and self.feature_group:
-            by_parameter = -self.feature_gap(sets, m.features)
+            # Of a group exactly one feature is 1, so 1 - P(one) is the sum of the others.
+            others = others_of_group(m.features, self.feature_group)
+            by_parameter = np.where(features == 1.0, -others, m.features)
+            by_parameter *= np.isfinite(self.parameters)
         return m.log_partition - weight, by_score, by_parameter
-
-    def feature_gap(self, sets: Array, mean_features: Array) -> Array:
-        """Features of one set a row less their means, accurate where a mean is near 1, (n, p).
-
-        Of a group of features exactly one is 1, so 1 - P(one) is the sum of the others.
-        """
-        group = self.feature_group
-        if group == 0:
-            return mean_features
-        others = others_of_group(mean_features, group)
-        gap = np.where(self.features(sets) == 1.0, others, -mean_features)
-        return gap * np.isfinite(self.parameters)
 
     def paired(self, target: Target | str) -> Target:
         """The target as it is on this space; refused where its expectation has no exact way."""
