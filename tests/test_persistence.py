@@ -316,12 +316,13 @@ class Foreign:
 
 
 def test_a_function_is_refused_on_saving(tmp_path):
-    for function, name in ((lenient, "tests.test_persistence.lenient"), (lambda *_: 0.0, "<lambda>")):
+    own = f"{__name__}.lenient"
+    for function, name in ((lenient, own), (lambda *_: 0.0, "<lambda>")):
         for value in (CountTarget(function), MinimumRisk(CountTarget(function))):
             with pytest.raises(ValueError, match=rf"cannot be saved.*{name}.*function is code"):
                 save(value, tmp_path / "file")
     with pytest.raises(ValueError, match="lambda"):
-        save(CountTarget(lambda *_: 0.0), tmp_path / "file", trusted=["tests.test_persistence.<lambda>"])
+        save(CountTarget(lambda *_: 0.0), tmp_path / "file", trusted=[f"{__name__}.<lambda>"])
     assert not os.listdir(tmp_path)
 
 

@@ -570,3 +570,12 @@ def test_the_extreme_file_has_the_rows_of_its_folder_in_another_order():
 def test_compression_is_by_suffix_in_any_case(tmp_path):
     (tmp_path / "A.ARFF.XZ").write_bytes(lzma.compress(files.MEKA))
     assert read(tmp_path / "A.ARFF.XZ").n_rows == 3
+
+
+def test_indices_in_any_order_keep_their_values(tmp_path):
+    """Also where a line has no labels, and the file is looked at twice."""
+    (tmp_path / "rows.svm").write_text("1,2 1:0.5 3:0.25\n 4:2 2:1\n2 1:1\n")
+    data = read(tmp_path / "rows.svm")
+    expected = [[0.5, 0, 0.25, 0], [0, 1, 0, 2], [1, 0, 0, 0]]
+    for found in (data, data.schema.read(tmp_path / "rows.svm")):
+        np.testing.assert_array_equal(found.X.toarray(), expected)

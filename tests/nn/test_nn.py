@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.support import cases, oracle
-from tests.support.nn_cases import BACKENDS, POWERS, TINY, drawn, function_of
+from tests.support.nn_cases import BACKENDS, TINY, drawn, function_of
 
 torch = pytest.importorskip("torch")
 
@@ -56,7 +56,7 @@ def test_torch_operations_are_the_core(pair):
         loss = function_of(target, space, "torch", surrogate, **settings)
         return torch_answers(loss, space.parameters, scores, y_true)
 
-    for q in (*POWERS, TINY):
+    for q in (-1.0, 0.0, 0.5, 1.0, TINY):
         core = CompSum(target, space, q).value_and_gradients(scores, y_true)
         assert_same(answers("comp_sum", q=q), core)
     moment = space.expectation(target).moment(scores, y_true, 1.0, "loss")

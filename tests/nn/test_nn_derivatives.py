@@ -62,9 +62,12 @@ def assert_derivatives(check, pair, powers, backends, **options):
 
 @pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
 def test_gradients_are_right_for_every_target_and_space(pair):
-    """`gradcheck` by logits and parameters, of kernels and of torch operations."""
+    """`gradcheck` by logits and parameters, of kernels and of torch operations.
+
+    (That the two agree at every q is `test_torch_operations_are_the_core`.)
+    """
     options = {"fast_mode": True, "check_undefined_grad": False}
-    assert_derivatives(gradcheck, pair, POWERS, BACKENDS, **options)
+    assert_derivatives(gradcheck, pair, (-0.5, 0.0, 0.7), BACKENDS, **options)
 
 
 @pytest.mark.parametrize("target", cases.TARGETS)

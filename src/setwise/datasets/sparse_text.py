@@ -90,6 +90,8 @@ def sparse_matrix(entries: Entries, width: int, place: Place, first: int = 0) ->
         raise place.error(rows[entry], infinite if np.isinf(values[entry]) else expected)
     matrix = csr_array((values, indices - first, ends), shape=(len(ends) - 1, width))
     if ((np.diff(rows) == 0) & (np.diff(indices) <= 0)).any():
+        # In a copy: the entries may be asked for again.
+        matrix = matrix.copy()
         matrix.sort_indices()
         twice = (np.diff(rows) == 0) & (np.diff(matrix.indices) == 0)
         if twice.any():
