@@ -5,8 +5,9 @@ files, so that is not enough: here the key is the source of the kernel's module 
 of the package it imports*, directly or not. A kernel is therefore never stale, and trees with
 different sources can share one folder.
 
-The folder is the first of these that can be written: ``NUMBA_CACHE_DIR``, the user's cache, the
-temporary folder. Where none can, kernels are compiled anew in each process, with one warning.
+The folder is ``NUMBA_CACHE_DIR`` where that is set, else the user's cache or, where that cannot be
+written, the temporary folder. It must belong to the user, and nobody else may write to it: what is
+read back is run. Without such a folder kernels are compiled anew in each process, with one warning.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache,
 PACKAGE = Path(__file__).parent
 HINT = (
     "setwise found no folder to keep compiled kernels in, so every process compiles them again; "
-    "set NUMBA_CACHE_DIR to a folder that can be written"
+    "set NUMBA_CACHE_DIR to a folder of your own that only you can write to"
 )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import setwise
 from setwise.decoders import MinimumRisk
 from setwise.distributions import Distribution, Independent, Listed, Mixture, OfSpace
-from setwise.spaces import Catalog, Cube, Forest, Sized, Slice
+from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.targets import CountTarget, FBeta, LinearFractional, TableTarget, TreeDistance
 from tests.support import cases, oracle
 from tests.support import decision_oracle as decisions
@@ -150,6 +150,30 @@ def test_a_mixture_of_one_member_is_that_member(kind, target):
     own, mixed = (MinimumRisk(target).decode(one, return_risk=True) for one in (member, alone))
     for first, second in zip(own, mixed, strict=True):
         agree(first, second.toarray() if scipy.sparse.issparse(second) else second)
+
+
+def test_a_mixture_on_paths_measures_the_distance_of_paths():
+    parents, rng = [-1, 0, 0, 1], np.random.default_rng(0)
+    space, target = Paths(parents), TreeDistance(parents)
+    members = [OfSpace(space, rng.normal(size=(5, 4))) for _ in range(2)]
+    own, mixed = (
+        MinimumRisk(target).decode(one, return_risk=True)
+        for one in (members[0], Mixture(members, [1.0, 0.0]))
+    )
+    agree(own.risk, mixed.risk)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Listed([[1, 0], [0, 1]], [[0.5, 0.5]])[0], "slice"),
+        (lambda: Mixture(3, [1.0]), "sequence of distributions"),
+        (lambda: MinimumRisk("f1").decode(Cube(3)), "probability"),
+    ],
+)
+def test_what_is_no_distribution_is_refused_in_a_sentence(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
 
 
 @pytest.mark.parametrize("kind", MIXTURES)

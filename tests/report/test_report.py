@@ -27,7 +27,7 @@ from setwise.report.sections import labels as label_section
 from setwise.report.sections.labels import Bars
 from setwise.study import Scale, leaderboard
 from setwise.study.results import losses_of
-from setwise.targets import TreeDistance
+from setwise.targets import Hamming, TreeDistance
 from setwise.taxonomy import Taxonomy
 from tests.support import studies
 
@@ -723,3 +723,15 @@ def test_what_was_not_evaluated_together_has_no_page(judged, options, message, t
     with pytest.raises(ValueError, match=message):
         write(judged, tmp_path / "page.html", **options)
     assert not (tmp_path / "page.html").exists()
+
+
+def test_evaluations_by_targets_of_one_name_and_other_parameters_are_refused(tmp_path):
+    """One would be judged by the other's."""
+    generator = np.random.default_rng(0)
+    y_true, y_pred = generator.integers(0, 2, (2, 20, 3))
+    one, other = (
+        evaluate(y_pred, y_true, targets=[Hamming(weights)], n_bootstrap=20)
+        for weights in ([1.0, 2.0, 3.0], [3.0, 2.0, 1.0])
+    )
+    with pytest.raises(ValueError, match="other parameters"):
+        write({"one": one, "other": other}, tmp_path / "page.html")

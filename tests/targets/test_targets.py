@@ -1,6 +1,7 @@
 """Laws of the targets: each loss is its definition, lies in [0, 1], and says what 0/0 means."""
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -21,8 +22,17 @@ from setwise.targets import (
     PrecisionAtK,
     RecallAtK,
     TableTarget,
+    Target,
     TreeDistance,
     ZeroOne,
+)
+from setwise.targets.measure import Counts
+from setwise.targets.target import (
+    beta_of,
+    hierarchy_of,
+    is_hamming,
+    predicted_size,
+    utility_quotient,
 )
 from tests.support import cases, oracle
 from tests.support.examples import generators
@@ -258,3 +268,29 @@ def test_a_tree_distance_counts_no_more_than_one_on_its_space(space, diameter):
     with pytest.raises(ValueError, match=rf"largest must be at least {diameter:g}.*but it is 0\.5"):
         TreeDistance(parents, lengths, largest=0.5).on(space)
     assert TreeDistance(parents, lengths, largest=diameter).on(space).largest == diameter
+
+
+@dataclass(frozen=True)
+class Smoothed(Target):
+    """A target of a user's own, whose parameters have names that others of ours have too."""
+
+    k: float = 1.0
+    beta: float = 0.5
+    hierarchy: str = "none"
+    form = "counts"
+
+    def measure(self, n_labels, of):
+        def loss(tp, fp, fn, tn):
+            return (fp + fn) / (self.k + 2 * tp + fp + fn)
+
+        return Counts(loss, complement=of == "utility")
+
+
+def test_facts_are_stated_and_not_guessed_from_names():
+    target = Smoothed()
+    assert predicted_size(target) is hierarchy_of(target) is beta_of(target) is None
+    assert utility_quotient(target) is None
+    assert not is_hamming(target)
+    assert (predicted_size(PrecisionAtK(2)), beta_of(FBeta(2.0))) == (2, 2.0)
+    assert is_hamming(Hamming())
+    assert not is_hamming(Hamming([1.0, 2.0]))

@@ -17,9 +17,7 @@ from setwise.labels import some
 from setwise.sparse import place_of, rows_of
 from setwise.taxonomy import Taxonomy
 
-EXPECTED = (
-    "expected is 0 or 1; rows with unknown labels are left out with unknown_labels='leave_out'"
-)
+EXPECTED = "expected is 0 or 1 (rows whose labels are missing: unknown_labels='leave_out')"
 
 
 @dataclass(frozen=True, eq=False)

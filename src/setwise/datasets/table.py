@@ -9,7 +9,7 @@ quote, a quote that is never closed), Python's csv module has the last word: it 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +27,9 @@ from setwise.datasets.columns import Kind, Number
 from setwise.datasets.files import (
     MAX_LINE,
     DataError,
-    File,
     Place,
     decoded,
-    existing,
     most_bytes,
-    named,
     numbered,
     opened,
     plain_name,
@@ -302,21 +299,6 @@ def open_table(
     if (name := repeated(table.names)) is not None:
         table.refuse(f"two columns are named {shown(name)}")
     return table
-
-
-def read_columns(
-    path: File, columns: Sequence[str] | None = None, **options: Any
-) -> dict[str, list[str]]:
-    """Columns of a table as lists of text, by name; all of them by default.
-
-    ``options`` are those of `open_table`.
-    """
-    with named(path):
-        table = open_table(existing(path), **options)
-        wanted = table.names if columns is None else list(columns)
-        table.require(wanted)
-        parts = list(table.parts(wanted, BLOCK_ROWS))
-        return {name: [text for part in parts for text in part.texts(name)] for name in wanted}
 
 
 def is_parquet(path: Path) -> bool:

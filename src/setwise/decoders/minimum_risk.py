@@ -128,7 +128,7 @@ class MinimumRisk:
         sets : uint8 array of shape (n, l), CSR if the probabilities were sparse; or Decisions
         """
         # (Cheaper than `isinstance` of a protocol.)
-        if not hasattr(distribution, "log_probability"):
+        if not hasattr(distribution, "ranked"):
             distribution = Independent(distribution)
         decoder = self._paired(getattr(distribution, "space", None))
         return _answer(decoder._decide(distribution, return_risk), return_risk)

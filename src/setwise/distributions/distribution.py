@@ -100,11 +100,12 @@ class Mixture:
     weights: Any
 
     def __post_init__(self):
-        members = tuple(self.distributions)
+        members = tuple(self.distributions) if isinstance(self.distributions, list | tuple) else ()
         if not members or not all(isinstance(member, Distribution) for member in members):
+            given = [type(member).__name__ for member in members] or type(self.distributions)
             raise ValueError(
                 f"a mixture needs a sequence of distributions such as Independent(probability), "
-                f"but it has {[type(member).__name__ for member in members]}"
+                f"but it has {given}"
             )
         shapes = [(len(member), member.n_labels) for member in members]
         if len(set(shapes)) > 1:
@@ -121,6 +122,13 @@ class Mixture:
             )
         object.__setattr__(self, "distributions", members)
         object.__setattr__(self, "weights", weights)
+
+    @property
+    def space(self) -> Any:
+        """The space that all members share, None where they have not the same one."""
+        first = getattr(self.distributions[0], "space", None)
+        same = all(getattr(m, "space", None) is first for m in self.distributions)
+        return first if same else None
 
     @property
     def n_labels(self) -> int:

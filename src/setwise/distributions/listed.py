@@ -59,7 +59,10 @@ class Listed:
 
     def __getitem__(self, rows) -> Listed:
         """The same of some rows."""
-        return Listed.trusted(self.sets, self.posterior[rows])
+        posterior = self.posterior[rows]
+        if posterior.ndim != 2:
+            raise ValueError(f"rows must be a slice or an array of rows, but they are {rows!r}")
+        return Listed.trusted(self.sets, posterior)
 
     def marginals(self) -> Array:
         """The sum of the probabilities of the sets with a label, (n, l)."""

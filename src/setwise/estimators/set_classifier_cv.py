@@ -31,8 +31,6 @@ from setwise.targets.registry import get_target
 from setwise.targets.target import hierarchy_of
 from setwise.validation import positive_number, whole_number
 
-# Tells that a fit begins, and with which settings.
-Advance = Callable[[str], None]
 # Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
 # features of a scaling, the smaller their weights.
 DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}

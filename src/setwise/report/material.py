@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from setwise.consistency.naming import same_values
 from setwise.evaluation import (
     Evaluation,
     PerLabel,
@@ -291,6 +292,13 @@ def _results_of(
 def _targets(asked: list[tuple[Target, ...]]) -> list[Target]:
     """The targets that all were asked for, or the usual ones."""
     shared = set.intersection(*({str(target) for target in own} for own in asked))
+    for target in asked[0]:
+        for other in (t for own in asked[1:] for t in own if str(t) == str(target)):
+            _require(
+                same_values(target, other),
+                f"{target} of one evaluation has other parameters than that of another: "
+                f"{target!r} and {other!r}; evaluate both by the same target",
+            )
     return [t for t in asked[0] if str(t) in shared] or [get_target(usual) for usual in USUAL]
 
 

@@ -22,6 +22,11 @@ class AtK(Target):
     k: int
     form: ClassVar[Form] = "additive"
 
+    @property
+    def predicted_size(self) -> int:
+        """k, the size of every prediction."""
+        return self.k
+
     def loss(self, y_pred, y_true) -> Array:
         """The loss of each row, (n,), of predictions of k labels."""
         predicted = label_matrix(y_pred, None, "y_pred")
@@ -75,7 +80,7 @@ class PrecisionAtK(AtK):
         return Additive(np.full(n_labels, 1.0 / self.k), _WRONG if of == "loss" else _HIT)
 
     @property
-    def quotient(self) -> Fraction:
+    def utility_quotient(self) -> Fraction:
         """The utility tp / k."""
         return Fraction(np.array([0.0, 1, 0, 0, 0]), np.array([self.k, 0.0, 0, 0, 0]), 0.0)
 
@@ -119,7 +124,7 @@ class RecallAtK(AtK):
         )
 
     @property
-    def quotient(self) -> Fraction:
+    def utility_quotient(self) -> Fraction:
         """The utility tp / (tp + fn)."""
         return Fraction(np.array([0.0, 1, 0, 0, 0]), np.array([0.0, 1, 0, 1, 0]), self.empty)
 

@@ -52,7 +52,12 @@ class Hamming(Target):
         return Additive(weights / weights.sum(), DIFFER if of == "loss" else AGREE)
 
     @property
-    def quotient(self) -> Fraction | None:
+    def is_hamming(self) -> bool:
+        """Whether all labels weigh the same."""
+        return self.weights is None
+
+    @property
+    def utility_quotient(self) -> Fraction | None:
         """The utility (tp + tn) / (tp + fp + fn + tn); None with weights."""
         if self.weights is not None:
             return None

@@ -57,10 +57,10 @@ class LinearFractional(Target):
         refuse_outside_unit(self, n_labels)
         if of == "loss":
             return Fraction(self.numerator, self.denominator, 1.0 - self.empty)
-        return self.quotient
+        return self.utility_quotient
 
     @property
-    def quotient(self) -> Fraction:
+    def utility_quotient(self) -> Fraction:
         """The utility, not yet seen to lie in [0, 1]."""
         return Fraction(self.denominator - self.numerator, self.denominator, self.empty)
 
@@ -95,6 +95,11 @@ class FBeta(Target):
             raise ValueError(f"beta must be from 1e-06 to 1e+06, but it is {self.beta!r}")
         object.__setattr__(self, "beta", beta)
         object.__setattr__(self, "empty", real_number(self.empty, "empty", 0.0, 1.0))
+
+    @property
+    def f_beta(self) -> float:
+        """beta, as `beta_of` asks for it."""
+        return self.beta
 
     def measure(self, n_labels: int, of: Of) -> Fraction:
         """F-beta as a quotient of the counts, or 1 minus it."""

@@ -66,12 +66,15 @@ def require_labels(target: Target, expected: int, n_labels: int) -> None:
 
 def predicted_size(target: Target) -> int | None:
     """The one size that predictions must have (precision@k, recall@k), None where any will do."""
-    return getattr(target, "k", None)
+    return getattr(target, "predicted_size", None)
 
 
 def hierarchy_of(target: Target) -> Taxonomy | None:
     """The hierarchy that predictions must respect (tree distance), None where there is none."""
-    return getattr(target, "hierarchy", None)
+    from setwise.taxonomy import Taxonomy
+
+    found = getattr(target, "hierarchy", None)
+    return found if isinstance(found, Taxonomy) else None
 
 
 def utility_quotient(target: Target) -> Fraction | None:
@@ -79,20 +82,20 @@ def utility_quotient(target: Target) -> Fraction | None:
 
     Of precision@k and recall@k at predictions of k labels; None for a target that is no quotient.
     """
-    known: Any = target
-    if hasattr(target, "quotient"):
-        return known.quotient
-    return known.measure(1, "utility") if target.form == "linear_fractional" else None
+    found = getattr(target, "utility_quotient", None)
+    if found is None and target.form == "linear_fractional":
+        return target.measure(1, "utility")  # type: ignore
+    return found
 
 
 def beta_of(target: Target) -> float | None:
     """The weight of recall against precision in F-beta, None for other targets."""
-    return getattr(target, "beta", None)
+    return getattr(target, "f_beta", None)
 
 
 def is_hamming(target: Target) -> bool:
     """Whether the loss is the plain share of labels that differ."""
-    return target.form == "additive" and str(target) == "hamming"
+    return getattr(target, "is_hamming", False) is True
 
 
 def follows_from_marginals(target: Target, n_labels: int) -> bool:
