@@ -167,6 +167,7 @@ def test_a_mixture_on_paths_measures_the_distance_of_paths():
     ("make", "message"),
     [
         (lambda: Listed([[1, 0], [0, 1]], [[0.5, 0.5]])[0], "slice"),
+        (lambda: MinimumRisk("f1").decode(Listed([[1]], [[1.0]])[1:]), "at least one row"),
         (lambda: Mixture(3, [1.0]), "sequence of distributions"),
         (lambda: MinimumRisk("f1").decode(Cube(3)), "probability"),
     ],

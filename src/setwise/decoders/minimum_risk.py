@@ -130,6 +130,8 @@ class MinimumRisk:
         # (Cheaper than `isinstance` of a protocol.)
         if not hasattr(distribution, "ranked"):
             distribution = Independent(distribution)
+        if len(distribution) == 0:
+            raise ValueError("a distribution to decode must have at least one row, but it has none")
         decoder = self._paired(getattr(distribution, "space", None))
         return _answer(decoder._decide(distribution, return_risk), return_risk)
 
@@ -250,7 +252,9 @@ class MinimumRisk:
         if decided is not None:
             return decided
         if n_labels <= MOST_LABELS:
-            return EverySet.of(target, n_labels).best(given)
+            every = EverySet.of(target, n_labels)
+            ranges = row_ranges(len(given), len(every.sets))
+            return _joined([every.best(given[rows]) for rows in ranges])
         raise ValueError(_no_way(target, given))
 
     def _by_values(self, values: Any, second: bool) -> Decisions:
@@ -276,7 +280,7 @@ class MinimumRisk:
                 parts.append(best_of_size(measure, size, *found))
             else:
                 parts.append(best_by_label_sizes(measure, *found))
-        return Decisions(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        return _joined(parts)
 
     def _over_list(self, sets: Array, posterior: Array, anywhere: bool) -> Decisions:
         """The best set of a list; a table ``anywhere`` also takes those that only it lists."""
@@ -346,6 +350,11 @@ def _weighs_sizes(measure: Additive) -> bool:
     """Whether a sum over labels is scaled, or shifted, by the number of true ones."""
     sizes = np.arange(len(measure.weights) + 1.0)
     return bool(np.ptp(measure.scale(sizes)) > 0 or np.ptp(measure.constant(sizes)) > 0)
+
+
+def _joined(parts: list[Decisions]) -> Decisions:
+    """The decisions of ranges of rows as one."""
+    return Decisions(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def _answer(decisions: Decisions, return_risk: bool) -> Any:
