@@ -90,8 +90,9 @@ def test_without_a_space_the_target_is_at_home(words, space, capsys):
             ("certify", "precision@5", "logistic", "--labels", "3"),
             "precision@5 over 3 labels: size must be",
         ),
-        (("certify", "precision@2", "logistic", "--space", "list"), "of size 2 only"),
-        (("certify", "f1", "binary_relevance", "--scores", "joint"), "one score for each label"),
+        (("certify", "precision@2", "logistic", "--space", "list"), "use --space slice"),
+        (("certify", "f1", "binary_relevance", "--scores", "joint"), "use --scores labelwise"),
+        (("certify", "f1", "nosuch"), "comp_sum"),
     ],
 )
 def test_what_cannot_be_answered_is_one_line_and_status_two(words, complaint, capsys):
@@ -100,6 +101,8 @@ def test_what_cannot_be_answered_is_one_line_and_status_two(words, complaint, ca
     assert err.startswith("setwise: ")
     assert err.count("\n") == 1
     assert complaint in err
+    # What helps in Python does not help here.
+    assert not any(word in err for word in ("object", "Slice(", "Catalog(", "scores=", "pass "))
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,13 @@ def certify(
     from setwise.consistency import certify as examined
     from setwise.consistency import naming, to_json
     from setwise.surrogates import BinaryRelevance, CompSum, Constrained
+    from setwise.targets.target import predicted_size
 
+    known = (*SURROGATES, "comp_sum")
+    if surrogate not in known:
+        raise ValueError(f"surrogate must be one of {', '.join(known)}, not {surrogate!r}")
+    if surrogate == "binary_relevance" and scores == "joint":
+        raise ValueError("binary_relevance has one score for each label; use --scores labelwise")
     for option, value, owners in (
         ("--q", q, ("generalized_cross_entropy", "comp_sum")),
         ("--margin", margin, ("binary_relevance",)),
@@ -102,8 +108,11 @@ def certify(
     require_target(target)
     tree = None if parents is None else _numbers(parents)
     judged = naming.named_target(target, labels, tree)
-    with concerning(f"{target} over {labels or 'its number of'} labels"):
+    with concerning(f"{target} over {labels} labels" if labels else target):
         where = naming.named_space(space, labels, tree, judged)
+    size = predicted_size(judged)
+    if size is not None and where.sizes.tolist() != [size]:
+        raise ValueError(f"{target} is for label sets of size {size} only; use --space slice")
     trained: Any = surrogate
     if surrogate == "comp_sum":
         trained = CompSum(judged, where, q)  # type: ignore
