@@ -1,31 +1,33 @@
-"""One call for all figures of a prediction."""
+"""One call for all figures of a prediction, and one for two predictions of the same rows."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from setwise.evaluation.figure import GROUPS, Evaluation, Figure
-from setwise.evaluation.hierarchy import checked_taxonomy, hierarchy_statistics
+from setwise.evaluation.figure import Comparison, Difference, Evaluation, Figure
 from setwise.evaluation.label_sets import (
+    checked_taxonomy,
     checked_zero_division,
+    hierarchy_statistics,
     instance_statistics,
-    label_counts,
-    target_means,
+    label_statistic,
+    target_statistic,
 )
 from setwise.evaluation.probability import calibration_statistics
 from setwise.evaluation.ranking import (
+    TrueRanks,
     checked_propensity,
-    propensity_scored,
-    ranking_means,
-    true_ranks,
+    propensity_statistic,
+    ranking_statistic,
 )
-from setwise.evaluation.sample import Array, Sample, checked_sample
-from setwise.evaluation.statistics import Bootstrap, Statistic, Title
+from setwise.evaluation.sample import Array, Sample, checked_sample, one_order
+from setwise.evaluation.statistics import Bootstrap, Statistic, holm, p_values
 from setwise.targets import Target, get_target
 from setwise.taxonomy import Taxonomy
 from setwise.validation import whole_number
@@ -35,14 +37,70 @@ DEFAULT_KS = (1, 3, 5)
 
 @dataclass(frozen=True)
 class Options:
-    """Which figures are taken, checked; made by `checked_options`."""
+    """Which figures are taken, checked; see `evaluate`."""
 
     targets: tuple[Target, ...]
     ks: tuple[int, ...]
     propensity: Array | None
     n_bins: int
     zero_division: float
-    taxonomy: Taxonomy | None = None
+    taxonomy: Taxonomy | None
+
+    @classmethod
+    def of(
+        cls, sample: Sample, targets: Any, ks: Any, propensity: Any, taxonomy: Any, n_bins: Any,
+        zero_division: Any,
+    ) -> Options:  # fmt: skip
+        """What is asked of a sample, or a ValueError."""
+        n_labels = sample.n_labels
+        return cls(
+            _checked_targets(targets),
+            _checked_ks(ks, n_labels),
+            None if propensity is None else checked_propensity(propensity, n_labels),
+            whole_number(n_bins, "n_bins", 1),
+            checked_zero_division(zero_division),
+            None if taxonomy is None else checked_taxonomy(taxonomy, n_labels, sample.columns),
+        )
+
+    def statistics(self, sample: Sample) -> list[Statistic]:
+        """What all figures need of a sample, in the order of the groups."""
+        if self.propensity is not None and sample.ranked_by is None:
+            raise ValueError("propensity gives psp@k of a ranking: pass probability or scores too")
+        nothing = self.zero_division
+        found = [*instance_statistics(sample, nothing), label_statistic(sample, nothing)]
+        if self.taxonomy is not None:
+            found += hierarchy_statistics(sample, self.taxonomy, nothing)
+        if sample.ranked_by is not None:
+            ranks = TrueRanks.of(sample.ranked_by, sample.true)
+            found.append(ranking_statistic(ranks, self.ks, nothing))
+            if self.propensity is not None and self.ks:
+                found.append(propensity_statistic(ranks, self.ks, self.propensity, nothing))
+        if sample.probability is not None:
+            found += calibration_statistics(sample.probability, sample.true, self.n_bins)
+        if self.targets:
+            found.append(target_statistic(sample, self.targets))
+        return found
+
+
+def _checked_targets(targets: Any) -> tuple[Target, ...]:
+    if isinstance(targets, str) or not isinstance(targets, Iterable):
+        raise ValueError(f"targets must be a list of targets such as ['f2'], not {targets!r}")
+    found = tuple(get_target(target) for target in targets)
+    name, count = max(Counter(map(str, found)).items(), key=lambda pair: pair[1], default=("", 0))
+    if count > 1:
+        raise ValueError(f"targets must have different names, but two are named {name!r}")
+    return found
+
+
+def _checked_ks(ks: Any, n_labels: int) -> tuple[int, ...]:
+    if ks is None:
+        return tuple(k for k in DEFAULT_KS if k <= n_labels)
+    if isinstance(ks, str) or not isinstance(ks, Iterable):
+        raise ValueError(f"ks must be a list of whole numbers such as (1, 3, 5), not {ks!r}")
+    found = sorted({whole_number(k, "each of ks", 1) for k in ks})
+    if found and found[-1] > n_labels:
+        raise ValueError(f"ks must be at most {n_labels}, the number of labels, not {found[-1]}")
+    return tuple(found)
 
 
 def evaluate(
@@ -155,115 +213,133 @@ def evaluate(
     ...
     """
     sample = checked_sample(y_pred, y_true, probability, scores)
-    options = checked_options(
-        sample.n_labels, targets, ks, propensity, n_bins, zero_division, taxonomy, sample.columns
-    )
+    options = Options.of(sample, targets, ks, propensity, taxonomy, n_bins, zero_division)
     bootstrap = Bootstrap(n_bootstrap, confidence, random_state)
-    statistics = statistics_of(sample, options)
-    replicates = bootstrap.replicates(statistics, sample.n_rows, sample.n_labels)
-    return evaluation_of(sample, options, statistics, replicates, bootstrap)
+    [(evaluation, _)] = _evaluations([sample], options, bootstrap)
+    return evaluation
 
 
-def checked_options(
-    n_labels: int,
-    targets: Any,
-    ks: Any,
-    propensity: Any,
-    n_bins: Any,
-    zero_division: Any,
+def compare(
+    y_pred_a: Any,
+    y_pred_b: Any,
+    y_true: Any,
+    *,
+    probability_a: Any = None,
+    probability_b: Any = None,
+    scores_a: Any = None,
+    scores_b: Any = None,
+    targets: Iterable[Any] = (),
+    ks: Sequence[int] | None = None,
+    propensity: Any = None,
     taxonomy: Any = None,
-    columns: list[Any] | None = None,
-) -> Options:
-    """The options of `evaluate`, or a ValueError."""
-    return Options(
-        targets=_checked_targets(targets),
-        ks=_checked_ks(ks, n_labels),
-        propensity=None if propensity is None else checked_propensity(propensity, n_labels),
-        n_bins=whole_number(n_bins, "n_bins", 1),
-        zero_division=checked_zero_division(zero_division),
-        taxonomy=None if taxonomy is None else checked_taxonomy(taxonomy, n_labels, columns),
-    )
+    n_bins: int = 15,
+    zero_division: float = 1.0,
+    n_bootstrap: int = 1000,
+    confidence: float = 0.95,
+    random_state: Any = 0,
+) -> Comparison:
+    """Two predictions for the same rows, figure by figure, by a paired bootstrap.
+
+    Both predictions are judged on the same resampled rows, so that what makes rows easy or hard
+    for both cancels in the difference b - a.
+
+    Parameters
+    ----------
+    y_pred_a, y_pred_b : array or sparse matrix of shape (n, n_labels)
+        The label sets of the first and the second prediction, 0/1.
+    y_true : array or sparse matrix of shape (n, n_labels)
+        The true label sets, 0/1.
+    probability_a, probability_b, scores_a, scores_b : optional
+        Probabilities and scores of each, as in `evaluate`.
+    targets, ks, propensity, taxonomy, n_bins, zero_division, n_bootstrap, confidence, random_state
+        As in `evaluate`; with ``n_bootstrap=0`` there are neither intervals nor p-values.
+
+    Returns
+    -------
+    Comparison
+        A `Difference` for each figure that both predictions have, mean sizes left out (neither
+        larger nor smaller ones are better); and both evaluations.
+
+    Notes
+    -----
+    With the difference d on the rows as they are, and d_1, ..., d_B on the resamples,
+
+        p = (1 + number of r with |d_r - d| >= |d|) / (B + 1):
+
+    the deviations of the resamples stand for those of d from the true difference, and p is how
+    often they would reach d if the true difference were 0. It is at least 1 / (B + 1), and 1 for
+    equal predictions.
+
+    Holm's correction orders the m p-values p_1 <= ... <= p_m and makes them
+    max over j <= i of (m - j + 1) p_j, at most 1. If all figures at most 1 - confidence after it
+    are called different, the chance that any of them is not stays below 1 - confidence, as far as
+    the p-values are right; a bootstrap makes them right for many rows. To find anything,
+    ``n_bootstrap`` must be at least m / (1 - confidence).
+
+    Intervals are percentiles of d_r, without a correction for their number.
+
+    Examples
+    --------
+    >>> y_true = [[1, 0, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1]] * 25
+    >>> worse = [[1, 1, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 25
+    >>> comparison = compare(worse, y_true, y_true)
+    >>> comparison["hamming loss"].value, comparison["hamming loss"].significant
+    (-0.25, True)
+    """
+    samples = [
+        checked_sample(y_pred_a, y_true, probability_a, scores_a, "_a"),
+        checked_sample(y_pred_b, y_true, probability_b, scores_b, "_b"),
+    ]
+    columns = one_order({"y_pred_a": samples[0].columns, "y_pred_b": samples[1].columns})
+    named = replace(samples[0], columns=columns)
+    options = Options.of(named, targets, ks, propensity, taxonomy, n_bins, zero_division)
+    bootstrap = Bootstrap(n_bootstrap, confidence, random_state)
+    (a, on_a), (b, on_b) = _evaluations(samples, options, bootstrap)
+    names = [name for name, figure in a.items() if name in b and figure.better]
+    rows_a, rows_b = ([list(own).index(name) for name in names] for own in (a, b))
+    changes = on_b[rows_b] - on_a[rows_a]
+    return Comparison(_differences(names, a, b, changes, bootstrap), a, b)
 
 
-def _checked_targets(targets: Any) -> tuple[Target, ...]:
-    if isinstance(targets, str) or not isinstance(targets, Iterable):
-        raise ValueError(f"targets must be a list of targets such as ['f2'], not {targets!r}")
-    found = tuple(get_target(target) for target in targets)
-    names = [str(target) for target in found]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"targets must have different names, but two are named {twice[0]!r}")
+def _evaluations(
+    samples: Sequence[Sample], options: Options, bootstrap: Bootstrap
+) -> list[tuple[Evaluation, Array]]:
+    """The evaluation of each sample with the replicates of its figures, on the same resamples."""
+    n_rows, n_labels = samples[0].true.shape
+    statistics = [options.statistics(sample) for sample in samples]
+    replicates = bootstrap.replicates(list(chain(*statistics)), n_rows, n_labels)
+    found, start = [], 0
+    for sample, own in zip(samples, statistics, strict=True):
+        titles = [title for statistic in own for title in statistic.titles]
+        values = np.concatenate([statistic.at(np.ones((n_rows, 1)))[:, 0] for statistic in own])
+        mine = replicates[start : start + len(titles)]
+        start += len(titles)
+        figures = {
+            name: Figure(name, group, value, *ends, better)
+            for (name, group, better), value, ends in zip(
+                titles, values.tolist(), bootstrap.intervals(mine), strict=True
+            )
+        }
+        size = n_rows, n_labels, bootstrap.n_resamples, bootstrap.confidence
+        found.append((Evaluation(figures, *size, sample, options), mine))
     return found
 
 
-def _checked_ks(ks: Any, n_labels: int) -> tuple[int, ...]:
-    if ks is None:
-        return tuple(k for k in DEFAULT_KS if k <= n_labels)
-    if isinstance(ks, str) or not isinstance(ks, Iterable):
-        raise ValueError(f"ks must be a list of whole numbers such as (1, 3, 5), not {ks!r}")
-    found = sorted({whole_number(k, "each of ks", 1) for k in ks})
-    if found and found[-1] > n_labels:
-        raise ValueError(
-            f"each of ks must not be larger than the number of labels, "
-            f"but {found[-1]} is larger than {n_labels}"
+def _differences(
+    names: list[str], a: Evaluation, b: Evaluation, replicates: Array, bootstrap: Bootstrap
+) -> dict[str, Difference]:
+    """The differences of the named figures, from their values and their replicates."""
+    values = np.array([b[name].value - a[name].value for name in names])
+    tests: list[Any] = [(None, None, None)] * len(names)
+    if bootstrap.n_resamples:
+        p = p_values(values, replicates)
+        adjusted = holm(p)
+        significant = adjusted <= 1.0 - bootstrap.confidence
+        tests = list(zip(p.tolist(), adjusted.tolist(), significant.tolist(), strict=True))
+    rows = zip(names, values.tolist(), bootstrap.intervals(replicates), tests, strict=True)
+    return {
+        name: Difference(
+            name, a[name].group, a[name].value, b[name].value, value, *ends, *test, a[name].better
         )
-    return tuple(found)
-
-
-def statistics_of(sample: Sample, options: Options) -> list[Statistic]:
-    """What all figures need of a sample."""
-    if options.propensity is not None and sample.ranked_by is None:
-        raise ValueError(
-            "propensity is used for psp@k, which needs a ranking: pass probability or scores too"
-        )
-    statistics: list[Statistic] = [
-        *instance_statistics(sample, options.zero_division),
-        label_counts(sample, options.zero_division),
-    ]
-    if options.taxonomy is not None:
-        statistics += hierarchy_statistics(sample, options.taxonomy, options.zero_division)
-    if sample.ranked_by is not None:
-        ranks = true_ranks(sample.ranked_by, sample.true)
-        statistics.append(ranking_means(ranks, options.ks, options.zero_division))
-        if options.propensity is not None and options.ks:
-            statistics.append(
-                propensity_scored(ranks, options.ks, options.propensity, options.zero_division)
-            )
-    if sample.probability is not None:
-        statistics += calibration_statistics(sample.probability, sample.true, options.n_bins)
-    if options.targets:
-        statistics.append(target_means(sample, options.targets))
-    return statistics
-
-
-def titles_of(statistics: Sequence[Statistic]) -> list[Title]:
-    """The figures of the statistics, in the order of their rows of values."""
-    return list(chain.from_iterable(statistic.titles for statistic in statistics))
-
-
-def evaluation_of(
-    sample: Sample,
-    options: Options,
-    statistics: Sequence[Statistic],
-    replicates: Array,
-    bootstrap: Bootstrap,
-) -> Evaluation:
-    """Values and intervals put together."""
-    ones = np.ones((sample.n_rows, 1))
-    values = np.concatenate([statistic.at(ones)[:, 0] for statistic in statistics])
-    figures = [
-        Figure(name, group, float(value), low, high, better)
-        for (name, group, better), value, (low, high) in zip(
-            titles_of(statistics), values, bootstrap.intervals(replicates), strict=True
-        )
-    ]
-    figures.sort(key=lambda figure: GROUPS.index(figure.group))
-    return Evaluation(
-        {figure.name: figure for figure in figures},
-        sample.n_rows,
-        sample.n_labels,
-        bootstrap.n_resamples,
-        bootstrap.confidence,
-        sample,
-        options,
-    )
+        for name, value, ends, test in rows
+    }

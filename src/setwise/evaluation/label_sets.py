@@ -1,4 +1,9 @@
-"""Figures of predicted label sets: by row (instance), over all (micro), by label (macro)."""
+"""Figures of predicted label sets: by row, over all, by label, and in a taxonomy.
+
+In a taxonomy both sets are taken with all labels above theirs. Hierarchical precision and recall
+(Kiritchenko, Matwin and Famili, 2005) are those over all entries of the sets so augmented: a wrong
+label costs less, the more of what stands above it is right.
+"""
 
 from __future__ import annotations
 
@@ -7,58 +12,31 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from setwise.evaluation.probability import curves
-from setwise.evaluation.sample import Array, Sample, checked_sample, row_ranges
-from setwise.evaluation.statistics import (
-    RatiosOfSums,
-    RowMeans,
-    Statistic,
-    Sums,
-    Title,
-    quotient,
-)
+from setwise.evaluation.sample import Array, Sample, checked_sample, first_difference, row_ranges
+from setwise.evaluation.statistics import Statistic, Title, quotient, ratios_of_sums, row_means
 from setwise.targets import Target
+from setwise.taxonomy import Taxonomy
 
 FOUR = ("precision", "recall", "f1", "jaccard")
-HAMMING = (Title("hamming loss", "instance", "lower"),)
-INSTANCE = (
+INSTANCE = [
     Title("subset accuracy", "instance", "higher"),
     *(Title(f"instance {name}", "instance", "higher") for name in FOUR),
     Title("predicted size", "instance", None),
     Title("true size", "instance", None),
-)
-LABELS = (
+]
+LABELS = [
     *(Title(f"micro {name}", "micro", "higher") for name in FOUR),
     *(Title(f"macro {name}", "macro", "higher") for name in FOUR),
     Title("macro balanced accuracy", "macro", "higher"),
     Title("weighted f1", "macro", "higher"),
-)
-
-
-def instance_statistics(sample: Sample, zero_division: float) -> tuple[Statistic, ...]:
-    """Figures of each row's two label sets, averaged over rows.
-
-    Hamming loss is one quotient of two counts, as exact as can be.
-    """
-    both = sample.both.sum(axis=1)
-    predicted, true = sample.predicted.sum(axis=1), sample.true.sum(axis=1)
-    differ = predicted + true - 2 * both
-    columns = (
-        differ == 0,
-        *precision_recall_f1_jaccard(both, predicted, true, zero_division),
-        predicted,
-        true,
-    )
-    entries = np.full((sample.n_rows, 1), sample.n_labels)
-    return (
-        RatiosOfSums(HAMMING, Sums.of(differ[:, None]), Sums.of(entries), 0.0),
-        RowMeans(INSTANCE, Sums.of(np.column_stack(columns))),
-    )
+]
 
 
 def precision_recall_f1_jaccard(both: Any, predicted: Any, true: Any, nothing: float):
-    """The quotients of `FOUR`, from the sizes of intersection, prediction and truth."""
+    """The `FOUR`, from the sizes of intersection, prediction and truth."""
     return (
         quotient(both, predicted, nothing),
         quotient(both, true, nothing),
@@ -67,11 +45,49 @@ def precision_recall_f1_jaccard(both: Any, predicted: Any, true: Any, nothing: f
     )
 
 
-def target_means(sample: Sample, targets: tuple[Target, ...]) -> RowMeans:
+def instance_statistics(sample: Sample, zero_division: float) -> list[Statistic]:
+    """Figures of each row's two label sets, averaged over rows.
+
+    Hamming loss is one quotient of two counts, as exact as can be.
+    """
+    both, predicted, true = (
+        part.sum(axis=1) for part in (sample.both, sample.predicted, sample.true)
+    )
+    differ = predicted + true - 2 * both
+    four = precision_recall_f1_jaccard(both, predicted, true, zero_division)
+    entries = np.full((sample.n_rows, 1), sample.n_labels)
+    hamming = [Title("hamming loss", "instance", "lower")]
+    return [
+        ratios_of_sums(hamming, differ[:, None], entries, 0.0),
+        row_means(INSTANCE, np.column_stack([differ == 0, *four, predicted, true])),
+    ]
+
+
+def label_statistic(sample: Sample, zero_division: float) -> Statistic:
+    """Micro and macro figures, from how often each label is predicted, true, and both."""
+
+    def figures(total: Array, both: Array, predicted: Array, true: Array) -> Array:
+        counts = both, predicted, true
+        micro = precision_recall_f1_jaccard(*(part.sum(axis=0) for part in counts), zero_division)
+        by_label = precision_recall_f1_jaccard(*counts, zero_division)
+        macro = [figure.mean(axis=0) for figure in by_label]
+        # Mean recall of a label's two classes; of one class where the other never occurs.
+        false = total - true
+        recalls = quotient(both, true, 0.0) + quotient(false - predicted + both, false, 0.0)
+        balanced = recalls / (1.0 * (true > 0) + (false > 0))
+        # Weighted by how often each label is true; unweighted where none ever is.
+        support = true.sum(axis=0)
+        weighted = quotient((by_label[2] * true).sum(axis=0), support, 0.0)
+        weighted = np.where(support == 0, macro[2], weighted)
+        return np.stack([*micro, *macro, balanced.mean(axis=0), weighted])
+
+    return Statistic.of(LABELS, figures, sample.both, sample.predicted, sample.true)
+
+
+def target_statistic(sample: Sample, targets: tuple[Target, ...]) -> Statistic:
     """Mean losses of setwise targets."""
-    losses = np.column_stack([row_losses(sample, target) for target in targets])
-    titles = tuple(Title(f"loss: {target}", "target", "lower") for target in targets)
-    return RowMeans(titles, Sums.of(losses))
+    titles = [Title(f"loss: {target}", "target", "lower") for target in targets]
+    return row_means(titles, np.column_stack([row_losses(sample, target) for target in targets]))
 
 
 def row_losses(sample: Sample, target: Target) -> Array:
@@ -86,55 +102,9 @@ def row_losses(sample: Sample, target: Target) -> Array:
         except ValueError as error:
             if rows.start == 0:
                 raise
-            raise ValueError(
-                f"{error} (counting rows from row {rows.start} of the whole)"
-            ) from error
+            where = f"(counting rows from row {rows.start} of the whole)"
+            raise ValueError(f"{error} {where}") from error
     return losses
-
-
-@dataclass(frozen=True)
-class LabelCounts:
-    """Micro and macro figures, from how often each label is predicted, true, and both."""
-
-    both: Sums
-    predicted: Sums
-    true: Sums
-    zero_division: float
-    titles: tuple[Title, ...] = LABELS
-
-    def at(self, weights: Array) -> Array:
-        nothing = self.zero_division
-        both, predicted, true = (
-            sums.at(weights) for sums in (self.both, self.predicted, self.true)
-        )
-        micro = precision_recall_f1_jaccard(
-            both.sum(axis=0), predicted.sum(axis=0), true.sum(axis=0), nothing
-        )
-        by_label = precision_recall_f1_jaccard(both, predicted, true, nothing)
-        macro = [figure.mean(axis=0) for figure in by_label]
-        balanced = _balanced_accuracy(both, predicted, true, weights.sum(axis=0)).mean(axis=0)
-        return np.stack([*micro, *macro, balanced, _mean_by_support(by_label[2], true)])
-
-
-def label_counts(sample: Sample, zero_division: float) -> LabelCounts:
-    """What micro and macro figures need of a sample."""
-    both, predicted, true = map(Sums.of, (sample.both, sample.predicted, sample.true))
-    return LabelCounts(both, predicted, true, zero_division)
-
-
-def _balanced_accuracy(both: Array, predicted: Array, true: Array, total: Array) -> Array:
-    """Mean recall of a label's two classes; of one class where the other never occurs."""
-    false = total - true
-    recall = quotient(both, true, 0.0)
-    specificity = quotient(false - predicted + both, false, 0.0)
-    return (recall + specificity) / (1.0 * (true > 0) + (false > 0))
-
-
-def _mean_by_support(by_label: Array, true: Array) -> Array:
-    """Mean over labels weighted by how often each is true; unweighted where none ever is."""
-    support = true.sum(axis=0)
-    plain = by_label.mean(axis=0)
-    return np.where(support == 0, plain, quotient((by_label * true).sum(axis=0), support, 0.0))
 
 
 # -------------------------------------------------------------------------------- by each label
@@ -205,3 +175,128 @@ def checked_zero_division(value: Any) -> float:
     if not isinstance(value, int | float) or value not in (0, 1):
         raise ValueError(f"zero_division must be 0.0 or 1.0, but it is {value!r}")
     return float(value)
+
+
+# --------------------------------------------------------------------------------- in a taxonomy
+
+
+@dataclass(frozen=True)
+class ByLevel:
+    """One entry for each level of a taxonomy, the roots' first.
+
+    Attributes
+    ----------
+    n_labels : array of int
+        How many labels the level has.
+    support, predicted, both : array of int
+        How many entries of its labels are true, predicted, and both.
+    precision, recall, f1 : array of float
+        both / predicted, both / support and 2 both / (predicted + support).
+    """
+
+    n_labels: NDArray[np.int64]
+    support: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    both: NDArray[np.int64]
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    f1: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, labels: PerLabel, taxonomy: Taxonomy, zero_division: float = 1.0) -> ByLevel:
+        """From the counts of each label, which are those of closed sets."""
+        both, predicted, support = (
+            np.bincount(taxonomy.levels, counts).astype(np.int64)
+            for counts in (labels.both, labels.predicted, labels.support)
+        )
+        of = precision_recall_f1_jaccard(both, predicted, support, float(zero_division))
+        return cls(np.bincount(taxonomy.levels), support, predicted, both, *of[:3])
+
+
+def by_level(
+    y_pred: Any, y_true: Any, taxonomy: Taxonomy, *, zero_division: float = 1.0
+) -> ByLevel:
+    """Counts, precision, recall and F1 on each level of a taxonomy, of closed label sets.
+
+    Parameters
+    ----------
+    y_pred, y_true : array or sparse matrix of shape (n, n_labels)
+        Predicted and true label sets, 0/1; what stands above their labels is added. Data frames
+        must have the same columns, those of the taxonomy, in the same order.
+    taxonomy : Taxonomy
+        A tree or not; a label is on the level below its deepest parent.
+    zero_division : {0.0, 1.0}, default 1.0
+        The value of 0/0, as in `evaluate`.
+
+    Examples
+    --------
+    The right group of animals, the wrong one in it:
+
+    >>> animals = Taxonomy.from_paths(["animals", "animals/mammals", "animals/birds"])
+    >>> by_level([[0, 1, 0]], [[0, 0, 1]], animals).f1
+    array([1., 0.])
+    """
+    sample = checked_sample(y_pred, y_true)
+    checked_taxonomy(taxonomy, sample.n_labels, sample.columns)
+    sets = (closed(part, taxonomy) for part in (sample.predicted, sample.true))
+    return ByLevel.of(per_label(*sets, zero_division=zero_division), taxonomy, zero_division)
+
+
+def checked_taxonomy(taxonomy: Any, n_labels: int, columns: list[Any] | None) -> Taxonomy:
+    """A taxonomy over that many labels, in the order of columns with names, or a ValueError."""
+    if not isinstance(taxonomy, Taxonomy):
+        raise ValueError(f"taxonomy must be a Taxonomy, not {taxonomy!r}")
+    if taxonomy.n_labels != n_labels:
+        raise ValueError(
+            f"taxonomy must have as many labels as y_true, {n_labels}, but it has "
+            f"{taxonomy.n_labels}"
+        )
+    names = taxonomy.names.tolist()
+    columns = names if columns is None else columns
+    place = first_difference(columns, names)
+    if place is not None:
+        raise ValueError(
+            f"taxonomy must have its labels in the order of the columns, but column {place} is "
+            f"{columns[place]!r} and label {place} {names[place]!r}; taxonomy.over(columns) "
+            f"reorders it; if they are the same labels in the same order, y_true.to_numpy() and "
+            f"y_pred.to_numpy() leave the columns' names out"
+        )
+    return taxonomy
+
+
+def hierarchy_statistics(sample: Sample, taxonomy: Taxonomy, nothing: float) -> list[Statistic]:
+    """Hierarchical figures, those by level, and the length of the edges that differ.
+
+    Where labels have several parents that is of the edges of the spanning tree, as for
+    `TreeDistance`.
+    """
+    predicted, true = closed(sample.predicted, taxonomy), closed(sample.true, taxonomy)
+    labels = np.arange(taxonomy.n_labels)
+    on_level = csr_array((np.ones(len(labels), np.int64), (labels, taxonomy.levels)))
+    counts = [sets @ on_level for sets in (predicted.multiply(true), predicted, true)]
+
+    def figures(_: Array, *counts: Array) -> Array:
+        of_all = precision_recall_f1_jaccard(*(part.sum(axis=0) for part in counts), nothing)
+        return np.vstack([*of_all[:3], precision_recall_f1_jaccard(*counts, nothing)[2]])
+
+    higher = [f"hierarchical {name}" for name in FOUR[:3]]
+    higher += [f"f1 on level {level}" for level in range(taxonomy.depth)]
+    titles = [Title(name, "hierarchy", "higher") for name in higher]
+    mean_titles = [
+        Title("closed predictions", "hierarchy", "higher"),
+        Title("tree distance", "hierarchy", "lower"),
+    ]
+    distances = row_distances(predicted, true, taxonomy.spanning_tree().lengths)
+    means = np.column_stack([taxonomy.is_closed(sample.predicted), distances])
+    return [Statistic.of(titles, figures, *counts), row_means(mean_titles, means)]
+
+
+def closed(sets: Any, taxonomy: Taxonomy) -> Any:
+    """Label sets with all above their labels, a CSR array of integers."""
+    return csr_array(taxonomy.close(sets)).astype(np.int64)
+
+
+def row_distances(predicted: Any, true: Any, lengths: Array) -> Array:
+    """The total length of the edges on which the closed sets of each row differ, (n,)."""
+    differ = predicted + true - 2 * predicted.multiply(true)
+    return np.asarray(differ @ lengths).ravel()
