@@ -21,7 +21,6 @@ from scipy import sparse
 
 from setwise.evaluation import by_level, evaluate, per_label, precision_recall, reliability
 from setwise.report import words, write
-from setwise.report.drawing import SCHEMES
 from setwise.report.labels import DIGITS, RECALLS, Bars
 from setwise.report.words import clipped, plain
 from setwise.study import Scale, leaderboard
@@ -217,8 +216,11 @@ def test_a_file_that_cannot_be_finished_leaves_the_one_before(tmp_path, monkeypa
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_contrast_is_enough_in_both_schemes():
-    for colours in SCHEMES.values():
+def test_contrast_is_enough_in_both_schemes(parsed):
+    style = parsed.all("style")[0]["text"]
+    for scheme in ("light", "dark"):
+        rule = re.search(rf':root\[data-scheme="{scheme}"\] {{(.*?)}}', style)
+        colours = dict(re.findall(r"--(\w+):(#\w{6})", rule[1]))
         marks = [key for key in colours if re.fullmatch(r"m\d", key)]
         for key in ("ink", "quiet", "strong", *marks):
             for ground in ("ground", "raised"):

@@ -1,8 +1,9 @@
 """Pictures as SVG within the page: marks and colours, elements, axes, frames and strips.
 
-Elements are coloured by classes only. The hues of methods are those of Okabe and Ito, which people
-of any colour vision tell apart, made darker for the light scheme and lighter for the dark one until
-each has a contrast of 4.5 to the ground. Shapes and dashes say the same as the colours.
+Elements are coloured by classes only, which the style sheet fills. The hues of methods are those of
+Okabe and Ito, which people of any colour vision tell apart, made darker for the light scheme and
+lighter for the dark one until each has a contrast of 4.5 to the ground. Shapes and dashes say the
+same as the colours.
 """
 
 from __future__ import annotations
@@ -17,23 +18,7 @@ from markupsafe import Markup, escape
 
 from setwise.report.words import clipped, power_of_ten, share
 
-# Of text and ground; of methods blue, vermilion, green, purple, yellow, sky blue, grey, violet.
-COLOURS = (
-    "ground", "raised", "ink", "quiet", "rule", "edge", "strong",
-    "m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7",
-)  # fmt: skip
-LIGHT = (
-    "#ffffff", "#f6f7f9", "#1b1d21", "#5a6069", "#e2e5e9", "#8a919b", "#0067b0",
-    "#0067b0", "#bf4d00", "#007a5a", "#a8457f", "#7a6200", "#1d7791", "#5c6066", "#7a4fc0",
-)  # fmt: skip
-DARK = (
-    "#14161a", "#1c1f25", "#e9ebee", "#a5acb6", "#2d323a", "#6d7580", "#6cb6ff",
-    "#6cb6ff", "#ff9d5c", "#3fcf9f", "#f095c8", "#e3c34a", "#66cfe8", "#b9bfc7", "#bfa2ff",
-)  # fmt: skip
-SCHEMES = {
-    "light": dict(zip(COLOURS, LIGHT, strict=True)),
-    "dark": dict(zip(COLOURS, DARK, strict=True)),
-}
+# How many hues of methods the style has.
 N_HUES = 8
 # Outlines about (0, 0), of about the same weight to the eye.
 SHAPES = (

@@ -17,7 +17,6 @@ from markupsafe import Markup
 from setwise.atomic_write import write_whole
 from setwise.evaluation import Evaluation
 from setwise.report import words
-from setwise.report.drawing import SCHEMES
 from setwise.report.hierarchy import hierarchy
 from setwise.report.labels import cooccurrence, label_data, labels, sizes
 from setwise.report.leaderboards import (
@@ -107,7 +106,7 @@ def write(
 
 def _page(material: Material) -> str:
     environment = _environment()
-    style = environment.get_template("style.css").render(schemes=SCHEMES)
+    style = environment.get_template("style.css").render()
     loader: Any = environment.loader
     script = loader.get_source(environment, "script.js")[0]
     filled = [(id_, title, section(material)) for id_, title, section in SECTIONS]
