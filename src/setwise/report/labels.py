@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
@@ -183,64 +183,52 @@ COMMON = 0.99
 WIDTH, HEIGHT, TOP, BOTTOM, LEFT = 190.0, 128.0, 8.0, 106.0, 4.0
 
 
-class Bars(NamedTuple):
-    """So many bars of equally many sizes; the last one may hold all that are larger."""
+def bars_of(samples: Sequence[Any]) -> tuple[Any, list[str]]:
+    """The smallest size of each bar, and its sizes in words; few bars hold nearly all sizes.
 
-    count: int
-    width: int
-    is_open: bool
+    Bars are of equally many sizes, but the last one may hold all that are larger.
+    """
+    top = max(1, *(int(np.quantile(own, COMMON, method="higher")) for own in samples))
+    width = top // MOST_BARS + 1
+    starts = width * np.arange(top // width + 1)
+    names = [f"{start}–{start + width - 1}" if width > 1 else f"{start}" for start in starts]
+    if any(own.max() >= starts[-1] + width for own in samples):
+        names[-1] = f"{starts[-1]}+"
+    return starts, names
 
-    @classmethod
-    def of(cls, samples: Sequence[Any]) -> Bars:
-        """Wide enough that few bars hold nearly all sizes."""
-        top = max(1, *(int(np.quantile(own, COMMON, method="higher")) for own in samples))
-        width = top // MOST_BARS + 1
-        count = top // width + 1
-        return cls(count, width, any(own.max() >= count * width for own in samples))
 
-    @property
-    def starts(self) -> list[int]:
-        """The smallest size of each bar."""
-        return [self.width * bar for bar in range(self.count)]
-
-    @property
-    def names(self) -> list[str]:
-        """The sizes of each bar, in words."""
-        last = self.width - 1
-        names = [f"{start}–{start + last}" if last else f"{start}" for start in self.starts]
-        return [*names[:-1], f"{self.starts[-1]}+"] if self.is_open else names
-
-    def shares(self, own: Any) -> Any:
-        """The share of each bar."""
-        bar = np.minimum(own // self.width, self.count - 1)
-        return np.bincount(bar, minlength=self.count) / len(own)
+def shares_of(sizes: Any, starts: Any) -> Any:
+    """The share of the sizes that each bar holds."""
+    return np.bincount(np.digitize(sizes, starts) - 1, minlength=len(starts)) / len(sizes)
 
 
 def sizes(material: Material) -> dict[str, Any] | None:
     """Of true and of predicted label sets the mean and the shares, and pictures, by target."""
     if not material.shown:
         return None
-    true, *predicted = (
+    outcomes = material.results.outcomes
+    samples = [
         np.asarray(sets.sum(axis=1)).ravel().astype(int)
-        for sets in (material.results.y_true, *(o.y_pred for o in material.results.outcomes))
-    )
-    bars = Bars.of([true, *predicted])
-    true_shares = bars.shares(true)
-    highest = max(float(bars.shares(own).max()) for own in (true, *predicted))
+        for sets in (material.results.y_true, *(outcome.y_pred for outcome in outcomes))
+    ]
+    starts, names = bars_of(samples)
+    true, *shares = (shares_of(own, starts) for own in samples)
+    highest = max(float(own.max()) for own in (true, *shares))
     drawn: dict[str, list[Any]] = {}
-    for outcome, own in zip(material.results.outcomes, predicted, strict=True):
-        style, shares = material.styles[outcome.method], bars.shares(own)
-        shown = _sizes_picture(bars, true_shares, shares, highest, style)
-        drawn.setdefault(outcome.target, []).append((outcome.method, own.mean(), shares, shown))
+    for outcome, sizes, own in zip(outcomes, samples[1:], shares, strict=True):
+        shown = _sizes_picture(names, true, own, highest, material.styles[outcome.method])
+        drawn.setdefault(outcome.target, []).append((outcome.method, sizes.mean(), own, shown))
     return {
         "panels": [{"title": own.title, "methods": drawn[own.target]} for own in material.panels],
-        "bars": bars,
-        "true_mean": true.mean(),
-        "true_shares": true_shares,
+        "bars": names,
+        "true_mean": samples[0].mean(),
+        "true_shares": true,
     }
 
 
-def _sizes_picture(bars: Bars, true: Any, predicted: Any, highest: float, style: Style) -> Any:
+def _sizes_picture(
+    names: list[str], true: Any, predicted: Any, highest: float, style: Style
+) -> Any:
     """Bars of the true sizes, and the method's marks upon them."""
     step, scale = (WIDTH - 2 * LEFT) / len(true), (BOTTOM - TOP) / highest
     every = max(1, -(-len(true) // 9))
@@ -249,11 +237,10 @@ def _sizes_picture(bars: Bars, true: Any, predicted: Any, highest: float, style:
         x, y = LEFT + step * place, BOTTOM - scale * dot
         tall = scale * bar
         parts.append(rectangle(x + step * 0.14, BOTTOM - tall, step * 0.72, tall, "true"))
-        tip = f"size {bars.names[place]}: true {share(bar, 2)}, predicted {share(dot, 2)}"
+        tip = f"size {names[place]}: true {share(bar, 2)}, predicted {share(dot, 2)}"
         parts.append(line(x + step * 0.04, y, x + step * 0.96, y, f"level {style.colour}", tip))
         if place % every == 0:
-            more = "+" if bars.is_open and place == len(true) - 1 else ""
-            label = f"{bars.starts[place]}{more}"
-            parts.append(text(label, x + step / 2, BOTTOM + 16, "tick middle"))
+            first = names[place].split("–")[0]
+            parts.append(text(first, x + step / 2, BOTTOM + 16, "tick middle"))
     parts.append(line(LEFT, BOTTOM, WIDTH - LEFT, BOTTOM, "base"))
     return picture(WIDTH, HEIGHT, "Shares of label-set sizes, true and predicted", *parts)

@@ -33,25 +33,23 @@ def verdict(material: Material) -> dict[str, Any]:
     sentence = Markup("; ").join(clauses) or Markup("no method has finished yet")
     n_asked = len(results.methods) * len(results.targets)
     facts = [
-        (count(board.n_rows), "held-out rows" if material.trained else "rows"),
-        (count(board.n_labels), f"label{'s' * (board.n_labels != 1)}"),
+        _counted(board.n_rows, "held-out row" if material.trained else "row"),
+        _counted(board.n_labels, "label"),
         (f"{material.support.sum() / board.n_rows:.2f}", "labels a row"),
-        *(
-            (str(len(own)), f"{kind}{'s' * (len(own) != 1)}")
-            for own, kind in (
-                (results.methods, "method" if material.trained else "prediction"),
-                (results.targets, "target"),
-                (results.n_train, "fold"),
-            )
-            if kind != "fold" or len(own) > 1
-        ),
+        _counted(len(results.methods), "method" if material.trained else "prediction"),
+        _counted(len(results.targets), "target"),
+        _counted(len(results.n_train), "fold"),
     ]
     return {
         "sentence": Markup("{}{}.").format(sentence[:1].upper(), sentence[1:]),
         "n_missing": n_asked - len(results.outcomes),
         "n_asked": n_asked,
-        "facts": facts,
+        "facts": facts if len(results.n_train) > 1 else facts[:-1],
     }
+
+
+def _counted(number: int, what: str) -> tuple[str, str]:
+    return count(number), f"{what}{'s' * (number != 1)}"
 
 
 def _clause(material: Material, standings: tuple[Standing, ...]) -> Markup:
@@ -71,10 +69,10 @@ def _clause(material: Material, standings: tuple[Standing, ...]) -> Markup:
     )
     tied = [standing.method for standing in standings[1:] if standing.is_best_or_tied]
     if len(tied) > 1 and len(tied) == len(standings) - 1:
-        return words + ", no other significantly worse"
-    return (
-        words + Markup(", with {} not significantly worse").format(names(tied)) if tied else words
-    )
+        words += ", no other significantly worse"
+    elif tied:
+        words += Markup(", with {} not significantly worse").format(names(tied))
+    return words
 
 
 def leaderboards(material: Material) -> dict[str, Any] | None:
@@ -124,11 +122,9 @@ def _words(standings: tuple[Standing, ...]) -> Markup:
         return Markup("{} is significantly better than {}.").format(best, beaten)
     if not worse and len(tied) > 1:
         return Markup("No other method is significantly worse than {}.").format(best)
-    are = [("is" if len(some) == 1 else "are") for some in (tied, worse)]
-    words = Markup("{} {} not significantly worse than {}").format(names(tied), are[0], best)
-    if worse:
-        words += Markup("; {} {}").format(names(worse), are[1])
-    return words + "."
+    few, many = ((names(some), "is" if len(some) == 1 else "are") for some in (tied, worse or tied))
+    words = Markup("{} {} not significantly worse than {}").format(*few, best)
+    return words + (Markup("; {} {}.").format(*many) if worse else ".")
 
 
 def figures(material: Material) -> list[tuple[str, dict[str, list[Figure | None]]]]:
@@ -168,38 +164,23 @@ def timing(material: Material) -> dict[str, Any] | None:
 
 
 def regret(material: Material) -> list[dict[str, Any]]:
-    """A board for each target, the least regret first, where the law of the data is known."""
+    """For each target where regret is known: the least first, with bounds and a picture."""
     truth = material.results.truth
     if truth is None:
         return []
     boards = []
     for target in (target for target in material.results.targets if target in truth.best):
-        regrets = {
-            method: truth.expected[method, target] - truth.best[target]
-            for method in material.results.methods
-            if (method, target) in truth.expected
-        }
-        if regrets:
-            boards.append(_regret_board(material, target, regrets))
-    return boards
-
-
-def _regret_board(material: Material, target: str, regrets: dict[str, float]) -> dict[str, Any]:
-    truth: Any = material.results.truth
-    bounds = {m: truth.bound[m, target] for m in regrets if (m, target) in truth.bound}
-    shown = [*regrets.values(), *bounds.values()]
-    return {
-        "target": target,
-        "measure": material.measures[target],
-        "strip": Strip(logarithmic(shown, INSET, 100.0 - INSET)),
+        methods = [m for m in material.results.methods if (m, target) in truth.expected]
+        regrets = {m: truth.expected[m, target] - truth.best[target] for m in methods}
         # What is 0 but for rounding is 0.
-        "regrets": {
-            method: 0.0 if abs(value) < 1e-12 else value
-            for method, value in sorted(regrets.items(), key=lambda pair: pair[1])
-        },
-        "bounds": bounds,
-        "picture": _regret_picture(material, target, regrets, bounds),
-    }
+        regrets = {m: 0.0 if abs(value) < 1e-12 else value for m, value in regrets.items()}
+        bounds = {m: truth.bound[m, target] for m in methods if (m, target) in truth.bound}
+        strip = Strip(logarithmic([*regrets.values(), *bounds.values()], INSET, 100.0 - INSET))
+        drawn = _regret_picture(material, target, regrets, bounds)
+        ordered = sorted(regrets.items(), key=lambda pair: pair[1])
+        board = {"target": target, "strip": strip, "regrets": ordered}
+        boards += [board | {"bounds": bounds, "picture": drawn}] if methods else []
+    return boards
 
 
 def _regret_picture(
@@ -217,7 +198,7 @@ def _regret_picture(
     for method, surrogate in known.items():
         style, value, bound = material.styles[method], regrets[method], bounds.get(method, math.inf)
         x, y = frame.at(surrogate, value)
-        tip = f"{isolated(method)}: regret {small(0.0 if abs(value) < 1e-12 else value)}"
+        tip = f"{isolated(method)}: regret {small(value)}"
         if math.isfinite(bound):
             top = frame.up.at(bound)
             tip += f", at most {small(bound)}"

@@ -14,16 +14,9 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 
+from setwise import evaluation
 from setwise.consistency.naming import same_values
-from setwise.evaluation import (
-    Evaluation,
-    PerLabel,
-    PrecisionRecall,
-    Reliability,
-    per_label,
-    precision_recall,
-    reliability,
-)
+from setwise.evaluation import Evaluation
 from setwise.evaluation.label_sets import row_losses
 from setwise.evaluation.sample import one_order
 from setwise.report.drawing import Style
@@ -48,10 +41,17 @@ ALONE = "the prediction"
 class Belief(NamedTuple):
     """The figures of one array of probabilities, and the outcomes that have it."""
 
-    reliability: Reliability
-    micro: PrecisionRecall
-    by_label: PrecisionRecall
+    reliability: evaluation.Reliability
+    micro: evaluation.PrecisionRecall
+    by_label: evaluation.PrecisionRecall
     outcomes: list[Outcome]
+
+    @classmethod
+    def of(cls, probability: Any, y_true: Any) -> Belief:
+        """All figures of the probabilities, of no outcome yet."""
+        micro = evaluation.precision_recall(probability, y_true)
+        by_label = evaluation.precision_recall(probability, y_true, average=None)
+        return cls(evaluation.reliability(probability, y_true), micro, by_label, [])
 
 
 class Panel(NamedTuple):
@@ -59,7 +59,6 @@ class Panel(NamedTuple):
 
     title: str
     target: str
-    outcomes: list[Outcome]
 
 
 @dataclass(frozen=True)
@@ -93,22 +92,19 @@ class Material:
         for target, outcomes in self.by_target.items():
             shared = tuple((outcome.method, id(outcome.y_pred)) for outcome in outcomes)
             groups.setdefault(shared, []).append(target)
-        titles = [listed([self.measures[t].title for t in group]) for group in groups.values()]
         if len(groups) == 1 and len(self.by_target) > 1:
-            titles = ["all targets"]
-        pairs = zip(titles, (group[0] for group in groups.values()), strict=True)
-        return [Panel(title, target, self.by_target[target]) for title, target in pairs]
+            return [Panel("all targets", next(iter(self.by_target)))]
+        titles = (listed([self.measures[t].title for t in group]) for group in groups.values())
+        return [
+            Panel(title, group[0]) for title, group in zip(titles, groups.values(), strict=True)
+        ]
 
     @cached_property
-    def shown(self) -> list[tuple[Outcome, PerLabel]]:
+    def shown(self) -> list[tuple[Outcome, evaluation.PerLabel]]:
         """The outcomes of all panels, in their order, with the figures of each label."""
-        drawn = {panel.target for panel in self.panels}
-        y_true = self.results.y_true
-        return [
-            (outcome, _named(outcome, per_label, outcome.y_pred, y_true))
-            for outcome in self.results.outcomes
-            if outcome.target in drawn
-        ]
+        drawn, y_true = {panel.target for panel in self.panels}, self.results.y_true
+        chosen = [outcome for outcome in self.results.outcomes if outcome.target in drawn]
+        return [(o, _named(o, evaluation.per_label, o.y_pred, y_true)) for o in chosen]
 
     @cached_property
     def styles(self) -> Mapping[str, Style]:
@@ -130,23 +126,20 @@ class Material:
     def beliefs(self) -> list[Belief]:
         """What the probabilities are worth; equal ones, as of one model decoded twice, once."""
         found: dict[Any, Belief] = {}
-        for outcome in self.results.outcomes:
-            if outcome.probability is not None:
-                key = joblib.hash(outcome.probability)
-                if key not in found:
-                    found[key] = _named(outcome, _belief, outcome.probability, self.results.y_true)
-                found[key].outcomes.append(outcome)
+        for outcome in (o for o in self.results.outcomes if o.probability is not None):
+            key, arrays = (
+                joblib.hash(outcome.probability),
+                (outcome.probability, self.results.y_true),
+            )
+            if key not in found:
+                found[key] = _named(outcome, Belief.of, *arrays)
+            found[key].outcomes.append(outcome)
         return list(found.values())
 
     def belief_of(self, outcome: Outcome) -> int | None:
         """The place of an outcome's probabilities among ``beliefs``, None where it has none."""
         places = (i for i, b in enumerate(self.beliefs) if any(o is outcome for o in b.outcomes))
         return next(places, None)
-
-
-def _belief(probability: Any, y_true: Any) -> Belief:
-    micro, by_label = (precision_recall(probability, y_true, average=a) for a in ("micro", None))
-    return Belief(reliability(probability, y_true), micro, by_label, [])
 
 
 def _named(outcome: Outcome, function: Any, *arguments: Any) -> Any:
@@ -195,10 +188,8 @@ def _checked_evaluations(judged: Any) -> dict[str, Evaluation]:
     """Evaluations by name, of the same rows and labels, or a ValueError."""
     evaluations: Any = {ALONE: judged} if isinstance(judged, Evaluation) else judged
     if not isinstance(evaluations, Mapping) or not evaluations:
-        _refuse(
-            "they must be Results of a study, an Evaluation, or a mapping from names to "
-            f"Evaluations, not {type(judged).__name__}"
-        )
+        kinds = "Results of a study, an Evaluation, or a mapping from names to Evaluations"
+        _refuse(f"they must be {kinds}, not {type(judged).__name__}")
     for name, own in evaluations.items():
         if not isinstance(own, Evaluation) or own.sample is None:
             kind = type(own).__name__
@@ -219,17 +210,17 @@ def _results_of(
     evaluations: Mapping[str, Evaluation], name: str, label_names: Sequence[Any] | None
 ) -> Results:
     """The predictions as outcomes, one for each target, without folds and training."""
-    samples: list[Any] = [evaluation.sample for evaluation in evaluations.values()]
-    options: list[Any] = [evaluation.options for evaluation in evaluations.values()]
+    samples: list[Any] = [own.sample for own in evaluations.values()]
+    options: list[Any] = [own.options for own in evaluations.values()]
     targets = _targets([own.targets for own in options])
     taxonomy = next((own.taxonomy for own in options if own.taxonomy is not None), None)
     numbers = range(samples[0].n_labels) if taxonomy is None else taxonomy.names.tolist()
     columns = next((sample.columns for sample in samples if sample.columns), numbers)
     outcomes = [
-        Outcome(method, str(target), sample.predicted, sample.probability, "", (), (), (),
-                row_losses(sample, target))
-        for method, sample in zip(evaluations, samples, strict=True) for target in targets
-    ]  # fmt: skip
+        Outcome(method, str(t), own.predicted, own.probability, "", (), (), (), row_losses(own, t))
+        for method, own in zip(evaluations, samples, strict=True)
+        for t in targets
+    ]
     scales = {str(target): Scale.of(target) for target in targets}
     return Results(
         name=name,
@@ -254,10 +245,8 @@ def _targets(asked: list[tuple[Target, ...]]) -> list[Target]:
         others = [t for own in asked[1:] for t in own if str(t) == str(target)]
         for other in others:
             if not same_values(target, other):
-                _refuse(
-                    f"{target} of one evaluation has other parameters than that of another: "
-                    f"{target!r} and {other!r}; evaluate both by the same target"
-                )
+                both = f"{target!r} and {other!r}"
+                _refuse(f"evaluations by {target} have other parameters each: {both}")
         shared += [target] * (len(others) == len(asked) - 1)
     return shared or [get_target(usual) for usual in USUAL]
 
@@ -275,22 +264,16 @@ def _problems(results: Results, board: Any, placed: Any) -> Iterator[str]:
         yield f"y_true has {n_rows} rows, but fold has {n_folds} entries"
     if results.taxonomy is not None and results.taxonomy.n_labels != n_labels:
         yield f"y_true has {n_labels} labels, taxonomy {results.taxonomy.n_labels}"
-    for kind in ("methods", "targets"):
-        names = getattr(results, kind)
+    pairs = [(outcome.method, outcome.target) for outcome in results.outcomes]
+    named = {"methods": results.methods, "targets": results.targets, "outcomes": pairs}
+    for kind, names in named.items():
         if len(set(names)) < len(names):
             yield f"{kind} has a name twice: {names}"
-        for outcome in results.outcomes:
-            own = getattr(outcome, kind[:-1])
-            if own not in names:
-                yield f"{kind[:-1]} {own!r} is not in {kind}"
-    pairs = [(outcome.method, outcome.target) for outcome in results.outcomes]
-    if len(set(pairs)) < len(pairs):
-        yield f"outcomes has a pair of method and target twice: {pairs}"
-    for pair, outcome in zip(pairs, results.outcomes, strict=True):
-        for kind in ("y_pred", "probability"):
-            array = getattr(outcome, kind)
-            if array is not None and array.shape != shape:
-                yield f"{kind} of {pair} has shape {array.shape}, y_true has {shape}"
+    for method, target in pairs:
+        if method not in results.methods:
+            yield f"method {method!r} is not in methods"
+        if target not in results.targets:
+            yield f"target {target!r} is not in targets"
     if board is not None and {(entry.method, entry.target) for entry in board} != set(pairs):
         yield "the leaderboard is not of these outcomes"
     in_tree = pairs if results.taxonomy is not None else []

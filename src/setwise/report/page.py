@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -120,7 +119,7 @@ def _page(material: Material) -> str:
         # The page may show its own style and run its own script, and nothing else.
         policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "img-src data:; base-uri 'none'; form-action 'none'",
-        data=_json(label_data(material)),
+        data=label_data(material),
     )
 
 
@@ -135,16 +134,9 @@ def _environment() -> Environment:
     )
     environment.filters |= {name: getattr(words, name) for name in FILTERS}
     environment.globals["decimals_for"] = words.decimals_for
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
 
 
 def _hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-def _json(data: Any) -> Markup:
-    """JSON that neither ends the element it stands in nor begins a comment."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    for letter in "<>&":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")
-    return Markup(text)
