@@ -127,23 +127,18 @@ def evaluate(
         Predicted and true label sets, 0/1. Data frames, here and below, must have the same columns
         in the same order; columns that are only counted have no names to compare.
     probability : array or sparse matrix of shape (n, n_labels), optional
-        Probability of each label, in [0, 1]; absent entries are 0. Gives the figures of ranking
-        and calibration.
+        Of each label, in [0, 1]; absent entries are 0. Gives figures of ranking and calibration.
     scores : array or sparse matrix of shape (n, n_labels), optional
-        Finite scores by which labels are ranked in place of the probabilities; absent entries
-        are 0. Gives the figures of ranking only.
+        Finite scores to rank labels by in place of the probabilities; absent entries are 0.
     targets : iterable of str or Target
         Further targets. Their mean loss is reported as, for instance, ``"loss: f2"``.
     ks : sequence of int, optional
-        Numbers of first labels for the figures at k; by default those of 1, 3 and 5 that are
-        not larger than the number of labels.
+        Numbers of first labels for the figures at k; by default 1, 3 and 5, as labels allow.
     propensity : array of shape (n_labels,), optional
         Propensity of each label, from `propensities`; gives psp@k.
     taxonomy : Taxonomy, optional
         A hierarchy over the labels, in the order of the columns (``taxonomy.over(columns)``); gives
-        the figures of label sets with all above their labels: hierarchical precision, recall and
-        f1, f1 on each level and tree distance (by the spanning tree where labels have several
-        parents).
+        hierarchical precision, recall and f1, f1 on each level and tree distance.
     n_bins : int, default 15
         Number of bins of the calibration errors.
     zero_division : {0.0, 1.0}, default 1.0
@@ -168,43 +163,37 @@ def evaluate(
     the recall of the one class it has. "weighted f1" weights labels by how often they are true.
 
     *0/0* is ``zero_division`` in every precision, recall, f1 and jaccard, as in scikit-learn with
-    that argument: for instance a precision where nothing is predicted, or f1 where nothing is true
-    and nothing predicted. So it is in recall@k for a row without true labels, and in psp@k without
-    any. The default 1 agrees with ``empty=1`` of setwise's targets; scikit-learn's default is 0.
-    For a row without true labels ndcg@k is 0, label ranking average precision 1, ranking loss and
-    coverage error 0, all as in scikit-learn.
+    that argument (whose default is 0), in recall@k for a row without true labels, and in psp@k
+    without any. The default 1 agrees with ``empty=1`` of setwise's targets. For a row without true
+    labels ndcg@k is 0, label ranking average precision 1, ranking loss and coverage error 0.
 
     *Ties.* For precision@k, recall@k and psp@k, of labels with equal scores the lower one comes
     first. ndcg@k is the mean over all orders of equal scores. The other ranking figures count a
     tie against the ranking.
 
-    *Hierarchy.* Both sets are closed first; hierarchical figures are then over all entries
-    (Kiritchenko, Matwin and Famili, 2005), and "tree distance" is the mean length of the edges on
-    which they differ, those of the spanning tree where labels have several parents. The loss of a
-    `TreeDistance` among the targets is that of the sets as predicted. "closed predictions" is the
-    share of predicted sets that were closed.
+    *Hierarchy.* Both sets are taken with all labels above theirs; hierarchical figures are then
+    over all entries (Kiritchenko, Matwin and Famili, 2005), and "tree distance" is the mean length
+    of the edges on which they differ, those of the spanning tree where labels have several parents.
+    The loss of a `TreeDistance` among the targets is that of the sets as predicted. "closed
+    predictions" is the share of predicted sets that had all above their labels.
 
     *psp@k* is the sum over rows of 1 / propensity over the true labels among the first k, divided
     by the largest sum that k labels in each row could reach.
 
     *Calibration.* The Brier score is the mean of (p - y)² over all entries. For the calibration
-    errors all entries are put into bins of equal width, each with its upper end. The expected one
-    is the mean gap between mean probability and frequency in a bin, weighted by the entries in it;
-    the maximum is the largest gap. Where almost every entry is near 0, so are these figures.
+    errors all entries are put into bins of equal width, each with its upper end: the expected one
+    is the mean gap between mean probability and frequency, weighted by the entries in a bin, the
+    maximum the largest gap.
 
     *Intervals* are the percentiles of the figure over resamples of the rows. They speak of other
     rows from the same source, not of training again. A figure that is not a mean over rows (macro
     above all) is biased on resamples, and its value may lie near an end of its interval.
 
     *Cost.* A sort of each row's nonzero scores, and ``n_bootstrap`` products of the weights with
-    the label sets. Memory grows with the stored entries, and not with n x n_labels for sparse
-    arrays.
+    the label sets. Memory grows with the stored entries of sparse arrays.
 
     Examples
     --------
-    >>> evaluation = evaluate([[1, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 0, 1]], targets=["f2"])
-    >>> round(evaluation["instance f1"].value, 4)
-    0.8333
     >>> print(evaluate([[1, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 0, 1]], n_bootstrap=0))
     2 rows, 3 labels; no intervals
     instance
@@ -245,10 +234,8 @@ def compare(
 
     Parameters
     ----------
-    y_pred_a, y_pred_b : array or sparse matrix of shape (n, n_labels)
-        The label sets of the first and the second prediction, 0/1.
-    y_true : array or sparse matrix of shape (n, n_labels)
-        The true label sets, 0/1.
+    y_pred_a, y_pred_b, y_true : array or sparse matrix of shape (n, n_labels)
+        The label sets of the first and the second prediction and the true ones, 0/1.
     probability_a, probability_b, scores_a, scores_b : optional
         Probabilities and scores of each, as in `evaluate`.
     targets, ks, propensity, taxonomy, n_bins, zero_division, n_bootstrap, confidence, random_state
@@ -266,17 +253,14 @@ def compare(
 
         p = (1 + number of r with |d_r - d| >= |d|) / (B + 1):
 
-    the deviations of the resamples stand for those of d from the true difference, and p is how
-    often they would reach d if the true difference were 0. It is at least 1 / (B + 1), and 1 for
-    equal predictions.
+    how often the deviations of the resamples, which stand for those of d from the true difference,
+    would reach d if the true difference were 0. It is 1 for equal predictions.
 
     Holm's correction orders the m p-values p_1 <= ... <= p_m and makes them
     max over j <= i of (m - j + 1) p_j, at most 1. If all figures at most 1 - confidence after it
     are called different, the chance that any of them is not stays below 1 - confidence, as far as
     the p-values are right; a bootstrap makes them right for many rows. To find anything,
-    ``n_bootstrap`` must be at least m / (1 - confidence).
-
-    Intervals are percentiles of d_r, without a correction for their number.
+    ``n_bootstrap`` must be at least m / (1 - confidence). Intervals are not corrected.
 
     Examples
     --------

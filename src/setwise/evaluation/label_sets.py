@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from setwise.evaluation.probability import curves
-from setwise.evaluation.sample import Array, Sample, checked_sample, first_difference, row_ranges
+from setwise.evaluation.sample import Array, Sample, checked_sample, one_order, row_ranges
 from setwise.evaluation.statistics import Statistic, Title, quotient, ratios_of_sums, row_means
 from setwise.targets import Target
 from setwise.taxonomy import Taxonomy
@@ -140,12 +140,8 @@ def per_label(
 
     Parameters
     ----------
-    y_pred, y_true : array or sparse matrix of shape (n, n_labels)
-        Predicted and true label sets, 0/1.
-    probability : array or sparse matrix of shape (n, n_labels), optional
-        Of each label, in [0, 1]; absent entries are 0. Gives the average precision.
-    zero_division : {0.0, 1.0}, default 1.0
-        The value of 0/0, as in `evaluate`; the counts tell where that is.
+    y_pred, y_true, probability, zero_division
+        As in `evaluate`. Probabilities give the average precision; the counts tell where 0/0 is.
 
     Notes
     -----
@@ -220,13 +216,10 @@ def by_level(
 
     Parameters
     ----------
-    y_pred, y_true : array or sparse matrix of shape (n, n_labels)
-        Predicted and true label sets, 0/1; what stands above their labels is added. Data frames
-        must have the same columns, those of the taxonomy, in the same order.
+    y_pred, y_true, zero_division
+        As in `evaluate`; what stands above the labels of the sets is added.
     taxonomy : Taxonomy
         A tree or not; a label is on the level below its deepest parent.
-    zero_division : {0.0, 1.0}, default 1.0
-        The value of 0/0, as in `evaluate`.
 
     Examples
     --------
@@ -251,16 +244,8 @@ def checked_taxonomy(taxonomy: Any, n_labels: int, columns: list[Any] | None) ->
             f"taxonomy must have as many labels as y_true, {n_labels}, but it has "
             f"{taxonomy.n_labels}"
         )
-    names = taxonomy.names.tolist()
-    columns = names if columns is None else columns
-    place = first_difference(columns, names)
-    if place is not None:
-        raise ValueError(
-            f"taxonomy must have its labels in the order of the columns, but column {place} is "
-            f"{columns[place]!r} and label {place} {names[place]!r}; taxonomy.over(columns) "
-            f"reorders it; if they are the same labels in the same order, y_true.to_numpy() and "
-            f"y_pred.to_numpy() leave the columns' names out"
-        )
+    advice = "y_true.to_numpy() leaves out the names, else taxonomy.over(columns) reorders it"
+    one_order({"y_true": columns, "taxonomy": taxonomy.names.tolist()}, advice)
     return taxonomy
 
 

@@ -116,19 +116,8 @@ class Reliability:
 
 
 def reliability(probability: Any, y_true: Any, *, n_bins: int = 15) -> Reliability:
-    """The reliability curve over all entries of all labels.
+    """The reliability curve over all entries of all labels; arguments are as in `evaluate`.
 
-    Parameters
-    ----------
-    probability : array or sparse matrix of shape (n, n_labels)
-        Of each label, in [0, 1]; absent entries are 0.
-    y_true : array or sparse matrix of shape (n, n_labels)
-        True label sets, 0/1.
-    n_bins : int, default 15
-        Number of bins.
-
-    Notes
-    -----
     One pass over the stored entries, a range of rows at a time.
 
     Examples
@@ -201,10 +190,8 @@ def precision_recall(
 
     Parameters
     ----------
-    probability : array or sparse matrix of shape (n, n_labels)
-        Of each label, in [0, 1]; absent entries are 0.
-    y_true : array or sparse matrix of shape (n, n_labels)
-        True label sets, 0/1.
+    probability, y_true
+        As in `evaluate`.
     average : {"micro", None}, default "micro"
         One curve over the entries of all labels, or, with None, one for each label.
 

@@ -88,34 +88,26 @@ def _columns(values: Any) -> list[Any] | None:
     return list(values.columns) if is_frame else None
 
 
-def one_order(columns: dict[str, list[Any] | None]) -> list[Any] | None:
-    """The columns of all arguments that have some, by the arguments' names; all must agree."""
+def one_order(columns: dict[str, list[Any] | None], advice: str = "") -> list[Any] | None:
+    """The columns of all arguments that have some, by the arguments' names; all must agree.
+
+    Those that are only 0, 1, ... stand for no labels in particular, and agree with all other names.
+    """
     given = {name: its for name, its in columns.items() if its is not None}
-    if not given:
-        return None
-    first = min(given, key=lambda name: _only_count(given[name]))
+    counted = {name for name, its in given.items() if its == list(range(len(its)))}
+    first = min(given, key=lambda name: name in counted, default=None)
     for name, its in given.items():
-        place = first_difference(given[first], its)
-        if place is not None:
+        pairs = enumerate(zip(given[first], its, strict=False))
+        place, (a, b) = next((pair for pair in pairs if pair[1][0] != pair[1][1]), (None, (0, 0)))
+        named = not {first, name} & counted or set(its) == set(given[first])
+        if place is not None and named:
+            advice = advice or f"{name}.to_numpy() leaves out the names"
             raise ValueError(
                 f"{first} and {name} must have the same columns in the same order, but column "
-                f"{place} of {first} is {given[first][place]!r} and of {name} {its[place]!r}; if "
-                f"they are the same labels in this order, {name}.to_numpy() leaves out the names"
+                f"{place} of {first} is {a!r} and of {name} {b!r}; if they are the same labels in "
+                f"this order, {advice}"
             )
-    return given[first]
-
-
-def _only_count(names: list[Any]) -> bool:
-    """Whether names are 0, 1, ... in this order, which stand for no labels in particular."""
-    return names == list(range(len(names)))
-
-
-def first_difference(one: list[Any], other: list[Any]) -> int | None:
-    """The first place where names differ; None if nowhere, or if those of one only count."""
-    if (_only_count(one) or _only_count(other)) and set(one) != set(other):
-        return None
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), None)
+    return None if first is None else given[first]
 
 
 def label_sets(sets: Any, name: str) -> Any:
