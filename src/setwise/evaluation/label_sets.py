@@ -16,23 +16,17 @@ from scipy.sparse import csr_array
 
 from setwise.evaluation.probability import curves
 from setwise.evaluation.sample import Array, Sample, checked_sample, one_order, row_ranges
-from setwise.evaluation.statistics import Statistic, Title, quotient, ratios_of_sums, row_means
+from setwise.evaluation.statistics import Statistic, quotient, ratios_of_sums, row_means, titled
 from setwise.targets import Target
 from setwise.taxonomy import Taxonomy
 
 FOUR = ("precision", "recall", "f1", "jaccard")
-INSTANCE = [
-    Title("subset accuracy", "instance", "higher"),
-    *(Title(f"instance {name}", "instance", "higher") for name in FOUR),
-    Title("predicted size", "instance", None),
-    Title("true size", "instance", None),
-]
-LABELS = [
-    *(Title(f"micro {name}", "micro", "higher") for name in FOUR),
-    *(Title(f"macro {name}", "macro", "higher") for name in FOUR),
-    Title("macro balanced accuracy", "macro", "higher"),
-    Title("weighted f1", "macro", "higher"),
-]
+HAMMING = titled("instance", "lower", "hamming loss")
+INSTANCE = titled("instance", "higher", "subset accuracy", *(f"instance {of}" for of in FOUR))
+INSTANCE += titled("instance", None, "predicted size", "true size")
+LABELS = titled("micro", "higher", *(f"micro {of}" for of in FOUR))
+LABELS += titled("macro", "higher", *(f"macro {of}" for of in FOUR))
+LABELS += titled("macro", "higher", "macro balanced accuracy", "weighted f1")
 
 
 def precision_recall_f1_jaccard(both: Any, predicted: Any, true: Any, nothing: float):
@@ -56,9 +50,8 @@ def instance_statistics(sample: Sample, zero_division: float) -> list[Statistic]
     differ = predicted + true - 2 * both
     four = precision_recall_f1_jaccard(both, predicted, true, zero_division)
     entries = np.full((sample.n_rows, 1), sample.n_labels)
-    hamming = [Title("hamming loss", "instance", "lower")]
     return [
-        ratios_of_sums(hamming, differ[:, None], entries, 0.0),
+        ratios_of_sums(HAMMING, differ[:, None], entries, 0.0),
         row_means(INSTANCE, np.column_stack([differ == 0, *four, predicted, true])),
     ]
 
@@ -86,7 +79,7 @@ def label_statistic(sample: Sample, zero_division: float) -> Statistic:
 
 def target_statistic(sample: Sample, targets: tuple[Target, ...]) -> Statistic:
     """Mean losses of setwise targets."""
-    titles = [Title(f"loss: {target}", "target", "lower") for target in targets]
+    titles = titled("target", "lower", *(f"loss: {target}" for target in targets))
     return row_means(titles, np.column_stack([row_losses(sample, target) for target in targets]))
 
 
@@ -264,13 +257,11 @@ def hierarchy_statistics(sample: Sample, taxonomy: Taxonomy, nothing: float) -> 
         of_all = precision_recall_f1_jaccard(*(part.sum(axis=0) for part in counts), nothing)
         return np.vstack([*of_all[:3], precision_recall_f1_jaccard(*counts, nothing)[2]])
 
-    higher = [f"hierarchical {name}" for name in FOUR[:3]]
-    higher += [f"f1 on level {level}" for level in range(taxonomy.depth)]
-    titles = [Title(name, "hierarchy", "higher") for name in higher]
-    mean_titles = [
-        Title("closed predictions", "hierarchy", "higher"),
-        Title("tree distance", "hierarchy", "lower"),
-    ]
+    names = [f"hierarchical {of}" for of in FOUR[:3]]
+    names += [f"f1 on level {level}" for level in range(taxonomy.depth)]
+    titles = titled("hierarchy", "higher", *names)
+    mean_titles = titled("hierarchy", "higher", "closed predictions")
+    mean_titles += titled("hierarchy", "lower", "tree distance")
     distances = row_distances(predicted, true, taxonomy.spanning_tree().lengths)
     means = np.column_stack([taxonomy.is_closed(sample.predicted), distances])
     return [Statistic.of(titles, figures, *counts), row_means(mean_titles, means)]

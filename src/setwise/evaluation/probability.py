@@ -14,16 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
 from setwise.evaluation.ranking import counts_as_high, own_scores
-from setwise.evaluation.sample import Array, checked_sample, row_ranges, sparse_rows
-from setwise.evaluation.statistics import Statistic, Title, quotient, row_means
+from setwise.evaluation.sample import Array, checked_sample, in_parts
+from setwise.evaluation.statistics import Statistic, quotient, row_means, titled
 from setwise.sparse import places_among, rows_of
 from setwise.validation import whole_number
 
-BRIER = Title("brier score", "calibration", "lower")
-ERRORS = [
-    Title("expected calibration error", "calibration", "lower"),
-    Title("maximum calibration error", "calibration", "lower"),
-]
+BRIER = titled("calibration", "lower", "brier score")
+ERRORS = titled("calibration", "lower", "expected calibration error", "maximum calibration error")
 # A recall this little above what a threshold reaches is the same number, rounded otherwise.
 ROUNDING = 1e-9
 
@@ -37,21 +34,9 @@ def _checked(probability: Any, y_true: Any) -> tuple[Any, Any]:
 
 
 def _binned(probability: Any, true: Any, n_bins: int) -> tuple[Array, Array, Array, Array]:
-    """Sums over the entries of each row, by the bin of their probability.
+    """Sums over the entries of each row, by the bin of their probability; of CSR arrays.
 
     Squared errors, (n,); excess of probability over truth, true entries and all entries, (n, b).
-    """
-    parts = [
-        _binned_rows(sparse_rows(probability, rows), true[rows], n_bins)
-        for rows in row_ranges(*true.shape)
-    ]
-    squares, excess, hits, entries = map(np.concatenate, zip(*parts, strict=True))
-    return squares, excess, hits, entries
-
-
-def _binned_rows(probability: Any, true: Any, n_bins: int) -> tuple[Array, Array, Array, Array]:
-    """The sums of some rows.
-
     Only stored probabilities and true labels are visited: every other entry has p = y = 0, and
     adds to the number of entries in the first bin only.
     """
@@ -78,14 +63,14 @@ def calibration_statistics(probability: Any, true: Any, n_bins: int) -> list[Sta
     calibration error is sum_b |D_b| / sum_b n_b, which is the mean gap between probability and
     frequency weighted by n_b; the maximum is max_b |D_b| / n_b.
     """
-    squares, excess, _, entries = _binned(probability, true, n_bins)
+    squares, excess, _, entries = in_parts(_binned, probability, true, n_bins)
 
     def errors(_: Array, excess: Array, entries: Array) -> Array:
         gaps = np.abs(excess)
         expected = gaps.sum(axis=0) / entries.sum(axis=0)
         return np.stack([expected, quotient(gaps, entries, 0.0).max(axis=0)])
 
-    brier = row_means([BRIER], squares[:, None] / true.shape[1])
+    brier = row_means(BRIER, squares[:, None] / true.shape[1])
     return [brier, Statistic.of(ERRORS, errors, excess, entries)]
 
 
@@ -127,7 +112,7 @@ def reliability(probability: Any, y_true: Any, *, n_bins: int = 15) -> Reliabili
     (array([2, 2]), array([0.15, 0.8 ]), array([0.5, 1. ]))
     """
     n_bins = whole_number(n_bins, "n_bins", 1)
-    _, *sums = _binned(*_checked(probability, y_true), n_bins)
+    _, *sums = in_parts(_binned, *_checked(probability, y_true), n_bins)
     excess, hits, count = (part.sum(axis=0) for part in sums)
     return Reliability(
         np.linspace(0.0, 1.0, n_bins + 1),
@@ -226,11 +211,7 @@ def curves(probability: Any, true: Any, average: Literal["micro"] | None) -> Pre
         return _curves(np.zeros(len(own), np.int64), own, as_high, [len(own)])
     truth: Any = csr_array(true.T)
     by_label = csr_array(probability.T) if issparse(probability) else probability.T
-    parts = [
-        counts_as_high(sparse_rows(by_label, labels), truth[labels])
-        for labels in row_ranges(*truth.shape)
-    ]
-    own, _, as_high, _ = map(np.concatenate, zip(*parts, strict=True))
+    own, _, as_high, _ = in_parts(counts_as_high, by_label, truth)
     return _curves(rows_of(truth), own, as_high, np.diff(truth.indptr))
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.evaluation.sample import Array, label_sets, row_ranges, sparse_rows
-from setwise.evaluation.statistics import Statistic, Title, quotient, ratios_of_sums, row_means
+from setwise.evaluation.sample import Array, in_parts, label_sets
+from setwise.evaluation.statistics import Statistic, quotient, ratios_of_sums, row_means, titled
 from setwise.sparse import places_among, rows_of
 from setwise.validation import positive_number, real_vector
 
@@ -32,12 +32,7 @@ class TrueRanks:
     @classmethod
     def of(cls, scores: Any, true: Any) -> TrueRanks:
         """From dense or sparse scores and CSR label sets, a range of rows at a time."""
-        parts = []
-        for rows in row_ranges(*true.shape):
-            here = sparse_rows(scores, rows), true[rows]
-            own, *counts = counts_as_high(*here)
-            parts.append((*counts, _positions(*here, own, *counts[:2])))
-        return cls(true, *map(np.concatenate, zip(*parts, strict=True)))
+        return cls(true, *in_parts(_ranks, scores, true))
 
     @property
     def n_true(self) -> Array:
@@ -77,8 +72,9 @@ def own_scores(scores: Any, true: Any) -> Array:
     return np.where(stored, np.append(scores.data, 0.0)[places], 0.0)
 
 
-def _positions(scores: Any, true: Any, own: Array, above: Array, at_least: Array) -> Array:
-    """``position`` of each true label; only labels with equal scores are looked at one by one."""
+def _ranks(scores: Any, true: Any) -> tuple[Array, Array, Array, Array]:
+    """The counts and ``position`` of each true label; equal scores are looked at one by one."""
+    own, above, at_least, true_at_least = counts_as_high(scores, true)
     places, stored = places_among(scores, true)
     first = scores.indptr[rows_of(true)]
     # Before a label with score 0 stand the lower ones with score 0: all lower but the stored ones.
@@ -86,7 +82,7 @@ def _positions(scores: Any, true: Any, own: Array, above: Array, at_least: Array
     for entry in np.flatnonzero(stored & (at_least - above > 1)):
         lower = scores.data[first[entry] : places[entry]]
         position[entry] += np.count_nonzero(lower == own[entry])
-    return position
+    return above, at_least, true_at_least, position
 
 
 def ranking_statistic(ranks: TrueRanks, ks: tuple[int, ...], zero_division: float) -> Statistic:
@@ -111,10 +107,7 @@ def ranking_statistic(ranks: TrueRanks, ks: tuple[int, ...], zero_division: floa
         # How many labels score as high as the lowest true one.
         "coverage error": deepest,
     }
-    titles = [
-        *(Title(name, "ranking", "higher") for name in higher),
-        *(Title(name, "ranking", "lower") for name in lower),
-    ]
+    titles = titled("ranking", "higher", *higher) + titled("ranking", "lower", *lower)
     return row_means(titles, np.column_stack([*higher.values(), *lower.values()]))
 
 
@@ -140,7 +133,7 @@ def propensity_statistic(
     place = np.empty_like(order)
     place[order] = np.arange(len(order)) - ranks.true.indptr[row]
     return ratios_of_sums(
-        [Title(f"psp@{k}", "ranking", "higher") for k in ks],
+        titled("ranking", "higher", *(f"psp@{k}" for k in ks)),
         np.column_stack([ranks.sums(worth * (ranks.position < k)) for k in ks]),
         np.column_stack([ranks.sums(worth * (place < k)) for k in ks]),
         zero_division,

@@ -6,7 +6,7 @@ entry is 0. Nothing here makes a dense array of all rows out of a sparse one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -91,23 +91,23 @@ def _columns(values: Any) -> list[Any] | None:
 def one_order(columns: dict[str, list[Any] | None], advice: str = "") -> list[Any] | None:
     """The columns of all arguments that have some, by the arguments' names; all must agree.
 
-    Those that are only 0, 1, ... stand for no labels in particular, and agree with all other names.
+    Those that are only 0, 1, ... stand for no labels in particular, and agree with other names.
     """
     given = {name: its for name, its in columns.items() if its is not None}
     counted = {name for name, its in given.items() if its == list(range(len(its)))}
-    first = min(given, key=lambda name: name in counted, default=None)
+    first = min(given, key=lambda name: name in counted, default="")
     for name, its in given.items():
-        pairs = enumerate(zip(given[first], its, strict=False))
-        place, (a, b) = next((pair for pair in pairs if pair[1][0] != pair[1][1]), (None, (0, 0)))
-        named = not {first, name} & counted or set(its) == set(given[first])
-        if place is not None and named:
-            advice = advice or f"{name}.to_numpy() leaves out the names"
-            raise ValueError(
-                f"{first} and {name} must have the same columns in the same order, but column "
-                f"{place} of {first} is {a!r} and of {name} {b!r}; if they are the same labels in "
-                f"this order, {advice}"
-            )
-    return None if first is None else given[first]
+        pairs = list(zip(given[first], its, strict=False))
+        place = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
+        if place is None or ({first, name} & counted and set(its) != set(given[first])):
+            continue
+        a, b = pairs[place]
+        raise ValueError(
+            f"{first} and {name} must have the same columns in the same order, but column {place} "
+            f"of {first} is {a!r} and of {name} {b!r}; if they are the same labels in this order, "
+            + (advice or f"{name}.to_numpy() leaves out the names")
+        )
+    return given.get(first)
 
 
 def label_sets(sets: Any, name: str) -> Any:
@@ -146,6 +146,13 @@ def row_ranges(n_rows: int, n_labels: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n_rows))
 
 
-def sparse_rows(matrix: Any, rows: slice) -> Any:
-    """A range of rows as CSR without stored zeros."""
-    return matrix[rows] if issparse(matrix) else csr_array(matrix[rows])
+def in_parts(function: Callable[..., Any], matrix: Any, true: Any, *others: Any) -> list[Array]:
+    """What a function gives of two CSR arrays, taken some rows at a time and put together.
+
+    The first may be dense; a range of its rows is made sparse at a time, without stored zeros.
+    """
+    parts = []
+    for rows in row_ranges(*true.shape):
+        part = matrix[rows] if issparse(matrix) else csr_array(matrix[rows])
+        parts.append(function(part, true[rows], *others))
+    return [np.concatenate(part) for part in zip(*parts, strict=True)]

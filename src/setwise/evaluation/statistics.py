@@ -35,6 +35,11 @@ class Title(NamedTuple):
     better: Better | None
 
 
+def titled(group: Group, better: Better | None, *names: str) -> list[Title]:
+    """The titles of some figures of one group."""
+    return [Title(name, group, better) for name in names]
+
+
 @dataclass(frozen=True)
 class Statistic:
     """Figures that follow from weighted sums over rows.
