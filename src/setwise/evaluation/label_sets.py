@@ -100,9 +100,6 @@ def row_losses(sample: Sample, target: Target) -> Array:
     return losses
 
 
-# -------------------------------------------------------------------------------- by each label
-
-
 @dataclass(frozen=True)
 class PerLabel:
     """One entry for each label.
@@ -166,9 +163,6 @@ def checked_zero_division(value: Any) -> float:
     return float(value)
 
 
-# --------------------------------------------------------------------------------- in a taxonomy
-
-
 @dataclass(frozen=True)
 class ByLevel:
     """One entry for each level of a taxonomy, the roots' first.
@@ -177,10 +171,8 @@ class ByLevel:
     ----------
     n_labels : array of int
         How many labels the level has.
-    support, predicted, both : array of int
-        How many entries of its labels are true, predicted, and both.
-    precision, recall, f1 : array of float
-        both / predicted, both / support and 2 both / (predicted + support).
+    support, predicted, both, precision, recall, f1
+        As in `PerLabel`, over the entries of all its labels.
     """
 
     n_labels: NDArray[np.int64]

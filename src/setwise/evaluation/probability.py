@@ -122,9 +122,6 @@ def reliability(probability: Any, y_true: Any, *, n_bins: int = 15) -> Reliabili
     )
 
 
-# ----------------------------------------------------------------------------- precision and recall
-
-
 @dataclass(frozen=True)
 class PrecisionRecall:
     """The points of one or more curves, each from the highest threshold down.

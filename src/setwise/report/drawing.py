@@ -49,32 +49,20 @@ class Style:
         shape, dash = SHAPES[place % len(SHAPES)], DASHES[place % len(DASHES)]
         return cls(f"m{place % N_HUES}", shape, dash)
 
-    @property
-    def key(self) -> Markup:
-        """The mark by itself, to stand before the name."""
-        return Markup(
-            '<svg class="key {}" width="13" height="13" viewBox="-6.5 -6.5 13 13" '
-            'aria-hidden="true"><path class="mark" d="{}"/></svg>'
-        ).format(self.colour, self.shape)
-
-
-# ----------------------------------------------------------------------------------------- elements
-
 
 def element(tag: str, *children: Any, **attributes: Any) -> Markup:
     """An element; children and attributes are escaped, numbers are rounded to what can be seen.
 
-    An underscore at the end of an attribute is dropped (``class_``), others become hyphens, but
-    ``view_box`` is ``viewBox``; None leaves an attribute or a child out.
+    An underscore at the end of an attribute is dropped (``class_``), others become hyphens; None
+    leaves an attribute or a child out.
 
     Examples
     --------
     >>> element("text", "<b>", x=1.25, class_="a")
     Markup('<text x="1.25" class="a">&lt;b&gt;</text>')
     """
-    names = {key: key.rstrip("_").replace("_", "-") for key in attributes} | {"view_box": "viewBox"}
     written = "".join(
-        f' {names[key]}="{escape(_rounded(value))}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_rounded(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
@@ -83,9 +71,9 @@ def element(tag: str, *children: Any, **attributes: Any) -> Markup:
 
 
 def _rounded(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.2f}".rstrip("0").rstrip(".") if math.isfinite(value) else "0"
-    return str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.2f}".rstrip("0").rstrip(".") if math.isfinite(value) else "0"
 
 
 def _tip(words: str | None) -> Markup | None:
@@ -94,8 +82,8 @@ def _tip(words: str | None) -> Markup | None:
 
 def picture(width: float, height: float, title: str, *children: Any) -> Markup:
     """A picture of its own, as wide as that or as there is room; ``title`` is read out."""
-    size = {"view_box": f"0 0 {_rounded(width)} {_rounded(height)}"}
-    size |= {"width": width, "height": height}
+    box = f"0 0 {_rounded(width)} {_rounded(height)}"
+    size: dict[str, Any] = {"viewBox": box, "width": width, "height": height}
     return element("svg", _tip(title), *children, class_="picture", **size, role="img")
 
 
@@ -139,9 +127,6 @@ def room_for(names: Iterable[str], letters: int) -> float:
         for name in (clipped(name, letters) for name in names)
     ]
     return max(widths, default=0.0)
-
-
-# --------------------------------------------------------------------------------------------- axes
 
 
 @dataclass(frozen=True)

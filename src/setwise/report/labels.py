@@ -89,9 +89,6 @@ def _packed(precision: Any) -> list[str]:
     return ["".join(row) for row in pairs.reshape(len(levels), -1).tolist()]
 
 
-# ------------------------------------------------------------------------------------- cooccurrence
-
-
 MOST_LABELS, MOST_PAIRS = 30, 12
 # Pairs are looked for among so many labels, the most frequent.
 MOST_PAIRED = 1_000
@@ -171,9 +168,6 @@ def _pairs(material: Material) -> list[dict[str, Any]]:
         lift = both * material.board.n_rows / (of_a * of_b)
         found.append((names, both, both / of_a, both / of_b, lift))
     return found
-
-
-# -------------------------------------------------------------------------------------------- sizes
 
 
 # No more bars than these: where sizes are many, several share one.

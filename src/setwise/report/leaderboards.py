@@ -61,7 +61,7 @@ def _clause(material: Material, standings: tuple[Standing, ...]) -> Markup:
         share(measure.shown(best.value), decimals), interval(ends, decimals)
     )
     if measure.scale is not None:
-        reached += Markup(", {} a row").format(measure.distance(best.value))
+        reached += Markup(", {} a row").format(measure.scale.said(best.value))
     if best.method == ALONE:
         return Markup("for <bdi>{}</bdi>, {}").format(measure.spoken, reached)
     words = Markup("for <bdi>{}</bdi>, <strong>{}</strong> {} {}").format(
@@ -158,9 +158,6 @@ def timing(material: Material) -> dict[str, Any] | None:
         "strip": Strip(logarithmic(means, INSET, 100.0 - INSET, most=4)),
         "methods": [(m, list(own)) for m, own in groupby(pairs, lambda pair: pair[0].method)],
     }
-
-
-# ------------------------------------------------------------------------------------------- regret
 
 
 def regret(material: Material) -> list[dict[str, Any]]:

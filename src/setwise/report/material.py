@@ -150,9 +150,6 @@ def _named(outcome: Outcome, function: Any, *arguments: Any) -> Any:
         raise ValueError(f"{outcome.method!r} for {outcome.target!r}: {error}") from error
 
 
-# ------------------------------------------------------------------------------ where it comes from
-
-
 def material_of(
     judged: Results | Evaluation | Mapping[str, Evaluation],
     name: str = "",

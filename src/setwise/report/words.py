@@ -25,10 +25,10 @@ ACTING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\u
 # Patterns of targets' names with title, whether the loss is shown, and meaning; what stands for the
 # number takes the place of {}.
 KNOWN = {
-    r"hamming": ("Hamming loss", True, "the share of labels that are wrong"),
-    r"subset": ("Subset accuracy", False, "the share of rows whose label set is exactly right"),
-    r"jaccard": ("Jaccard", False, "labels both true and predicted, over labels either"),
-    r"f1": ("F1", False, "the harmonic mean of a row’s precision and recall"),
+    "hamming": ("Hamming loss", True, "the share of labels that are wrong"),
+    "subset": ("Subset accuracy", False, "the share of rows whose label set is exactly right"),
+    "jaccard": ("Jaccard", False, "labels both true and predicted, over labels either"),
+    "f1": ("F1", False, "the harmonic mean of a row’s precision and recall"),
     r"f(\d+(?:\.\d+)?)": (
         "F{}",
         False,
@@ -132,15 +132,13 @@ def listed(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-# ------------------------------------------------------------------------------------------- names
+def _harmless(text: object) -> str:
+    return ACTING.sub(lambda found: f"\\u{ord(found.group()):04x}", str(text))
 
 
 def prose(text: object) -> str:
     """A text of any length with acting characters written out, in the lines it came in."""
-    return "\n".join(
-        ACTING.sub(lambda found: f"\\u{ord(found.group()):04x}", line)
-        for line in str(text).splitlines()
-    )
+    return "\n".join(map(_harmless, str(text).splitlines()))
 
 
 def plain(text: object) -> str:
@@ -153,7 +151,7 @@ def plain(text: object) -> str:
     >>> plain("a\u202eb")
     'a\\u202eb'
     """
-    shown = ACTING.sub(lambda found: f"\\u{ord(found.group()):04x}", str(text))
+    shown = _harmless(text)
     return clipped(shown, LONGEST) if shown.strip() else f"“{shown}”"
 
 
@@ -189,9 +187,6 @@ def names(texts: list[str]) -> Markup:
     return Markup(listed([str(name(text)) for text in texts]))
 
 
-# ----------------------------------------------------------------------------------------- targets
-
-
 @dataclass(frozen=True)
 class Measure:
     """A target as it is shown: its loss, or 1 less the loss where people say it that way.
@@ -216,15 +211,6 @@ class Measure:
         """The title within a sentence: a capital stays where it is a name."""
         is_word = self.title.startswith(("Subset", "Precision", "Recall", "Tree"))
         return self.title[0].lower() + self.title[1:] if is_word else self.title
-
-    @property
-    def better(self) -> str:
-        """Which values are good."""
-        return "lower is better" if self.is_loss else "higher is better"
-
-    def distance(self, loss: float) -> str:
-        """The loss of a tree distance in units of length; nothing for other targets."""
-        return "" if self.scale is None else self.scale.said(loss)
 
     def shown(self, loss: float, whole: float = 1.0) -> float:
         """The loss, or ``whole`` less it; 0 for a difference of losses."""
