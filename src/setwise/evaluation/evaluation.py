@@ -20,12 +20,7 @@ from setwise.evaluation.label_sets import (
     target_statistic,
 )
 from setwise.evaluation.probability import calibration_statistics
-from setwise.evaluation.ranking import (
-    TrueRanks,
-    checked_propensity,
-    propensity_statistic,
-    ranking_statistic,
-)
+from setwise.evaluation.ranking import checked_propensity, ranking_statistics
 from setwise.evaluation.sample import Array, Sample, checked_sample, one_order
 from setwise.evaluation.statistics import Bootstrap, Statistic, holm, p_values
 from setwise.targets import Target, get_target
@@ -71,10 +66,8 @@ class Options:
         if self.taxonomy is not None:
             found += hierarchy_statistics(sample, self.taxonomy, nothing)
         if sample.ranked_by is not None:
-            ranks = TrueRanks.of(sample.ranked_by, sample.true)
-            found.append(ranking_statistic(ranks, self.ks, nothing))
-            if self.propensity is not None and self.ks:
-                found.append(propensity_statistic(ranks, self.ks, self.propensity, nothing))
+            options = self.ks, self.propensity, nothing
+            found += ranking_statistics(sample.ranked_by, sample.true, *options)
         if sample.probability is not None:
             found += calibration_statistics(sample.probability, sample.true, self.n_bins)
         if self.targets:

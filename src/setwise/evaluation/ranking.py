@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,40 +13,12 @@ from setwise.sparse import places_among, rows_of
 from setwise.validation import positive_number, real_vector
 
 
-@dataclass(frozen=True)
-class TrueRanks:
-    """Where the true labels stand in the ranking of their rows; one entry for each true label.
-
-    ``above`` counts the labels of the row with a larger score, ``at_least`` those with a score as
-    large or larger, ``true_at_least`` the true ones among these. ``position`` is the place from 0
-    on when, among equal scores, the lower label comes first.
-    """
-
-    true: Any
-    above: Array
-    at_least: Array
-    true_at_least: Array
-    position: Array
-
-    @classmethod
-    def of(cls, scores: Any, true: Any) -> TrueRanks:
-        """From dense or sparse scores and CSR label sets, a range of rows at a time."""
-        return cls(true, *in_parts(_ranks, scores, true))
-
-    @property
-    def n_true(self) -> Array:
-        """How many labels are true, (n,)."""
-        return np.diff(self.true.indptr)
-
-    def sums(self, values: Array) -> Array:
-        """The sum over the true labels of each row, (n,)."""
-        return np.bincount(rows_of(self.true), values, minlength=self.true.shape[0])
-
-
 def counts_as_high(scores: Any, true: Any) -> tuple[Array, Array, Array, Array]:
-    """The score of each true label, and the counts of `TrueRanks` before positions; both are CSR.
+    """Where the true labels stand in the ranking of their rows; an entry for each true label.
 
-    Costs a sort of each row's nonzero scores; zeros, stored or absent, are only counted.
+    Its score; how many labels of the row have a larger one; how many one as large or larger; and
+    how many of these are true. Both arrays are CSR. Costs a sort of each row's nonzero scores;
+    zeros, stored or absent, are only counted.
     """
     own = own_scores(scores, true)
     above, at_least, true_at_least = (np.zeros(len(own), np.int64) for _ in range(3))
@@ -73,7 +44,10 @@ def own_scores(scores: Any, true: Any) -> Array:
 
 
 def _ranks(scores: Any, true: Any) -> tuple[Array, Array, Array, Array]:
-    """The counts and ``position`` of each true label; equal scores are looked at one by one."""
+    """Of each true label: labels above, as high, true ones as high; and its place, from 0 on.
+
+    Of labels with equal scores the lower one comes first; these are looked at one by one.
+    """
     own, above, at_least, true_at_least = counts_as_high(scores, true)
     places, stored = places_among(scores, true)
     first = scores.indptr[rows_of(true)]
@@ -85,59 +59,52 @@ def _ranks(scores: Any, true: Any) -> tuple[Array, Array, Array, Array]:
     return above, at_least, true_at_least, position
 
 
-def ranking_statistic(ranks: TrueRanks, ks: tuple[int, ...], zero_division: float) -> Statistic:
-    """Figures of the ranking that are means over rows."""
-    n_true, n_labels = ranks.n_true, ranks.true.shape[1]
-    hits = {k: ranks.sums(ranks.position < k) for k in ks}
-    wrong = ranks.sums(ranks.at_least - ranks.true_at_least)
-    deepest = np.zeros(len(n_true))
-    np.maximum.at(deepest, rows_of(ranks.true), ranks.at_least)
+def ranking_statistics(
+    scores: Any, true: Any, ks: tuple[int, ...], propensity: Array | None, nothing: float
+) -> list[Statistic]:
+    """Figures of the ranking of labels by dense or sparse scores, with psp@k given propensities."""
+    above, at_least, true_at_least, position = in_parts(_ranks, scores, true)
+    row, n_true, n_labels = rows_of(true), np.diff(true.indptr), true.shape[1]
+
+    def sums(values: Array) -> Array:
+        """Over the true labels of each row, (n,)."""
+        return np.bincount(row, values, minlength=len(n_true))
+
+    def ndcg(k: int) -> Array:
+        """DCG of the first k over the best possible; labels with equal scores share their gains."""
+        gains = np.append(0.0, np.cumsum(1.0 / np.log2(np.arange(k) + 2.0)))
+        shared = gains[np.minimum(at_least, k)] - gains[np.minimum(above, k)]
+        reached = sums(shared / (at_least - above))
+        return quotient(reached, gains[np.minimum(n_true, k)], 0.0)
+
+    hits = {k: sums(position < k) for k in ks}
     higher = {
         **{f"precision@{k}": hits[k] / k for k in ks},
-        **{f"recall@{k}": quotient(hits[k], n_true, zero_division) for k in ks},
-        **{f"ndcg@{k}": _ndcg(ranks, k) for k in ks},
+        **{f"recall@{k}": quotient(hits[k], n_true, nothing) for k in ks},
+        **{f"ndcg@{k}": ndcg(k) for k in ks},
         # Mean over true labels of the share of true ones among the labels ranked as high.
-        "label ranking average precision": quotient(
-            ranks.sums(ranks.true_at_least / ranks.at_least), n_true, 1.0
-        ),
+        "label ranking average precision": quotient(sums(true_at_least / at_least), n_true, 1.0),
     }
-    lower = {
-        # Share of pairs of a true and a false label in which the false one scores as high.
-        "ranking loss": quotient(wrong, n_true * (n_labels - n_true), 0.0),
-        # How many labels score as high as the lowest true one.
-        "coverage error": deepest,
-    }
+    deepest = np.zeros(len(n_true))
+    np.maximum.at(deepest, row, at_least)
+    # Pairs of a true and a false label in which the false one scores as high.
+    wrong = quotient(sums(at_least - true_at_least), n_true * (n_labels - n_true), 0.0)
+    # The coverage error is how many labels score as high as the lowest true one.
+    lower = {"ranking loss": wrong, "coverage error": deepest}
     titles = titled("ranking", "higher", *higher) + titled("ranking", "lower", *lower)
-    return row_means(titles, np.column_stack([*higher.values(), *lower.values()]))
-
-
-def _ndcg(ranks: TrueRanks, k: int) -> Array:
-    """DCG of the first k over the best possible; labels with equal scores share their gains.
-
-    0 for a row without true labels, as in scikit-learn.
-    """
-    gains = np.append(0.0, np.cumsum(1.0 / np.log2(np.arange(k) + 2.0)))
-    shared = gains[np.minimum(ranks.at_least, k)] - gains[np.minimum(ranks.above, k)]
-    reached = ranks.sums(shared / (ranks.at_least - ranks.above))
-    return quotient(reached, gains[np.minimum(ranks.n_true, k)], 0.0)
-
-
-def propensity_statistic(
-    ranks: TrueRanks, ks: tuple[int, ...], propensity: Array, zero_division: float
-) -> Statistic:
-    """psp@k: what the first k gain in 1 / propensity, over the most that k labels could gain."""
-    worth = 1.0 / propensity[ranks.true.indices]
-    # Within each row from the most valuable true label down: its place among them.
-    row = rows_of(ranks.true)
-    order = np.lexsort((-worth, row))
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order)) - ranks.true.indptr[row]
-    return ratios_of_sums(
-        titled("ranking", "higher", *(f"psp@{k}" for k in ks)),
-        np.column_stack([ranks.sums(worth * (ranks.position < k)) for k in ks]),
-        np.column_stack([ranks.sums(worth * (place < k)) for k in ks]),
-        zero_division,
-    )
+    found = [row_means(titles, np.column_stack([*higher.values(), *lower.values()]))]
+    if propensity is not None and ks:
+        worth = 1.0 / propensity[true.indices]
+        # Within each row from the most valuable true label down: its place among them.
+        order = np.lexsort((-worth, row))
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order)) - true.indptr[row]
+        gained, possible = (
+            np.column_stack([sums(worth * (first < k)) for k in ks]) for first in (position, place)
+        )
+        titles = titled("ranking", "higher", *(f"psp@{k}" for k in ks))
+        found.append(ratios_of_sums(titles, gained, possible, nothing))
+    return found
 
 
 def propensities(y_train: Any, a: float = 0.55, b: float = 1.5) -> NDArray[np.float64]:
