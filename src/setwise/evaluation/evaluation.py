@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -10,15 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from setwise.evaluation import label_sets
 from setwise.evaluation.figure import Comparison, Difference, Evaluation, Figure
-from setwise.evaluation.label_sets import (
-    checked_taxonomy,
-    checked_zero_division,
-    hierarchy_statistics,
-    instance_statistics,
-    label_statistic,
-    target_statistic,
-)
 from setwise.evaluation.probability import calibration_statistics
 from setwise.evaluation.ranking import checked_propensity, ranking_statistics
 from setwise.evaluation.sample import Array, Sample, checked_sample, one_order
@@ -37,9 +29,9 @@ class Options:
     targets: tuple[Target, ...]
     ks: tuple[int, ...]
     propensity: Array | None
+    taxonomy: Taxonomy | None
     n_bins: int
     zero_division: float
-    taxonomy: Taxonomy | None
 
     @classmethod
     def of(
@@ -47,31 +39,32 @@ class Options:
         zero_division: Any,
     ) -> Options:  # fmt: skip
         """What is asked of a sample, or a ValueError."""
-        n_labels = sample.n_labels
-        return cls(
-            _checked_targets(targets),
-            _checked_ks(ks, n_labels),
-            None if propensity is None else checked_propensity(propensity, n_labels),
-            whole_number(n_bins, "n_bins", 1),
-            checked_zero_division(zero_division),
-            None if taxonomy is None else checked_taxonomy(taxonomy, n_labels, sample.columns),
-        )
+        n_labels = sample.true.shape[1]
+        if propensity is not None:
+            propensity = checked_propensity(propensity, n_labels)
+        if taxonomy is not None:
+            taxonomy = label_sets.checked_taxonomy(taxonomy, n_labels, sample.columns)
+        nothing = label_sets.checked_zero_division(zero_division)
+        targets, ks = _checked_targets(targets), _checked_ks(ks, n_labels)
+        return cls(targets, ks, propensity, taxonomy, whole_number(n_bins, "n_bins", 1), nothing)
 
     def statistics(self, sample: Sample) -> list[Statistic]:
         """What all figures need of a sample, in the order of the groups."""
-        if self.propensity is not None and sample.ranked_by is None:
+        ranked_by = sample.probability if sample.scores is None else sample.scores
+        if self.propensity is not None and ranked_by is None:
             raise ValueError("propensity gives psp@k of a ranking: pass probability or scores too")
         nothing = self.zero_division
-        found = [*instance_statistics(sample, nothing), label_statistic(sample, nothing)]
+        found = label_sets.instance_statistics(sample, nothing)
+        found.append(label_sets.label_statistic(sample, nothing))
         if self.taxonomy is not None:
-            found += hierarchy_statistics(sample, self.taxonomy, nothing)
-        if sample.ranked_by is not None:
+            found += label_sets.hierarchy_statistics(sample, self.taxonomy, nothing)
+        if ranked_by is not None:
             options = self.ks, self.propensity, nothing
-            found += ranking_statistics(sample.ranked_by, sample.true, *options)
+            found += ranking_statistics(ranked_by, sample.true, *options)
         if sample.probability is not None:
             found += calibration_statistics(sample.probability, sample.true, self.n_bins)
         if self.targets:
-            found.append(target_statistic(sample, self.targets))
+            found.append(label_sets.target_statistic(sample, self.targets))
         return found
 
 
@@ -79,9 +72,9 @@ def _checked_targets(targets: Any) -> tuple[Target, ...]:
     if isinstance(targets, str) or not isinstance(targets, Iterable):
         raise ValueError(f"targets must be a list of targets such as ['f2'], not {targets!r}")
     found = tuple(get_target(target) for target in targets)
-    name, count = max(Counter(map(str, found)).items(), key=lambda pair: pair[1], default=("", 0))
-    if count > 1:
-        raise ValueError(f"targets must have different names, but two are named {name!r}")
+    names = [str(target) for target in found]
+    if len(set(names)) < len(names):
+        raise ValueError(f"targets must have different names, but they are {names}")
     return found
 
 

@@ -49,7 +49,8 @@ def instance_statistics(sample: Sample, zero_division: float) -> list[Statistic]
     )
     differ = predicted + true - 2 * both
     four = precision_recall_f1_jaccard(both, predicted, true, zero_division)
-    entries = np.full((sample.n_rows, 1), sample.n_labels)
+    n_rows, n_labels = sample.true.shape
+    entries = np.full((n_rows, 1), n_labels)
     return [
         ratios_of_sums(HAMMING, differ[:, None], entries, 0.0),
         row_means(INSTANCE, np.column_stack([differ == 0, *four, predicted, true])),
@@ -88,8 +89,8 @@ def row_losses(sample: Sample, target: Target) -> Array:
 
     An error that names a row says where its range begins.
     """
-    losses = np.empty(sample.n_rows)
-    for rows in row_ranges(sample.n_rows, sample.n_labels):
+    losses = np.empty(sample.true.shape[0])
+    for rows in row_ranges(*sample.true.shape):
         try:
             losses[rows] = target.loss(sample.predicted[rows], sample.true[rows])
         except ValueError as error:
@@ -215,7 +216,7 @@ def by_level(
     array([1., 0.])
     """
     sample = checked_sample(y_pred, y_true)
-    checked_taxonomy(taxonomy, sample.n_labels, sample.columns)
+    checked_taxonomy(taxonomy, sample.true.shape[1], sample.columns)
     sets = (closed(part, taxonomy) for part in (sample.predicted, sample.true))
     return ByLevel.of(per_label(*sets, zero_division=zero_division), taxonomy, zero_division)
 

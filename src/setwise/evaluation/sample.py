@@ -37,25 +37,10 @@ class Sample:
     scores: Any = None
     columns: list[Any] | None = None
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.true.shape[0]
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return self.true.shape[1]
-
     @cached_property
     def both(self) -> Any:
         """The labels that are true and predicted, CSR."""
         return self.predicted.multiply(self.true)
-
-    @property
-    def ranked_by(self) -> Any:
-        """What labels are ranked by: the scores, else the probabilities, else None."""
-        return self.probability if self.scores is None else self.scores
 
 
 def checked_sample(

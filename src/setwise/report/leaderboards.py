@@ -10,19 +10,9 @@ from markupsafe import Markup
 
 from setwise.evaluation import Figure
 from setwise.evaluation.figure import GROUPS
+from setwise.report import words
 from setwise.report.drawing import INSET, Frame, Strip, line, linear, logarithmic, mark, picture
 from setwise.report.material import ALONE, Material
-from setwise.report.words import (
-    count,
-    decimals_for,
-    interval,
-    isolated,
-    name,
-    names,
-    prose,
-    share,
-    small,
-)
 from setwise.study import Standing
 
 
@@ -49,30 +39,31 @@ def verdict(material: Material) -> dict[str, Any]:
 
 
 def _counted(number: int, what: str) -> tuple[str, str]:
-    return count(number), f"{what}{'s' * (number != 1)}"
+    return words.count(number), f"{what}{'s' * (number != 1)}"
 
 
 def _clause(material: Material, standings: tuple[Standing, ...]) -> Markup:
     """Who is best for one target, and who is as good for all one can tell."""
     best, measure = standings[0], material.measures[standings[0].target]
     ends = measure.ends(best.low, best.high)
-    decimals = decimals_for(*ends)
+    decimals = words.decimals_for(*ends)
     reached = Markup('<span class="figure">{} <span class="quiet">{}</span></span>').format(
-        share(measure.shown(best.value), decimals), interval(ends, decimals)
+        words.share(measure.shown(best.value), decimals), words.interval(ends, decimals)
     )
     if measure.scale is not None:
         reached += Markup(", {} a row").format(measure.scale.said(best.value))
     if best.method == ALONE:
         return Markup("for <bdi>{}</bdi>, {}").format(measure.spoken, reached)
-    words = Markup("for <bdi>{}</bdi>, <strong>{}</strong> {} {}").format(
-        measure.spoken, name(best.method), "reaches" if len(standings) == 1 else "is best:", reached
+    verb = "reaches" if len(standings) == 1 else "is best:"
+    said = Markup("for <bdi>{}</bdi>, <strong>{}</strong> {} {}").format(
+        measure.spoken, words.name(best.method), verb, reached
     )
     tied = [standing.method for standing in standings[1:] if standing.is_best_or_tied]
     if len(tied) > 1 and len(tied) == len(standings) - 1:
-        words += ", no other significantly worse"
+        said += ", no other significantly worse"
     elif tied:
-        words += Markup(", with {} not significantly worse").format(names(tied))
-    return words
+        said += Markup(", with {} not significantly worse").format(words.names(tied))
+    return said
 
 
 def leaderboards(material: Material) -> dict[str, Any] | None:
@@ -101,7 +92,7 @@ def _board(material: Material, target: str) -> dict[str, Any]:
     return {
         "measure": measure,
         "strip": Strip(linear(shown, INSET, 100.0 - INSET, most=4)),
-        "decimals": decimals_for(0.0, widest, least=3),
+        "decimals": words.decimals_for(0.0, widest, least=3),
         "standings": list(zip(standings, values, ends, strict=True)),
         "words": _words(standings),
         "missing": [method for method in material.results.methods if method not in present],
@@ -110,7 +101,7 @@ def _board(material: Material, target: str) -> dict[str, Any]:
 
 def _words(standings: tuple[Standing, ...]) -> Markup:
     """Which differences are significant."""
-    best, others = name(standings[0].method), standings[1:]
+    best, others = words.name(standings[0].method), standings[1:]
     if not others:
         return Markup("There is no other method to compare it with.")
     if standings[0].low is None:
@@ -118,13 +109,16 @@ def _words(standings: tuple[Standing, ...]) -> Markup:
     tied = [standing.method for standing in others if standing.is_best_or_tied]
     worse = [standing.method for standing in others if not standing.is_best_or_tied]
     if not tied:
-        beaten = {1: names(worse), 2: "both others"}.get(len(worse), "all others")
+        beaten = {1: words.names(worse), 2: "both others"}.get(len(worse), "all others")
         return Markup("{} is significantly better than {}.").format(best, beaten)
     if not worse and len(tied) > 1:
         return Markup("No other method is significantly worse than {}.").format(best)
-    few, many = ((names(some), "is" if len(some) == 1 else "are") for some in (tied, worse or tied))
-    words = Markup("{} {} not significantly worse than {}").format(*few, best)
-    return words + (Markup("; {} {}.").format(*many) if worse else ".")
+    said = Markup("{} {} not significantly worse than {}").format(*_are(tied), best)
+    return said + (Markup("; {} {}.").format(*_are(worse)) if worse else ".")
+
+
+def _are(methods: list[str]) -> tuple[Markup, str]:
+    return words.names(methods), "is" if len(methods) == 1 else "are"
 
 
 def figures(material: Material) -> list[tuple[str, dict[str, list[Figure | None]]]]:
@@ -143,7 +137,7 @@ def guarantees(material: Material) -> dict[str, dict[str, list[str]]] | None:
     for outcome in material.results.outcomes:
         texts = methods.setdefault(outcome.method, {})
         title = material.measures[outcome.target].title
-        texts.setdefault(prose(outcome.guarantee), []).append(title)
+        texts.setdefault(words.prose(outcome.guarantee), []).append(title)
     return methods if material.trained else None
 
 
@@ -195,10 +189,10 @@ def _regret_picture(
     for method, surrogate in known.items():
         style, value, bound = material.styles[method], regrets[method], bounds.get(method, math.inf)
         x, y = frame.at(surrogate, value)
-        tip = f"{isolated(method)}: regret {small(value)}"
+        tip = f"{words.isolated(method)}: regret {words.small(value)}"
         if math.isfinite(bound):
             top = frame.up.at(bound)
-            tip += f", at most {small(bound)}"
+            tip += f", at most {words.small(bound)}"
             parts.append(line(x, y, x, top, f"reach {style.colour}"))
             parts.append(line(x - 7, top, x + 7, top, f"limit {style.colour}"))
         parts.append(mark(style, x, y, tip))

@@ -14,22 +14,14 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 
-from setwise import evaluation
+from setwise import evaluation, study
 from setwise.consistency.naming import same_values
 from setwise.evaluation import Evaluation
 from setwise.evaluation.label_sets import row_losses
 from setwise.evaluation.sample import one_order
 from setwise.report.drawing import Style
 from setwise.report.words import Measure, listed, measure_of
-from setwise.study import (
-    InHierarchy,
-    Leaderboard,
-    Outcome,
-    Results,
-    Scale,
-    in_hierarchy,
-    leaderboard,
-)
+from setwise.study import InHierarchy, Leaderboard, Outcome, Results
 from setwise.targets import Target, get_target
 
 # What evaluations are judged by that were asked for no target, or not all for the same one.
@@ -171,8 +163,8 @@ def material_of(
         _refuse(problem)
     return Material(
         results,
-        leaderboard(results, **options) if board is None else board,
-        in_hierarchy(results) if placed is None else placed,
+        study.leaderboard(results, **options) if board is None else board,
+        study.in_hierarchy(results) if placed is None else placed,
         evaluations,
     )
 
@@ -211,19 +203,20 @@ def _results_of(
     options: list[Any] = [own.options for own in evaluations.values()]
     targets = _targets([own.targets for own in options])
     taxonomy = next((own.taxonomy for own in options if own.taxonomy is not None), None)
-    numbers = range(samples[0].n_labels) if taxonomy is None else taxonomy.names.tolist()
+    n_rows, n_labels = samples[0].true.shape
+    numbers = range(n_labels) if taxonomy is None else taxonomy.names.tolist()
     columns = next((sample.columns for sample in samples if sample.columns), numbers)
     outcomes = [
         Outcome(method, str(t), own.predicted, own.probability, "", (), (), (), row_losses(own, t))
         for method, own in zip(evaluations, samples, strict=True)
         for t in targets
     ]
-    scales = {str(target): Scale.of(target) for target in targets}
+    scales = {str(target): study.Scale.of(target) for target in targets}
     return Results(
         name=name,
         label_names=tuple(map(str, columns if label_names is None else label_names)),
         y_true=samples[0].true,
-        fold=np.zeros(samples[0].n_rows, int),
+        fold=np.zeros(n_rows, int),
         n_train=(),
         targets=tuple(scales),
         methods=tuple(evaluations),

@@ -15,34 +15,24 @@ from markupsafe import Markup
 
 from setwise.atomic_write import write_whole
 from setwise.evaluation import Evaluation
-from setwise.report import words
+from setwise.report import labels, leaderboards, probability, words
 from setwise.report.hierarchy import hierarchy
-from setwise.report.labels import cooccurrence, label_data, labels, sizes
-from setwise.report.leaderboards import (
-    figures,
-    guarantees,
-    leaderboards,
-    regret,
-    timing,
-    verdict,
-)
 from setwise.report.material import Material, material_of
-from setwise.report.probability import calibration, precision_recall
 from setwise.study import InHierarchy, Leaderboard, Results
 
 # Name of the template, title, and what fills it; a section that has nothing to show is left out.
 SECTIONS: tuple[tuple[str, str, Callable[[Material], Any]], ...] = (
     ("question", "What was asked", lambda _: True),
-    ("leaderboards", "Leaderboards", leaderboards),
-    ("figures", "All figures", figures),
-    ("guarantees", "What is guaranteed", guarantees),
-    ("labels", "Labels", labels),
-    ("cooccurrence", "Labels that come together", cooccurrence),
-    ("sizes", "Sizes of label sets", sizes),
-    ("calibration", "Calibration", calibration),
-    ("precision_recall", "Precision and recall", precision_recall),
-    ("regret", "Regret", regret),
-    ("timing", "Time", timing),
+    ("leaderboards", "Leaderboards", leaderboards.leaderboards),
+    ("figures", "All figures", leaderboards.figures),
+    ("guarantees", "What is guaranteed", leaderboards.guarantees),
+    ("labels", "Labels", labels.labels),
+    ("cooccurrence", "Labels that come together", labels.cooccurrence),
+    ("sizes", "Sizes of label sets", labels.sizes),
+    ("calibration", "Calibration", probability.calibration),
+    ("precision_recall", "Precision and recall", probability.precision_recall),
+    ("regret", "Regret", leaderboards.regret),
+    ("timing", "Time", leaderboards.timing),
     ("hierarchy", "Hierarchy", hierarchy),
     ("reproduction", "How to repeat it", lambda material: material.trained),
 )
@@ -112,14 +102,14 @@ def _page(material: Material) -> str:
     return environment.get_template("page.html").render(
         results=material.results,
         material=material,
-        verdict=verdict(material),
+        verdict=leaderboards.verdict(material),
         sections=[(id_, title, content) for id_, title, content in filled if content],
         style=Markup(style),
         script=Markup(script),
         # The page may show its own style and run its own script, and nothing else.
         policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "img-src data:; base-uri 'none'; form-action 'none'",
-        data=label_data(material),
+        data=labels.label_data(material),
     )
 
 

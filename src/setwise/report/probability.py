@@ -8,18 +8,8 @@ import numpy as np
 from markupsafe import Markup
 
 from setwise.evaluation import Reliability
-from setwise.report.drawing import (
-    Axis,
-    Frame,
-    Style,
-    curve,
-    line,
-    logarithmic,
-    mark,
-    picture,
-    rectangle,
-    text,
-)
+from setwise.report import drawing
+from setwise.report.drawing import Axis, Frame, Style
 from setwise.report.material import Belief, Material
 from setwise.report.words import count, listed, share
 
@@ -59,29 +49,31 @@ def _reliability_picture(reliability: Reliability, style: Style) -> Any:
     counts = reliability.count[filled].tolist()
     means, shares = reliability.mean_probability[filled], reliability.frequency[filled]
     points = [SMALL.at(mean, true) for mean, true in zip(means, shares, strict=True)]
-    axis = logarithmic([1.0, *counts], COUNTS_BOTTOM, COUNTS_TOP, most=3)
+    axis = drawing.logarithmic([1.0, *counts], COUNTS_BOTTOM, COUNTS_TOP, most=3)
     bars, marks = [], []
     for place, n, mean, true, point in zip(filled, counts, means, shares, points, strict=True):
         left, right = (SMALL.across.at(edge) for edge in reliability.edges[place : place + 2])
         top = axis.at(n) - 1
         bars.append(
-            rectangle(
+            drawing.rectangle(
                 left + 1, top, right - left - 2, COUNTS_BOTTOM - top, "true", f"{count(n)} entries"
             )
         )
         tip = f"probability {share(mean, 2)}, true in {share(true, 2)} of {count(n)}"
-        marks.append(mark(style, *point, tip))
-    return picture(
+        marks.append(drawing.mark(style, *point, tip))
+    return drawing.picture(
         188,
         268,
         "Share of true entries over their probability; the table that follows has the numbers",
         SMALL.grid("probability", "share true"),
-        curve([(LEFT, BOTTOM), (RIGHT, TOP)], "ideal"),
-        curve(points, f"curve {style.colour}") if len(points) > 1 else None,
+        drawing.curve([(LEFT, BOTTOM), (RIGHT, TOP)], "ideal"),
+        drawing.curve(points, f"curve {style.colour}") if len(points) > 1 else None,
         *marks,
         *bars,
-        line(LEFT, COUNTS_BOTTOM, RIGHT, COUNTS_BOTTOM, "base"),
-        text(f"entries, to {count(round(axis.high))} (log)", RIGHT, COUNTS_TOP - 5, "tick end"),
+        drawing.line(LEFT, COUNTS_BOTTOM, RIGHT, COUNTS_BOTTOM, "base"),
+        drawing.text(
+            f"entries, to {count(round(axis.high))} (log)", RIGHT, COUNTS_TOP - 5, "tick end"
+        ),
     )
 
 
@@ -107,7 +99,7 @@ def precision_recall(material: Material) -> dict[str, Any] | None:
     return {
         "panels": panels,
         "recalls": SHOWN_RECALLS,
-        "empty": picture(WIDTH, HEIGHT, title, grid, empty),
+        "empty": drawing.picture(WIDTH, HEIGHT, title, grid, empty),
     }
 
 
@@ -117,6 +109,6 @@ def _curves_picture(material: Material, curves: dict[str, Belief]) -> Any:
         style = material.styles[method]
         precision = belief.micro.interpolated(RECALLS)[0]
         points = [FRAME.at(*pair) for pair in zip(RECALLS, precision, strict=True)]
-        lines.append(curve(points, f"curve {style.colour}", style.dash))
+        lines.append(drawing.curve(points, f"curve {style.colour}", style.dash))
     title = "Precision over recall, all labels together; the table that follows has the numbers"
-    return picture(WIDTH, HEIGHT, title, FRAME.grid("recall", "precision"), *lines)
+    return drawing.picture(WIDTH, HEIGHT, title, FRAME.grid("recall", "precision"), *lines)
