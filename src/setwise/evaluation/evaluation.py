@@ -307,9 +307,8 @@ def _differences(
         significant = adjusted <= 1.0 - bootstrap.confidence
         tests = list(zip(p.tolist(), adjusted.tolist(), significant.tolist(), strict=True))
     rows = zip(names, values.tolist(), bootstrap.intervals(replicates), tests, strict=True)
-    return {
-        name: Difference(
-            name, a[name].group, a[name].value, b[name].value, value, *ends, *test, a[name].better
-        )
-        for name, value, ends, test in rows
-    }
+    found = {}
+    for name, value, ends, test in rows:
+        group, better, both = a[name].group, a[name].better, (a[name].value, b[name].value)
+        found[name] = Difference(name, group, *both, value, *ends, *test, better=better)
+    return found

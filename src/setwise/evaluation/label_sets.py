@@ -62,7 +62,7 @@ def label_statistic(sample: Sample, zero_division: float) -> Statistic:
 
     def figures(total: Array, both: Array, predicted: Array, true: Array) -> Array:
         counts = both, predicted, true
-        micro = precision_recall_f1_jaccard(*(part.sum(axis=0) for part in counts), zero_division)
+        micro = precision_recall_f1_jaccard(*(p.sum(axis=0) for p in counts), nothing=zero_division)
         by_label = precision_recall_f1_jaccard(*counts, zero_division)
         macro = [figure.mean(axis=0) for figure in by_label]
         # Mean recall of a label's two classes; of one class where the other never occurs.
@@ -247,8 +247,8 @@ def hierarchy_statistics(sample: Sample, taxonomy: Taxonomy, nothing: float) -> 
     counts = [sets @ on_level for sets in (predicted.multiply(true), predicted, true)]
 
     def figures(_: Array, *counts: Array) -> Array:
-        of_all = precision_recall_f1_jaccard(*(part.sum(axis=0) for part in counts), nothing)
-        return np.vstack([*of_all[:3], precision_recall_f1_jaccard(*counts, nothing)[2]])
+        of_all = precision_recall_f1_jaccard(*(p.sum(axis=0) for p in counts), nothing=nothing)
+        return np.vstack([*of_all[:3], precision_recall_f1_jaccard(*counts, nothing=nothing)[2]])
 
     names = [f"hierarchical {of}" for of in FOUR[:3]]
     names += [f"f1 on level {level}" for level in range(taxonomy.depth)]

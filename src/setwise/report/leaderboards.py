@@ -85,7 +85,7 @@ def _board(material: Material, target: str) -> dict[str, Any]:
     standings, measure = material.board.of(target), material.measures[target]
     ends = [measure.ends(standing.low, standing.high) for standing in standings]
     values = [measure.shown(standing.value) for standing in standings]
-    known = [pair for pair in ends if None not in pair]
+    known: list[Any] = [pair for pair in ends if None not in pair]
     widest = max((high - low for low, high in known), default=None)
     shown = [*values, *(end for pair in known for end in pair)]
     present = {standing.method for standing in standings}
