@@ -221,7 +221,7 @@ def by_level(
     return ByLevel.of(per_label(*sets, zero_division=zero_division), taxonomy, zero_division)
 
 
-def checked_taxonomy(taxonomy: Any, n_labels: int, columns: list[Any] | None) -> Taxonomy:
+def checked_taxonomy(taxonomy: Any, n_labels: int, columns: list[Any] | None = None) -> Taxonomy:
     """A taxonomy over that many labels, in the order of columns with names, or a ValueError."""
     if not isinstance(taxonomy, Taxonomy):
         raise ValueError(f"taxonomy must be a Taxonomy, not {taxonomy!r}")
