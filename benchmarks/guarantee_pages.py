@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.guarantees import MORE_TARGETS, SPACES, TARGETS
 from benchmarks.pictures import excess_picture, regret_picture
 from setwise.consistency import THEOREMS, Counterexample, bound, from_dict
-from setwise.consistency.conditional import KINDS, Kind, ScoredSets
+from setwise.consistency.conditional import KINDS, Kind, Weights
 from setwise.consistency.naming import word
 from setwise.consistency.setting import Setting
 from setwise.consistency.theorems import covering
@@ -160,12 +160,12 @@ def _table(found: dict, name: str, kind: Kind, space: Space, words: str) -> str:
     if not targets:
         return ""
     columns = [s for s in SURROGATES if any((name, kind, t, s) in found for t in targets)]
-    scored = ScoredSets.of(space, kind)
+    n_sets = len(space.enumerate())
     per = "label" if kind == "labelwise" else "label set"
     lines = [
         f"### {name}: {words}; one score a {per}\n",
-        f"{space}: {len(scored.sets)} label sets; scores move their law in "
-        f"{scored.weights.directions} of {len(scored.sets) - 1} directions.\n",
+        f"{space}: {n_sets} label sets; scores move their law in "
+        f"{Weights.of(space, kind).directions} of {n_sets - 1} directions.\n",
         "| target | " + " | ".join(COLUMNS[s] for s in columns) + " |",
         "|" + "---|" * (len(columns) + 1),
     ]

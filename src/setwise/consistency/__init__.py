@@ -9,7 +9,15 @@ with the theorem that says so or a distribution that shows it is not. `surrogate
 """
 
 from setwise.consistency.bounds import Gamma, bound
-from setwise.consistency.certify import certify, examine
+from setwise.consistency.certify import (
+    Certificate,
+    Counterexample,
+    Undecided,
+    certify,
+    examine,
+    from_dict,
+    to_json,
+)
 from setwise.consistency.known_truth import (
     ExcessRisk,
     Problem,
@@ -34,16 +42,8 @@ from setwise.consistency.regret import (
     surrogate_risk,
     target_gap,
 )
-from setwise.consistency.search import Effort
-from setwise.consistency.setting import Distribution
+from setwise.consistency.setting import Distribution, Effort
 from setwise.consistency.theorems import THEOREMS, Theorem
-from setwise.consistency.verdicts import (
-    Certificate,
-    Counterexample,
-    Undecided,
-    from_dict,
-    to_json,
-)
 
 __all__ = [
     "THEOREMS", "Certificate", "Counterexample", "Distribution", "Effort", "ExcessRisk",

@@ -27,6 +27,7 @@ REACHED = (
     "that are affinely independent"
 )
 PREDICTED = "the prediction is the most likely set"
+SUMMED = "t is summed over the labels"
 OWN = "proved here"
 # Binary margins: the bound on the 0/1 regret by the margin's is (factor t)^exponent.
 BINARY = {
@@ -94,12 +95,9 @@ class Gamma:
         if scale == self.scale:
             return self
         change = self.log_unit if scale == "unit" else -self.log_unit
-        return replace(
-            self,
-            log_coefficient=self.log_coefficient + self.exponent * change,
-            scale=scale,
-            formula=f"{self.formula} at {_number(change)} t for t" if change else self.formula,
-        )
+        size = self.log_coefficient + self.exponent * change
+        formula = f"{self.formula} at {_number(change)} t for t" if change else self.formula
+        return replace(self, log_coefficient=size, scale=scale, formula=formula)
 
     @property
     def in_numbers(self) -> str:
@@ -124,10 +122,15 @@ class Gamma:
         """Its fields as plain values."""
         return asdict(self) | {"assumptions": list(self.assumptions)}
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Gamma:
-        """The inverse of `to_dict`."""
-        return cls(**{**values, "assumptions": tuple(values["assumptions"])})
+
+LIKELIHOOD = Gamma(
+    log(2.0) / 2.0, 0.5, "sqrt(2 t)", "Pinsker's inequality",
+    (
+        "t is the divergence KL(p || s) in nats: log-loss above the entropy of p, misspecification "
+        "included",
+        "the prediction has the least expected loss under s",
+    ),
+)  # fmt: skip
 
 
 def bound(
@@ -165,57 +168,36 @@ def bound(
 
 def bound_of(choice: Choice, space: Space | None, as_printed: bool = False) -> Gamma:
     """The paper's bound for a chosen surrogate: see `bound`."""
+    member, margin = choice.q, choice.margin
     if choice.is_likelihood:
         return LIKELIHOOD
+    if member is not None and -1.0 < member < 0.0:
+        raise ValueError(
+            f"the paper has no bound for q = {member:g}; it has for q = -1 and 0 <= q <= 1"
+        )
+    if space is None and (choice.by_label or (member is not None and member > 0.0)):
+        number = "labels" if choice.by_label else "label sets"
+        raise ValueError(f"the bound of {choice} depends on the number of {number}: pass a space")
+    log_size, labels = (0.0, 1) if space is None else (space.log_size, space.n_labels)
     if choice.by_label:
-        return _relevance(choice, space, as_printed)
-    gamma = _constrained(choice) if choice.q is None else _comp_sum(choice, choice.q, space)
-    return replace(gamma, log_unit=0.0 if space is None else choice.log_unit(space.log_size))
-
-
-LIKELIHOOD = Gamma(
-    log(2.0) / 2.0,
-    0.5,
-    "sqrt(2 t)",
-    "Pinsker's inequality",
-    (
-        "t is the divergence KL(p || s) in nats: log-loss above the entropy of p, misspecification "
-        "included",
-        "the prediction has the least expected loss under s",
-    ),
-)
-
-
-def _comp_sum(choice: Choice, q: float, space: Space | None) -> Gamma:
-    theorem = "Theorem 7 (section 5)" if q == 0.0 else "Theorem 9 (section 6)"
+        return _relevance(choice, labels, as_printed)
+    size, exponent = log(2.0) + max(0.0, member or 0.0) * log_size / 2.0, 0.5
+    formula = "2 sqrt(L_max t)" if margin == "exponential" else "2 sqrt(t)"
+    theorem = "Theorem 12 (appendix A)"
+    if member is not None:
+        theorem = "Theorem 7 (section 5)" if member == 0.0 else "Theorem 9 (section 6)"
+        formula = f"2 sqrt(n^{member:g} t)" if member > 0.0 else formula
+    if member == 1.0:
+        size, exponent, formula = log_size, 1.0, "n t"
+    if margin in ("hinge", "rho"):
+        size, exponent, formula = 0.0, 1.0, "t"
     needs = (COMPLETE, REACHED, PREDICTED)
-    if q in (0.0, -1.0):
-        return Gamma(log(2.0), 0.5, "2 sqrt(t)", theorem, needs)
-    if q < 0.0:
-        raise ValueError(f"the paper has no bound for q = {q:g}; it has for q = -1 and 0 <= q <= 1")
-    if space is None:
-        raise ValueError(f"the bound of {choice} depends on the number of label sets: pass a space")
-    if q == 1.0:
-        return Gamma(space.log_size, 1.0, "n t", theorem, needs)
-    size = log(2.0) + q * space.log_size / 2.0
-    return Gamma(size, 0.5, f"2 sqrt(n^{q:g} t)", theorem, needs)
+    return Gamma(size, exponent, formula, theorem, needs, log_unit=choice.log_unit(log_size))
 
 
-def _constrained(choice: Choice) -> Gamma:
-    """L_max is 1: targets lie in [0, 1]."""
-    theorem, needs = "Theorem 12 (appendix A)", (COMPLETE, REACHED, PREDICTED)
-    if choice.margin in ("hinge", "rho"):
-        return Gamma(0.0, 1.0, "t", theorem, needs)
-    formula = "2 sqrt(L_max t)" if choice.margin == "exponential" else "2 sqrt(t)"
-    return Gamma(log(2.0), 0.5, formula, theorem, needs)
-
-
-def _relevance(choice: Choice, space: Space | None, as_printed: bool) -> Gamma:
+def _relevance(choice: Choice, labels: int, as_printed: bool) -> Gamma:
     """l Gamma(t / l) for the count of wrong labels, so Gamma(t / l) for their share."""
-    if space is None:
-        raise ValueError(f"the bound of {choice} depends on the number of labels: pass a space")
     factor, exponent = BINARY[str(choice.margin)]
-    needs = (COMPLETE, "t is summed over the labels", "the prediction is the sign of the scores")
     theorem = "Theorem 3 (section 3)"
     if as_printed:
         if choice.margin != "logistic":
@@ -223,23 +205,22 @@ def _relevance(choice: Choice, space: Space | None, as_printed: bool) -> Gamma:
         factor, theorem = 1.0, "Corollary 4 (section 3) as printed, which is false"
     inside = "2 t / l" if factor == 2.0 else "t / l"
     formula = f"sqrt({inside})" if exponent == 0.5 else inside
-    return Gamma(exponent * log(factor / space.n_labels), exponent, formula, theorem, needs)
+    needs = (COMPLETE, SUMMED, "the prediction is the sign of the scores")
+    return Gamma(exponent * log(factor / labels), exponent, formula, theorem, needs)
 
 
 def hamming_bound(choice: Choice, space: Space) -> Gamma:
     """For Hamming loss on the cube, one label after the other: sqrt(factor l t e^power)."""
-    labels, log_count, q = space.n_labels, space.log_size, choice.q
-    if q is None:
-        factor = 8.0 if choice.margin == "exponential" else 2.0
-        power, words = -log_count, f"{factor:g} l t / n"
-    elif q == 0.0:
-        factor, power, words = 4.0, -log_count, "4 l t / n"
-    elif q < 0.0:
-        factor, power = 8.0 * (1.0 - q), -(1.0 - q) * log_count
-        words = f"{factor:g} l t / n^{1.0 - q:g}"
+    q, log_count = choice.q, space.log_size
+    if q is not None and q > 0.0:
+        factor, power, over = 8.0, -(1.0 - q) * log(2.0), f"2^{1.0 - q:g}"
+    elif q is not None and q < 0.0:
+        factor, power, over = 8.0 * (1.0 - q), -(1.0 - q) * log_count, f"n^{1.0 - q:g}"
     else:
-        factor, power, words = 8.0, -(1.0 - q) * log(2.0), f"8 l t / 2^{1.0 - q:g}"
-    return _root(choice, space, (log(factor * labels) + power) / 2.0, f"sqrt({words})")
+        factor = 4.0 if q == 0.0 else 8.0 if choice.margin == "exponential" else 2.0
+        power, over = -log_count, "n"
+    size = (log(factor * space.n_labels) + power) / 2.0
+    return _root(choice, space, size, f"sqrt({factor:g} l t / {over})")
 
 
 def at_k_bound(choice: Choice, space: Space, k: int) -> Gamma | None:
@@ -262,12 +243,10 @@ def relevance_at_k_bound(target: Target, choice: Choice, space: Space, k: int) -
     labels, even = space.n_labels, is_hamming(target)
     half = 0.5 if choice.margin == "squared_hinge" else 1.0
     root = "sqrt(kappa t / 2)" if half < 1.0 else "sqrt(kappa t)"
+    size = log(2.0 / labels if even else 1.0 / k) + log(half * min(k, labels - k)) / 2.0
     own = () if target.form == "additive" else ("true label sets have k labels",)
-    return Gamma(
-        log(2.0 / labels if even else 1.0 / k) + log(half * min(k, labels - k)) / 2.0, 0.5,
-        f"2 {root} / l" if even else f"{root} / k", OWN,
-        (COMPLETE, "t is summed over the labels", "the prediction is the k highest scores", *own),
-    )  # fmt: skip
+    needs = (COMPLETE, SUMMED, "the prediction is the k highest scores", *own)
+    return Gamma(size, 0.5, f"2 {root} / l" if even else f"{root} / k", OWN, needs)
 
 
 def _root(choice: Choice, space: Space, log_coefficient: float, formula: str) -> Gamma:

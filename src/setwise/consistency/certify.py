@@ -1,29 +1,38 @@
-"""Is a surrogate consistent for a target? A theorem, a counterexample, or neither."""
+"""Is a surrogate consistent for a target? A theorem, a counterexample, or neither.
+
+The three verdicts print as words and turn into plain values and back, for files of results; they
+are equal if their plain values are.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+import json
+from dataclasses import MISSING, dataclass, fields, replace
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import entr
 
+from setwise.consistency.bounds import Gamma
 from setwise.consistency.conditional import Kind
-from setwise.consistency.enumeration import SLACK, Enumeration
-from setwise.consistency.naming import in_words
-from setwise.consistency.optimum import Optimum
-from setwise.consistency.search import (
+from setwise.consistency.naming import in_words, word
+from setwise.consistency.setting import (
     AIMED_AT,
     WRONG,
+    Distribution,
     Effort,
-    Worst,
+    Rows,
+    Setting,
     refuse_not_finite,
     worst_ratio,
     worst_regret,
 )
-from setwise.consistency.setting import Distribution, Setting, as_distribution
 from setwise.consistency.theorems import Coverage, covering
-from setwise.consistency.verdicts import Certificate, Counterexample, Undecided, Verdict
+from setwise.spaces import Catalog
 from setwise.spaces.space import Array, Space
+from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.validation import whole_number
 
@@ -39,8 +48,8 @@ CANDIDATES = 8
 ROUNDING = 1e-6
 # Gaps and surrogate regrets up to this are the rounding of sums.
 ROUNDED = 1e-14
-# How scores become a prediction: in general, and after a likelihood.
-DECODERS = ("most likely set", "set of least expected loss")
+# How much lower a contesting risk may be; points of a grid along a score, and around the scores.
+SLACK, GRID, AROUND = 1e-7, 9, 300
 METHODS = {
     "closed form": "closed form",
     "duality": "duality gap {gap}",
@@ -86,7 +95,7 @@ def certify(
     Certificate
         If a theorem covers the combination; the search is then a test of it.
     Counterexample
-        If a distribution was found, and confirmed by `enumeration`.
+        If a distribution was found, and confirmed with the loss that is trained.
     Undecided
         If there is neither.
 
@@ -100,29 +109,28 @@ def certify(
     'certificate'
     """
     setting, seed = Setting.of(target, surrogate, space, scores, q), whole_number(seed, "seed", 0)
-    coverage = covering(setting.target, setting.choice, setting.space, setting.scored.kind)
     if effort is not None and not isinstance(effort, Effort):
         raise ValueError(f"effort must be an Effort, such as Effort(draws=500), not {effort!r}")
     effort = effort or Effort()
-    worst = worst_regret(setting, effort, seed)
-    found = _counterexample_near(setting, worst, seed) if worst.value > WRONG else None
+    coverage = covering(setting.target, setting.choice, setting.space, setting.kind)
+    worst, tried = worst_regret(setting, effort, seed)
+    found = _counterexample(setting, worst, tried, seed)
     if coverage is not None:
         if found is not None:
             raise RuntimeError(f"this contradicts theorem {coverage.theorem.key}:\n{found}")
-        return _certificate(setting, coverage, worst, effort, seed)
+        return _certificate(setting, coverage, worst, tried, effort, seed)
     if found is None:
         # More of everything, and much more where a distribution costs next to nothing.
         draws = HARDER * effort.draws * (25 if setting.choice.by_label else 1)
         more = Effort(draws, 2 * effort.kept, effort.variations, 2 * effort.rounds)
-        harder = worst_regret(setting, more, seed + 1)
-        worst = replace(harder, tried=worst.tried + harder.tried)
-        found = _counterexample_near(setting, worst, seed) if worst.value > WRONG else None
+        worst, more_tried = worst_regret(setting, more, seed + 1)
+        tried += more_tried
+        found = _counterexample(setting, worst, tried, seed)
     if found is not None:
         return found
-    shortfalls = setting.shortfalls(worst.scores[None])[0]
-    near = shortfalls[setting.regrets(worst.probability[None])[0] >= AIMED_AT]
+    near = setting.shortfalls(worst.scores[:1])[setting.regrets(worst.p[:1]) >= AIMED_AT]
     return Undecided(
-        **_names(setting), tried=worst.tried, worst_regret=max(0.0, worst.value),
+        **setting.asked(), tried=tried, worst_regret=max(0.0, float(worst.regret[0])),
         nearest=float(near.min()) if len(near) else None, seed=seed,
     )  # fmt: skip
 
@@ -147,151 +155,82 @@ def examine(
     ((0, 1), (1, 1), 0.1)
     """
     setting = Setting.of(target, surrogate, space, scores, q)
-    truth = as_distribution(distribution, setting.space)
+    truth = Distribution.of(distribution, setting.space)
     setting = Setting.of(target, surrogate, setting.space, scores, q, truth.sets)
     p = setting.probabilities(truth.sets, truth.probability)
-    shown = _shown(setting, p, seed)
-    return None if shown is None else _confirmed(setting, p, shown, 1, seed)
+    found = _shown(setting, p, 1, seed)
+    return None if found is None else _confirmed(setting, p, found, seed)
 
 
-class _Shown(NamedTuple):
-    """Scores of all but no surrogate regret, and the wrong set they predict."""
-
-    optimum: Optimum
-    scores: Array
-    prediction: int
-    surrogate_regret: float
-    is_tied: bool
-
-
-def _shown(setting: Setting, p: Array, seed: int) -> _Shown | None:
-    """Scores near a minimiser that predict a wrong set, without a tie; None if there are none."""
-    optimum = setting.optimum(p, seed)
-    refuse_not_finite(np.append(optimum.scores, optimum.value)[None], "minimiser", p[None])
-    minimisers = np.array([optimum.scores, *optimum.others])
-    every = np.tile(p, (len(minimisers), 1))
-    places, regrets = setting.worst_predictions(every, minimisers)
-    best = int(np.argmax(regrets))
-    place, scores = int(places[best]), minimisers[best]
-    if regrets[best] <= WRONG:
-        return None
-    shortfalls = np.delete(setting.shortfalls(scores[None])[0], place)
-    tied = bool(shortfalls.min(initial=np.inf) <= 2.0 * NUDGE)
-    if tied and not setting.choice.is_likelihood:
-        scores = scores + NUDGE * setting.scored.features[place]
-    value = float(setting.value(p[None], scores[None])[0])
-    paid = max(ROUNDED, value - optimum.infimum)
-    predicted = int(setting.scored.most_likely(scores[None])[0])
-    if setting.choice.is_likelihood:
-        predicted = int(np.argmin(setting.shortfalls(scores[None])[0]))
-    if paid > ZERO or predicted != place:
-        return None
-    return _Shown(optimum, scores, place, paid, tied)
-
-
-def _counterexample_near(setting: Setting, worst: Worst, seed: int) -> Counterexample | None:
-    """The first candidate that is one, in as few digits as keep it so, confirmed by enumeration."""
-    for candidate in worst.candidates[:CANDIDATES]:
-        own = _shown(setting, candidate, seed)
+def _counterexample(setting: Setting, worst: Rows, tried: int, seed: int) -> Counterexample | None:
+    """The first of the worst distributions that is one, in as few digits as keep it so."""
+    for candidate in worst.p[:CANDIDATES] if worst.regret[0] > WRONG else ():
+        own = _shown(setting, candidate, tried, seed)
         if own is None:
             continue
-        regret = setting.regrets(candidate[None])[0, own.prediction]
         for digits in (2, 3, 4, None):
             p = candidate if digits is None else _rounded(candidate, digits)
-            shown = own if digits is None else _shown(setting, p, seed)
-            if shown is None or setting.regrets(p[None])[0, shown.prediction] < 0.8 * regret:
-                continue
-            found = _confirmed(setting, p, shown, worst.tried, seed)
-            if found is not None:
-                return found
+            shown = own if digits is None else _shown(setting, p, tried, seed)
+            if shown is not None and shown.regret >= 0.8 * own.regret:
+                found = _confirmed(setting, p, shown, seed)
+                if found is not None:
+                    return found
     return None
 
 
-def _confirmed(
-    setting: Setting, p: Array, shown: _Shown, tried: int, seed: int
-) -> Counterexample | None:
-    """The counterexample if enumeration agrees with every figure, else None."""
-    listed = enumeration_of(setting, p)
-    risks, place = listed.risks(), listed.prediction(shown.scores)
-    same = np.array_equal(listed.sets[place], setting.scored.sets[shown.prediction])
-    regret = float(risks[place] - risks.min())
-    own = float(listed.surrogate_risk(shown.scores)[0])
-    least, points = listed.contested(shown.scores, seed)
-    refuse_not_finite(np.array([[regret, own, least]]), "figure of enumeration", p[None])
-    if not same or regret <= WRONG or least < own - SLACK:
+def _rounded(p: Array, digits: int) -> Array:
+    """To so many digits, sets below the last of them left out, the rest on the most likely set."""
+    kept = np.where(p >= 0.5 * 10.0**-digits, p, 0.0)
+    rounded = np.round(kept / kept.sum(), digits)
+    rounded[int(np.argmax(p))] += 1.0 - rounded.sum()
+    return np.round(rounded, digits + 2)
+
+
+def _shown(setting: Setting, p: Array, tried: int, seed: int) -> Counterexample | None:
+    """Scores near a minimiser that predict a wrong set, without a tie; None if there are none."""
+    optimum, likelihood = setting.optimum(p, seed), setting.choice.is_likelihood
+    refuse_not_finite(np.append(optimum.scores, optimum.value)[None], "minimiser", p[None])
+    minimisers = np.array([optimum.scores, *optimum.others])
+    places, regrets = setting.worst_predictions(np.tile(p, (len(minimisers), 1)), minimisers)
+    place, scores = places[regrets.argmax()], minimisers[regrets.argmax()]
+    behind = np.delete(setting.shortfalls(scores[None])[0], place)
+    tied = bool(behind.min(initial=np.inf) <= 2.0 * NUDGE)
+    if tied and not likelihood:
+        scores = scores + NUDGE * setting.scored.flat[place]
+    paid = max(ROUNDED, float(setting.value(p[None], scores[None])[0]) - optimum.infimum)
+    if regrets.max() <= WRONG or paid > ZERO:
         return None
-    gap = shown.optimum.gap
-    gap = f"{gap:.0e}" if gap > ROUNDED else f"below {ROUNDED:.0e}"
-    check = (
-        f"the same prediction and regret, and none of {points} other points and descents has a "
-        f"surrogate risk lower by more than {SLACK:.0e}"
-    )
+    notes = []
+    if tied:
+        notes.append(
+            f"the minimiser ties several sets; the scores shown are {NUDGE:.0e} from it, on the "
+            f"side of the wrong one"
+        )
+    if optimum.others:
+        notes.append("the minimiser is not unique, and a wrong one is shown")
+    if likelihood:
+        divergence = optimum.value - float(entr(p).sum())
+        notes.append(
+            f"whatever the scores, the regret is at most sqrt(2 KL(p || s)); here KL = "
+            f"{divergence:.4f} even for the best of them, which allows "
+            f"{np.sqrt(2.0 * max(divergence, 0.0)):.3f}"
+        )
+    gap = f"{optimum.gap:.0e}" if optimum.gap > ROUNDED else f"below {ROUNDED:.0e}"
+    risks = p @ setting.losses
     return Counterexample(
-        **_names(setting), decoder=DECODERS[setting.choice.is_likelihood],
+        **setting.asked(), tried=tried, seed=seed,
+        decoder="set of least expected loss" if likelihood else "most likely set",
         distribution=Distribution(setting.truths[p > 0.0], p[p > 0.0]),
-        minimiser=tuple(float(score) for score in shown.scores),
-        surrogate_regret=shown.surrogate_regret,
-        method=METHODS[shown.optimum.method].format(gap=gap),
-        prediction=tuple(int(i) for i in listed.sets[place]), prediction_risk=float(risks[place]),
-        bayes=tuple(int(i) for i in listed.sets[int(np.argmin(risks))]),
-        bayes_risk=float(risks.min()), regret=regret, reason=_reason(setting),
-        note=_note(setting, p, shown), check=check, tried=tried, seed=seed,
+        minimiser=tuple(scores.tolist()), surrogate_regret=paid,
+        method=METHODS[optimum.method].format(gap=gap),
+        prediction=tuple(setting.sets[place].tolist()), prediction_risk=float(risks[place]),
+        bayes=tuple(setting.sets[risks.argmin()].tolist()), bayes_risk=float(risks.min()),
+        regret=float(risks[place] - risks.min()), reason=_reason(setting), note="; ".join(notes),
+        check="",
     )  # fmt: skip
-
-
-def enumeration_of(setting: Setting, p: Array) -> Enumeration:
-    """The same combination, for the second opinion."""
-    choice, name = setting.choice, "comp_sum"
-    if choice.is_likelihood or choice.by_label:
-        name = choice.name
-    elif choice.margin is not None:
-        name = "constrained"
-    return Enumeration(
-        setting.target, choice.target or setting.target, setting.space,
-        setting.scored.kind == "joint", name, setting.truths[p > 0.0], p[p > 0.0],
-        choice.q, choice.margin, getattr(setting.risk, "rho", 1.0),
-    )  # fmt: skip
-
-
-def _certificate(
-    setting: Setting, coverage: Coverage, worst: Worst, effort: Effort, seed: int
-) -> Certificate:
-    tried, ratio = worst.tried, None
-    if coverage.gamma is not None:
-        rated = worst_ratio(setting, coverage.gamma, effort, seed + 1)
-        tried, ratio = tried + rated.tried, rated.value
-        if ratio > 1.0 + ROUNDING:
-            # The descents of the search may have stopped short of the infimum.
-            paid = float(setting.value(rated.probability[None], rated.scores[None])[0])
-            paid -= setting.optimum(rated.probability, seed).value
-            regret = float(setting.regrets(rated.probability[None])[0, rated.prediction])
-            allowed = coverage.gamma(paid)
-            ratio = regret / allowed if allowed > 0.0 else np.inf
-        if not ratio <= 1.0 + ROUNDING:
-            raise RuntimeError(
-                f"this contradicts theorem {coverage.theorem.key}: the ratio of regret to bound is "
-                f"{ratio} at {rated.probability.tolist()}, scores {rated.scores.tolist()}"
-            )
-    theorem = coverage.theorem
-    return Certificate(
-        **_names(setting), theorem=theorem.key, statement=theorem.statement, source=theorem.source,
-        proof=theorem.proof, reason=coverage.reason, gamma=coverage.gamma, worst_ratio=ratio,
-        worst_regret=max(0.0, worst.value), tried=tried, seed=seed,
-    )  # fmt: skip
-
-
-def _names(setting: Setting) -> dict[str, Any]:
-    return {
-        "target": in_words(setting.target),
-        "surrogate": str(setting.choice),
-        "space": in_words(setting.space),
-        "scores": setting.scored.kind,
-        "question": setting.question,
-    }
 
 
 def _reason(setting: Setting) -> str:
-    count, free = len(setting.scored.sets), setting.scored.weights.directions
     if setting.choice.target is not None:
         return f"the surrogate is built for another target, {in_words(setting.choice.target)}"
     if setting.choice.by_label:
@@ -301,35 +240,284 @@ def _reason(setting: Setting) -> str:
             f"the likelihood's best law matches the marginals of the truth, and the best set for "
             f"{setting.target} needs more than those"
         )
+    count = len(setting.sets)
     return (
         f"the theorems of Mao, Mohri and Zhong (2024) need scores that move the law of the {count} "
-        f"label sets in all {count - 1} directions; one score a label moves it in {free}"
+        f"label sets in all {count - 1} directions; one score a label moves it in "
+        f"{setting.scored.directions}"
     )
 
 
-def _note(setting: Setting, p: Array, shown: _Shown) -> str:
-    notes = []
-    if shown.is_tied:
-        notes.append(
-            f"the minimiser ties several sets; the scores shown are {NUDGE:.0e} from it, on the "
-            f"side of the wrong one"
-        )
-    if shown.optimum.others:
-        notes.append("the minimiser is not unique, and a wrong one is shown")
+# -------------------------------------------------------------------------- the second opinion
+
+
+def trained(setting: Setting) -> tuple[Any, Space]:
+    """The loss as models are trained on it, on the paper's scale, and its space.
+
+    It shares no risk, weight or minimiser with the search.
+    """
+    choice, space = setting.choice, setting.space
+    if setting.kind == "joint" and not space.is_joint:
+        space = Catalog(setting.sets, setting.scored.offset[0], joint=True)
+    if choice.by_label:
+        return BinaryRelevance(str(choice.margin)), space
+    if choice.is_likelihood:
+        return CompSum("subset", space, 0.0, "paper"), space
+    target = choice.target or setting.target
+    if choice.q is not None:
+        return CompSum(target, space, choice.q, "paper"), space
+    return Constrained(target, space, choice.margin, choice.risk.rho, "paper"), space  # type: ignore
+
+
+def contested(setting: Setting, p: Array, scores: Array, seed: int) -> tuple[float, float, int]:
+    """The trained loss at the scores, its least at points that contest them, and their number.
+
+    They are those of a grid, others around the scores, and the ends of descents from the best.
+    """
+    loss, truths, law = trained(setting)[0], setting.truths[p > 0.0], p[p > 0.0]
+
+    def risk(points: Array) -> tuple[Array, Array]:
+        found = [loss.value_and_gradient(points, np.tile(y, (len(points), 1))) for y in truths]
+        values, gradients = zip(*found, strict=True)
+        return law @ np.array(values), np.tensordot(law, np.array(gradients), 1)
+
+    rng, size = np.random.default_rng(seed), len(scores)
+    ticks = np.linspace(-4.0, 4.0, GRID if size <= 4 else 3)
+    points = [np.array(list(product(ticks, repeat=size)))] if size <= 8 else []
+    for radius in (1e-4, 1e-2, 0.1, 1.0, 4.0):
+        points.append(scores + radius * rng.normal(size=(AROUND, size)))
+    every = np.concatenate(points)
+    values = np.concatenate([risk(part)[0] for part in np.array_split(every, 20)])
+    starts = [scores, *every[np.argsort(values)[:6]], *rng.normal(size=(4, size))]
+    ends = [
+        minimize(lambda h: [part[0] for part in risk(h[None])], start, jac=True, method="L-BFGS-B")
+        for start in starts
+    ]
+    least = min(values.min(), *(float(end.fun) for end in ends))
+    return float(risk(scores[None])[0][0]), least, len(every) + len(starts)
+
+
+def _confirmed(
+    setting: Setting, p: Array, found: Counterexample, seed: int
+) -> Counterexample | None:
+    """The counterexample if the loss that is trained agrees with it, else None."""
+    scores, space = np.array(found.minimiser), trained(setting)[1]
     if setting.choice.is_likelihood:
-        law = p[p > 0.0]
-        divergence = shown.optimum.value + float((law * np.log(law)).sum())
-        notes.append(
-            f"whatever the scores, the regret is at most sqrt(2 KL(p || s)); here KL = "
-            f"{divergence:.4f} even for the best of them, which allows "
-            f"{np.sqrt(2.0 * max(divergence, 0.0)):.3f}"
+        law = np.exp(space.log_probability(np.tile(scores, (len(setting.sets), 1)), setting.sets))
+        predicted = setting.sets[np.argmin(law @ setting.losses)]
+    else:
+        predicted = space.most_likely(scores[None])[0]
+    own, least, points = contested(setting, p, scores, seed)
+    refuse_not_finite(np.array([[own, least]]), "trained loss", p[None])
+    if tuple(predicted.tolist()) != found.prediction or least < own - SLACK:
+        return None
+    check = (
+        f"the same prediction, and none of {points} other points and descents has a surrogate risk "
+        f"lower by more than {SLACK:.0e}"
+    )
+    return replace(found, check=check)
+
+
+def _certificate(
+    setting: Setting, coverage: Coverage, worst: Rows, tried: int, effort: Effort, seed: int
+) -> Certificate:
+    """The theorem, after a search for a larger ratio of regret to bound than it allows."""
+    gamma, theorem, ratio = coverage.gamma, coverage.theorem, None
+    if gamma is not None:
+        rated, more = worst_ratio(setting, gamma, effort, seed + 1)
+        tried, ratio = tried + more, float(rated.merit[0])
+        if ratio > 1.0 + ROUNDING:
+            # The descents of the search may have stopped short of the infimum.
+            paid = float(setting.value(rated.p[:1], rated.scores[:1])[0])
+            allowed = gamma(paid - setting.optimum(rated.p[0], seed).value)
+            ratio = float(rated.regret[0]) / allowed if allowed > 0.0 else np.inf
+        if not ratio <= 1.0 + ROUNDING:
+            raise RuntimeError(
+                f"this contradicts theorem {theorem.key}: the ratio of regret to bound is "
+                f"{ratio} at {rated.p[0].tolist()}, scores {rated.scores[0].tolist()}"
+            )
+    return Certificate(
+        **setting.asked(), theorem=theorem.key, statement=theorem.statement, source=theorem.source,
+        proof=theorem.proof, reason=coverage.reason, gamma=gamma, worst_ratio=ratio,
+        worst_regret=max(0.0, float(worst.regret[0])), tried=tried, seed=seed,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------- verdicts
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Answer:
+    """What was asked, in names; ``question`` has all parameters (None in files of old)."""
+
+    target: str
+    surrogate: str
+    space: str
+    scores: str
+    tried: int
+    seed: int
+    question: dict[str, Any] | None = None
+    verdict: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields as plain values."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, value in values.items():
+            if isinstance(value, Gamma | Distribution):
+                values[name] = value.to_dict()
+            elif isinstance(value, tuple):
+                values[name] = list(value)
+        return {"verdict": self.verdict} | values
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.to_dict() == other.to_dict()  # type: ignore
+
+    def __hash__(self) -> int:
+        return hash(to_json(self))
+
+    @property
+    def subject(self) -> str:
+        """What the verdict is about, in words."""
+        kind = "one score a label" if self.scores == "labelwise" else "one score a label set"
+        return f"{self.surrogate} for {self.target} on {self.space} with {kind}"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Certificate(_Answer):
+    """A theorem that covers the combination, and a search that did not contradict it.
+
+    ``gamma`` is the theorem's bound on the paper's scale, None where it has no rate.
+    ``worst_ratio`` is the largest ratio of regret to bound met, ``worst_regret`` the largest regret
+    at surrogate regret 0, over ``tried`` distributions.
+    """
+
+    theorem: str
+    statement: str
+    source: str
+    proof: str
+    reason: str
+    gamma: Gamma | None
+    worst_ratio: float | None
+    worst_regret: float
+    verdict: ClassVar[str] = "certificate"
+
+    def __str__(self) -> str:
+        bound = "  The theorem has no rate."
+        if self.gamma is not None:
+            bound = (
+                f"  Bound: regret <= {self.gamma} at surrogate regret t{self.gamma.scales}.\n"
+                f"  Largest ratio of regret to bound met: {self.worst_ratio:.4f}."
+            )
+        return (
+            f"Certificate: {self.subject} is consistent.\n"
+            f"  Theorem {self.theorem}, {self.source}: {self.statement}\n"
+            f"  It applies: {self.reason}.\n{bound}\n"
+            f"  Searched {self.tried} distributions (seed {self.seed}); the largest regret at "
+            f"surrogate regret 0 was {self.worst_regret:.1e}."
         )
-    return "; ".join(notes)
 
 
-def _rounded(p: Array, digits: int) -> Array:
-    """To so many digits, sets below the last of them left out, the rest on the most likely set."""
-    kept = np.where(p >= 0.5 * 10.0**-digits, p, 0.0)
-    rounded = np.round(kept / kept.sum(), digits)
-    rounded[int(np.argmax(p))] += 1.0 - rounded.sum()
-    return np.round(rounded, digits + 2)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Counterexample(_Answer):
+    """A distribution for which the surrogate's minimiser predicts a set that is not best.
+
+    ``minimiser`` are the scores shown; ``surrogate_regret`` bounds how far above the infimum their
+    risk is (on the paper's scale), by the method named; ``note`` says what is special: ties at the
+    minimiser, minimisers that are not unique, a risk that is not convex; ``check`` how it was
+    verified with the loss that is trained.
+    """
+
+    decoder: str
+    distribution: Distribution
+    minimiser: tuple[float, ...]
+    surrogate_regret: float
+    method: str
+    prediction: tuple[int, ...]
+    prediction_risk: float
+    bayes: tuple[int, ...]
+    bayes_risk: float
+    regret: float
+    reason: str
+    note: str
+    check: str
+    verdict: ClassVar[str] = "counterexample"
+
+    def __str__(self) -> str:
+        scores = ", ".join(f"{score:.4g}" for score in self.minimiser)
+        note = f"  Note: {self.note}.\n" if self.note else ""
+        return (
+            f"Counterexample: {self.subject} is not consistent.\n"
+            f"  {self.distribution}\n"
+            f"  The scores ({scores}) have surrogate regret at most {self.surrogate_regret:.1e} "
+            f"({self.method}).\n"
+            f"  Their {self.decoder} is {word(self.prediction)}, with expected loss "
+            f"{self.prediction_risk:.4f}; the best is {word(self.bayes)}, with "
+            f"{self.bayes_risk:.4f}: regret {self.regret:.4f}.\n"
+            f"  Why: {self.reason}.\n{note}"
+            f"  Checked with the loss that is trained: {self.check}.\n"
+            f"  Found among {self.tried} distributions (seed {self.seed})."
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Undecided(_Answer):
+    """No theorem covers the combination, and the search found nothing: that proves nothing.
+
+    ``nearest`` is how far, in score (or in expected loss, after a likelihood), a set of regret
+    above 0.002 stayed from being predicted; None if there was no such set.
+    """
+
+    worst_regret: float
+    nearest: float | None
+    verdict: ClassVar[str] = "undecided"
+
+    def __str__(self) -> str:
+        near = "no set was wrong"
+        if self.nearest is not None:
+            near = f"a wrong set came within {self.nearest:.2g} of being predicted"
+        return (
+            f"Undecided: no theorem covers {self.subject}, and no counterexample was found.\n"
+            f"  Tried {self.tried} distributions (seed {self.seed}); the largest regret at "
+            f"surrogate regret 0 was {self.worst_regret:.1e}, and {near}. That proves nothing."
+        )
+
+
+Verdict = Certificate | Counterexample | Undecided
+# How a field is read from its plain value, by its annotation.
+_READERS: dict[str, Any] = {
+    "str": str, "int": int, "float": float, "dict[str, Any]": dict,
+    "Gamma": lambda value: Gamma(**value), "Distribution": lambda value: Distribution(**value),
+    "tuple[float, ...]": lambda value: tuple(map(float, value)),
+    "tuple[int, ...]": lambda value: tuple(map(int, value)),
+}  # fmt: skip
+
+
+def from_dict(values: dict[str, Any]) -> Verdict:
+    """The verdict that `to_dict` wrote."""
+    if not isinstance(values, dict):
+        raise ValueError(f"a verdict is read from a dictionary, not from a {type(values).__name__}")
+    kinds = {kind.verdict: kind for kind in (Certificate, Counterexample, Undecided)}
+    name = str(values.get("verdict"))
+    if name not in kinds:
+        raise ValueError(f"a verdict is one of {', '.join(map(repr, kinds))}, not {name}")
+    given = {}
+    for field in fields(kinds[name]):
+        value = given[field.name] = values.get(field.name, field.default)
+        if value is MISSING:
+            raise ValueError(f"this is no {name}: it is without {field.name!r}")
+        kind, _, optional = str(field.type).partition(" | ")
+        try:
+            read = value if value is None and optional else _READERS[kind](value)
+            if kind in ("str", "int", "dict[str, Any]") and read != value:
+                raise TypeError(f"a {kind} is expected")
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"this is no {name}: its {field.name!r} is {value!r} ({error})"
+            ) from error
+        given[field.name] = read
+    return kinds[name](**given)
+
+
+def to_json(verdict: Any) -> str:
+    """A verdict as one line of JSON."""
+    return json.dumps(verdict.to_dict())

@@ -24,7 +24,7 @@ from setwise.spaces.space import Array, Space, all_sets
 from setwise.targets.registry import get_target
 from setwise.targets.target import predicted_size
 from setwise.taxonomy import parent_vector
-from setwise.validation import label_matrix, real_array, score_matrix, whole_number
+from setwise.validation import label_matrix, real_array, whole_number
 
 # Label sets of so many labels are listed.
 MOST_LABELS = 16
@@ -36,13 +36,8 @@ Seed = int | np.random.Generator
 class Problem:
     """p(y_k | x) proportional to exp(coef_k · x + intercept_k), x standard normal.
 
-    Parameters
-    ----------
-    name : str
-    sets : array of shape (K, n_labels)
-        The label sets that occur.
-    coef : array of shape (K, n_features)
-    intercept : array of shape (K,)
+    ``sets`` (K, n_labels) are the label sets that occur, with ``coef`` (K, n_features) and
+    ``intercept`` (K,).
 
     Examples
     --------
@@ -62,8 +57,7 @@ class Problem:
 
     def __post_init__(self):
         sets, coef = label_matrix(self.sets, None, "sets"), real_array(self.coef, "coef")
-        coef = coef.astype(np.float64)
-        intercept = real_array(self.intercept, "intercept").astype(np.float64)
+        intercept = real_array(self.intercept, "intercept")
         if coef.ndim != 2 or len(coef) != len(sets) or intercept.shape != (len(sets),):
             raise ValueError(
                 f"coef and intercept must have a row for each of the {len(sets)} label sets, but "
@@ -84,7 +78,7 @@ class Problem:
 
     def conditional(self, X: Any) -> tuple[Array, Array]:
         """The label sets (K, l) and p(y | x) of each row, (n, K)."""
-        inputs = score_matrix(X, None, "X") if np.ndim(X) == 2 else np.asarray(X)
+        inputs = real_array(X, "X")
         if inputs.ndim != 2 or inputs.shape[1] != self.n_features:
             raise ValueError(
                 f"X must have shape (n, {self.n_features}), one feature a column, but its shape "
@@ -125,14 +119,12 @@ class Problem:
     def least_loss(self, target: Any, X: Any, space: Space | None = None) -> Array:
         """Expected loss of the best label set of a space at each input, (n,).
 
-        The space is by default all label sets, for precision@k and recall@k those of size k. It is
-        enumerated.
+        The space, which is enumerated, is by default all label sets, for precision@k and recall@k
+        those of size k.
         """
-        target = get_target(target)
-        if space is None:
-            size = predicted_size(target)
-            space = Slice(self.n_labels, size) if size else Cube(self.n_labels)
-        return self.risks(target, X, space.enumerate()).min(axis=1)
+        size = predicted_size(get_target(target))
+        usual = Slice(self.n_labels, size) if size else Cube(self.n_labels)
+        return self.risks(target, X, (space or usual).enumerate()).min(axis=1)
 
 
 @dataclass(frozen=True)
@@ -185,11 +177,11 @@ def excess_risk(
     >>> round(found.value, 3), round(found.bayes_risk, 3)
     (0.1, 0.427)
     """
+    predict = getattr(model, "predict", model)
     if not isinstance(problem, Problem):
         raise ValueError(
             f"problem must be a Problem, such as rare_but_joint() makes, not {problem!r}"
         )
-    predict = getattr(model, "predict", model)
     if not callable(predict):
         raise ValueError(
             f"model must have a method predict or be a function of X, but it is a "
@@ -231,16 +223,11 @@ def surrogate_excess(
     conditional risk over all functions. For ``surrogate="likelihood"`` it is the mean divergence
     KL(p || s) in nats, misspecification included.
     """
-    space = Cube(problem.n_labels) if space is None else space
+    space = space or Cube(problem.n_labels)
     setting = Setting.of(target, surrogate, space, kind, truths=problem.sets)
-    _, law = problem.conditional(X)
-    if not setting.choice.is_likelihood:
-        least = setting.minimisers(law)[1]
-        return float((setting.value(law, np.asarray(scores, float)) - least).mean())
-    p = np.zeros((len(law), len(setting.scored.sets)))
-    p[:, setting.scored.index(problem.sets)] = law
-    entropy = entr(p).sum(axis=1)
-    return float((setting.value(p, np.asarray(scores, float)) - entropy).mean())
+    law = setting.probabilities(*problem.conditional(X))
+    least = entr(law).sum(axis=1) if setting.choice.is_likelihood else setting.minimisers(law)[1]
+    return float((setting.value(law, np.asarray(scores, float)) - least).mean())
 
 
 def independent(n_labels: int = 4, n_features: int = 3, seed: int = 0) -> Problem:

@@ -33,6 +33,13 @@ SAID = {
 MOST_SHOWN = 12
 
 
+def _parameters(value: Any) -> dict[str, Any] | None:
+    """The fields of a dataclass; one that is not compared, such as names, changes no law."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return None
+    return {f.name: getattr(value, f.name) for f in fields(value) if f.init and f.compare}
+
+
 def same_values(first: Any, second: Any) -> bool:
     """Whether two objects are one, or of one type with the same parameters; functions only if one.
 
@@ -42,14 +49,13 @@ def same_values(first: Any, second: Any) -> bool:
     >>> same_values(FBeta(1.0), FBeta(1.0)), same_values(FBeta(1.0), FBeta(1.0, empty=0.0))
     (True, False)
     """
-    if first is second:
-        return True
-    if type(first) is not type(second):
-        return False
+    if first is second or type(first) is not type(second):
+        return first is second
     if isinstance(first, np.ndarray):
         return bool(np.array_equal(first, second))
-    if _has_parameters(first):
-        return all(same_values(getattr(first, n), getattr(second, n)) for n in _names(first))
+    own, other = _parameters(first), _parameters(second)
+    if own is not None and other is not None:
+        return all(same_values(own[name], other[name]) for name in own)
     return not callable(first) and bool(first == second)
 
 
@@ -62,9 +68,9 @@ def plain(value: Any) -> Any:
     >>> plain(Jaccard())
     {'type': 'Jaccard', 'empty': 1.0}
     """
-    if _has_parameters(value):
-        own = {name: plain(getattr(value, name)) for name in _names(value)}
-        return {"type": type(value).__name__} | own
+    own = _parameters(value)
+    if own is not None:
+        return {"type": type(value).__name__} | {name: plain(one) for name, one in own.items()}
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, list | tuple):
@@ -85,42 +91,27 @@ def in_words(value: Any) -> str:
     >>> in_words(FBeta(1.0)), in_words(FBeta(1.0, empty=0.0)), in_words(Hamming([1, 3]))
     ('f1', 'f1 (empty 0)', 'weighted hamming (weights 1, 3)')
     """
-    if not _has_parameters(value):
-        return str(value)
-    usual, shown = {field.name: field.default for field in fields(value)}, []
-    for name in _names(value):
-        own: Any = getattr(value, name)
-        if name in SAID or own is None or (np.ndim(own) == 0 and own == usual[name]):
+    shown = []
+    for name, own in (_parameters(value) or {}).items():
+        usual = type(value).__dataclass_fields__[name].default
+        if name in SAID or own is None or (np.ndim(own) == 0 and own == usual):
             continue
         if name in ("bias", "potentials") and np.ptp(own[np.isfinite(own)]) == 0.0:
             continue
         if name == "lengths" and (own == 1.0).all():
             continue
-        shown.append(f"{name} {_short(own)}")
+        is_sets = np.ndim(own) == 2 and np.isin(own, (0, 1)).all()
+        words = [
+            word(row) if is_sets else f"{row:g}" for row in (own if is_sets else np.ravel(own))
+        ]
+        more = f", ... {len(words)} in all" if len(words) > MOST_SHOWN else ""
+        shown.append(f"{name} {', '.join(words[:MOST_SHOWN])}{more}")
     return f"{value} ({'; '.join(shown)})" if shown else str(value)
 
 
 def word(labels: Any) -> str:
     """A label set in short: 0110."""
     return "".join(str(int(label)) for label in labels)
-
-
-def _has_parameters(value: Any) -> bool:
-    return is_dataclass(value) and not isinstance(value, type)
-
-
-def _names(value: Any) -> list[str]:
-    """The parameters; one that is not compared, such as names of labels, changes no law."""
-    return [field.name for field in fields(value) if field.init and field.compare]
-
-
-def _short(value: Any) -> str:
-    if np.ndim(value) == 2 and np.isin(value, (0, 1)).all():
-        words = [word(row) for row in value]
-    else:
-        words = [f"{one:g}" for one in np.ravel(value)]
-    more = f", ... {len(words)} in all" if len(words) > MOST_SHOWN else ""
-    return ", ".join(words[:MOST_SHOWN]) + more
 
 
 # ------------------------------------------------------------------------------------- targets
@@ -149,28 +140,20 @@ def is_same_target(first: Target, second: Target, space: Space, own_truths: bool
     measures = (target.measure(labels, "loss") for target in (first, second))
     if same_values(first, second) or same_values(*measures):
         return True
+    tables = [target.sets for target in (first, second) if target.form == "table"]  # type: ignore
     if space.log_size > np.log(FEW_SETS) + 1e-9:
         return False
     sets = truths = space.enumerate()
-    if not own_truths and "table" in (first.form, second.form):
+    if not own_truths and tables:
         # A table judges the sets it lists; those of both have to be the same.
-        listed = [t.sets for t in (first, second) if t.form == "table"]  # type: ignore
-        if any(set(map(bytes, one)) != set(map(bytes, listed[0])) for one in listed):
+        truths = tables[0]
+        if set(map(bytes, truths)) != set(map(bytes, tables[-1])):
             return False
-        truths = listed[0]
     elif not own_truths:
         if labels > FEW_LABELS:
             return False
         truths = all_sets(labels)
-    return bool(np.array_equal(loss_matrix(first, truths, sets), loss_matrix(second, truths, sets)))
-
-
-def named_target(name: str, n_labels: int | None = None, parents: Any = None) -> Target:
-    """A target by its name, or "tree" for the distance in a taxonomy of the given parents.
-
-    Without parents, label 0 stands over all others, of which there are two by default.
-    """
-    return TreeDistance(_taxonomy(n_labels, parents)) if name == "tree" else get_target(name)
+    return np.array_equal(loss_matrix(first, truths, sets), loss_matrix(second, truths, sets))
 
 
 # ---------------------------------------------------------------------------------- surrogates
@@ -195,19 +178,16 @@ class Choice:
     @property
     def q(self) -> float | None:
         """The member of the comp-sum family, None for other losses."""
-        own = isinstance(self.risk, CompSumRisk) and not self.by_label
-        return self.risk.q if own else None  # type: ignore
+        return None if self.by_label else getattr(self.risk, "q", None)
 
     @property
     def margin(self) -> str | None:
         """The margin function; the comp-sum risk of a single label is the logistic one."""
-        if isinstance(self.risk, ConstrainedRisk):
-            return self.risk.margin
-        return "logistic" if self.by_label else None
+        return getattr(self.risk, "margin", "logistic" if self.by_label else None)
 
     def log_unit(self, log_size: float) -> float:
-        """Log of a regret on the paper's scale over that on the unit scale."""
-        return 0.0 if self.is_likelihood or self.by_label else self.risk.log_unit(log_size)
+        """Log of a regret on the paper's scale over that on the unit scale, |Y|^(1-q) or |Y|."""
+        return 0.0 if self.is_likelihood or self.by_label else (1.0 - (self.q or 0.0)) * log_size
 
     def __str__(self) -> str:
         words, rho = self.name.replace("_", " "), getattr(self.risk, "rho", 1.0)
@@ -248,19 +228,17 @@ def chosen_surrogate(surrogate: Any, q: float = DEFAULT_Q) -> Choice:
         risk = CompSumRisk(0.0) if margin == "logistic" else ConstrainedRisk(margin)
         return Choice("binary_relevance", risk, by_label=True)
     if surrogate not in SURROGATES:
-        names = ", ".join(map(repr, SURROGATES))
         raise ValueError(
-            f"surrogate must be one of {names} or a surrogate object, not {surrogate!r}"
+            f"surrogate must be one of {', '.join(map(repr, SURROGATES))} or a surrogate object, "
+            f"not {surrogate!r}"
         )
     if surrogate in CONSTRAINED:
         return Choice(surrogate, ConstrainedRisk(CONSTRAINED[surrogate]))
-    if surrogate == "generalized_cross_entropy":
-        q = real_number(q, "q", 0.0, 1.0)
-        if not 0.0 < q < 1.0:
-            raise ValueError(f"q must be above 0 and below 1 for {surrogate}, not {q:g}")
-        return Choice(surrogate, CompSumRisk(q))
+    if surrogate == "generalized_cross_entropy" and not 0.0 < real_number(q, "q", 0.0, 1.0) < 1.0:
+        raise ValueError(f"q must be above 0 and below 1 for {surrogate}, not {q:g}")
     likelihood = surrogate == "likelihood"
-    return Choice(surrogate, CompSumRisk(COMP_SUM.get(surrogate, 0.0)), is_likelihood=likelihood)
+    member = {"likelihood": 0.0, "generalized_cross_entropy": float(q)} | COMP_SUM
+    return Choice(surrogate, CompSumRisk(member[surrogate]), is_likelihood=likelihood)
 
 
 # -------------------------------------------------------------------------------------- spaces
@@ -279,10 +257,17 @@ def chosen_space(target: Target, choice: Choice, space: Space | None) -> Space:
         return space or choice.space  # type: ignore
     if target.form == "table":
         return Catalog(target.sets)  # type: ignore
-    if hierarchy_of(target) is not None:
-        return Forest(target.parents, closed=True)  # type: ignore
-    weights = getattr(target, "weights", None)
-    return named_space(None, None if weights is None else len(weights), target=target)
+    weights, tree = getattr(target, "weights", None), hierarchy_of(target)
+    parents = None if tree is None else target.parents  # type: ignore
+    return named_space(None, None if weights is None else len(weights), parents, target)
+
+
+def named_target(name: str, n_labels: int | None = None, parents: Any = None) -> Target:
+    """A target by its name, or "tree" for the distance in a taxonomy of the given parents.
+
+    Without parents, label 0 stands over all others, of which there are two by default.
+    """
+    return TreeDistance(_taxonomy(n_labels, parents)) if name == "tree" else get_target(name)
 
 
 def named_space(

@@ -9,9 +9,7 @@ of the scores, t the surrogate's conditional regret, eta_i the marginals, m_i = 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import comb, log
 from typing import Any
 
@@ -23,15 +21,16 @@ from setwise.consistency.bounds import (
     LIKELIHOOD,
     OWN,
     PREDICTED,
+    SUMMED,
     Gamma,
     at_k_bound,
     bound_of,
     hamming_bound,
     relevance_at_k_bound,
 )
-from setwise.consistency.conditional import MOST_SETS, Kind, ScoredSets, lies_in_span
+from setwise.consistency.conditional import MOST_SETS, Kind, Weights
 from setwise.consistency.naming import Choice, loss_matrix
-from setwise.spaces.space import Array, Space
+from setwise.spaces.space import Space
 from setwise.targets.target import (
     Target,
     follows_from_marginals,
@@ -187,199 +186,134 @@ def covering(
     target: Target, choice: Choice, space: Space, scores: Kind = "labelwise"
 ) -> Coverage | None:
     """The theorem that covers a combination, or None. The target is the one on the space."""
-    facts = _Facts(target, choice, space, scores == "joint" or space.is_joint)
-    for theorem, reason, bound in _CONDITIONS:
-        why = reason(facts)
-        if why is not None:
-            return Coverage(theorem, bound(facts), why)
+    if space.log_size < 1e-9:
+        return Coverage(ONLY, None, "there is no other label set")
+    if choice.target is not None:
+        return None
+    if choice.is_likelihood:
+        return _of_likelihood(target, space, scores)
+    # Arguments by slopes hold for all but hinges and the rho margin.
+    is_smooth = choice.margin not in ("hinge", "rho")
+    weights = label_weights(target, space.n_labels)
+    is_share = weights is not None and abs(float(weights.sum()) - 1.0) < 1e-9
+    if choice.by_label:
+        if is_share and _is_cube(space, even=True):
+            why = "each label is a binary problem of its own"
+            return Coverage(RELEVANCE, _relevance_bound(target, choice, space, weights), why)
+        k = _common_size(space)
+        if is_smooth and k and (is_hamming(target) or _is_precision(target, space, k)):
+            gamma = relevance_at_k_bound(target, choice, space, k)
+            return Coverage(RELEVANCE_AT_K, gamma, "the scores are increasing in the marginals")
+        if is_smooth and weights is not None and _holds_majorities(space):
+            why = "of true label sets in the space, the labels more likely than not are one of them"
+            return Coverage(MAJORITY, None, why)
+        return None
+    if choice.q == 1.0:
+        gamma = replace(bound_of(choice, space), assumptions=(COMPLETE, PREDICTED))
+        return Coverage(ABSOLUTE, gamma, "every label set is exposed by some scores")
+    reached = _reached(space, scores)
+    if reached is not None:
+        theorem = REACHED_CONSTRAINED if choice.q is None else REACHED_COMP_SUM
+        return Coverage(theorem, _reached_bound(choice, space), reached)
+    if is_smooth and is_share and _is_cube(space, even=False):
+        why = "the share of wrong labels is decided label by label"
+        return Coverage(HAMMING, hamming_bound(choice, space), why)
+    k = _common_size(space)
+    if is_smooth and k and is_linear_at_size(target, space.n_labels):
+        why = "sets of one size are ordered rightly by one score a label"
+        return Coverage(AT_K, at_k_bound(choice, space, k), why)
     return None
 
 
-@dataclass(frozen=True, eq=False)
-class _Facts:
-    """What theorems ask of a combination; what takes a list of the sets is asked last."""
-
-    target: Target
-    choice: Choice
-    space: Space
-    joint: bool
-
-    @property
-    def kind(self) -> str | None:
-        """The family of the surrogate, None where it is built for another target."""
-        if self.choice.target is not None:
-            return None
-        if self.choice.is_likelihood or self.choice.by_label:
-            return self.choice.name
-        return "constrained" if self.choice.q is None else "comp_sum"
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether arguments by slopes hold: all but hinges and the rho margin."""
-        return self.kind is not None and self.choice.margin not in ("hinge", "rho")
-
-    @cached_property
-    def weights(self) -> Array | None:
-        """Of the labels, where the loss is the weighted count of those that differ."""
-        return label_weights(self.target, self.space.n_labels)
-
-    @property
-    def is_share(self) -> bool:
-        """Whether the loss is a weighted share of the labels that differ, all of them being 1."""
-        return self.weights is not None and abs(float(self.weights.sum()) - 1.0) < 1e-9
-
-    @cached_property
-    def reached(self) -> str | None:
-        """Why scores reach every law over the label sets, or None."""
-        if self.joint:
-            return "every label set has a score of its own"
-        if self.space.is_path:
-            return "one score a node reaches every law over paths"
-        most = min(self.space.n_labels + 1, MOST_INDEPENDENT)
-        if self.space.log_size > log(most) + 1e-9:
-            return None
-        if not ScoredSets.of(self.space).weights.reaches_every_law:
-            return None
-        return f"the {round(np.exp(self.space.log_size))} label sets are affinely independent"
-
-    def is_cube(self, even: bool) -> bool:
-        """Whether all label sets are there, ``even`` without a bias, or with one scores absorb."""
-        log_size = self.space.log_size
-        if self.space.is_independent:
-            return True
-        if abs(log_size - self.space.n_labels * log(2.0)) > 1e-9 or log_size > log(MOST_SETS):
-            return False
-        scored = ScoredSets.of(self.space)
-        return bool(np.ptp(scored.weights.offset) < 1e-12) if even else scored.offset_is_free
-
-    @cached_property
-    def size(self) -> int | None:
-        """k where the space is all sets of k labels, none raised, 0 < k < l."""
-        labels, sizes = self.space.n_labels, self.space.sizes
-        if len(sizes) != 1 or not 0 < sizes[0] < labels:
-            return None
-        raised, k = self.space.parameters, int(sizes[0])
-        is_even = len(np.unique(raised[np.isfinite(raised)])) <= 1
-        return k if is_even and abs(self.space.log_size - log(comb(labels, k))) < 1e-9 else None
-
-    @property
-    def is_precision(self) -> bool:
-        """Whether the loss falls by 1/k with each right label among k, for true sets of k labels.
-
-        A sum over labels has to do so for true sets of every size: recall@k does not.
-        """
-        labels, k = self.space.n_labels, self.size
-        if k is None or not is_linear_at_size(self.target, labels):
-            return False
-        measure: Any = self.target.measure(labels, "loss")
-        if self.target.form == "linear_fractional":
-            below = measure.denominator @ [1, 0, k, k, labels - 2 * k]
-            fall = -(measure.numerator @ [0, 1, -1, -1, 1])
-            return bool(below > 0.0 and abs(k * fall - below) <= 1e-12 * below)
-        if not follows_from_marginals(self.target, labels):
-            return False
-        (rejected, wrong), (missed, found) = measure.agreement
-        fall = measure.scale(np.ones(1)) * measure.weights * (missed + wrong - rejected - found)
-        return bool((np.abs(k * fall - 1.0) <= 1e-12).all())
-
-    @property
-    def holds_majorities(self) -> bool:
-        """Whether the labels that more than half of the sets have, by any law, are always a set."""
-        if self.space.is_path:
-            parents, leaves_only = self.space.parents, self.space.leaves_only  # type: ignore
-            return int((parents < 0).sum()) == 1 and not leaves_only
-        raised = self.space.parameters
-        return self.space.is_closed and not raised[np.isfinite(raised)].any()
-
-    @property
-    def matched(self) -> str | None:
-        """Why the best law of a likelihood serves the target as well as the true one, or None."""
-        small = self.space.log_size <= log(MOST_SETS) + 1e-9
-        if self.reached is None and small:
-            scored = ScoredSets.of(self.space)
-            losses = loss_matrix(self.target, scored.sets, scored.sets)
-            follows = lies_in_span(losses, scored.features)
-        else:
-            follows = follows_from_marginals(self.target, self.space.n_labels)
-        said = "the expected loss of a prediction follows from the marginals"
-        return self.reached or (said if follows else None)
+def _of_likelihood(target: Target, space: Space, scores: Kind) -> Coverage | None:
+    """Theorem L where the best law of the scores serves the target as well as the true one."""
+    reason, follows = _reached(space, scores), follows_from_marginals(target, space.n_labels)
+    if reason is None and space.log_size <= log(MOST_SETS) + 1e-9:
+        sets = space.enumerate()
+        follows = Weights.of(space).span(loss_matrix(target, sets, sets))
+    if reason is None and follows:
+        reason = "the expected loss of a prediction follows from the marginals"
+    needs = (COMPLETE, "true label sets lie in the space", LIKELIHOOD.assumptions[1])
+    gamma = replace(LIKELIHOOD, theorem=MATCHING.source, assumptions=needs)
+    return None if reason is None else Coverage(MATCHING, gamma, reason)
 
 
-def _reached_bound(facts: _Facts) -> Gamma | None:
-    if facts.choice.q is not None and -1.0 < facts.choice.q < 0.0:
+def _reached(space: Space, scores: Kind) -> str | None:
+    """Why scores reach every law over the label sets, or None."""
+    if scores == "joint" or space.is_joint:
+        return "every label set has a score of its own"
+    if space.is_path:
+        return "one score a node reaches every law over paths"
+    most = min(space.n_labels + 1, MOST_INDEPENDENT)
+    if space.log_size > log(most) + 1e-9 or not Weights.of(space).reaches_every_law:
         return None
-    gamma = bound_of(facts.choice, facts.space)
-    if facts.choice.margin == "squared_hinge":
+    return f"the {round(np.exp(space.log_size))} label sets are affinely independent"
+
+
+def _is_cube(space: Space, even: bool) -> bool:
+    """Whether all label sets are there, ``even`` without a bias, or with one scores absorb."""
+    if space.is_independent:
+        return True
+    log_size = space.log_size
+    if abs(log_size - space.n_labels * log(2.0)) > 1e-9 or log_size > log(MOST_SETS):
+        return False
+    weights = Weights.of(space)
+    return bool(np.ptp(weights.offset) < 1e-12) if even else weights.span(weights.offset.T)
+
+
+def _common_size(space: Space) -> int | None:
+    """k where the space is all sets of k labels, none raised, 0 < k < l."""
+    labels, sizes, raised = space.n_labels, space.sizes, space.parameters
+    if len(sizes) != 1 or not 0 < sizes[0] < labels:
+        return None
+    is_even = len(np.unique(raised[np.isfinite(raised)])) <= 1
+    is_full = abs(space.log_size - log(comb(labels, int(sizes[0])))) < 1e-9
+    return int(sizes[0]) if is_even and is_full else None
+
+
+def _is_precision(target: Target, space: Space, k: int) -> bool:
+    """Whether the loss falls by 1/k with each right label among k, for true sets of k labels.
+
+    A sum over labels has to do so for true sets of every size: recall@k does not.
+    """
+    labels = space.n_labels
+    measure: Any = target.measure(labels, "loss")
+    if target.form == "linear_fractional":
+        below = measure.denominator @ [1, 0, k, k, labels - 2 * k]
+        fall = -(measure.numerator @ [0, 1, -1, -1, 1]) / below if below > 0.0 else 0.0
+        return is_linear_at_size(target, labels) and abs(k * fall - 1.0) <= 1e-12
+    if not follows_from_marginals(target, labels):
+        return False
+    (rejected, wrong), (missed, found) = measure.agreement
+    fall = measure.scale(np.ones(1)) * measure.weights * (missed + wrong - rejected - found)
+    return bool((np.abs(k * fall - 1.0) <= 1e-12).all())
+
+
+def _holds_majorities(space: Space) -> bool:
+    """Whether the labels that more than half of the sets have, by any law, are always a set."""
+    if space.is_path:
+        parents, leaves_only = space.parents, space.leaves_only  # type: ignore
+        return int((parents < 0).sum()) == 1 and not leaves_only
+    raised = space.parameters
+    return space.is_closed and not raised[np.isfinite(raised)].any()
+
+
+def _reached_bound(choice: Choice, space: Space) -> Gamma | None:
+    if choice.q is not None and -1.0 < choice.q < 0.0:
+        return None
+    gamma = bound_of(choice, space)
+    if choice.margin == "squared_hinge":
         own = REACHED_CONSTRAINED.source
         gamma = replace(gamma, log_coefficient=log(2.0) / 2.0, formula="sqrt(2 t)", theorem=own)
     return gamma
 
 
-def _relevance_bound(facts: _Facts) -> Gamma:
-    if is_hamming(facts.target):
-        return bound_of(facts.choice, facts.space)
-    factor, exponent = BINARY[str(facts.choice.margin)]
+def _relevance_bound(target: Target, choice: Choice, space: Space, weights: Any) -> Gamma:
+    if is_hamming(target):
+        return bound_of(choice, space)
+    factor, exponent = BINARY[str(choice.margin)]
     inside = "2 w t" if factor > 1.0 else "w t"
-    return Gamma(
-        exponent * log(factor * np.asarray(facts.weights).max()), exponent,
-        f"sqrt({inside})" if exponent == 0.5 else inside, RELEVANCE.source,
-        (COMPLETE, "t is summed over the labels, and w the largest weight of one"),
-    )  # fmt: skip
-
-
-_MATCHED = replace(
-    LIKELIHOOD, theorem=MATCHING.source,
-    assumptions=(COMPLETE, "true label sets lie in the space", LIKELIHOOD.assumptions[1]),
-)  # fmt: skip
-# Each theorem with why it covers a combination (None: it does not), and its bound there. The first
-# that covers counts.
-_Condition = tuple[Theorem, Callable[[_Facts], str | None], Callable[[_Facts], Gamma | None]]
-_CONDITIONS: tuple[_Condition, ...] = (
-    (
-        ONLY, lambda f: "there is no other label set" if f.space.log_size < 1e-9 else None,
-        lambda f: None,
-    ),
-    (MATCHING, lambda f: f.matched if f.kind == "likelihood" else None, lambda f: _MATCHED),
-    (
-        RELEVANCE,
-        lambda f: "each label is a binary problem of its own"
-        if f.kind == "binary_relevance" and f.is_share and f.is_cube(even=True) else None,
-        _relevance_bound,
-    ),
-    (
-        RELEVANCE_AT_K,
-        lambda f: "the scores are increasing in the marginals"
-        if f.kind == "binary_relevance" and f.is_smooth and f.size
-        and (is_hamming(f.target) or f.is_precision) else None,
-        lambda f: relevance_at_k_bound(f.target, f.choice, f.space, f.size or 0),
-    ),
-    (
-        MAJORITY,
-        lambda f: "of true label sets in the space, the labels more likely than not are one of them"
-        if f.kind == "binary_relevance" and f.is_smooth and f.weights is not None
-        and f.holds_majorities else None,
-        lambda f: None,
-    ),
-    (
-        ABSOLUTE,
-        lambda f: "every label set is exposed by some scores"
-        if f.kind == "comp_sum" and f.choice.q == 1.0 else None,
-        lambda f: replace(bound_of(f.choice, f.space), assumptions=(COMPLETE, PREDICTED)),
-    ),
-    (REACHED_COMP_SUM, lambda f: f.reached if f.kind == "comp_sum" else None, _reached_bound),
-    (REACHED_CONSTRAINED, lambda f: f.reached if f.kind == "constrained" else None, _reached_bound),
-    (
-        HAMMING,
-        lambda f: "the share of wrong labels is decided label by label"
-        if f.kind in ("comp_sum", "constrained") and f.is_smooth and f.is_share
-        and f.is_cube(even=False) else None,
-        lambda f: hamming_bound(f.choice, f.space),
-    ),
-    (
-        AT_K,
-        lambda f: "sets of one size are ordered rightly by one score a label"
-        if f.kind in ("comp_sum", "constrained") and f.is_smooth and f.size
-        and is_linear_at_size(f.target, f.space.n_labels) else None,
-        lambda f: at_k_bound(f.choice, f.space, f.size or 0),
-    ),
-)  # fmt: skip
+    formula = f"sqrt({inside})" if exponent == 0.5 else inside
+    needs = (COMPLETE, f"{SUMMED}, and w the largest weight of one")
+    size = exponent * log(factor * weights.max())
+    return Gamma(size, exponent, formula, RELEVANCE.source, needs)
