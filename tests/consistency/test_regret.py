@@ -131,7 +131,7 @@ def test_conditional_constrained_risks_are_the_enumerated_sums(space_name, margi
     assert found == pytest.approx(law @ expected, rel=1e-11)
 
 
-@pytest.mark.parametrize("risk", [risk for risk in RISKS if getattr(risk, "is_smooth", True)])
+@pytest.mark.parametrize("risk", [risk for risk in RISKS if not risk.kinks])
 def test_derivatives_are_those_of_the_value(risk):
     rng = np.random.default_rng(6)
     features, offset = rng.normal(size=(2, 5, 3)), rng.normal(size=(2, 5))
@@ -223,7 +223,7 @@ def test_many_problems_at_once_are_solved_as_one_by_one(risk):
 @pytest.mark.parametrize("name", ["cube", "slice", "sized", "closed", "list"])
 def test_the_linear_program_of_the_hinge_ends_in_a_vertex(name):
     risk, weights = ConstrainedRisk("hinge"), Weights.of(SMALL[name])
-    _, costs = vertices(risk, weights)
+    _, _, costs = vertices(risk, weights)
     for seed in range(5):
         worth = np.random.default_rng(seed).random(weights.offset.shape)
         found = best_scores(risk, weights, worth)

@@ -115,7 +115,7 @@ class CompSumRisk:
     """
 
     q: float
-    is_smooth = True
+    kinks = ()
 
     @property
     def is_convex(self) -> bool:
@@ -199,19 +199,14 @@ class ConstrainedRisk:
         return self.margin != "rho"
 
     @property
-    def is_smooth(self) -> bool:
-        """Whether it has a derivative everywhere."""
-        return self.margin in ("exponential", "squared_hinge")
-
-    @property
     def phi(self) -> Margin:
         """The margin function."""
         return rho_margin(self.rho) if self.margin == "rho" else MARGINS[self.margin]
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """The centred weights at which the cost of a set bends, where it is made of lines."""
-        return {"hinge": (-1.0,), "rho": (-self.rho, 0.0)}[self.margin]
+        """The centred weights at which the cost of a set, made of lines, bends; () if smooth."""
+        return {"hinge": (-1.0,), "rho": (-self.rho, 0.0)}.get(self.margin, ())
 
     def value(self, z: Array, worth: Array) -> Array:
         """The risk, (n,)."""

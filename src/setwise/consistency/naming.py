@@ -29,6 +29,8 @@ SAID = {
     "n_labels", "k", "beta", "closed", "leaves_only", "numerator", "denominator", "function",
     "joint",
 }  # fmt: skip
+# Arrays that say nothing where their finite entries are all alike.
+EVEN = ("bias", "potentials", "lengths")
 # Arrays of more entries are shown by their first.
 MOST_SHOWN = 12
 
@@ -49,14 +51,12 @@ def same_values(first: Any, second: Any) -> bool:
     >>> same_values(FBeta(1.0), FBeta(1.0)), same_values(FBeta(1.0), FBeta(1.0, empty=0.0))
     (True, False)
     """
-    if first is second or type(first) is not type(second):
+    if first is second or type(first) is not type(second) or callable(first):
         return first is second
-    if isinstance(first, np.ndarray):
-        return bool(np.array_equal(first, second))
     own, other = _parameters(first), _parameters(second)
-    if own is not None and other is not None:
-        return all(same_values(own[name], other[name]) for name in own)
-    return not callable(first) and bool(first == second)
+    if own is None or other is None:
+        return bool(np.array_equal(first, second))
+    return all(same_values(own[name], other[name]) for name in own)
 
 
 def plain(value: Any) -> Any:
@@ -68,18 +68,15 @@ def plain(value: Any) -> Any:
     >>> plain(Jaccard())
     {'type': 'Jaccard', 'empty': 1.0}
     """
-    own = _parameters(value)
-    if own is not None:
+    value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    if (own := _parameters(value)) is not None:
         return {"type": type(value).__name__} | {name: plain(one) for name, one in own.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return getattr(value, "__name__", None) or str(value)
+    is_plain = value is None or isinstance(value, bool | int | float | str)
+    return value if is_plain else getattr(value, "__name__", str(value))
 
 
 def in_words(value: Any) -> str:
@@ -96,14 +93,10 @@ def in_words(value: Any) -> str:
         usual = type(value).__dataclass_fields__[name].default
         if name in SAID or own is None or (np.ndim(own) == 0 and own == usual):
             continue
-        if name in ("bias", "potentials") and np.ptp(own[np.isfinite(own)]) == 0.0:
-            continue
-        if name == "lengths" and (own == 1.0).all():
+        if name in EVEN and np.ptp(own[np.isfinite(own)]) == 0.0:
             continue
         is_sets = np.ndim(own) == 2 and np.isin(own, (0, 1)).all()
-        words = [
-            word(row) if is_sets else f"{row:g}" for row in (own if is_sets else np.ravel(own))
-        ]
+        words = list(map(word, own)) if is_sets else [f"{one:g}" for one in np.ravel(own)]
         more = f", ... {len(words)} in all" if len(words) > MOST_SHOWN else ""
         shown.append(f"{name} {', '.join(words[:MOST_SHOWN])}{more}")
     return f"{value} ({'; '.join(shown)})" if shown else str(value)
@@ -140,19 +133,17 @@ def is_same_target(first: Target, second: Target, space: Space, own_truths: bool
     measures = (target.measure(labels, "loss") for target in (first, second))
     if same_values(first, second) or same_values(*measures):
         return True
-    tables = [target.sets for target in (first, second) if target.form == "table"]  # type: ignore
     if space.log_size > np.log(FEW_SETS) + 1e-9:
         return False
     sets = truths = space.enumerate()
-    if not own_truths and tables:
+    tables = [target.sets for target in (first, second) if target.form == "table"]  # type: ignore
+    if not own_truths:
         # A table judges the sets it lists; those of both have to be the same.
-        truths = tables[0]
-        if set(map(bytes, truths)) != set(map(bytes, tables[-1])):
+        if labels > FEW_LABELS and not tables:
             return False
-    elif not own_truths:
-        if labels > FEW_LABELS:
+        truths = tables[0] if tables else all_sets(labels)
+        if tables and set(map(bytes, truths)) != set(map(bytes, tables[-1])):
             return False
-        truths = all_sets(labels)
     return np.array_equal(loss_matrix(first, truths, sets), loss_matrix(second, truths, sets))
 
 

@@ -4,12 +4,12 @@ Where scores reach every law the answer is a closed form. Smooth risks are desce
 steps, many problems at once; a convex one has a lower bound by duality, generalised cross-entropy
 on a small cube one by branch and bound. The hinge and the rho margin are linear between planes and
 bounded below, so they are least where planes meet. The hinge is a linear program; of the rho margin
-all such points are compared where they are few, else the best of some, brought down by programs.
+all such points are compared where they are few, else some, and from the best of these others by
+exchanging planes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -39,10 +39,8 @@ MOST_VERTICES, DRAWN_VERTICES = 50_000, 20_000
 MOST_COMPARED = 2**24
 # Vertices whose values differ by no more are all minimisers.
 SAME_VALUE = 1e-11
-# Where vertices are drawn, programs bring so many of the best down, in so many steps at most.
-ENDED, MOST_PROGRAMS = 12, 30
-# Weights nearer to 0 may be taken to be on either side of it.
-ON_THE_PLANE = 1e-11
+# Where vertices are drawn, from so many of the best planes are exchanged, at most so many times.
+EXCHANGED, MOST_EXCHANGES = 100, 50
 # Branch and bound: cubes of so many labels, boxes and rounds.
 MOST_LABELS, MOST_BOXES, MOST_ROUNDS = 3, 20_000, 200
 
@@ -82,20 +80,13 @@ class Optimum:
 
 def best_scores(risk: Risk, weights: Weights, worth: Array, seed: int = 0) -> Optimum:
     """The least risk for the worth (m, K) of the sets at each input, with its certificate."""
-    over_all_laws = float(risk.least(worth[None])[1][0])
-    if _is_closed(risk, weights):
-        scores, _ = _closed(risk, weights, worth[None])
-        return Optimum(scores[0], over_all_laws, over_all_laws, "closed form")
-    if isinstance(risk, ConstrainedRisk) and not risk.is_smooth:
-        return _best_of_pieces(risk, weights, worth, over_all_laws)
-    starts = np.zeros((1, weights.n_scores))
-    if not risk.is_convex:
-        rng, scales = np.random.default_rng(seed), np.repeat([0.3, 1.0, 3.0], RANDOM_STARTS // 3)
-        random = scales[:, None] * rng.normal(size=(RANDOM_STARTS, weights.n_scores))
-        towards = [size * weights.flat for size in (0.1, 0.3, 1.0, 3.0)]
-        starts = np.concatenate([starts, *towards, random])
-    found, values = descend(risk, weights, np.tile(worth, (len(starts), 1, 1)), starts)
-    scores, value = found[values.argmin()], float(values.min())
+    least = float(risk.least(worth[None])[1][0])
+    if weights.reaches_every_law or _exposes(risk, weights):
+        return Optimum(least_risks(risk, weights, worth[None])[0][0], least, least, "closed form")
+    if isinstance(risk, ConstrainedRisk) and risk.kinks:
+        return _best_of_pieces(risk, weights, worth, least)
+    scores, values = least_risks(risk, weights, worth[None], np.random.default_rng(seed))
+    scores, value = scores[0], float(values[0])
     if risk.is_convex:
         return Optimum(scores, value, risk.lower_bound(weights, worth, scores), "duality")
     if isinstance(risk, CompSumRisk) and _is_small_cube(weights):
@@ -103,29 +94,41 @@ def best_scores(risk: Risk, weights: Weights, worth: Array, seed: int = 0) -> Op
         lower = (total - largest_sum(worth[0], risk.q, total - risk.q * value)) / risk.q
         if value - lower <= CERTAIN:
             return Optimum(scores, value, lower, "branch and bound")
-    return Optimum(scores, value, over_all_laws, "multistart")
+    return Optimum(scores, value, least, "multistart")
 
 
-def least_risks(risk: Risk, weights: Weights, worth: Array) -> tuple[Array, Array]:
+def least_risks(
+    risk: Risk, weights: Weights, worth: Array, rng: np.random.Generator | None = None
+) -> tuple[Array, Array]:
     """Scores (n, d) and values (n,) of least risk for many worths (n, m, K), without certificates.
 
-    A risk that is not convex starts at zero and towards each of the label sets; of the rho margin,
-    where there are too many vertices, the best of those drawn is taken as it is.
+    Descents of a risk that is not convex start at zero and towards each of the label sets; with a
+    generator at random too. Vertices of the rho margin, where too many, are compared as drawn.
     """
-    if _is_closed(risk, weights):
-        return _closed(risk, weights, worth)
-    if isinstance(risk, ConstrainedRisk) and not risk.is_smooth:
+    z, value = risk.least(worth)
+    if _exposes(risk, weights):
+        span = FAR + np.ptp(weights.offset)
+        return span * weights.flat[np.argmax(worth[:, 0], axis=1)], value
+    if weights.reaches_every_law:
+        wanted = z - weights.offset
+        wanted = (wanted - wanted.mean(axis=-1, keepdims=True)).reshape(len(z), -1)
+        return np.linalg.lstsq(weights.centred.flat, wanted.T, rcond=None)[0].T, value
+    if isinstance(risk, ConstrainedRisk) and risk.kinks:
         if risk.margin == "hinge" and not _has_few_vertices(risk, weights):
             found = [best_scores(risk, weights, row) for row in worth]
             return np.array([one.scores for one in found]), np.array([one.value for one in found])
-        points, costs = vertices(risk, weights)
-        flat = worth.reshape(len(worth), -1)
+        flat, (_, points, costs) = worth.reshape(len(worth), -1), vertices(risk, weights)
         parts = np.array_split(flat, 1 + len(flat) * len(costs) // MOST_COMPARED)
         best = np.concatenate([(part @ costs.T).argmin(axis=1) for part in parts])
         return points[best], (flat * costs[best]).sum(axis=1)
     starts = np.zeros((1, weights.n_scores))
-    if not risk.is_convex:
+    if not risk.is_convex and rng is None:
         starts = np.concatenate([starts, 1.5 * weights.flat])
+    elif not risk.is_convex:
+        towards = [size * weights.flat for size in (0.1, 0.3, 1.0, 3.0)]
+        scales = np.repeat([0.3, 1.0, 3.0], RANDOM_STARTS // 3)[:, None]
+        random = scales * rng.normal(size=(RANDOM_STARTS, weights.n_scores))
+        starts = np.concatenate([starts, *towards, random])
     every = np.repeat(worth, len(starts), axis=0)
     scores, value = descend(risk, weights, every, np.tile(starts, (len(worth), 1)))
     value = value.reshape(len(worth), -1)
@@ -136,20 +139,6 @@ def least_risks(risk: Risk, weights: Weights, worth: Array) -> tuple[Array, Arra
 def _exposes(risk: Risk, weights: Weights) -> bool:
     """Whether scores need only reach the laws of one set each: q = 1 at a single input."""
     return isinstance(risk, CompSumRisk) and risk.q == 1.0 and len(weights.offset) == 1
-
-
-def _is_closed(risk: Risk, weights: Weights) -> bool:
-    return weights.reaches_every_law or _exposes(risk, weights)
-
-
-def _closed(risk: Risk, weights: Weights, worth: Array) -> tuple[Array, Array]:
-    z, value = risk.least(worth)
-    if _exposes(risk, weights):
-        span = FAR + np.ptp(weights.offset)
-        return span * weights.flat[np.argmax(worth[:, 0], axis=1)], value
-    wanted = z - weights.offset
-    wanted = (wanted - wanted.mean(axis=-1, keepdims=True)).reshape(len(z), -1)
-    return np.linalg.lstsq(weights.centred.flat, wanted.T, rcond=None)[0].T, value
 
 
 # ---------------------------------------------------------------------------------- Newton steps
@@ -202,73 +191,40 @@ def _newton_step(gradient: Array, hessian: Array) -> Array:
 def _best_of_pieces(
     risk: ConstrainedRisk, weights: Weights, worth: Array, over_all_laws: float
 ) -> Optimum:
-    """The hinge by its linear program, the rho margin by all its vertices, or by some."""
+    """The hinge by its linear program, the rho margin by its vertices."""
 
     def value_at(scores: Array) -> float:
         return float(risk.value(weights.at(scores[None]), worth[None])[0])
 
-    few, least = _has_few_vertices(risk, weights), []
-    if few:
-        points, costs = vertices(risk, weights)
-        values = costs @ worth.ravel()
-        least = list(points[values <= values.min() + SAME_VALUE * max(1.0, abs(values.min()))])
+    few = _has_few_vertices(risk, weights)
+    lowest = _lowest(risk, weights, worth) if few or risk.margin == "rho" else ()
     if risk.margin == "hinge":
         scores, slopes = hinge_program(weights, worth)
         lower = risk.lower_bound(weights, worth, scores, slopes)
-        others = [o for o in least if np.abs(weights.centred.flat @ (o - scores)).max() > 1e-9]
+        others = [o for o in lowest if np.abs(weights.centred.flat @ (o - scores)).max() > 1e-9]
         return Optimum(scores, value_at(scores), lower, "linear program", tuple(others))
+    value = value_at(lowest[0])
     if few:
-        value = value_at(least[0])
-        return Optimum(least[0], value, value, "vertices", tuple(least[1:]))
-    points, costs = vertices(risk, weights)
-    lowest = points[np.argsort(costs @ worth.ravel(), kind="stable")[:ENDED]]
-    ends = [_brought_down(risk, weights, worth, start, value_at) for start in lowest]
-    scores = min(ends, key=value_at)
-    return Optimum(scores, value_at(scores), over_all_laws, "multistart")
+        return Optimum(lowest[0], value, value, "vertices", tuple(lowest[1:]))
+    return Optimum(lowest[0], value, over_all_laws, "multistart")
 
 
-def _brought_down(
-    risk: ConstrainedRisk,
-    weights: Weights,
-    worth: Array,
-    scores: Array,
-    value_at: Callable[[Array], float],
-) -> Array:
-    """Scores from a start where no linear program goes lower in the rho risk.
-
-    worth · (max(0, 1 + z) - max(0, z)), z in units of rho, is a hinge less another; the second,
-    replaced by its tangent, leaves a program whose minimum lies no higher.
-    """
-    scaled = Weights(weights.features / risk.rho, weights.offset / risk.rho)
-    for _ in range(MOST_PROGRAMS):
-        z, value = scaled.centred.at(scores[None])[0], value_at(scores)
-        sides = (z > ON_THE_PLANE, z > -ON_THE_PLANE)
-        trials = (hinge_program(scaled, worth, worth * side)[0] for side in sides)
-        lower = (t for t in trials if value_at(t) < value - 1e-13 * max(1.0, abs(value)))
-        found = next(lower, None)
-        if found is None:
-            break
-        scores = found
-    return scores
-
-
-def hinge_program(weights: Weights, worth: Array, pull: Array | None = None) -> tuple[Array, Array]:
+def hinge_program(weights: Weights, worth: Array) -> tuple[Array, Array]:
     """Scores of least hinge risk, and the dual variable of each set, (m, K).
 
-    min worth · excess - pull · z subject to excess >= 1 + z, excess >= 0, with z centred.
+    min worth · excess subject to excess >= 1 + z, excess >= 0, with z centred.
     """
     features, flat = weights.centred.flat, weights.centred.offset.ravel()
     count, n_scores = features.shape
-    along = np.zeros(n_scores) if pull is None else -(pull.ravel() @ features)
     found = linprog(
-        np.concatenate([along, worth.ravel()]),
+        np.concatenate([np.zeros(n_scores), worth.ravel()]),
         A_ub=np.hstack([features, -np.eye(count)]),
         b_ub=-1.0 - flat,
         bounds=[(None, None)] * n_scores + [(0.0, None)] * count,
         method="highs",
     )
     if found.status != 0:
-        raise RuntimeError(f"the linear program of a margin ended without a solution: {found}")
+        raise RuntimeError(f"the linear program of the hinge ended without a solution: {found}")
     return found.x[:n_scores], -found.ineqlin.marginals.reshape(worth.shape)
 
 
@@ -276,29 +232,62 @@ def _has_few_vertices(risk: ConstrainedRisk, weights: Weights) -> bool:
     return comb(len(risk.kinks) * weights.offset.size, weights.directions) <= MOST_VERTICES
 
 
-@lru_cache(maxsize=4)
-def vertices(risk: ConstrainedRisk, weights: Weights) -> tuple[Array, Array]:
-    """Scores (v, d) where the planes of the kinks meet, and the cost Phi(-z) of each set there.
+def _lowest(risk: ConstrainedRisk, weights: Weights, worth: Array) -> Array:
+    """The vertices of least risk, (v, d).
 
-    All of them if they are few, else of planes drawn at random. Scores are taken within the span
-    of the centred features: what lies across moves no weight.
+    If too many to compare, the one met from the best of those drawn by exchanging planes, one at a
+    time, for as long as that goes lower.
+    """
+    chosen, points, costs = vertices(risk, weights)
+    values = costs @ worth.ravel()
+    if _has_few_vertices(risk, weights):
+        return points[values <= values.min() + SAME_VALUE * max(1.0, abs(values.min()))]
+    n_planes, rank = len(risk.kinks) * worth.size, chosen.shape[1]
+    places, ends = np.indices((rank, n_planes)).reshape(2, -1), []
+    for start in np.unique(values.round(9), return_index=True)[1][:EXCHANGED]:
+        planes, end, value = chosen[start], points[start], values[start]
+        for _ in range(MOST_EXCHANGES):
+            near = np.tile(planes, (rank * n_planes, 1))
+            near[np.arange(len(near)), places[0]] = places[1]
+            near, found, costs = _meeting_points(risk, weights, near)
+            risks = costs @ worth.ravel()
+            if not risks.min(initial=np.inf) < value - 1e-13 * max(1.0, abs(value)):
+                break
+            best = risks.argmin()
+            planes, end, value = near[best], found[best], risks[best]
+        ends.append((value, tuple(end)))
+    return np.array([min(ends)[1]])
+
+
+@lru_cache(maxsize=4)
+def vertices(risk: ConstrainedRisk, weights: Weights) -> tuple[Array, Array, Array]:
+    """Where the planes of the kinks meet: see `_meeting_points`. All, or of planes drawn."""
+    count, rank = len(risk.kinks) * weights.offset.size, weights.directions
+    if _has_few_vertices(risk, weights):
+        return _meeting_points(risk, weights, np.array(list(combinations(range(count), rank))))
+    drawn = np.random.default_rng(0).integers(count, size=(DRAWN_VERTICES, rank))
+    return _meeting_points(risk, weights, drawn)
+
+
+def _meeting_points(
+    risk: ConstrainedRisk, weights: Weights, chosen: Array
+) -> tuple[Array, Array, Array]:
+    """Planes (v, rank) that meet in a point, the scores there (v, d), and the cost of each set.
+
+    The cost Phi(-z) is (v, m K). Scores are taken within the span of the centred features: what
+    lies across moves no weight.
     """
     features, flat = weights.centred.flat, weights.centred.offset.ravel()
-    _, size, axes = np.linalg.svd(features, full_matrices=False)
-    axes = axes[size > 1e-9 * size.max(initial=1.0)]
-    planes = np.tile(features @ axes.T, (len(risk.kinks), 1))
-    sides = np.concatenate([kink - flat for kink in risk.kinks])
-    if _has_few_vertices(risk, weights):
-        chosen = np.array(list(combinations(range(len(planes)), len(axes))))
-    else:
-        rng = np.random.default_rng(0)
-        chosen = rng.integers(len(planes), size=(DRAWN_VERTICES, len(axes)))
-    matrices, right = planes[chosen], sides[chosen]
+    axes = np.linalg.svd(features, full_matrices=False)[2][: weights.directions]
+    along = features @ axes.T
+    matrices = np.tile(along, (len(risk.kinks), 1))[chosen]
+    right = np.concatenate([kink - flat for kink in risk.kinks])[chosen]
     meeting = np.abs(np.linalg.det(matrices)) > 1e-9
     points = np.linalg.solve(matrices[meeting], right[meeting][..., None])[..., 0]
-    points = np.unique(points.round(12), axis=0) + 0.0
-    z = points @ (features @ axes.T).T + flat
-    return points @ axes, risk.phi.value(-np.where(np.abs(z) < 1e-11, 0.0, z))
+    points, first = np.unique(points.round(12), axis=0, return_index=True)
+    z = points @ along.T + flat
+    costs = risk.phi.value(-np.where(np.abs(z) < 1e-11, 0.0, z))
+    return chosen[meeting][first], (points + 0.0) @ axes, costs
 
 
 # ---------------------------------------------------------------------------- branch and bound
