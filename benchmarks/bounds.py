@@ -16,9 +16,8 @@ from typing import Any
 
 from benchmarks.guarantees import cells
 from benchmarks.rows import machine
-from setwise.consistency.bounds import bound
 from setwise.consistency.setting import Effort, Setting, sampled_regrets, worst_ratio
-from setwise.consistency.theorems import covering
+from setwise.consistency.theorems import bound, covering
 from setwise.spaces import Cube, Slice
 from setwise.surrogates import BinaryRelevance
 

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.rows import machine
-from setwise.consistency.certify import Verdict, certify
+from setwise.consistency.certify import certify
 from setwise.consistency.conditional import KINDS, Kind
 from setwise.consistency.naming import named_space
+from setwise.consistency.verdicts import Verdict
 from setwise.spaces import Catalog, Space
 from setwise.surrogates.names import SURROGATES
 from setwise.targets import TreeDistance, get_target

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from setwise.consistency.bounds import Gamma
 from setwise.consistency.setting import WRONG, Setting, draw, sampled_regrets
+from setwise.consistency.verdicts import Gamma
 
 Theme = Literal["light", "dark"]
 INK = {"light": "#1f2328", "dark": "#e6edf3"}

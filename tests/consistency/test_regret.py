@@ -80,7 +80,7 @@ def test_ties_go_to_the_smaller_set_and_then_to_the_lower_labels():
 @pytest.mark.parametrize(
     ("sets", "probability", "words"),
     [
-        ([[0, 1], [0, 1]], [0.5, 0.5], "none twice"),
+        ([[0, 1], [0, 1]], [0.5, 0.5], "twice"),
         ([[0, 1], [1, 1]], [0.5, 0.4], "add up to 1"),
         ([[0, 1], [1, 1]], [1.2, -0.2], "negative"),
     ],

@@ -8,16 +8,7 @@ with the theorem that says so or a distribution that shows it is not. `surrogate
 `excess_risk` of any model.
 """
 
-from setwise.consistency.bounds import Gamma, bound
-from setwise.consistency.certify import (
-    Certificate,
-    Counterexample,
-    Undecided,
-    certify,
-    examine,
-    from_dict,
-    to_json,
-)
+from setwise.consistency.certify import certify, examine
 from setwise.consistency.known_truth import (
     ExcessRisk,
     Problem,
@@ -42,8 +33,17 @@ from setwise.consistency.regret import (
     surrogate_risk,
     target_gap,
 )
-from setwise.consistency.setting import Distribution, Effort
-from setwise.consistency.theorems import THEOREMS, Theorem
+from setwise.consistency.setting import Effort
+from setwise.consistency.theorems import THEOREMS, Theorem, bound
+from setwise.consistency.verdicts import (
+    Certificate,
+    Counterexample,
+    Distribution,
+    Gamma,
+    Undecided,
+    from_dict,
+    to_json,
+)
 
 __all__ = [
     "THEOREMS", "Certificate", "Counterexample", "Distribution", "Effort", "ExcessRisk",

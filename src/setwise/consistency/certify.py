@@ -1,25 +1,17 @@
-"""Is a surrogate consistent for a target? A theorem, a counterexample, or neither.
-
-The three verdicts print as words and turn into plain values and back, for files of results; they
-are equal if their plain values are.
-"""
+"""Is a surrogate consistent for a target? A theorem, a counterexample, or neither."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import entr
 
-from setwise.consistency.bounds import Gamma
 from setwise.consistency.conditional import Kind
-from setwise.consistency.naming import in_words, word
+from setwise.consistency.naming import in_words
 from setwise.consistency.setting import (
     AIMED_AT,
     WRONG,
-    Distribution,
     Effort,
     Rows,
     Setting,
@@ -28,6 +20,13 @@ from setwise.consistency.setting import (
     worst_regret,
 )
 from setwise.consistency.theorems import Coverage, covering
+from setwise.consistency.verdicts import (
+    Certificate,
+    Counterexample,
+    Distribution,
+    Undecided,
+    Verdict,
+)
 from setwise.spaces import Catalog
 from setwise.spaces.space import Array, Space
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
@@ -302,183 +301,3 @@ def _certificate(
         proof=theorem.proof, reason=coverage.reason, gamma=gamma, worst_ratio=ratio,
         worst_regret=max(0.0, float(worst.regret[0])), tried=tried, seed=seed,
     )  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------- verdicts
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Answer:
-    """What was asked, in names; ``question`` has all parameters (None in files of old)."""
-
-    target: str
-    surrogate: str
-    space: str
-    scores: str
-    tried: int
-    seed: int
-    question: dict[str, Any] | None = None
-    verdict: ClassVar[str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its fields as plain values."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, value in values.items():
-            if isinstance(value, Gamma | Distribution):
-                values[name] = value.to_dict()
-            elif isinstance(value, tuple):
-                values[name] = list(value)
-        return {"verdict": self.verdict} | values
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_dict() == other.to_dict()  # type: ignore
-
-    def __hash__(self) -> int:
-        return hash(to_json(self))
-
-    @property
-    def subject(self) -> str:
-        """What the verdict is about, in words."""
-        kind = "one score a label" if self.scores == "labelwise" else "one score a label set"
-        return f"{self.surrogate} for {self.target} on {self.space} with {kind}"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Certificate(_Answer):
-    """A theorem that covers the combination, and a search that did not contradict it.
-
-    ``gamma`` is the theorem's bound on the paper's scale, None where it has no rate.
-    ``worst_ratio`` is the largest ratio of regret to bound met, ``worst_regret`` the largest regret
-    at surrogate regret 0, over ``tried`` distributions.
-    """
-
-    theorem: str
-    statement: str
-    source: str
-    proof: str
-    reason: str
-    gamma: Gamma | None
-    worst_ratio: float | None
-    worst_regret: float
-    verdict: ClassVar[str] = "certificate"
-
-    def __str__(self) -> str:
-        bound = "  The theorem has no rate."
-        if self.gamma is not None:
-            bound = (
-                f"  Bound: regret <= {self.gamma} at surrogate regret t{self.gamma.scales}.\n"
-                f"  Largest ratio of regret to bound met: {self.worst_ratio:.4f}."
-            )
-        return (
-            f"Certificate: {self.subject} is consistent.\n"
-            f"  Theorem {self.theorem}, {self.source}: {self.statement}\n"
-            f"  It applies: {self.reason}.\n{bound}\n"
-            f"  Searched {self.tried} distributions (seed {self.seed}); the largest regret at "
-            f"surrogate regret 0 was {self.worst_regret:.1e}."
-        )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Counterexample(_Answer):
-    """A distribution for which the surrogate's minimiser predicts a set that is not best.
-
-    ``minimiser`` are the scores shown; ``surrogate_regret`` bounds how far above the infimum their
-    risk is (on the paper's scale), by the method named; ``note`` says what is special: ties at the
-    minimiser, minimisers that are not unique, a risk that is not convex; ``check`` how it was
-    verified with the loss that is trained.
-    """
-
-    decoder: str
-    distribution: Distribution
-    minimiser: tuple[float, ...]
-    surrogate_regret: float
-    method: str
-    prediction: tuple[int, ...]
-    prediction_risk: float
-    bayes: tuple[int, ...]
-    bayes_risk: float
-    regret: float
-    reason: str
-    note: str
-    check: str
-    verdict: ClassVar[str] = "counterexample"
-
-    def __str__(self) -> str:
-        scores = ", ".join(f"{score:.4g}" for score in self.minimiser)
-        note = f"  Note: {self.note}.\n" if self.note else ""
-        return (
-            f"Counterexample: {self.subject} is not consistent.\n"
-            f"  {self.distribution}\n"
-            f"  The scores ({scores}) have surrogate regret at most {self.surrogate_regret:.1e} "
-            f"({self.method}).\n"
-            f"  Their {self.decoder} is {word(self.prediction)}, with expected loss "
-            f"{self.prediction_risk:.4f}; the best is {word(self.bayes)}, with "
-            f"{self.bayes_risk:.4f}: regret {self.regret:.4f}.\n"
-            f"  Why: {self.reason}.\n{note}"
-            f"  Checked with the loss that is trained: {self.check}.\n"
-            f"  Found among {self.tried} distributions (seed {self.seed})."
-        )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Undecided(_Answer):
-    """No theorem covers the combination, and the search found nothing: that proves nothing.
-
-    ``nearest`` is how far, in score (or in expected loss, after a likelihood), a set of regret
-    above 0.002 stayed from being predicted; None if there was no such set.
-    """
-
-    worst_regret: float
-    nearest: float | None
-    verdict: ClassVar[str] = "undecided"
-
-    def __str__(self) -> str:
-        near = "no set was wrong"
-        if self.nearest is not None:
-            near = f"a wrong set came within {self.nearest:.2g} of being predicted"
-        return (
-            f"Undecided: no theorem covers {self.subject}, and no counterexample was found.\n"
-            f"  Tried {self.tried} distributions (seed {self.seed}); the largest regret at "
-            f"surrogate regret 0 was {self.worst_regret:.1e}, and {near}. That proves nothing."
-        )
-
-
-Verdict = Certificate | Counterexample | Undecided
-# How a field is read from its plain value, by its annotation.
-_READERS: dict[str, Any] = {
-    "str": str, "int": int, "float": float, "dict[str, Any]": dict,
-    "Gamma": lambda value: Gamma(**value), "Distribution": lambda value: Distribution(**value),
-    "tuple[float, ...]": lambda value: tuple(map(float, value)),
-    "tuple[int, ...]": lambda value: tuple(map(int, value)),
-}  # fmt: skip
-
-
-def from_dict(values: dict[str, Any]) -> Verdict:
-    """The verdict that `to_dict` wrote."""
-    if not isinstance(values, dict):
-        raise ValueError(f"a verdict is read from a dictionary, not from a {type(values).__name__}")
-    kinds = {kind.verdict: kind for kind in (Certificate, Counterexample, Undecided)}
-    name = str(values.get("verdict"))
-    if name not in kinds:
-        raise ValueError(f"a verdict is one of {', '.join(map(repr, kinds))}, not {name}")
-    given = {}
-    for field in fields(kinds[name]):
-        value = given[field.name] = values.get(field.name, field.default)
-        if value is MISSING:
-            raise ValueError(f"this is no {name}: it is without {field.name!r}")
-        kind, _, optional = str(field.type).partition(" | ")
-        try:
-            read = value if value is None and optional else _READERS[kind](value)
-            if kind in ("str", "int", "dict[str, Any]") and read != value:
-                raise TypeError(f"a {kind} is expected")
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"this is no {name}: its {field.name!r} is {value!r} ({error})"
-            ) from error
-        given[field.name] = read
-    return kinds[name](**given)
-
-
-def to_json(verdict: Any) -> str:
-    """A verdict as one line of JSON."""
-    return json.dumps(verdict.to_dict())

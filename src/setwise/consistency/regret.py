@@ -24,7 +24,8 @@ from scipy.optimize import linprog
 from setwise.consistency.conditional import Kind, Weights
 from setwise.consistency.naming import loss_matrix
 from setwise.consistency.optimum import Optimum, best_scores
-from setwise.consistency.setting import Distribution, Setting
+from setwise.consistency.setting import Setting
+from setwise.consistency.verdicts import Distribution
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Array, Space
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
@@ -181,19 +182,19 @@ class FiniteInputs:
     conditional: Any
 
     def __post_init__(self):
-        X, law = (real_array(getattr(self, n), n).astype(float) for n in ("X", "conditional"))
+        X, law = real_array(self.X, "X"), real_array(self.conditional, "conditional")
+        weight = real_vector(self.weight, len(X), "weight")
         sets = label_matrix(self.sets, None, "sets")
         if X.ndim != 2 or law.shape != (len(X), len(sets)):
             raise ValueError(
                 f"X must have shape (m, d) and conditional (m, {len(sets)}), inputs by label sets, "
                 f"but their shapes are {X.shape} and {law.shape}"
             )
-        weight = real_vector(self.weight, len(X), "weight")
-        sums = np.append(law.sum(axis=1), weight.sum())
-        if (weight < 0).any() or (law < 0).any() or np.abs(sums - 1.0).max() > 1e-9:
+        if min(weight.min(), law.min()) < 0.0 or not np.allclose(
+            [*law.sum(axis=1), weight.sum()], 1.0, rtol=0.0, atol=1e-9
+        ):
             raise ValueError("weight and each row of conditional must be probabilities with sum 1")
-        checked = {"X": X, "weight": weight, "sets": sets, "conditional": law}
-        for name, values in checked.items():
+        for name, values in {"X": X, "weight": weight, "sets": sets, "conditional": law}.items():
             object.__setattr__(self, name, values)
 
     @property

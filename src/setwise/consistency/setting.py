@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from setwise.consistency.bounds import Gamma
 from setwise.consistency.conditional import Kind, Weights
 from setwise.consistency.naming import (
     Choice,
@@ -26,15 +25,15 @@ from setwise.consistency.naming import (
     in_words,
     loss_matrix,
     plain,
-    word,
 )
 from setwise.consistency.optimum import Optimum, best_scores, least_risks
+from setwise.consistency.verdicts import Gamma
 from setwise.spaces.space import Array, Space, all_sets
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.measure import ROUNDING, find_rows
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, predicted_size
-from setwise.validation import label_matrix, real_vector, whole_number
+from setwise.validation import whole_number
 
 # Weights, or expected losses, that differ by no more are tied.
 TIE = 1e-10
@@ -42,8 +41,6 @@ TIE = 1e-10
 FEW_LABELS = 6
 # Losses of a target that is code are written down up to this many.
 MOST_LISTED = 4096
-# How far the probabilities of a distribution may be from a sum of 1.
-SUM_ERROR = 1e-9
 # Every true label set keeps this share of a uniform law, so that minimisers are finite.
 FLOOR = 1e-3
 CONCENTRATIONS = (0.1, 0.3, 1.0, 3.0)
@@ -54,73 +51,6 @@ WRONG = 1e-3
 AIMED_AT = 2.0 * WRONG
 # What a wrong prediction that ties with a right one is worth beside a clear one.
 TIED = 0.1
-
-
-@dataclass(frozen=True, eq=False)
-class Distribution:
-    """The probability of each listed label set; every other set has probability 0.
-
-    Parameters
-    ----------
-    sets : array of shape (m, n_labels)
-        The label sets, no two alike.
-    probability : array of shape (m,)
-        Not negative, with the sum 1.
-
-    Examples
-    --------
-    >>> print(Distribution([[0, 0], [0, 1], [1, 1]], [0.3, 0.3, 0.4]))
-    P(00) = 0.3, P(01) = 0.3, P(11) = 0.4
-    """
-
-    sets: Any
-    probability: Any
-
-    def __post_init__(self):
-        sets = label_matrix(self.sets, None, "sets")
-        probability = real_vector(self.probability, len(sets), "probability")
-        if len(sets) == 0 or len(np.unique(sets, axis=0)) < len(sets):
-            raise ValueError("sets must list at least one label set and none twice")
-        if probability.min() < 0.0 or abs(probability.sum() - 1.0) > SUM_ERROR:
-            raise ValueError(
-                f"probability must not be negative and add up to 1, but its least entry is "
-                f"{probability.min()} and its sum {probability.sum()!r}"
-            )
-        object.__setattr__(self, "sets", sets)
-        object.__setattr__(self, "probability", probability)
-
-    @classmethod
-    def of(cls, value: Any, space: Space) -> Distribution:
-        """A distribution as it is, or from probabilities of the space's own sets in their order."""
-        if not isinstance(value, Distribution):
-            return cls(space.enumerate(), value)
-        if value.n_labels != space.n_labels:
-            raise ValueError(
-                f"the distribution must have as many labels as {space}, {space.n_labels}, "
-                f"but it has {value.n_labels}"
-            )
-        return value
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return self.sets.shape[1]
-
-    def mean(self, values: Array) -> Array:
-        """The expectation of values given for each listed set, along their first axis."""
-        return self.probability @ values
-
-    def marginals(self) -> Array:
-        """P(label in the set), (l,)."""
-        return self.mean(self.sets)
-
-    def __str__(self) -> str:
-        shown = np.flatnonzero(self.probability > 0.0)
-        return ", ".join(f"P({word(self.sets[k])}) = {self.probability[k]:.4g}" for k in shown)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The label sets and their probabilities as plain lists."""
-        return {"sets": self.sets.tolist(), "probability": self.probability.tolist()}
 
 
 @dataclass(frozen=True, eq=False)
