@@ -139,8 +139,12 @@ def test_a_fitted_model_is_within_its_bound():
         (lambda X: np.zeros((len(X), 3)), {}, r"must have shape \(n, 4\)"),
         (np.zeros((50, 4)), {}, "model must have a method predict or be a function of X"),
         (None, {}, "model must have a method predict or be a function of X"),
-        (lambda X: np.ones((len(X), 4)), {"problem": None}, "must be a Problem, .* not None"),
-        (lambda X: np.ones((len(X), 4)), {"space": Cube(3)}, "as many labels as the problem, 4"),
+        (
+            lambda X: np.ones((len(X), 4)),
+            {"problem": None},
+            "problem must be a Problem, .* and None",
+        ),
+        (lambda X: np.ones((len(X), 4)), {"space": Cube(3)}, r"must have shape \(n, 3\)"),
         (
             lambda X: np.eye(4)[np.arange(len(X)) % 4],
             {"space": Slice(4, 2)},

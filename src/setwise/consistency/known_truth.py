@@ -116,15 +116,15 @@ class Problem:
         distinct, place = np.unique(y_pred, axis=0, return_inverse=True)
         return self.risks(target, X, distinct)[np.arange(len(y_pred)), place.ravel()]
 
-    def least_loss(self, target: Any, X: Any, space: Space | None = None) -> Array:
-        """Expected loss of the best label set of a space at each input, (n,).
-
-        The space, which is enumerated, is by default all label sets, for precision@k and recall@k
-        those of size k.
-        """
+    def usual_space(self, target: Any) -> Space:
+        """All label sets, for precision@k and recall@k those of size k."""
         size = predicted_size(get_target(target))
-        usual = Slice(self.n_labels, size) if size else Cube(self.n_labels)
-        return self.risks(target, X, (space or usual).enumerate()).min(axis=1)
+        return Slice(self.n_labels, size) if size else Cube(self.n_labels)
+
+    def least_loss(self, target: Any, X: Any, space: Space | None = None) -> Array:
+        """Expected loss of the best label set of a space, which is enumerated, (n,)."""
+        space = space or self.usual_space(target)
+        return self.risks(target, X, space.enumerate()).min(axis=1)
 
 
 @dataclass(frozen=True)
@@ -178,28 +178,19 @@ def excess_risk(
     (0.1, 0.427)
     """
     predict = getattr(model, "predict", model)
-    if not isinstance(problem, Problem):
+    if not callable(predict) or not isinstance(problem, Problem):
         raise ValueError(
-            f"problem must be a Problem, such as rare_but_joint() makes, not {problem!r}"
+            f"model must have a method predict or be a function of X, and problem must be a "
+            f"Problem, such as rare_but_joint() makes, but they are {model!r} and {problem!r}"
         )
-    if not callable(predict):
-        raise ValueError(
-            f"model must have a method predict or be a function of X, but it is a "
-            f"{type(model).__name__}"
-        )
-    if space is not None and space.n_labels != problem.n_labels:
-        raise ValueError(
-            f"the space must have as many labels as the problem, {problem.n_labels}, but {space} "
-            f"has {space.n_labels}"
-        )
-    X = problem.inputs(n_rows, seed)
+    X, space = problem.inputs(n_rows, seed), space or problem.usual_space(target)
     y_pred = label_matrix(predict(X), problem.n_labels, "predictions")
     own = problem.expected_loss(target, X, y_pred)
-    if space is not None and not (inside := np.asarray(space.contains(y_pred), bool)).all():
-        first = int(np.argmin(inside))
+    outside = np.flatnonzero(~np.asarray(space.contains(y_pred), bool))
+    if len(outside):
         raise ValueError(
-            f"{(~inside).sum()} of the {len(y_pred)} predictions are not in {space}, the first at "
-            f"row {first}: {y_pred[first].tolist()}; compare with a space that has them"
+            f"{len(outside)} of the {len(y_pred)} predictions are not in {space}, the first at row "
+            f"{outside[0]}: {y_pred[outside[0]].tolist()}; compare with a space that has them"
         )
     best = problem.least_loss(target, X, space)
     excess = own - best
@@ -232,17 +223,14 @@ def surrogate_excess(
 
 def independent(n_labels: int = 4, n_features: int = 3, seed: int = 0) -> Problem:
     """Labels independent given x, each a logistic regression: binary relevance holds the truth."""
-    own, base = _weights(n_labels, n_features, seed)
-    sets = all_sets(n_labels)
-    return Problem("independent", sets, sets @ own, sets @ base)
+    return _log_linear("independent", _every(n_labels), n_features, seed)
 
 
 def chain(n_labels: int = 4, n_features: int = 3, coupling: float = 1.5, seed: int = 0) -> Problem:
     """Neighbours agree more often: a chain with constant potentials holds the truth."""
-    own, base = _weights(n_labels, n_features, seed)
-    sets = all_sets(n_labels)
+    sets = _every(n_labels)
     agree = (sets[:, 1:] == sets[:, :-1]).sum(axis=1)
-    return Problem("chain", sets, sets @ own, sets @ base + coupling * agree)
+    return _log_linear("chain", sets, n_features, seed, coupling * agree)
 
 
 def exclusive(groups: tuple[int, ...] = (3, 2), n_features: int = 3, seed: int = 0) -> Problem:
@@ -252,19 +240,17 @@ def exclusive(groups: tuple[int, ...] = (3, 2), n_features: int = 3, seed: int =
             f"groups must list the sizes of groups of labels, such as (3, 2), but it is {groups!r}"
         )
     sizes = [whole_number(size, f"groups[{place}]", 1) for place, size in enumerate(sizes)]
-    own, base = _weights(sum(sizes), n_features, seed)
-    every = all_sets(sum(sizes))
+    every = _every(sum(sizes))
     parts = np.split(every, np.cumsum(sizes)[:-1], axis=1)
     sets = every[np.all([part.sum(axis=1) == 1 for part in parts], axis=0)]
-    return Problem("exclusive", sets, sets @ own, sets @ base)
+    return _log_linear("exclusive", sets, n_features, seed)
 
 
 def hierarchy(parents: Any = (-1, 0, 0, 1, 1), n_features: int = 3, seed: int = 0) -> Problem:
     """Sets closed upwards in a taxonomy, weighed label by label: `Forest` with closed sets."""
     tree = parent_vector(list(parents) if isinstance(parents, Iterable) else parents)
-    own, base = _weights(len(tree), n_features, seed)
     sets = Forest(tree, closed=True).enumerate()
-    return Problem("hierarchy", sets, sets @ own, sets @ (base + 0.8))
+    return _log_linear("hierarchy", sets, n_features, seed, 0.8 * sets.sum(axis=1))
 
 
 def rare_but_joint(n_labels: int = 4) -> Problem:
@@ -291,14 +277,19 @@ PROBLEMS = {
 }  # fmt: skip
 
 
-def _weights(n_labels: int, n_features: int, seed: int) -> tuple[Array, Array]:
-    """Slopes and intercepts of the labels."""
-    n_labels = whole_number(n_labels, "n_labels", 1)
-    n_features = whole_number(n_features, "n_features", 1)
-    if n_labels > MOST_LABELS:
+def _every(n_labels: int) -> Array:
+    """All label sets."""
+    if whole_number(n_labels, "n_labels", 1) > MOST_LABELS:
         raise ValueError(
-            f"n_labels must be at most {MOST_LABELS}, since label sets are listed, but it is "
-            f"{n_labels}"
+            f"n_labels must be at most {MOST_LABELS}, since sets are listed, but it is {n_labels}"
         )
-    rng = np.random.default_rng(seed)
-    return 1.2 * rng.normal(size=(n_labels, n_features)), rng.normal(-0.5, 0.5, size=n_labels)
+    return all_sets(n_labels)
+
+
+def _log_linear(
+    name: str, sets: Array, n_features: int, seed: int, raised: Array | float = 0.0
+) -> Problem:
+    """Slopes and intercepts of labels drawn at random, summed over those of each set."""
+    rng, labels = np.random.default_rng(seed), sets.shape[1]
+    slopes = 1.2 * rng.normal(size=(labels, whole_number(n_features, "n_features", 1)))
+    return Problem(name, sets, sets @ slopes, sets @ rng.normal(-0.5, 0.5, labels) + raised)
