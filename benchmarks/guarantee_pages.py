@@ -53,9 +53,9 @@ three verdicts:
   more distributions and scores; without a number the theorem has no rate, and the search met no
   wrong prediction.
 - **✗ and a number**: not consistent; the number is the regret of the counterexample found, which
-  is listed below and was confirmed by enumeration. ° marks surrogates that are not convex where the
-  minimiser is the best of many descents, and so not certain; all others are certified by duality, a
-  linear program, branch and bound, or by comparing all candidates.
+  is listed below and was confirmed with the loss as it is trained. ° marks surrogates that are not
+  convex where the minimiser is the best of many descents, and so not certain; all others are
+  certified by duality, a linear program, branch and bound, or by comparing all candidates.
 - **?**: no theorem, and no counterexample found. That proves nothing.
 
 The prediction is the most likely set; after a likelihood, the set of the space with the least

@@ -248,9 +248,8 @@ def chosen_space(target: Target, choice: Choice, space: Space | None) -> Space:
         return space or choice.space  # type: ignore
     if target.form == "table":
         return Catalog(target.sets)  # type: ignore
-    weights, tree = getattr(target, "weights", None), hierarchy_of(target)
-    parents = None if tree is None else target.parents  # type: ignore
-    return named_space(None, None if weights is None else len(weights), parents, target)
+    weights = getattr(target, "weights", None)
+    return named_space(None, None if weights is None else len(weights), target=target)
 
 
 def named_target(name: str, n_labels: int | None = None, parents: Any = None) -> Target:
@@ -271,13 +270,11 @@ def named_space(
     all others unless ``parents`` are given; ``list``: every second label set, those with the last
     label.
     """
-    size, tree_of_target = None, None
+    size, has_tree = None, False
     if target is not None:
-        size, tree_of_target = predicted_size(target), hierarchy_of(target)
-    if name is None:
-        name = "slice" if size else "closed" if tree_of_target is not None else "cube"
-    if n_labels is None and tree_of_target is not None:
-        n_labels = tree_of_target.n_labels
+        size, has_tree = predicted_size(target), hierarchy_of(target) is not None
+    parents = target.parents if parents is None and has_tree else parents  # type: ignore
+    name = name or ("slice" if size else "closed" if has_tree else "cube")
     if n_labels is None and parents is None and (size or name == "slice"):
         n_labels = size + 2 if size else 4
     tree = _taxonomy(n_labels, parents)
