@@ -179,15 +179,15 @@ DEGENERATE = {
 }
 
 
-@pytest.mark.parametrize("law", DEGENERATE)
 @pytest.mark.parametrize("surrogate", [name for name in SURROGATES if "generalized" not in name])
 @pytest.mark.parametrize("name", ["cube", "sized", "chain"])
-def test_degenerate_distributions_have_certain_minimisers(law, surrogate, name):
+def test_degenerate_distributions_have_certain_minimisers(surrogate, name):
     """Minimisers at infinity, sets without worth, ties: the dual bound is tight there too."""
     setting = Setting.of("jaccard", surrogate, named_space(name, 3))
-    found = setting.optimum(np.array(DEGENERATE[law]))
-    assert found.is_certain, (found.method, found.gap)
-    assert found.lower <= found.value + 1e-9
+    for words, law in DEGENERATE.items():
+        found = setting.optimum(np.array(law))
+        assert found.is_certain, (words, found.method, found.gap)
+        assert found.lower <= found.value + 1e-9
 
 
 @pytest.mark.parametrize("risk", CONVEX, ids=str)
@@ -374,8 +374,7 @@ def test_gaps_that_are_not_computed_are_refused():
 # ------------------------------------------------------------- the rho margin on spaces too large
 
 RHO_CASES = [
-    (Cube(3), 1.0), (Cube(3), 0.3), (Sized(3, [1.0, 0.0, 0.0, 1.0]), 1.0), (Slice(4, 2), 2.0),
-    (Forest([-1, 0, 0], closed=True), 1.0),
+    (Cube(3), 0.3), (Sized(3, [1.0, 0.0, 0.0, 1.0]), 1.0), (Slice(4, 2), 2.0),
 ]  # fmt: skip
 
 
@@ -383,7 +382,7 @@ RHO_CASES = [
 def test_descents_of_the_rho_margin_end_where_all_vertices_compared_do(space, rho, monkeypatch):
     surrogate = Constrained("f1", space, "rho", rho=rho)
     rng = np.random.default_rng(0)
-    laws = rng.dirichlet(np.full(len(space.enumerate()), 0.5), size=5)
+    laws = rng.dirichlet(np.full(len(space.enumerate()), 0.5), size=3)
     exact = [best_in_class(surrogate, law) for law in laws]
     assert {optimum.method for optimum in exact} == {"vertices"}
     monkeypatch.setattr("setwise.consistency.optimum.MOST_VERTICES", 0)

@@ -162,12 +162,13 @@ def _counterexample(setting: Setting, worst: Rows, tried: int, seed: int) -> Cou
     """The first of the worst distributions that is one, in as few digits as keep it so."""
     for candidate in worst.p[:CANDIDATES] if worst.regret[0] > WRONG else ():
         own = _shown(setting, candidate, tried, seed)
-        for digits in (2, 3, 4) if own is not None else ():
+        if own is None:
+            continue
+        for digits in (2, 3, 4):
             shown = _shown(setting, _rounded(candidate, digits), tried, seed)
             if shown is not None and shown.regret >= 0.8 * own.regret:
                 return shown
-        if own is not None:
-            return own
+        return own
     return None
 
 

@@ -246,21 +246,20 @@ class ConstrainedRisk:
         weights = weights.centred
         if slopes is None:
             slopes = -worth * self.phi.derivative(-weights.at(scores[None])[0])
-        slopes = _meeting(slopes, weights.features, np.zeros(len(scores)))
-        if (slopes < -ROUNDING).any():
+        met = _meeting(slopes, weights.features, np.zeros(len(scores)))
+        if (met < -ROUNDING).any():
             # The features are centred, so that equal slopes are feasible.
-            slopes = slopes - slopes.min()
-        slopes = np.maximum(slopes, 0.0)
+            met = met - met.min()
         # A slope where there is no worth is rounding too.
-        slopes = np.where((worth <= ROUNDING) & (slopes <= ROUNDING), 0.0, slopes)
+        met = np.where((worth <= ROUNDING) & (met <= ROUNDING), 0.0, np.maximum(met, 0.0))
         # The largest b with worth Phi(-z) >= slope z + b for all z.
         if self.margin == "exponential":
-            above = slopes - xlogy(slopes, slopes / np.maximum(worth, 1e-300))
+            above = met - xlogy(met, met / np.maximum(worth, 1e-300))
         elif self.margin == "squared_hinge":
-            above = slopes - slopes**2 / (4.0 * np.maximum(worth, 1e-300))
+            above = met - met**2 / (4.0 * np.maximum(worth, 1e-300))
         else:
-            above = np.where(slopes <= worth + ROUNDING, np.minimum(slopes, worth), -np.inf)
-        return float((above + slopes * weights.offset).sum())
+            above = np.where(met <= worth + ROUNDING, np.minimum(met, worth), -np.inf)
+        return float((above + met * weights.offset).sum())
 
 
 Risk = CompSumRisk | ConstrainedRisk

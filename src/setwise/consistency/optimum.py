@@ -124,7 +124,7 @@ def least_risks(
     starts = np.zeros((1, weights.n_scores))
     if not risk.is_convex and rng is None:
         starts = np.concatenate([starts, 1.5 * weights.flat])
-    elif not risk.is_convex:
+    elif not risk.is_convex and rng is not None:
         towards = [size * weights.flat for size in (0.1, 0.3, 1.0, 3.0)]
         scales = np.repeat([0.3, 1.0, 3.0], RANDOM_STARTS // 3)[:, None]
         random = scales * rng.normal(size=(RANDOM_STARTS, weights.n_scores))
@@ -197,7 +197,7 @@ def _best_of_pieces(
         return float(risk.value(weights.at(scores[None]), worth[None])[0])
 
     few = _has_few_vertices(risk, weights)
-    lowest = _lowest(risk, weights, worth) if few or risk.margin == "rho" else ()
+    lowest = _lowest(risk, weights, worth) if few or risk.margin == "rho" else np.empty((0, 0))
     if risk.margin == "hinge":
         scores, slopes = hinge_program(weights, worth)
         lower = risk.lower_bound(weights, worth, scores, slopes)

@@ -165,15 +165,8 @@ class Gap:
 class FiniteInputs:
     """Finitely many inputs x with their probabilities and the law of the label sets at each.
 
-    Parameters
-    ----------
-    X : array of shape (m, d)
-    weight : array of shape (m,)
-        Probability of each input.
-    sets : array of shape (K, n_labels)
-        True label sets.
-    conditional : array of shape (m, K)
-        p(y | x), a row for each input.
+    The inputs ``X`` (m, d) have the probabilities ``weight`` (m,), and each the law
+    ``conditional`` (m, K) of the true label sets ``sets`` (K, n_labels).
     """
 
     X: Any

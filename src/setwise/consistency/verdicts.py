@@ -29,12 +29,8 @@ FAR = 30.0
 class Distribution:
     """The probability of each listed label set; every other set has probability 0.
 
-    Parameters
-    ----------
-    sets : array of shape (m, n_labels)
-        The label sets, no two alike.
-    probability : array of shape (m,)
-        Not negative, with the sum 1.
+    The ``sets`` (m, n_labels) are no two alike; the ``probability`` (m,) is nowhere negative and
+    adds up to 1.
 
     Examples
     --------
@@ -94,20 +90,10 @@ class Distribution:
 class Gamma:
     """regret of the target <= Gamma(t) = coefficient t^exponent, t the regret of the surrogate.
 
-    Parameters
-    ----------
-    log_coefficient, exponent : float
-        The logarithm, because on large spaces the coefficient is beyond floating point.
-    formula : str
-        The same in letters: l labels, n label sets.
-    theorem : str
-        Where it is proved.
-    assumptions : tuple of str
-        What it needs.
-    scale : {"paper", "unit"}
-        On which scale t is measured; `on` converts.
-    log_unit : float
-        Log of a surrogate regret on the paper's scale over that on the unit scale.
+    Kept is the logarithm of the coefficient, which on large spaces is beyond floating point.
+    ``formula`` is the same in letters (l labels, n label sets), ``theorem`` where it is proved,
+    ``assumptions`` what it needs. t is measured on the ``scale`` "paper" or "unit"; ``log_unit`` is
+    the log of a surrogate regret on the first over that on the second, by which `on` converts.
 
     Examples
     --------
@@ -125,6 +111,9 @@ class Gamma:
     assumptions: tuple[str, ...] = ()
     scale: Scale = "paper"
     log_unit: float = 0.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "assumptions", tuple(self.assumptions))
 
     @property
     def coefficient(self) -> float:
