@@ -136,14 +136,11 @@ def is_same_target(first: Target, second: Target, space: Space, own_truths: bool
     if space.log_size > np.log(FEW_SETS) + 1e-9:
         return False
     sets = truths = space.enumerate()
-    tables = [target.sets for target in (first, second) if target.form == "table"]  # type: ignore
     if not own_truths:
-        # A table judges the sets it lists; those of both have to be the same.
-        if labels > FEW_LABELS and not tables:
+        # A table judges the sets it lists only.
+        if labels > FEW_LABELS or "table" in (first.form, second.form):
             return False
-        truths = tables[0] if tables else all_sets(labels)
-        if tables and set(map(bytes, truths)) != set(map(bytes, tables[-1])):
-            return False
+        truths = all_sets(labels)
     return np.array_equal(loss_matrix(first, truths, sets), loss_matrix(second, truths, sets))
 
 
@@ -225,11 +222,12 @@ def chosen_surrogate(surrogate: Any, q: float = DEFAULT_Q) -> Choice:
         )
     if surrogate in CONSTRAINED:
         return Choice(surrogate, ConstrainedRisk(CONSTRAINED[surrogate]))
-    if surrogate == "generalized_cross_entropy" and not 0.0 < real_number(q, "q", 0.0, 1.0) < 1.0:
-        raise ValueError(f"q must be above 0 and below 1 for {surrogate}, not {q:g}")
-    likelihood = surrogate == "likelihood"
-    member = {"likelihood": 0.0, "generalized_cross_entropy": float(q)} | COMP_SUM
-    return Choice(surrogate, CompSumRisk(member[surrogate]), is_likelihood=likelihood)
+    member = COMP_SUM.get(surrogate, 0.0)
+    if surrogate == "generalized_cross_entropy":
+        member = real_number(q, "q", 0.0, 1.0)
+        if member in (0.0, 1.0):
+            raise ValueError(f"q must be above 0 and below 1 for {surrogate}, not {q:g}")
+    return Choice(surrogate, CompSumRisk(member), is_likelihood=surrogate == "likelihood")
 
 
 # -------------------------------------------------------------------------------------- spaces
