@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.evaluation.ranking import counts_as_high, own_scores
+from setwise.evaluation.ranking import own_scores
 from setwise.evaluation.sample import Array, checked_sample, in_parts
 from setwise.evaluation.statistics import Statistic, quotient, row_means, titled
 from setwise.sparse import places_among, rows_of
@@ -202,14 +202,29 @@ def curves(probability: Any, true: Any, average: Literal["micro"] | None) -> Pre
     """
     if average == "micro":
         own = own_scores(probability, true)
-        ordered = np.sort(probability.data if issparse(probability) else probability, axis=None)
-        absent = true.shape[0] * true.shape[1] - len(ordered)
-        as_high = len(ordered) - np.searchsorted(ordered, own) + np.where(own > 0.0, 0, absent)
+        stored = probability.data if issparse(probability) else probability
+        as_high = _as_high(stored, own, true.shape[0] * true.shape[1])
         return _curves(np.zeros(len(own), np.int64), own, as_high, [len(own)])
     truth: Any = csr_array(true.T)
-    by_label = csr_array(probability.T) if issparse(probability) else probability.T
-    own, _, as_high, _ = in_parts(counts_as_high, by_label, truth)
-    return _curves(rows_of(truth), own, as_high, np.diff(truth.indptr))
+    by_label: Any = csr_array(probability.T) if issparse(probability) else probability.T
+    own, n_true = own_scores(by_label, truth), np.diff(truth.indptr)
+    as_high = np.empty(len(own), np.int64)
+    for label in np.flatnonzero(n_true):
+        here = slice(truth.indptr[label], truth.indptr[label + 1])
+        stored = (
+            by_label.data[by_label.indptr[label] : by_label.indptr[label + 1]]
+            if issparse(by_label)
+            else by_label[label]
+        )
+        as_high[here] = _as_high(stored, own[here], true.shape[0])
+    return _curves(rows_of(truth), own, as_high, n_true)
+
+
+def _as_high(stored: Array, own: Array, n_entries: int) -> Array:
+    """How many of so many entries, zeros where not stored, are as probable as each of ``own``."""
+    ordered = np.sort(stored, axis=None)
+    absent = np.where(own > 0.0, 0, n_entries - len(ordered))
+    return len(ordered) - np.searchsorted(ordered, own) + absent
 
 
 def _curves(curve: Array, own: Array, as_high: Array, n_true: ArrayLike) -> PrecisionRecall:
