@@ -83,7 +83,7 @@ DAMAGED = [
     ("a.csv", b"a;b\n1;1\n", B, r"line 1: no column 'b'.* is the delimiter ';'\?"),
     ("a.csv", b'a,b\n1,1\n"x\ny",1\n', B, r"line 4: column 'a' is 'x\\ny', which is no number"),
     ("a.csv", b"a,b\ninf,1\n", B, r"line 2: column 'a' is infinite"),
-    ("a.csv", b"a,b\n1,2\n", B, r"line 2: label 'b' is '2'; expected is 0 or 1"),
+    ("a.csv", b"a,b\n1,2\n", B, r"line 2: label 'b' is '2'; a column of labels has only 0 and 1"),
     ("a.csv", b"a,b\n1,\n", B, r"line 2: label 'b' is unknown"),
     ("a.csv", b"a,b\n1,x;x\n", LISTED, r"line 2: label 'x' is listed twice"),
     ("a.csv", b"a,b\n1,x;;y\n", LISTED, r"line 2: an empty label"),

@@ -2,6 +2,10 @@
 
 No well-kept library reads sparse rows and hierarchical attributes. Rows of plain values are parsed
 many at once by pyarrow; others (escapes, nominal values in sparse rows, mistakes) value by value.
+
+Which attributes are labels is said, in this order, by ``labels``, by ``xml``, by MEKA's ``-C n`` in
+the name of the relation, by a ``hierarchical`` attribute of Clus, or by the XML file of Mulan
+beside the file. Labels have the order of the attributes.
 """
 
 from __future__ import annotations
@@ -9,69 +13,358 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from math import nan
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
 import numpy as np
 import pyarrow as pa
 from scipy.sparse import coo_array
 
-from setwise.datasets.arff_header import (
-    QUOTED,
-    Attribute,
-    Header,
-    cells_of,
-    label_source_of,
-    read_header,
-    unquoted,
-)
-from setwise.datasets.columns import Categories, Features, Number, Text
-from setwise.datasets.dataset import Dataset
-from setwise.datasets.files import (
+from setwise.datasets.columns import Categories, Features, Labels, Number, Text
+from setwise.datasets.dataset import Dataset, repeated
+from setwise.datasets.schema import NamedColumns, Raw
+from setwise.datasets.sparse_text import Entries, Lines, blocks, quick_entries, sparse_matrix
+from setwise.datasets.table import parsed
+from setwise.files import (
+    DataError,
     File,
-    Lines,
+    NumberedLines,
     Place,
-    blocks,
     decoded,
     existing,
     named,
     numbered,
     opened,
-    parsed,
-    refuse,
+    plain_name,
     shown,
 )
-from setwise.datasets.label_source import LabelList, LabelSource
-from setwise.datasets.schema import BLOCK_ROWS, NamedColumns, Raw, Rows
-from setwise.datasets.sparse_text import Entries, quick_entries, sparse_matrix
 from setwise.labels import some
 
+BLOCK_ROWS = 4096
+# Levels of a path of labels: deeper ones would make names longer than the file.
+MAX_DEPTH = 64
+MOST_XML = 2**26
+# A name or a value: quoted with ' or ", with \ before any character, or bare.
+QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_NAME = re.compile(rf"\s*({QUOTED}|[^\s{{}}'\"][^\s{{}}]*)")
+_CELL = re.compile(rf"(?:\s*({QUOTED})\s*|([^,'\"]*))(,|$)")
 _ENTRY = re.compile(rf"\s*(\d+)\s+({QUOTED}|[^\s,'\"]+)\s*(,|$)")
+_MEKA = re.compile(r"(?:^|[\s:])-[cC]\s+(-?\d{1,9})\b")
+_PART = re.compile(r"[-_.](train|test|valid|dev|trainvalid)$")
+TYPES = ("numeric", "real", "integer", "string", "date")
+
+
+# ------------------------------------------------------------------------------------------- header
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One column: its name, its kind, the values of a nominal or hierarchical one, its line."""
+
+    name: str
+    kind: str
+    values: tuple[str, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Header:
+    """What stands before the rows, and the line of ``@data``."""
+
+    relation: str
+    attributes: tuple[Attribute, ...]
+    line: int
+
+
+def read_header(lines: NumberedLines, path: Path, encoding: str) -> Header:
+    """Read up to and with ``@data``."""
+    relation, number = "", None
+    attributes: dict[str, Attribute] = {}
+    for number, raw in lines:
+        line = raw.strip()
+        if not line or line.startswith(b"%"):
+            continue
+        text = decoded(line, path, number, encoding)
+        keyword, _, rest = text.replace("\t", " ", 1).partition(" ")
+        match keyword.lower():
+            case "@relation":
+                relation = _unquoted(rest.strip())
+            case "@attribute":
+                attribute = _attribute(rest, path, number)
+                if attribute.name in attributes:
+                    reason = f"attribute {shown(attribute.name)} is declared twice"
+                    raise DataError(path, number, reason)
+                attributes[attribute.name] = attribute
+            case "@data" if attributes:
+                return Header(relation, tuple(attributes.values()), number)
+            case "@data":
+                raise DataError(path, number, "@data without any @attribute before it")
+            case _:
+                expected = "expected is @relation, @attribute or @data"
+                raise DataError(path, number, f"{expected}, not {shown(line)}")
+    raise DataError(path, number, "the file ends before @data: cut off, or no ARFF file")
+
+
+def _unquoted(token: str) -> str:
+    """A name or value without its quotes and escapes."""
+    if len(token) >= 2 and token[0] in "'\"" and token[-1] == token[0]:
+        token = token[1:-1]
+    return re.sub(r"\\(.)", r"\1", token) if "\\" in token else token
+
+
+def _attribute(rest: str, path: Path, line: int) -> Attribute:
+    found = _NAME.match(rest)
+    if found is None:
+        reason = f"an attribute needs a name and a type, not {shown(rest)}"
+        raise DataError(path, line, reason)
+    name, kind = _unquoted(found.group(1)), rest[found.end() :].strip()
+    word, _, more = kind.partition(" ")
+    word, reason = word.lower(), ""
+    if word in TYPES:
+        return Attribute(name, word if word in ("string", "date") else "numeric", (), line)
+    values = []
+    if kind.startswith("{") and kind.endswith("}"):
+        word, values = "nominal", _cells(kind[1:-1], path, line)
+    elif kind.startswith("{"):
+        reason = "has no closing '}'"
+    elif word == "hierarchical":
+        values = [part.strip() for part in more.split(",")]
+    else:
+        known = f"{', '.join(TYPES)}, {{values}} and hierarchical"
+        reason = f"has the type {shown(kind)}; known are {known}"
+    if values == [""]:
+        reason = "has no values"
+    elif repeated(values) is not None:
+        reason = f"has the value {shown(repeated(values))} twice"
+    if reason:
+        raise DataError(path, line, f"attribute {shown(name)} {reason}")
+    return Attribute(name, word, tuple(values), line)
+
+
+def _cells(text: str, path: Path, line: int) -> list[str]:
+    """Values with commas between them."""
+    if "'" not in text and '"' not in text:
+        return [_unquoted(cell.strip()) for cell in text.split(",")]
+    cells, place, comma = [], 0, ","
+    while comma:
+        found = _CELL.match(text, place)
+        if found is None:
+            reason = f"a quote that is not closed, near {shown(text[place:])}"
+            raise DataError(path, line, reason)
+        quoted, bare, comma = found.groups()
+        cells.append(_unquoted(quoted or bare.strip()))
+        place = found.end()
+    return cells
+
+
+# ------------------------------------------------------------------------------------------- labels
+
+
+def labels_of(
+    header: Header, labels: Sequence[str] | int | None, xml: File | None, path: Path, dag: Any
+) -> Labels:
+    """Where the labels stand; a file that does not say it is refused."""
+    names = [attribute.name for attribute in header.attributes]
+    meka = _MEKA.search(header.relation)
+    if labels is not None and not isinstance(labels, int):
+        return _in_order(list(labels), [], names, path, header.line)
+    if labels is not None or (meka and xml is None):
+        count = labels if labels is not None else int(meka.group(1)) if meka else 0
+        if not 0 < abs(count) < len(names):
+            counts = f"{abs(count)} labels, but {len(names)} attributes"
+            reason = f"{counts}; expected is at least one label and one feature"
+            raise DataError(path, 1 if labels is None else None, reason)
+        return Labels(names[:count] if count > 0 else names[count:])
+    hierarchical = [a for a in header.attributes if a.kind == "hierarchical"]
+    if len(hierarchical) > 1:
+        raise DataError(path, hierarchical[1].line, "a second hierarchical attribute")
+    if hierarchical and xml is None:
+        return _hierarchical(hierarchical[0], path, dag)
+    beside = xml_beside(path) if xml is None else existing(xml)
+    if beside is None:
+        raise DataError(
+            path,
+            header.line,
+            "which attributes are labels? Name them (labels=[...]), say how many (labels=6: the "
+            "first, labels=-6: the last), or name the XML file of Mulan (xml=...)",
+        )
+    return _in_order(*read_xml(beside), names, path, header.line)
+
+
+def _in_order(
+    labels: list[str], edges: list[tuple[str, str]], names: list[str], path: Path, line: int
+) -> Labels:
+    """Columns of labels in the order of the attributes, none of them missing."""
+    missing = sorted(set(labels) - set(names), key=labels.index)
+    if missing:
+        raise DataError(path, line, f"labels that are no attributes: {some(missing)}")
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"labels must differ, but {repeated(labels)!r} is named twice")
+    number = {name: i for i, name in enumerate(sorted(labels, key=names.index))}
+    return Labels([*number], [(number[a], number[b]) for a, b in edges] or None)
+
+
+def _hierarchical(attribute: Attribute, path: Path, dag: bool | None) -> Labels:
+    """Labels that are nodes of edges parent/child, or paths a/b/c; above stands before below."""
+    values = [value.split("/") for value in attribute.values]
+    if dag is None:
+        dag = _is_dag(attribute, values, path)
+    nodes: dict[str, None] = {}
+    pairs: list[tuple[str, str]] = []
+    for value, parts in zip(attribute.values, values, strict=True):
+        reason = ""
+        if dag and (len(parts) != 2 or not all(parts)):
+            reason = "is no edge parent/child"
+        elif dag and parts[1] == "root":
+            reason = "leads to the root, which is no label"
+        elif not all(parts):
+            reason = "is no path such as a/b/c"
+        elif len(parts) > MAX_DEPTH:
+            reason = f"has more than {MAX_DEPTH} levels"
+        if reason:
+            raise DataError(path, attribute.line, f"{shown(value)} {reason}")
+        names = parts if dag else ["/".join(parts[: k + 1]) for k in range(len(parts))]
+        names = names[1:] if dag and names[0] == "root" else names
+        pairs += [pair for pair in pairwise(names) if dag or pair[1] not in nodes]
+        nodes |= dict.fromkeys(names)
+    circle = _circle(pairs)
+    if circle:
+        raise DataError(path, attribute.line, f"the edges go in a circle: {some(circle)}")
+    number = {node: i for i, node in enumerate(nodes)}
+    edges = [(number[above], number[below]) for above, below in pairs]
+    return Labels([*nodes], edges or None, attribute.name, "@")
+
+
+def _is_dag(attribute: Attribute, values: list[list[str]], path: Path) -> bool:
+    """Whether the values are edges ``parent/child`` of nodes, and not paths from the root.
+
+    Files of paths list what stands above each value: one that does, or that has a value of three
+    parts or more, holds paths. A file of edges has two parts in every value, and either names the
+    ``root`` of Clus or leads on from a child: ``A/B,B/C`` where no ``B`` is listed. Paths that were
+    taken for edges would show at the first row that has one, as no node has a ``/`` in its name.
+    Where such edges go in a circle, or stand beside values of one part, it could be either.
+    """
+    listed = set(attribute.values)
+    if all("/".join(parts[:-1]) in listed for parts in values if len(parts) > 1):
+        return False
+    if max(map(len, values)) > 2 or not all(all(parts) for parts in values):
+        return False
+    pairs = [(parts[0], parts[1]) for parts in values if len(parts) == 2]
+    above, below = ({pair[side] for pair in pairs} for side in (0, 1))
+    onward = sorted((above & below) - listed)
+    if "root" in above:
+        onward.append("root")
+    elif not onward or any(parent == child for parent, child in pairs):
+        return False
+    alone = [parts[0] for parts in values if len(parts) == 1]
+    if alone or ("root" not in above and _circle(pairs)):
+        why = f"{shown(alone[0])} is no edge" if alone else "such edges would go in a circle"
+        raise DataError(
+            path,
+            attribute.line,
+            f"the values of {shown(attribute.name)} look like edges parent/child, as "
+            f"{shown(onward[0])} is not among them, but {why}; say dag=True if they are edges, "
+            f"dag=False if they are paths from the root",
+        )
+    return True
+
+
+def _circle(pairs: list[tuple[str, str]]) -> list[str]:
+    """The labels of a circle that edges go in, from parent to child; empty if there is none."""
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for parent, child in pairs:
+        sorter.add(child, parent)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def xml_beside(path: Path) -> Path | None:
+    """The XML file of an ARFF file: of its name, with or without -train, -test and the like."""
+    stem = re.sub(r"\.arff$", "", plain_name(path))
+    wanted = [f"{stem}.xml", _PART.sub("", stem) + ".xml"]
+    found = {other.name.lower(): other for other in sorted(path.parent.glob("*.[xX][mM][lL]"))}
+    return next((found[name] for name in wanted if name in found), None)
+
+
+def read_xml(path: Path) -> tuple[list[str], list[tuple[str, str]]]:
+    """The labels of a Mulan XML file and their edges; a ``label`` inside another is its child."""
+    parser = expat.ParserCreate(namespace_separator=" ")
+    names: dict[str, None] = {}
+    edges: list[tuple[str, str]] = []
+    around: list[str] = []
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        tag, name, reason = tag.rpartition(" ")[2], attributes.get("name"), ""
+        if tag != ("label" if around else "labels"):
+            reason = f"expected is <label> inside <labels>, not <{shown(tag)[1:-1]}>"
+        elif around and name is None:
+            reason = "a <label> without a name"
+        elif around and name in names:
+            reason = f"the label {shown(name)} is there twice"
+        if reason:
+            raise DataError(path, parser.CurrentLineNumber, reason)
+        if around:
+            names[str(name)] = None
+        if len(around) > 1:
+            edges.append((around[-1], str(name)))
+        around.append(str(name))
+
+    def doctype(*_: Any) -> None:
+        raise DataError(path, parser.CurrentLineNumber, "a document type: entities are not read")
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: around.pop()
+    parser.StartDoctypeDeclHandler = doctype
+    with opened(path) as file:
+        data = file.read(MOST_XML + 1)
+    if len(data) > MOST_XML:
+        raise DataError(path, None, f"larger than {MOST_XML} bytes: this is no list of labels")
+    try:
+        parser.Parse(data, True)
+    except DataError:
+        raise
+    except (expat.ExpatError, ValueError, LookupError) as error:
+        raise DataError(path, getattr(error, "lineno", None), f"no XML: {error}") from error
+    if not names:
+        raise DataError(path, None, "no <label> in it")
+    return [*names], edges
 
 
 # --------------------------------------------------------------------------------------------- rows
 
 
-class _RowReader:
+class _Reader:
     """Reads lines of one ARFF file; ``kinds`` are those of its attributes, None to skip one."""
 
     def __init__(self, header: Header, kinds: Sequence[Any], path: Path, encoding: str):
         self.attributes, self.kinds = header.attributes, kinds
         self.path, self.encoding = path, encoding
         self.declared = [frozenset(attribute.values) for attribute in header.attributes]
-        self.texts = [i for i, kind in enumerate(kinds) if isinstance(kind, Text)]
         self.binary = np.array([kind == Number(binary=True) for kind in kinds], bool)
-        # Attributes whose values are numbers and their own codes.
-        pairs = zip(kinds, self.declared, strict=True)
-        self.plain = [isinstance(k, Number) and values <= {"0", "1"} for k, values in pairs]
+        # How pyarrow reads an attribute: as a number if its values are their own codes.
+        self.types = {
+            attribute.name: None
+            if kind is None
+            else pa.float64()
+            if isinstance(kind, Number) and set(attribute.values) <= {"0", "1"}
+            else pa.string()
+            for attribute, kind in zip(header.attributes, kinds, strict=True)
+        }
 
     def block(self, lines: Lines) -> tuple[Any, dict[str, list[str]], Place]:
         """The rows on some lines: codes (n, n_attributes), texts by name, and their place."""
         kept = [(number, line.strip()) for number, line in lines]
         kept = [(number, line) for number, line in kept if line and not line.startswith(b"%")]
-        texts = {self.attributes[i].name: [""] * len(kept) for i in self.texts}
         place = Place(self.path, lambda row: kept[row][0])
+        names = [a.name for a, k in zip(self.attributes, self.kinds, strict=True) if _is_text(k)]
+        texts = {name: [""] * len(kept) for name in names}
         if any(line.startswith(b"{") for _, line in kept):
             self._refuse_left_out()
             entries = self._quick_sparse(kept) or self._slow(kept, texts)
@@ -88,15 +381,11 @@ class _RowReader:
         text = b"\n".join([line for _, line in lines])
         if b'"' in text or b"\\" in text or text.count(b"'") % 2 or self.encoding != "utf-8":
             return None
-        types = {
-            attribute.name: None if kind is None else pa.float64() if plain else pa.string()
-            for attribute, kind, plain in zip(self.attributes, self.kinds, self.plain, strict=True)
-        }
-        table = parsed(text, types, ["?"], quote_char="'", double_quote=False)
+        table = parsed(text, self.types, ["?"], quote_char="'", double_quote=False)
         if table is None or len(table) != len(lines):
             return None
-        codes = np.zeros((len(lines), len(types)))
-        for i, (name, kind) in enumerate(types.items()):
+        codes = np.zeros((len(lines), len(self.types)))
+        for i, (name, kind) in enumerate(self.types.items()):
             if kind == pa.float64():
                 codes[:, i] = table.column(name).to_numpy()
             elif kind is not None:
@@ -111,9 +400,8 @@ class _RowReader:
 
     def _quick_sparse(self, lines: Lines) -> Entries | None:
         """All rows at once, if they are plain numbers in braces and nothing else; else None."""
-        plain = all(p or kind is None for p, kind in zip(self.plain, self.kinds, strict=True))
         bodies = [line[1:-1].strip() for _, line in lines if line[:1] + line[-1:] == b"{}"]
-        if not plain or len(bodies) < len(lines):
+        if pa.string() in self.types.values() or len(bodies) < len(lines):
             return None
         counts = [body.count(b",") + 1 if body else 0 for body in bodies]
         pairs = b"\n".join(bodies).replace(b", ", b",").replace(b",", b"\n")
@@ -123,12 +411,14 @@ class _RowReader:
         """Value by value: what is wrong is named."""
         ends, indices, values = [0], [], []
         for row, (number, line) in enumerate(lines):
-            text = decoded(line, self.path, number, self.encoding)
-            for index, cell in self._entries(text, number):
+            for index, cell in self._entries(line, number):
                 name, code = self.attributes[index].name, self._code(index, cell)
                 if code is None:
-                    reason = self._wrong(index, cell)
-                    refuse(self.path, number, f"attribute {shown(name)} {reason}")
+                    declared, reason = self.attributes[index].values, f"is {shown(cell)}"
+                    reason += f", which is not declared; declared are {some(list(declared))}"
+                    if not declared or cell in declared:
+                        reason = self.kinds[index].wrong(cell)
+                    raise DataError(self.path, number, f"attribute {shown(name)} {reason}")
                 if name in texts:
                     texts[name][row] = cell
                 indices.append(index)
@@ -136,53 +426,49 @@ class _RowReader:
             ends.append(len(indices))
         return Entries(np.array(ends), np.array(indices, np.int64), np.array(values, np.float64))
 
-    def _entries(self, text: str, number: int) -> Iterator[tuple[int, str]]:
+    def _entries(self, line: bytes, number: int) -> Iterator[tuple[int, str]]:
         """Attribute and value of each entry of a row."""
-        count = len(self.attributes)
+        text, count = decoded(line, self.path, number, self.encoding), len(self.attributes)
         if not text.startswith("{"):
-            cells = cells_of(text, self.path, number)
+            cells = _cells(text, self.path, number)
             if len(cells) != count:
                 reason = f"{len(cells)} values, but {count} attributes are declared"
-                refuse(self.path, number, reason)
+                raise DataError(self.path, number, reason)
             yield from enumerate(cells)
             return
         if not text.endswith("}"):
-            refuse(self.path, number, "a sparse row that does not end with '}': cut off?")
+            reason = "a sparse row that does not end with '}': cut off?"
+            raise DataError(self.path, number, reason)
         body, place = text[1:-1].strip(), 0
         while place < len(body):
             found = _ENTRY.match(body, place)
             if found is None:
                 near = f"near {shown(body[place:])} it is not"
-                refuse(self.path, number, f"expected is '{{index value, ...}}', but {near}")
+                reason = f"expected is '{{index value, ...}}', but {near}"
+                raise DataError(self.path, number, reason)
             index = int(found.group(1)) if len(found.group(1)) < 18 else 2**62
             if index >= count:
-                refuse(self.path, number, f"index {index}; expected is 0 to {count - 1}")
-            yield index, unquoted(found.group(2))
+                reason = f"index {index}; expected is 0 to {count - 1}"
+                raise DataError(self.path, number, reason)
+            yield index, _unquoted(found.group(2))
             place = found.end()
 
     def _code(self, index: int, cell: str) -> float | None:
         """What stands for a value; None if it is wrong."""
         kind, declared = self.kinds[index], self.declared[index]
-        if kind is None or isinstance(kind, Text):
+        if kind is None or _is_text(kind):
             return 0.0
         if cell == "?":
             return nan
         return None if declared and cell not in declared else kind.code(cell)
 
-    def _wrong(self, index: int, cell: str) -> str:
-        values = self.attributes[index].values
-        if values and cell not in values:
-            return f"is {shown(cell)}, which is not declared; declared are {some(list(values))}"
-        return self.kinds[index].wrong(cell)
-
     def _refuse_left_out(self) -> None:
         """Raise if the value that sparse rows leave out is not the one with code 0."""
         for i, attribute in enumerate(self.attributes):
             if attribute.kind == "nominal" and self._code(i, attribute.values[0]) != 0:
-                what = f"attribute {shown(attribute.name)} has the first value"
+                first = f"{shown(attribute.name)} has the first value {shown(attribute.values[0])}"
                 rest = "which the sparse rows of ARFF leave out; expected is one that means 0"
-                reason = f"{what} {shown(attribute.values[0])}, {rest}"
-                refuse(self.path, attribute.line, reason)
+                raise DataError(self.path, attribute.line, f"attribute {first}, {rest}")
 
     def _check(self, codes: Any, place: Place) -> None:
         """Raise for infinite values, and values of 0/1 attributes that are neither."""
@@ -197,6 +483,10 @@ class _RowReader:
             raise place.error(entries.row[entry], reason)
 
 
+def _is_text(kind: Any) -> bool:
+    return isinstance(kind, Text)
+
+
 # ------------------------------------------------------------------------------------- the data set
 
 
@@ -204,29 +494,22 @@ class _RowReader:
 class ArffSchema(NamedColumns):
     """How an ARFF file is read."""
 
-    @property
-    def format(self) -> str:
-        return "arff"
-
-    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
-        return map(self.rows, self.raws(path, labels, rows))
+    format = "arff"
 
     def raws(self, path: Path, labels: bool, rows: int) -> Iterator[Raw]:
-        """The rows of a file as codes and text, by the names of its attributes."""
         with opened(path, self.max_bytes) as file:
             lines = numbered(file, path)
             header = read_header(lines, path, self.encoding)
             place = {attribute.name: i for i, attribute in enumerate(header.attributes)}
-            wanted = [*self.features.columns.tolist(), *(self.labels.columns if labels else ())]
-            missing = [name for name in wanted if name not in place]
-            if missing:
-                refuse(path, header.line, f"attributes are missing: {some(missing)}")
-            kinds = [self._kind(a, a.name in wanted, path) for a in header.attributes]
-            reader = _RowReader(header, kinds, path, self.encoding)
-            for block in blocks(lines, rows):
+            wanted = {*self.features.columns.tolist(), *(self.labels.columns if labels else ())}
+            if missing := sorted(wanted - set(place)):
+                raise DataError(path, header.line, f"attributes are missing: {some(missing)}")
+            kinds = [self._kind(a, path) if a.name in wanted else None for a in header.attributes]
+            reader = _Reader(header, kinds, path, self.encoding)
+            for block in blocks(lines, min(rows, BLOCK_ROWS)):
                 codes, texts, where = reader.block(block)
                 cells = None
-                if labels and isinstance(self.labels, LabelList):
+                if labels and self.labels.column is not None:
                     cells = texts[self.labels.column]
                 elif labels:
                     cells = codes[:, [place[name] for name in self.labels.columns]]
@@ -234,27 +517,26 @@ class ArffSchema(NamedColumns):
                 if codes.shape[0]:
                     yield Raw(inputs, texts, cells, where)
 
-    def _kind(self, attribute: Attribute, wanted: bool, path: Path) -> Any:
-        """How the values of an attribute are read; None if they are not."""
+    def _kind(self, attribute: Attribute, path: Path) -> Any:
+        """How the values of an attribute are read."""
         name, values = attribute.name, attribute.values
-        if not wanted:
-            return None
+        binary, is_nominal = Number(binary=True), attribute.kind == "nominal"
+        if name == self.labels.column:
+            return Text()
         if name in self.labels.columns:
-            if isinstance(self.labels, LabelList):
-                return Text()
             if attribute.kind == "numeric":
                 return Number()
-            if not values or any(Number(binary=True).code(value) is None for value in values):
+            if not is_nominal or any(binary.code(value) is None for value in values):
                 declared = some(list(values)) if values else attribute.kind
                 reason = f"label {shown(name)} must be declared {{0,1}}, not {declared}"
-                refuse(path, attribute.line, reason)
-            return Number(binary=True)
+                raise DataError(path, attribute.line, reason)
+            return binary
         kind = self.features.kinds.get(name)
+        if kind is None and is_nominal and set(values) == {"0", "1"}:
+            return binary
         expected = "nominal" if isinstance(kind, Categories) else "numeric"
-        if kind is None and attribute.kind == "nominal" and set(values) == {"0", "1"}:
-            return Number(binary=True)
-        if not isinstance(kind, Text) and attribute.kind != expected:
-            refuse(path, attribute.line, f"attribute {shown(name)} must be {expected}")
+        if not _is_text(kind) and attribute.kind != expected:
+            raise DataError(path, attribute.line, f"attribute {shown(name)} must be {expected}")
         return kind or Number()
 
 
@@ -301,42 +583,31 @@ def read_arff(
     with named(path):
         with opened(file, max_bytes) as stream:
             header = read_header(numbered(stream, file), file, encoding)
-        source = label_source_of(header, labels, xml, file, dag)
+        source = labels_of(header, labels, xml, file, dag)
         kinds = {name: Text(dict(text_options or {})) for name in text}
-        features = _features(header, source, file, kinds, drop, dtype)
+        features = _features(header, {*source.columns, *drop}, file, kinds, dtype)
         schema = ArffSchema(features, source, unknown_labels, encoding, max_bytes)
         title = header.relation.partition(":")[0].strip()
         return schema.first(schema.raws(file, True, BLOCK_ROWS), path, name=title)
 
 
 def _features(
-    header: Header,
-    source: LabelSource,
-    path: Path,
-    kinds: dict[str, Any],
-    drop: Sequence[str],
-    dtype: str,
+    header: Header, others: set[str], path: Path, kinds: dict[str, Any], dtype: str
 ) -> Features:
-    """The attributes that are features; ``kinds`` are those of text."""
-    known = {attribute.name for attribute in header.attributes}
-    missing = [name for name in (*kinds, *drop) if name not in known]
+    """The attributes that are features, all but ``others``; ``kinds`` are those of text."""
+    missing = {*kinds, *others} - {attribute.name for attribute in header.attributes}
     if missing:
-        refuse(path, header.line, f"text or drop names what is no attribute: {some(missing)}")
-    others = {*source.columns, *drop}
+        what = f"text or drop names what is no attribute: {some(sorted(missing))}"
+        raise DataError(path, header.line, what)
     inputs = [attribute for attribute in header.attributes if attribute.name not in others]
     if not inputs:
-        refuse(path, header.line, "no attribute is left to be a feature")
+        raise DataError(path, header.line, "no attribute is left to be a feature")
     for attribute in inputs:
         name = attribute.name
-        if name in kinds:
-            continue
-        if attribute.kind == "nominal" and attribute.values != ("0", "1"):
+        if name not in kinds and attribute.kind == "nominal" and attribute.values != ("0", "1"):
             kinds[name] = Categories(attribute.values, base=True)
-        elif attribute.kind not in ("numeric", "nominal"):
-            refuse(
-                path,
-                attribute.line,
-                f"attribute {shown(name)} is of the type {attribute.kind}; read it as text "
-                f"(text=[{name!r}]) or leave it out (drop=[{name!r}])",
-            )
+        elif name not in kinds and attribute.kind not in ("numeric", "nominal"):
+            reason = f"attribute {shown(name)} is of the type {attribute.kind}; read it as text"
+            hint = f"(text=[{name!r}]) or leave it out (drop=[{name!r}])"
+            raise DataError(path, attribute.line, f"{reason} {hint}")
     return Features([attribute.name for attribute in inputs], kinds, dtype)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.datasets.files import File, repeated, text_array
+from setwise.files import File
 from setwise.labels import some, zeros_and_ones
+from setwise.sparse import tidied
 from setwise.taxonomy import Taxonomy
 from setwise.validation import real_array, real_number, real_vector
 
 if TYPE_CHECKING:
     from setwise.datasets.schema import Schema
+
+# Numpy gives every name the room of the longest. Beyond this many bytes names are objects instead.
+MOST_BYTES = 2**26
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,9 +175,10 @@ class Dataset:
             expected = "a Taxonomy, such as Taxonomy.from_parents(parents, names)"
             raise ValueError(f"taxonomy must be {expected}, not a {type(taxonomy).__name__}")
         schema: Any = self.schema
-        if hasattr(getattr(schema, "labels", None), "separator") and schema.labels.edges is None:
+        labels = getattr(schema, "labels", None)
+        if labels is not None and labels.column is not None and labels.edges is None:
             # One column lists the labels: those of later files may be any of the taxonomy.
-            schema = replace(schema, labels=replace(schema.labels, names=taxonomy.names))
+            schema = replace(schema, labels=replace(labels, names=taxonomy.names))
         return TaxonomySchema(schema, taxonomy, close).placed(self)
 
     def rows(self, rows: Any) -> Dataset:
@@ -235,19 +241,10 @@ class Dataset:
 
 def _features(X: Any) -> Any:
     """Float32 or float64 of shape (n, d), dense or tidy CSR; NaN stays, infinity is refused."""
-    if issparse(X):
-        if X.ndim != 2 or X.dtype.kind not in "biuf":
-            raise ValueError(f"X must be a matrix of numbers, but it has the type {X.dtype}")
-        matrix: Any = csr_array(X)
-        matrix.check_format(full_check=True)
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sort_indices()
-            if not matrix.has_canonical_format:
-                raise ValueError("X must have each entry once, but some are repeated")
-        checked, values = matrix, matrix.data
-    else:
-        checked = values = real_array(X, "X")
+    checked: Any = tidied(X, "X") if issparse(X) else real_array(X, "X")
+    if issparse(checked):
+        checked.check_format(full_check=True)
+    values = checked.data if issparse(checked) else checked
     if checked.ndim != 2 or 0 in checked.shape:
         raise ValueError(
             f"X must have shape (n_rows, n_features) with at least one of each, "
@@ -259,6 +256,28 @@ def _features(X: Any) -> Any:
     if infinite.any():
         raise ValueError(f"X must be finite or NaN, but {infinite.sum()} entries are infinite")
     return checked if issparse(checked) else np.ascontiguousarray(checked)
+
+
+def text_array(names: Iterable[Any]) -> NDArray[Any]:
+    """Names as an array of text; of objects where the longest would make it huge."""
+    if isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype.kind == "U":
+        return names
+    listed = [str(name) for name in names]
+    longest = max(map(len, listed), default=1)
+    # (Numpy's text drops zeros at the end.)
+    is_plain = 4 * longest * len(listed) <= MOST_BYTES and not any(
+        name.endswith("\0") for name in listed
+    )
+    array = np.empty(len(listed), dtype=f"<U{max(longest, 1)}" if is_plain else object)
+    array[:] = listed
+    return array
+
+
+def repeated(names: Sequence[Any]) -> Any:
+    """The first name that is there more than once, or None."""
+    if len(set(names)) == len(names):
+        return None
+    return next(name for name, times in Counter(names).items() if times > 1)
 
 
 def _names(names: Any, count: int, what: str) -> Any:

@@ -22,7 +22,7 @@ from urllib.parse import quote, urlsplit
 from setwise.atomic_write import opened_whole
 from setwise.datasets.arff import read_arff
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.files import DataError, File, refuse, shown
+from setwise.files import DataError, File, shown
 from setwise.validation import whole_number
 
 OPENML = "OpenML"  # stands for a file in messages
@@ -72,19 +72,23 @@ def fetch(
     answer = _answer(address, folder / str(number) / "description.json", timeout)
     about = answer.get("data_set_description") if isinstance(answer, dict) else None
     if not isinstance(about, dict):
-        refuse(OPENML, None, f"{address} gives no description of a data set")
+        raise DataError(OPENML, None, f"{address} gives no description of a data set")
     if str(about.get("format", "ARFF")).lower() not in ("arff", "sparse_arff"):
-        refuse(OPENML, None, f"the format is {shown(about.get('format'))}; only ARFF is read")
+        raise DataError(
+            OPENML, None, f"the format is {shown(about.get('format'))}; only ARFF is read"
+        )
     path, source = folder / str(number) / "data.arff", str(about.get("url", ""))
     if urlsplit(source).scheme not in ("http", "https"):
-        refuse(OPENML, None, f"the file is at {shown(source)}; expected is an http address")
+        raise DataError(
+            OPENML, None, f"the file is at {shown(source)}; expected is an http address"
+        )
     if not path.exists():
         _download(source, path, about.get("md5_checksum"), timeout, max_bytes)
     options.setdefault("labels", _names(about.get("default_target_attribute")))
     dropped = _names(about.get("row_id_attribute")) + _names(about.get("ignore_attribute"))
     options.setdefault("drop", [name for name in dropped if name not in options["labels"]])
     if not options["labels"]:
-        refuse(path, None, "OpenML names no targets; name the labels (labels=[...])")
+        raise DataError(path, None, "OpenML names no targets; name the labels (labels=[...])")
     title, which = str(about.get("name", number)), about.get("version")
     return replace(
         read_arff(path, **options), name=title, source=f"OpenML {number}, version {which}"
@@ -141,15 +145,19 @@ def _download(address: str, path: Path, md5: Any, timeout: float, max_bytes: int
             while piece := answer.read(PIECE):
                 size += len(piece)
                 if size > max_bytes:
-                    refuse(OPENML, None, f"{address} is larger than {max_bytes} bytes (max_bytes)")
+                    raise DataError(
+                        OPENML, None, f"{address} is larger than {max_bytes} bytes (max_bytes)"
+                    )
                 digest.update(piece)
                 file.write(piece)
             promised = str(answer.headers.get("Content-Length") or size)
             if promised.isdigit() and size < int(promised):
-                refuse(OPENML, None, f"{address} was cut off after {size} of {promised} bytes")
+                raise DataError(
+                    OPENML, None, f"{address} was cut off after {size} of {promised} bytes"
+                )
             if md5 and digest.hexdigest() != str(md5).lower():
                 found = f"its md5 is {digest.hexdigest()}, not {shown(md5)}"
-                refuse(OPENML, None, f"{address} was damaged on the way: {found}")
+                raise DataError(OPENML, None, f"{address} was damaged on the way: {found}")
     except urllib.error.HTTPError as error:
         raise DataError(OPENML, None, f"{address} says {error.code}: {_reason(error)}") from error
     except (HTTPException, TimeoutError, urllib.error.URLError, ConnectionError) as error:

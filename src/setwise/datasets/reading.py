@@ -14,12 +14,11 @@ import numpy as np
 
 from setwise.datasets.arff import read_arff
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.files import DataError, File, existing, opened, plain_name, refuse
 from setwise.datasets.folder import read_folder
 from setwise.datasets.schema import stacked
 from setwise.datasets.sparse_text import read_extreme, read_libsvm
-from setwise.datasets.table import is_parquet
-from setwise.datasets.table_schema import read_table
+from setwise.datasets.table import is_parquet, read_table
+from setwise.files import DataError, File, existing, opened, plain_name
 
 READERS: dict[str, Callable[..., Dataset]] = {
     "arff": read_arff,
@@ -133,7 +132,11 @@ def recognise(path: Path) -> str:
         return "table"
     with opened(path) as file:
         head = file.read(SNIFFED).removeprefix(b"\xef\xbb\xbf")
-    return _by_content(head) or kind or _refuse_format(path)
+    kind = _by_content(head) or kind
+    if kind is None:
+        known = f"name it (format=...), one of {', '.join(READERS)}"
+        raise DataError(path, None, f"the format is not recognised; {known}")
+    return kind
 
 
 def _by_content(head: bytes) -> str | None:
@@ -149,14 +152,6 @@ def _by_content(head: bytes) -> str | None:
     if checked and all(map(_PAIRS.fullmatch, checked)):
         return "libsvm"
     return None
-
-
-def _refuse_format(path: Path) -> str:
-    refuse(
-        path,
-        None,
-        f"the format is not recognised; name it (format=...), one of {', '.join(READERS)}",
-    )
 
 
 def with_test(data: Dataset, test: File) -> Dataset:

@@ -13,7 +13,7 @@ and nothing is ever allocated for a column as such.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,26 +24,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from setwise.datasets.columns import Number, check_type
-from setwise.datasets.dataset import Dataset
-from setwise.datasets.files import (
+from setwise.datasets.columns import Number, check_type, indicator
+from setwise.datasets.dataset import Dataset, repeated, text_array
+from setwise.datasets.schema import Rows, Schema
+from setwise.datasets.table import parsed
+from setwise.files import (
+    DataError,
     File,
-    Lines,
+    NumberedLines,
     Place,
-    blocks,
     decoded,
     existing,
     named,
     numbered,
     opened,
-    parsed,
-    refuse,
-    repeated,
     shown,
-    text_array,
 )
-from setwise.datasets.label_source import indicator
-from setwise.datasets.schema import BLOCK_ROWS, Rows, Streamed, gathered
 from setwise.labels import some
 from setwise.validation import whole_number
 
@@ -51,6 +47,24 @@ from setwise.validation import whole_number
 MAX_FEATURES, MAX_LABELS = 2**24, 2**22
 # What pairs of plain numbers are written with; '?' is a value that is missing.
 ORDINARY = b" \t\n0123456789.+-eE,:?"
+# Lines are turned into numbers at most so many, and so many bytes, at a time.
+BLOCK_ROWS, BLOCK_BYTES = 4096, 2**22
+
+Lines = list[tuple[int, bytes]]
+
+
+def blocks(lines: Iterable[tuple[int, bytes]], rows: int) -> Iterator[Lines]:
+    """Lists of lines: at most ``rows``, and no more once they have `BLOCK_BYTES`."""
+    block: Lines = []
+    size = 0
+    for entry in lines:
+        block.append(entry)
+        size += len(entry[1])
+        if len(block) == min(rows, BLOCK_ROWS) or size >= BLOCK_BYTES:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
 
 
 class Entries(NamedTuple):
@@ -66,12 +80,12 @@ def quick_entries(counts: list[int], pairs: bytes, mark: str) -> Entries | None:
 
     ``counts`` are the numbers of pairs of the rows.
     """
-    ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    ends = np.cumsum([0, *counts], dtype=np.int64)
     if not ends[-1]:
         return Entries(ends, np.zeros(0, np.int64), np.zeros(0)) if not pairs.strip() else None
     types = {"index": pa.uint32(), "value": pa.float64()}
-    plain = not pairs.translate(None, ORDINARY)
-    table = parsed(pairs, types, ["?"], delimiter=mark, quote_char=False) if plain else None
+    is_plain = not pairs.translate(None, ORDINARY)
+    table = parsed(pairs, types, ["?"], delimiter=mark, quote_char=False) if is_plain else None
     if table is None or len(table) != ends[-1] or table.column("index").null_count:
         return None
     index, value = table.columns
@@ -110,26 +124,27 @@ class _SparseRows(NamedTuple):
 
 def _read_rows(lines: Lines, path: Path) -> _SparseRows:
     place = Place(path, lambda row: lines[row][0])
-    parts = [_parted(line) for _, line in lines]
-    rests = [b" ".join(rest.split()) for _, rest in parts]
-    pairs = b"\n".join(rests).replace(b" ", b"\n")
-    found = None if b"?" in pairs else quick_entries([r.count(b":") for r in rests], pairs, ":")
-    labels = [_labels(text, row, place) for row, (text, _) in enumerate(parts)]
+    labels, rests = [], []
+    for row, (number, line) in enumerate(lines):
+        text, _, rest = line.partition(b"#")[0].rstrip().replace(b"\t", b" ").partition(b" ")
+        if b":" in text:
+            text, rest = b"", text + b" " + rest
+        names = decoded(text, path, number).split(",") if text else []
+        if not all(names) or len(set(names)) < len(names):
+            what = "a label is there twice" if all(names) else "an empty label"
+            raise place.error(row, f"{what} in {shown(text)}")
+        labels.append(names)
+        rests.append(rest.split())
+    pairs = b"\n".join([pair for rest in rests for pair in rest])
+    found = None if b"?" in pairs else quick_entries([*map(len, rests)], pairs, ":")
     return _SparseRows(found or _slow_entries(rests, place), labels, place)
 
 
-def _parted(line: bytes) -> tuple[bytes, bytes]:
-    """Labels and pairs: a line that begins with a blank or a pair has no labels."""
-    line = line.partition(b"#")[0].rstrip().replace(b"\t", b" ")
-    labels, _, rest = line.partition(b" ")
-    return (b"", line) if b":" in labels else (labels, rest)
-
-
-def _slow_entries(rests: list[bytes], place: Place) -> Entries:
+def _slow_entries(rests: list[list[bytes]], place: Place) -> Entries:
     """Pair by pair: NaN is read, and what is wrong is named."""
     ends, indices, values = [0], [], []
     for row, rest in enumerate(rests):
-        for pair in rest.split():
+        for pair in rest:
             index, colon, text = pair.decode("utf-8", "replace").partition(":")
             value = Number().code(text)
             if not colon or not index.isascii() or not index.removeprefix("-").isdigit():
@@ -142,21 +157,8 @@ def _slow_entries(rests: list[bytes], place: Place) -> Entries:
     return Entries(np.array(ends), np.array(indices, np.int64), np.array(values, np.float64))
 
 
-def _labels(text: bytes, row: int, place: Place) -> list[str]:
-    """The labels of a row."""
-    if not text:
-        return []
-    assert place.line is not None
-    labels = decoded(text, place.file, place.line(row), "utf-8").split(",")
-    if not all(labels):
-        raise place.error(row, f"an empty label in {shown(text)}")
-    if len(set(labels)) < len(labels):
-        raise place.error(row, f"a label is there twice in {shown(text)}")
-    return labels
-
-
 @dataclass(frozen=True, eq=False)
-class SparseTextSchema(Streamed):
+class SparseTextSchema(Schema):
     """Files with these numbers of features and labels.
 
     ``names`` are the labels of a LIBSVM file, in the order of the columns of Y; None for an extreme
@@ -228,22 +230,22 @@ def _blocks(path: Path, rows: int, max_bytes: int | None, sizes: Any) -> Iterato
             n_rows, *columns = _sizes(lines, path)
             if columns != [*sizes]:
                 reason = "{} features and {} labels, but {} and {} are expected"
-                refuse(path, 1, reason.format(*columns, *sizes))
+                raise DataError(path, 1, reason.format(*columns, *sizes))
             lines = _counted(lines, n_rows, path)
         yield from blocks(lines, rows)
 
 
-def _sizes(lines: Iterator[tuple[int, bytes]], path: Path) -> list[int]:
+def _sizes(lines: NumberedLines, path: Path) -> list[int]:
     """The three numbers of the first line of an extreme file."""
     _, line = next(lines, (1, b""))
     words = line.split()
     if len(words) != 3 or not all(w.isdigit() and len(w) < 18 and int(w) for w in words):
         expected = "expected are the numbers of rows, features and labels, at least 1 of each"
-        refuse(path, 1, f"{expected}, not {shown(line)}")
+        raise DataError(path, 1, f"{expected}, not {shown(line)}")
     return [int(word) for word in words]
 
 
-def _counted(lines: Iterator[tuple[int, bytes]], n_rows: int, path: Path) -> Iterator:
+def _counted(lines: NumberedLines, n_rows: int, path: Path) -> NumberedLines:
     """As many lines as the header says; only empty ones may follow."""
     count, number = 0, 1
     for number, line in lines:
@@ -251,16 +253,19 @@ def _counted(lines: Iterator[tuple[int, bytes]], n_rows: int, path: Path) -> Ite
             count += 1
             yield number, line
         elif line.strip():
-            refuse(path, number, f"more rows than the {n_rows} of the first line")
+            raise DataError(path, number, f"more rows than the {n_rows} of the first line")
     if count < n_rows:
-        refuse(path, number, f"the file ends after {count} rows, but its first line says {n_rows}")
+        reason = f"the file ends after {count} rows, but its first line says {n_rows}"
+        raise DataError(path, number, reason)
 
 
-def _refuse_many(path: Path, count: int, most: int, what: str) -> None:
+def _refuse_many(path: Path, n_features: int, n_labels: int, most: int | None) -> None:
     """Raise if a file declares more columns than any data set has."""
-    if count > most:
-        hint = f"more than {most} are refused; if it is so, say max_columns={count}"
-        refuse(path, 1, f"{count} {what}, and {hint}")
+    counts = (("features", n_features, MAX_FEATURES), ("labels", n_labels, MAX_LABELS))
+    for what, count, usual in counts:
+        if count > (most or usual):
+            hint = f"more than {most or usual} are refused; if it is so, say max_columns={count}"
+            raise DataError(path, 1, f"{count} {what}, and {hint}")
 
 
 # ------------------------------------------------------------------------------------ a first file
@@ -294,27 +299,25 @@ def read_libsvm(
     """
     file = existing(path)
     with named(path):
-        limit = max_columns or MAX_FEATURES
         parts = [_read_rows(block, file) for block in _blocks(file, BLOCK_ROWS, max_bytes, None)]
         for part in parts:
-            sparse_matrix(part.entries, limit + 1, part.place)
+            sparse_matrix(part.entries, (max_columns or MAX_FEATURES) + 1, part.place)
         lowest = min((int(e.indices.min(initial=1)) for e, *_ in parts), default=1)
         highest = max((int(e.indices.max(initial=0)) for e, *_ in parts), default=0)
         first = int(lowest > 0 if zero_based == "auto" else not zero_based)
         if lowest < first:
-            refuse(file, None, "an index is 0, but indices count from 1 (zero_based=False)")
+            raise ValueError("an index is 0, but indices count from 1 (zero_based=False)")
         needed = max(highest + 1 - first, 1)
         if n_features is not None and needed > whole_number(n_features, "n_features", 1):
-            refuse(file, None, f"index {highest}, but n_features is {n_features}")
-        _refuse_many(file, needed, limit, "features")
+            raise ValueError(f"index {highest}, but n_features is {n_features}")
         names = _found(parts) if labels is None else list(labels)
         if not names or repeated(names) is not None:
             twice = f"labels must differ, but {repeated(names)!r} is named twice"
-            refuse(file, None, twice if names else "no row has a label")
-        _refuse_many(file, len(names), max_columns or MAX_LABELS, "labels")
+            raise ValueError(twice if names else "no row has a label")
+        _refuse_many(file, needed, len(names), max_columns)
         width = n_features or needed
         schema = SparseTextSchema(width, len(names), names, first, dtype, max_bytes)
-        return gathered(schema, map(schema.rows, parts), path)
+        return schema.gathered(map(schema.rows, parts), path)
 
 
 def _found(parts: list[_SparseRows]) -> list[str]:
@@ -352,8 +355,7 @@ def read_extreme(
     with named(path):
         with opened(file, max_bytes) as stream:
             n_rows, n_features, n_labels = _sizes(numbered(stream, file), file)
-        _refuse_many(file, n_features, max_columns or MAX_FEATURES, "features")
-        _refuse_many(file, n_labels, max_columns or MAX_LABELS, "labels")
+        _refuse_many(file, n_features, n_labels, max_columns)
         schema = SparseTextSchema(n_features, n_labels, dtype=dtype, max_bytes=max_bytes)
         files = {"train": train_split, "test": test_split}
         split = {
@@ -361,7 +363,7 @@ def read_extreme(
             for name, part in files.items()
             if part is not None
         }
-        return gathered(schema, schema.parts(file, True, BLOCK_ROWS), path, split=split)
+        return schema.gathered(schema.parts(file, True, BLOCK_ROWS), path, split=split)
 
 
 def _read_split(path: Path, column: int, n_rows: int) -> NDArray[np.int64]:
@@ -373,11 +375,12 @@ def _read_split(path: Path, column: int, n_rows: int) -> NDArray[np.int64]:
             if not words:
                 continue
             if whole_number(column, "split_column", 0) >= len(words):
-                refuse(path, number, f"{len(words)} columns, but split_column is {column}")
+                reason = f"{len(words)} columns, but split_column is {column}"
+                raise DataError(path, number, reason)
             word = words[column]
             if not word.isdigit() or len(word) > 17 or not 1 <= int(word) <= n_rows:
-                refuse(path, number, f"row {shown(word)}; expected is 1 to {n_rows}")
+                raise DataError(path, number, f"row {shown(word)}; expected is 1 to {n_rows}")
             rows.append(int(word) - 1)
     if not rows:
-        refuse(path, None, "no rows")
+        raise DataError(path, None, "no rows")
     return np.array(rows)
