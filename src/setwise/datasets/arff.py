@@ -17,18 +17,18 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.parsers import expat
 
 import numpy as np
 import pyarrow as pa
-from scipy.sparse import coo_array
+from numpy.typing import NDArray
 
 from setwise.datasets.columns import Categories, Features, Labels, Number, Text
 from setwise.datasets.dataset import Dataset, repeated
 from setwise.datasets.schema import NamedColumns, Raw
-from setwise.datasets.sparse_text import Entries, Lines, blocks, quick_entries, sparse_matrix
-from setwise.datasets.table import parsed
+from setwise.datasets.sparse_text import BLOCK_ROWS, Lines, blocks, sparse_matrix
+from setwise.datasets.table import compute
 from setwise.files import (
     DataError,
     File,
@@ -44,7 +44,6 @@ from setwise.files import (
 )
 from setwise.labels import some
 
-BLOCK_ROWS = 4096
 # Levels of a path of labels: deeper ones would make names longer than the file.
 MAX_DEPTH = 64
 MOST_XML = 2**26
@@ -61,8 +60,7 @@ TYPES = ("numeric", "real", "integer", "string", "date")
 # ------------------------------------------------------------------------------------------- header
 
 
-@dataclass(frozen=True)
-class Attribute:
+class Attribute(NamedTuple):
     """One column: its name, its kind, the values of a nominal or hierarchical one, its line."""
 
     name: str
@@ -71,8 +69,7 @@ class Attribute:
     line: int = 0
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """What stands before the rows, and the line of ``@data``."""
 
     relation: str
@@ -347,120 +344,101 @@ class _Reader:
         self.attributes, self.kinds = header.attributes, kinds
         self.path, self.encoding = path, encoding
         self.declared = [frozenset(attribute.values) for attribute in header.attributes]
-        self.binary = np.array([kind == Number(binary=True) for kind in kinds], bool)
-        # How pyarrow reads an attribute: as a number if its values are their own codes.
-        self.types = {
-            attribute.name: None
-            if kind is None
-            else pa.float64()
-            if isinstance(kind, Number) and set(attribute.values) <= {"0", "1"}
-            else pa.string()
-            for attribute, kind in zip(header.attributes, kinds, strict=True)
-        }
+        self.is_binary = np.array([kind == Number(binary=True) for kind in kinds], bool)
+        # Attributes whose values are numbers and their own codes.
+        pairs = zip(kinds, self.declared, strict=True)
+        self.is_plain = np.array([isinstance(k, Number) and v <= {"0", "1"} for k, v in pairs])
 
     def block(self, lines: Lines) -> tuple[Any, dict[str, list[str]], Place]:
         """The rows on some lines: codes (n, n_attributes), texts by name, and their place."""
         kept = [(number, line.strip()) for number, line in lines]
         kept = [(number, line) for number, line in kept if line and not line.startswith(b"%")]
         place = Place(self.path, lambda row: kept[row][0])
-        names = [a.name for a, k in zip(self.attributes, self.kinds, strict=True) if _is_text(k)]
-        texts = {name: [""] * len(kept) for name in names}
-        if any(line.startswith(b"{") for _, line in kept):
-            self._refuse_left_out()
-            entries = self._quick_sparse(kept) or self._slow(kept, texts)
-            codes: Any = sparse_matrix(entries, len(self.kinds), place)
-        else:
-            codes = self._quick_dense(kept, texts) if kept else None
-            if codes is None:
-                codes = self._slow(kept, texts).values.reshape(len(kept), len(self.kinds))
-        self._check(codes, place)
-        return codes, texts, place
+        ends, indices, cells = [0], [], []
+        for number, line in kept:
+            found = self._entries(decoded(line, self.path, number, self.encoding), number)
+            indices += found[0]
+            cells += found[1]
+            ends.append(len(cells))
+        index, rows = np.array(indices, np.int64), np.repeat(np.arange(len(kept)), np.diff(ends))
+        codes = self._codes(index, cells, rows, place)
+        texts = {}
+        for i, kind in enumerate(self.kinds):
+            if isinstance(kind, Text):
+                texts[self.attributes[i].name] = column = [""] * len(kept)
+                for entry in np.flatnonzero(index == i).tolist():
+                    column[rows[entry]] = cells[entry]
+        if not any(line.startswith(b"{") for _, line in kept):
+            return codes.reshape(len(kept), len(self.kinds)), texts, place
+        self._refuse_left_out()
+        return sparse_matrix(ends, index, codes, len(self.kinds), place), texts, place
 
-    def _quick_dense(self, lines: Lines, texts: dict[str, list[str]]) -> Any:
-        """All rows at once, as codes; None if some are out of the ordinary."""
-        text = b"\n".join([line for _, line in lines])
-        if b'"' in text or b"\\" in text or text.count(b"'") % 2 or self.encoding != "utf-8":
-            return None
-        table = parsed(text, self.types, ["?"], quote_char="'", double_quote=False)
-        if table is None or len(table) != len(lines):
-            return None
-        codes = np.zeros((len(lines), len(self.types)))
-        for i, (name, kind) in enumerate(self.types.items()):
-            if kind == pa.float64():
-                codes[:, i] = table.column(name).to_numpy()
-            elif kind is not None:
-                cells = [cell.strip() for cell in table.column(name).to_pylist()]
-                each = {cell: self._code(i, cell) for cell in set(cells)}
-                if None in each.values():
-                    return None
-                codes[:, i] = [each[cell] for cell in cells]
-                if name in texts:
-                    texts[name] = cells
-        return codes
-
-    def _quick_sparse(self, lines: Lines) -> Entries | None:
-        """All rows at once, if they are plain numbers in braces and nothing else; else None."""
-        bodies = [line[1:-1].strip() for _, line in lines if line[:1] + line[-1:] == b"{}"]
-        if pa.string() in self.types.values() or len(bodies) < len(lines):
-            return None
-        counts = [body.count(b",") + 1 if body else 0 for body in bodies]
-        pairs = b"\n".join(bodies).replace(b", ", b",").replace(b",", b"\n")
-        return quick_entries(counts, pairs, " ")
-
-    def _slow(self, lines: Lines, texts: dict[str, list[str]]) -> Entries:
-        """Value by value: what is wrong is named."""
-        ends, indices, values = [0], [], []
-        for row, (number, line) in enumerate(lines):
-            for index, cell in self._entries(line, number):
-                name, code = self.attributes[index].name, self._code(index, cell)
-                if code is None:
-                    declared, reason = self.attributes[index].values, f"is {shown(cell)}"
-                    reason += f", which is not declared; declared are {some(list(declared))}"
-                    if not declared or cell in declared:
-                        reason = self.kinds[index].wrong(cell)
-                    raise DataError(self.path, number, f"attribute {shown(name)} {reason}")
-                if name in texts:
-                    texts[name][row] = cell
-                indices.append(index)
-                values.append(code)
-            ends.append(len(indices))
-        return Entries(np.array(ends), np.array(indices, np.int64), np.array(values, np.float64))
-
-    def _entries(self, line: bytes, number: int) -> Iterator[tuple[int, str]]:
-        """Attribute and value of each entry of a row."""
-        text, count = decoded(line, self.path, number, self.encoding), len(self.attributes)
+    def _entries(self, text: str, number: int) -> tuple[Sequence[int], list[str]]:
+        """The attributes and the values of a row."""
+        count, reason = len(self.attributes), ""
         if not text.startswith("{"):
             cells = _cells(text, self.path, number)
-            if len(cells) != count:
-                reason = f"{len(cells)} values, but {count} attributes are declared"
-                raise DataError(self.path, number, reason)
-            yield from enumerate(cells)
-            return
-        if not text.endswith("}"):
+            if len(cells) == count:
+                return range(count), cells
+            reason = f"{len(cells)} values, but {count} attributes are declared"
+        elif not text.endswith("}"):
             reason = "a sparse row that does not end with '}': cut off?"
-            raise DataError(self.path, number, reason)
         body, place = text[1:-1].strip(), 0
-        while place < len(body):
+        indices, cells = [], []
+        while place < len(body) and not reason:
             found = _ENTRY.match(body, place)
             if found is None:
                 near = f"near {shown(body[place:])} it is not"
                 reason = f"expected is '{{index value, ...}}', but {near}"
-                raise DataError(self.path, number, reason)
-            index = int(found.group(1)) if len(found.group(1)) < 18 else 2**62
-            if index >= count:
-                reason = f"index {index}; expected is 0 to {count - 1}"
-                raise DataError(self.path, number, reason)
-            yield index, _unquoted(found.group(2))
-            place = found.end()
+            elif len(found[1]) > 9 or int(found[1]) >= count:
+                reason = f"index {found[1]}; expected is 0 to {count - 1}"
+            else:
+                indices.append(int(found[1]))
+                cells.append(_unquoted(found[2]))
+                place = found.end()
+        if reason:
+            raise DataError(self.path, number, reason)
+        return indices, cells
+
+    def _codes(self, index: Any, cells: list[str], rows: Any, place: Place) -> NDArray[np.float64]:
+        """What stands for each value; what is wrong is named."""
+        text = pa.array(cells, pa.string())
+        is_plain = self.is_plain[index] & ~np.asarray(compute.equal(text, "?"))
+        try:
+            numbers = compute.if_else(pa.array(is_plain), text, None).cast(pa.float64())
+            codes = numbers.to_numpy(zero_copy_only=False).copy()
+        except pa.ArrowInvalid:
+            codes, is_plain = np.zeros(len(cells)), np.zeros(len(cells), bool)
+        for entry in np.flatnonzero(~is_plain).tolist():
+            code = self._code(index[entry], cells[entry])
+            if code is None:
+                reason = self._wrong(index[entry], cells[entry])
+                raise place.error(rows[entry], reason)
+            codes[entry] = code
+        is_odd = self.is_binary[index] & (codes != 0) & (codes != 1) & ~np.isnan(codes)
+        wrong = np.flatnonzero(np.isinf(codes) | is_odd)
+        if len(wrong):
+            name = shown(self.attributes[index[wrong[0]]].name)
+            expected = "0 or 1" if is_odd[wrong[0]] else "a finite number"
+            reason = f"attribute {name} must be {expected}, but it is {codes[wrong[0]]:g}"
+            raise place.error(rows[wrong[0]], reason)
+        return codes
 
     def _code(self, index: int, cell: str) -> float | None:
         """What stands for a value; None if it is wrong."""
         kind, declared = self.kinds[index], self.declared[index]
-        if kind is None or _is_text(kind):
+        if kind is None or isinstance(kind, Text):
             return 0.0
         if cell == "?":
             return nan
         return None if declared and cell not in declared else kind.code(cell)
+
+    def _wrong(self, index: int, cell: str) -> str:
+        name, values = self.attributes[index].name, self.attributes[index].values
+        if not values or cell in values:
+            return f"attribute {shown(name)} {self.kinds[index].wrong(cell)}"
+        declared = f"which is not declared; declared are {some(list(values))}"
+        return f"attribute {shown(name)} is {shown(cell)}, {declared}"
 
     def _refuse_left_out(self) -> None:
         """Raise if the value that sparse rows leave out is not the one with code 0."""
@@ -469,22 +447,6 @@ class _Reader:
                 first = f"{shown(attribute.name)} has the first value {shown(attribute.values[0])}"
                 rest = "which the sparse rows of ARFF leave out; expected is one that means 0"
                 raise DataError(self.path, attribute.line, f"attribute {first}, {rest}")
-
-    def _check(self, codes: Any, place: Place) -> None:
-        """Raise for infinite values, and values of 0/1 attributes that are neither."""
-        entries = coo_array(codes)
-        values, binary = entries.data, self.binary[entries.col]
-        wrong = np.isinf(values) | (binary & (values != 1) & (values != 0) & ~np.isnan(values))
-        if wrong.any():
-            entry = int(np.argmax(wrong))
-            name = shown(self.attributes[entries.col[entry]].name)
-            expected = "0 or 1" if binary[entry] else "a finite number"
-            reason = f"attribute {name} must be {expected}, but it is {values[entry]:g}"
-            raise place.error(entries.row[entry], reason)
-
-
-def _is_text(kind: Any) -> bool:
-    return isinstance(kind, Text)
 
 
 # ------------------------------------------------------------------------------------- the data set
@@ -506,7 +468,7 @@ class ArffSchema(NamedColumns):
                 raise DataError(path, header.line, f"attributes are missing: {some(missing)}")
             kinds = [self._kind(a, path) if a.name in wanted else None for a in header.attributes]
             reader = _Reader(header, kinds, path, self.encoding)
-            for block in blocks(lines, min(rows, BLOCK_ROWS)):
+            for block in blocks(lines, rows):
                 codes, texts, where = reader.block(block)
                 cells = None
                 if labels and self.labels.column is not None:
@@ -535,7 +497,7 @@ class ArffSchema(NamedColumns):
         if kind is None and is_nominal and set(values) == {"0", "1"}:
             return binary
         expected = "nominal" if isinstance(kind, Categories) else "numeric"
-        if not _is_text(kind) and attribute.kind != expected:
+        if not isinstance(kind, Text) and attribute.kind != expected:
             raise DataError(path, attribute.line, f"attribute {shown(name)} must be {expected}")
         return kind or Number()
 

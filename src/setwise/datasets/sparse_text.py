@@ -45,8 +45,8 @@ from setwise.validation import whole_number
 
 # The largest public sets have 1.6 million features and 2.8 million labels.
 MAX_FEATURES, MAX_LABELS = 2**24, 2**22
-# What pairs of plain numbers are written with; '?' is a value that is missing.
-ORDINARY = b" \t\n0123456789.+-eE,:?"
+# What pairs of plain numbers are written with.
+ORDINARY = b"\n0123456789.+-eE:"
 # Lines are turned into numbers at most so many, and so many bytes, at a time.
 BLOCK_ROWS, BLOCK_BYTES = 4096, 2**22
 
@@ -67,64 +67,35 @@ def blocks(lines: Iterable[tuple[int, bytes]], rows: int) -> Iterator[Lines]:
         yield block
 
 
-class Entries(NamedTuple):
-    """The entries of sparse rows: where each row ends, (n + 1), and index and value of each."""
-
-    ends: NDArray[np.int64]
-    indices: NDArray[np.int64]
-    values: NDArray[np.float64]
-
-
-def quick_entries(counts: list[int], pairs: bytes, mark: str) -> Entries | None:
-    """Pairs of plain numbers, one a line, parted by a mark; None if they are anything else.
-
-    ``counts`` are the numbers of pairs of the rows.
-    """
-    ends = np.cumsum([0, *counts], dtype=np.int64)
-    if not ends[-1]:
-        return Entries(ends, np.zeros(0, np.int64), np.zeros(0)) if not pairs.strip() else None
-    types = {"index": pa.uint32(), "value": pa.float64()}
-    is_plain = not pairs.translate(None, ORDINARY)
-    table = parsed(pairs, types, ["?"], delimiter=mark, quote_char=False) if is_plain else None
-    if table is None or len(table) != ends[-1] or table.column("index").null_count:
-        return None
-    index, value = table.columns
-    return Entries(ends, index.to_numpy().astype(np.int64), value.to_numpy().copy())
-
-
-def sparse_matrix(entries: Entries, width: int, place: Place, first: int = 0) -> csr_array:
-    """A tidy CSR matrix; indices count from ``first``, and each stands in a row once."""
-    ends, indices, values = entries
+def sparse_matrix(ends: Any, indices: Any, values: Any, width: int, place: Place) -> csr_array:
+    """A tidy CSR matrix of rows that end at ``ends``, (n + 1); each index stands in a row once."""
     rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-    wrong = (indices < first) | (indices >= width + first) | np.isinf(values)
-    if wrong.any():
-        entry = int(np.argmax(wrong))
-        expected = f"index {indices[entry]}; expected is {first} to {width + first - 1}"
-        infinite = f"the value of index {indices[entry]} is infinite"
-        raise place.error(rows[entry], infinite if np.isinf(values[entry]) else expected)
-    matrix = csr_array((values, indices - first, ends), shape=(len(ends) - 1, width))
-    if ((np.diff(rows) == 0) & (np.diff(indices) <= 0)).any():
-        # In a copy: the entries may be asked for again.
-        matrix = matrix.copy()
-        matrix.sort_indices()
-        twice = (np.diff(rows) == 0) & (np.diff(matrix.indices) == 0)
-        if twice.any():
-            entry = int(np.argmax(twice))
-            raise place.error(rows[entry], f"index {matrix.indices[entry] + first} is there twice")
+    wrong = np.flatnonzero((indices < 0) | (indices >= width) | np.isinf(values))
+    if len(wrong):
+        index = f"index {indices[wrong[0]]}"
+        expected, infinite = f"{index}; expected is 0 to {width - 1}", f"{index} is infinite"
+        is_infinite = np.isinf(values[wrong[0]])
+        raise place.error(rows[wrong[0]], infinite if is_infinite else expected)
+    matrix = csr_array((values, indices, ends), shape=(len(ends) - 1, width))
+    matrix.sort_indices()
+    twice = np.flatnonzero((np.diff(rows) == 0) & (np.diff(matrix.indices) == 0))
+    if len(twice):
+        reason = f"index {matrix.indices[twice[0]]} is there twice"
+        raise place.error(rows[twice[0]], reason)
     return matrix
 
 
 class _SparseRows(NamedTuple):
-    """Some rows: entries of X, the labels of each, and where they stand."""
+    """Some rows: X with a column for each index from 0, the labels of each, where they stand."""
 
-    entries: Entries
+    X: csr_array
     labels: list[list[str]]
     place: Place
 
 
-def _read_rows(lines: Lines, path: Path) -> _SparseRows:
+def _read_rows(lines: Lines, path: Path, width: int) -> _SparseRows:
     place = Place(path, lambda row: lines[row][0])
-    labels, rests = [], []
+    labels, pairs, ends = [], [], [0]
     for row, (number, line) in enumerate(lines):
         text, _, rest = line.partition(b"#")[0].rstrip().replace(b"\t", b" ").partition(b" ")
         if b":" in text:
@@ -134,27 +105,36 @@ def _read_rows(lines: Lines, path: Path) -> _SparseRows:
             what = "a label is there twice" if all(names) else "an empty label"
             raise place.error(row, f"{what} in {shown(text)}")
         labels.append(names)
-        rests.append(rest.split())
-    pairs = b"\n".join([pair for rest in rests for pair in rest])
-    found = None if b"?" in pairs else quick_entries([*map(len, rests)], pairs, ":")
-    return _SparseRows(found or _slow_entries(rests, place), labels, place)
+        pairs += rest.split()
+        ends.append(len(pairs))
+    joined, table = b"\n".join(pairs), None
+    if pairs and not joined.translate(None, ORDINARY):
+        types = {"index": pa.uint32(), "value": pa.float64()}
+        table = parsed(joined, types, [], delimiter=":", quote_char=False)
+    if table is not None and len(table) == len(pairs):
+        indices, values = (column.to_numpy() for column in table.columns)
+    else:
+        indices, values = _named_pairs(pairs, ends, place)
+    # (Copies: Arrow's memory is not to be written to.)
+    indices, values = np.array(indices, np.int64), np.array(values, np.float64)
+    return _SparseRows(sparse_matrix(ends, indices, values, width, place), labels, place)
 
 
-def _slow_entries(rests: list[list[bytes]], place: Place) -> Entries:
-    """Pair by pair: NaN is read, and what is wrong is named."""
-    ends, indices, values = [0], [], []
-    for row, rest in enumerate(rests):
-        for pair in rest:
-            index, colon, text = pair.decode("utf-8", "replace").partition(":")
-            value = Number().code(text)
-            if not colon or not index.isascii() or not index.removeprefix("-").isdigit():
-                raise place.error(row, f"expected is index:value, not {shown(pair)}")
-            if value is None:
-                raise place.error(row, f"the value of {shown(pair)} is no finite number")
-            indices.append(int(index) if len(index) < 18 else 2**62)
-            values.append(value)
-        ends.append(len(indices))
-    return Entries(np.array(ends), np.array(indices, np.int64), np.array(values, np.float64))
+def _named_pairs(pairs: list[bytes], ends: list[int], place: Place) -> tuple[list, list]:
+    """Index and value of each pair, one by one: NaN is read, and what is wrong is named."""
+    indices, values = [], []
+    for entry, pair in enumerate(pairs):
+        index, colon, text = pair.decode("utf-8", "replace").partition(":")
+        value = Number().code(text)
+        is_index = index.isascii() and index.removeprefix("-").isdigit()
+        if not colon or not is_index or value is None:
+            what = f"the value of {shown(pair)} is no finite number"
+            expected = f"expected is index:value, not {shown(pair)}"
+            row = int(np.searchsorted(ends, entry, "right")) - 1
+            raise place.error(row, what if colon and is_index else expected)
+        indices.append(int(index) if len(index) < 18 else 2**62)
+        values.append(value)
+    return indices, values
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,12 +174,15 @@ class SparseTextSchema(Schema):
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         sizes = (self.n_features, self.n_labels) if self.names is None else None
         for block in _blocks(path, rows, self.max_bytes, sizes):
-            yield self.rows(_read_rows(block, path), labels)
+            yield self.rows(_read_rows(block, path, self.n_features + self.first), labels)
 
     def rows(self, rows: _SparseRows, labels: bool = True) -> Rows:
         """Features and label sets."""
-        X = sparse_matrix(rows.entries, self.n_features, rows.place, self.first)
-        X = X.astype(self.dtype, copy=False)
+        data, indices = rows.X.data.astype(self.dtype, copy=False), rows.X.indices - self.first
+        if (indices < 0).any():
+            raise ValueError("an index is 0, but indices count from 1 (zero_based=False)")
+        shape = (rows.X.shape[0], self.n_features)
+        X = csr_array((data, indices, rows.X.indptr), shape=shape)
         if not labels:
             return Rows(X)
         found = [
@@ -299,14 +282,12 @@ def read_libsvm(
     """
     file = existing(path)
     with named(path):
-        parts = [_read_rows(block, file) for block in _blocks(file, BLOCK_ROWS, max_bytes, None)]
-        for part in parts:
-            sparse_matrix(part.entries, (max_columns or MAX_FEATURES) + 1, part.place)
-        lowest = min((int(e.indices.min(initial=1)) for e, *_ in parts), default=1)
-        highest = max((int(e.indices.max(initial=0)) for e, *_ in parts), default=0)
+        width = (max_columns or MAX_FEATURES) + 1
+        found = _blocks(file, BLOCK_ROWS, max_bytes, None)
+        parts = [_read_rows(block, file, width) for block in found]
+        lowest = min((int(part.X.indices.min(initial=1)) for part in parts), default=1)
+        highest = max((int(part.X.indices.max(initial=0)) for part in parts), default=0)
         first = int(lowest > 0 if zero_based == "auto" else not zero_based)
-        if lowest < first:
-            raise ValueError("an index is 0, but indices count from 1 (zero_based=False)")
         needed = max(highest + 1 - first, 1)
         if n_features is not None and needed > whole_number(n_features, "n_features", 1):
             raise ValueError(f"index {highest}, but n_features is {n_features}")
@@ -315,8 +296,8 @@ def read_libsvm(
             twice = f"labels must differ, but {repeated(names)!r} is named twice"
             raise ValueError(twice if names else "no row has a label")
         _refuse_many(file, needed, len(names), max_columns)
-        width = n_features or needed
-        schema = SparseTextSchema(width, len(names), names, first, dtype, max_bytes)
+        sizes = n_features or needed, len(names)
+        schema = SparseTextSchema(*sizes, names, first, dtype, max_bytes)
         return schema.gathered(map(schema.rows, parts), path)
 
 
