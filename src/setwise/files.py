@@ -12,6 +12,7 @@ import bz2
 import csv
 import gzip
 import io
+import json
 import lzma
 import os
 import zlib
@@ -203,7 +204,7 @@ def decoded(text: bytes, path: Path, line: int, encoding: str = "utf-8") -> str:
         raise ValueError(f"encoding must be the name of one, but it is {encoding!r}") from error
     except UnicodeDecodeError as error:
         where = f"byte {text[error.start]:#04x} at position {error.start + 1}"
-        hint = "name the encoding, such as encoding='latin-1'"
+        hint = "save it so, or name the encoding (encoding='latin-1') where it can be named"
         raise DataError(path, line, f"not {encoding} text: {where}; {hint}") from error
 
 
@@ -223,3 +224,23 @@ def cells_of(
     except csv.Error as error:
         line = first - 1 + reader.line_num
         raise DataError(path, line, f"no table: {error}") from error
+
+
+def read_names(path: Path) -> list[str]:
+    """The lines of a text file."""
+    with opened(path) as file:
+        return [decoded(line, path, number) for number, line in numbered(file, path)]
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    with opened(path) as file:
+        data = file.read(FREE_BYTES)
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise DataError(path, getattr(error, "lineno", None), f"no JSON: {error}") from error
+    if not isinstance(found, dict):
+        expected = "expected is an object of names and values"
+        raise DataError(path, None, f"{expected}, not a {type(found).__name__}")
+    return found

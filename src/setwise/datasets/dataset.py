@@ -406,13 +406,3 @@ def spread(values: Any, names: Any, wider: Any) -> Any:
     wide = np.zeros(shape, values.dtype)
     wide[:, columns] = values
     return wide
-
-
-def raised(probability: NDArray[Any], taxonomy: Taxonomy) -> NDArray[Any]:
-    """The probabilities, each at least those of the labels under its own; (n, l)."""
-    raised = probability.copy()
-    between = taxonomy.edges[taxonomy.edges[:, 0] >= 0]
-    deepest_first = np.argsort(-taxonomy.levels[between[:, 1]], kind="stable")
-    for above, label in between[deepest_first].tolist():
-        np.maximum(raised[:, above], raised[:, label], out=raised[:, above])
-    return raised

@@ -9,7 +9,6 @@ labels of a hierarchy as they were written.
 
 from __future__ import annotations
 
-import json
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -26,11 +25,10 @@ from setwise.datasets.sparse_text import MAX_FEATURES
 from setwise.files import (
     DataError,
     File,
-    decoded,
     existing,
     named,
-    numbered,
-    opened,
+    read_json,
+    read_names,
     refuse_bomb,
     shown,
 )
@@ -156,17 +154,7 @@ def _check_members(path: Path, max_bytes: int | None) -> None:
 
 def _read_meta(folder: Path) -> dict[str, Any]:
     path = folder / "meta.json"
-    if not path.exists():
-        return {}
-    with opened(path) as file:
-        data = file.read(2**28)
-    try:
-        meta = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise DataError(path, getattr(error, "lineno", None), f"no JSON: {error}") from error
-    if not isinstance(meta, dict):
-        raise DataError(path, None, "expected is an object of names and values")
-    return meta
+    return read_json(path) if path.exists() else {}
 
 
 def _inside(folder: Path, name: Any) -> Path:
@@ -181,9 +169,7 @@ def _inside(folder: Path, name: Any) -> Path:
 def _names(folder: Path, meta: dict[str, Any], key: str) -> Any:
     names = meta.get(key)
     if names is None and f"{key}_file" in meta:
-        path = _inside(folder, meta[f"{key}_file"])
-        with opened(path) as file:
-            names = [decoded(line, path, number) for number, line in numbered(file, path)]
+        names = read_names(_inside(folder, meta[f"{key}_file"]))
     if names is None:
         return None
     if not isinstance(names, list) or not all(isinstance(n, str | int) for n in names):

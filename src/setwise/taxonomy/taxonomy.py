@@ -26,8 +26,8 @@ from setwise.taxonomy.edges import (
     forest_levels,
     levels_in_order,
     parent_vector,
-    refuse_lengths,
     refuse_missing,
+    refuse_repeated,
     steps_up,
 )
 from setwise.validation import real_vector
@@ -76,7 +76,10 @@ class Taxonomy:
         edges, names = checked_edges(self.edges, self.names)
         lengths = np.ones(len(edges)) if self.lengths_of_edges is None else self.lengths_of_edges
         lengths = real_vector(lengths, len(edges), "lengths")
-        refuse_lengths(edges, names, lengths)
+        if (lengths <= 0).any():
+            bad = int(np.argmax(lengths <= 0))
+            edge = f"the edge to {names.tolist()[edges[bad, 1]]!r}"
+            raise ValueError(f"lengths must be positive, but that of {edge} is {lengths[bad]}")
         # An edge from the virtual root says nothing of a label that has a parent.
         between = edges[:, 0] >= 0
         kept = between | ~np.isin(edges[:, 1], edges[between, 1])
@@ -132,10 +135,8 @@ class Taxonomy:
             it. In files it is compared as text.
         """
         from setwise.taxonomy.forms import edges_of_rows
-        from setwise.taxonomy.table import edges_of_frame
 
-        is_frame = hasattr(edges, "columns") and hasattr(edges, "to_numpy")
-        return cls(*(edges_of_frame if is_frame else edges_of_rows)(edges, names, root))
+        return cls(*edges_of_rows(edges, names, root))
 
     @classmethod
     def from_paths(cls, paths: Any, separator: str = "/", missing: str = "refuse") -> Taxonomy:
@@ -163,7 +164,7 @@ class Taxonomy:
         each edge (1 by default), ``label_names`` (or the file beside it that ``label_names_file``
         names) what the columns are called.
         """
-        from setwise.taxonomy.file import edges_of_meta
+        from setwise.taxonomy.forms import edges_of_meta
 
         return cls(*edges_of_meta(meta))
 
@@ -208,7 +209,7 @@ class Taxonomy:
             stands above them is in the file, or there are no columns; edges if all lines have as
             many columns. A file that could be either is refused.
         """
-        from setwise.taxonomy.file import edges_of_file
+        from setwise.taxonomy.forms import edges_of_file
 
         return cls(*edges_of_file(Path(path), names, root, separator, missing, kind))
 
@@ -269,20 +270,22 @@ class Taxonomy:
             A list of the names of each row's labels, or one name a row. A data frame whose columns
             are the names in another order is taken by them; by their places if they only count.
         """
-        sets, is_dense = self._entries(Y)
+        sets = label_sets(Y, self.names, "Y")
+        if isinstance(sets, np.ndarray):
+            return raised(sets, self)
+        sets = sets.astype(bool)
         for jump in self._jumps:
             sets = sets + sets @ jump
         sets.sort_indices()
-        sets = sets.astype(np.uint8)
-        return sets.toarray() if is_dense else sets
+        return sets.astype(np.uint8)
 
     def is_closed(self, Y: Any) -> Array:
         """Whether each label set holds the parents of its labels, (n,)."""
-        return are_closed(self._entries(Y)[0], self._jumps[0])
+        return are_closed(self._entries(Y), self._jumps[0])
 
     def refuse_open(self, Y: Any, name: str = "Y") -> None:
         """Raise for the first label set that lacks a parent, naming row, label and parent."""
-        sets, _ = self._entries(Y, name)
+        sets = self._entries(Y, name)
         is_open = ~are_closed(sets, self._jumps[0])
         if is_open.any():
             row = int(np.argmax(is_open))
@@ -342,13 +345,10 @@ class Taxonomy:
             jumps.append(twice)
         return jumps
 
-    def _entries(self, Y: Any, name: str = "Y") -> tuple[Any, bool]:
-        """Label sets as CSR of bools, and whether they were dense."""
-        from setwise.taxonomy.label_sets import label_sets
-
+    def _entries(self, Y: Any, name: str = "Y") -> Any:
+        """Label sets as CSR of bools."""
         sets = label_sets(Y, self.names, name)
-        is_dense = isinstance(sets, np.ndarray)
-        return entries_of(sets) if is_dense else sets.astype(bool), is_dense
+        return entries_of(sets) if isinstance(sets, np.ndarray) else sets.astype(bool)
 
     def _open_edge(self, labels: Array) -> Array:
         """Of the edges of which a set has only the child, one to a label nearest to a root."""
@@ -381,3 +381,70 @@ def tree_of(taxonomy: Taxonomy) -> Taxonomy:
 def tree_parents(parents: Any) -> NDArray[np.int64]:
     """The parents of a forest, from a taxonomy or as they are: -1 for a root, no cycle."""
     return parent_vector(tree_of(parents).parents if isinstance(parents, Taxonomy) else parents)
+
+
+def raised(values: Array, taxonomy: Taxonomy) -> Array:
+    """The values (n, l), each at least those of the labels under its own: from below upwards."""
+    raised = np.array(values, order="F")
+    between = taxonomy.edges[taxonomy.edges[:, 0] >= 0]
+    deepest_first = np.argsort(-taxonomy.levels[between[:, 1]], kind="stable")
+    for above, label in between[deepest_first].tolist():
+        np.maximum(raised[:, above], raised[:, label], out=raised[:, above])
+    return np.ascontiguousarray(raised)
+
+
+def label_sets(Y: Any, names: Array, name: str) -> Any:
+    """0/1 bytes, dense or CSR, with a column for each name, from any form; a fresh array."""
+    from setwise.labels import form_of, name_array, zeros_and_ones
+
+    order: Any = slice(None)
+    if hasattr(Y, "columns") and hasattr(Y, "to_numpy"):
+        order, Y = _order(name_array(Y.columns), names, name), Y.to_numpy()
+    elif isinstance(Y, list | tuple) or (np.ndim(Y) == 1 and np.asarray(Y).dtype.kind in "OU"):
+        if _are_lists(Y, names):
+            rows = [row if isinstance(row, str) else set(row) for row in Y]
+            return form_of(rows, column_of_classes=False).sets(names)
+        if len({np.size(row) for row in Y}) > 1:
+            expected = f"{len(names)} entries, one for each label of the taxonomy, or list labels"
+            raise ValueError(f"the rows of {name} must have {expected}, but their lengths differ")
+    sets = zeros_and_ones(Y, name)
+    if sets.shape[1] != len(names):
+        raise ValueError(
+            f"{name} must have {len(names)} columns, one for each label of the taxonomy, "
+            f"but its shape is {sets.shape}"
+        )
+    return sets if isinstance(order, slice) else np.ascontiguousarray(sets[:, order])
+
+
+def _are_lists(rows: Any, names: Array) -> bool:
+    """Whether rows are names or lists of labels: of names, of labels that are numbers, or empty.
+
+    Rows of only 0 and 1 are a matrix if one has an entry for each label, or all have as many; and
+    so are rows that have an entry twice.
+    """
+    if any(isinstance(row, str | set | frozenset) for row in rows):
+        return True
+    if not len(rows) or not all(np.ndim(row) == 1 for row in rows):
+        return False
+    entries = [entry for row in rows for entry in row]
+    if any(isinstance(entry, str) for entry in entries) or not entries:
+        return True
+    lengths = {len(row) for row in rows}
+    is_flat = len(names) in lengths or (len(lengths) == 1 and lengths != {1})
+    is_matrix = is_flat and set(entries) <= {0, 1}
+    are_whole = all(isinstance(entry, int | np.integer) for entry in entries)
+    once = all(len(set(row)) == len(row) for row in rows)
+    return names.dtype.kind in "iuf" and are_whole and once and not is_matrix
+
+
+def _order(columns: Array, names: Array, name: str) -> Any:
+    """Which column of a frame is each label: by name, by place where either has only numbers."""
+    given, wanted = columns.tolist(), names.tolist()
+    places = list(range(len(wanted)))
+    if given == wanted or (columns.dtype.kind != names.dtype.kind and places in (given, wanted)):
+        return places
+    refuse_repeated(given)
+    refuse_missing(
+        given, wanted, f"the labels of the taxonomy, which the columns of {name} must be"
+    )
+    return [given.index(label) for label in wanted] if len(given) == len(wanted) else slice(None)
