@@ -204,7 +204,7 @@ def decoded(text: bytes, path: Path, line: int, encoding: str = "utf-8") -> str:
         raise ValueError(f"encoding must be the name of one, but it is {encoding!r}") from error
     except UnicodeDecodeError as error:
         where = f"byte {text[error.start]:#04x} at position {error.start + 1}"
-        hint = "save it so, or name the encoding (encoding='latin-1') where it can be named"
+        hint = "save it so, or name its encoding, such as encoding='latin-1'"
         raise DataError(path, line, f"not {encoding} text: {where}; {hint}") from error
 
 
