@@ -54,7 +54,10 @@ _CELL = re.compile(rf"(?:\s*({QUOTED})\s*|([^,'\"]*))(,|$)")
 _ENTRY = re.compile(rf"\s*(\d+)\s+({QUOTED}|[^\s,'\"]+)\s*(,|$)")
 _MEKA = re.compile(r"(?:^|[\s:])-[cC]\s+(-?\d{1,9})\b")
 _PART = re.compile(r"[-_.](train|test|valid|dev|trainvalid)$")
-TYPES = ("numeric", "real", "integer", "string", "date")
+TYPES = dict.fromkeys(("numeric", "real", "integer"), "numeric") | {
+    "string": "string",
+    "date": "date",
+}
 
 
 # ------------------------------------------------------------------------------------------- header
@@ -65,8 +68,8 @@ class Attribute(NamedTuple):
 
     name: str
     kind: str
-    values: tuple[str, ...] = ()
-    line: int = 0
+    values: tuple[str, ...]
+    line: int
 
 
 class Header(NamedTuple):
@@ -79,13 +82,12 @@ class Header(NamedTuple):
 
 def read_header(lines: NumberedLines, path: Path, encoding: str) -> Header:
     """Read up to and with ``@data``."""
-    relation, number = "", None
+    relation, number, reason = "", None, "the file ends before @data: cut off, or no ARFF file"
     attributes: dict[str, Attribute] = {}
-    for number, raw in lines:
-        line = raw.strip()
-        if not line or line.startswith(b"%"):
+    for number, line in lines:
+        if line.lstrip().startswith(b"%"):
             continue
-        text = decoded(line, path, number, encoding)
+        text = decoded(line.strip(), path, number, encoding)
         keyword, _, rest = text.replace("\t", " ", 1).partition(" ")
         match keyword.lower():
             case "@relation":
@@ -94,16 +96,15 @@ def read_header(lines: NumberedLines, path: Path, encoding: str) -> Header:
                 attribute = _attribute(rest, path, number)
                 if attribute.name in attributes:
                     reason = f"attribute {shown(attribute.name)} is declared twice"
-                    raise DataError(path, number, reason)
+                    break
                 attributes[attribute.name] = attribute
             case "@data" if attributes:
                 return Header(relation, tuple(attributes.values()), number)
-            case "@data":
-                raise DataError(path, number, "@data without any @attribute before it")
-            case _:
-                expected = "expected is @relation, @attribute or @data"
-                raise DataError(path, number, f"{expected}, not {shown(line)}")
-    raise DataError(path, number, "the file ends before @data: cut off, or no ARFF file")
+            case _ if text:
+                expected = "expected is @relation, @attribute or, after some, @data"
+                reason = f"{expected}, not {shown(text)}"
+                break
+    raise DataError(path, number, reason)
 
 
 def _unquoted(token: str) -> str:
@@ -114,29 +115,23 @@ def _unquoted(token: str) -> str:
 
 
 def _attribute(rest: str, path: Path, line: int) -> Attribute:
+    """What stands after ``@attribute``: a name, and a type."""
     found = _NAME.match(rest)
-    if found is None:
-        reason = f"an attribute needs a name and a type, not {shown(rest)}"
-        raise DataError(path, line, reason)
-    name, kind = _unquoted(found.group(1)), rest[found.end() :].strip()
+    name, kind = (_unquoted(found[1]), rest[found.end() :].strip()) if found else ("", rest)
     word, _, more = kind.partition(" ")
-    word, reason = word.lower(), ""
+    word, values, reason = word.lower(), [], ""
     if word in TYPES:
-        return Attribute(name, word if word in ("string", "date") else "numeric", (), line)
-    values = []
-    if kind.startswith("{") and kind.endswith("}"):
-        word, values = "nominal", _cells(kind[1:-1], path, line)
+        word = TYPES[word]
     elif kind.startswith("{"):
-        reason = "has no closing '}'"
+        word, values = "nominal", _cells(kind[1:].removesuffix("}"), path, line)
+        reason = "" if kind.endswith("}") else "has no closing '}'"
     elif word == "hierarchical":
         values = [part.strip() for part in more.split(",")]
     else:
         known = f"{', '.join(TYPES)}, {{values}} and hierarchical"
         reason = f"has the type {shown(kind)}; known are {known}"
-    if values == [""]:
-        reason = "has no values"
-    elif repeated(values) is not None:
-        reason = f"has the value {shown(repeated(values))} twice"
+    if values == [""] or repeated(values) is not None:
+        reason = f"has the value {shown(repeated(values))} twice" if values[1:] else "has no values"
     if reason:
         raise DataError(path, line, f"attribute {shown(name)} {reason}")
     return Attribute(name, word, tuple(values), line)
@@ -150,8 +145,8 @@ def _cells(text: str, path: Path, line: int) -> list[str]:
     while comma:
         found = _CELL.match(text, place)
         if found is None:
-            reason = f"a quote that is not closed, near {shown(text[place:])}"
-            raise DataError(path, line, reason)
+            near = shown(text[place:])
+            raise DataError(path, line, f"a quote that is not closed, near {near}")
         quoted, bare, comma = found.groups()
         cells.append(_unquoted(quoted or bare.strip()))
         place = found.end()
@@ -167,42 +162,34 @@ def labels_of(
     """Where the labels stand; a file that does not say it is refused."""
     names = [attribute.name for attribute in header.attributes]
     meka = _MEKA.search(header.relation)
-    if labels is not None and not isinstance(labels, int):
-        return _in_order(list(labels), [], names, path, header.line)
-    if labels is not None or (meka and xml is None):
-        count = labels if labels is not None else int(meka.group(1)) if meka else 0
-        if not 0 < abs(count) < len(names):
-            counts = f"{abs(count)} labels, but {len(names)} attributes"
-            reason = f"{counts}; expected is at least one label and one feature"
-            raise DataError(path, 1 if labels is None else None, reason)
-        return Labels(names[:count] if count > 0 else names[count:])
     hierarchical = [a for a in header.attributes if a.kind == "hierarchical"]
-    if len(hierarchical) > 1:
-        raise DataError(path, hierarchical[1].line, "a second hierarchical attribute")
-    if hierarchical and xml is None:
+    if labels is None and xml is None and meka:
+        labels = int(meka[1])
+    if isinstance(labels, int):
+        if not 0 < abs(labels) < len(names):
+            counts = f"{abs(labels)} labels, but {len(names)} attributes"
+            raise DataError(path, None, f"{counts}; expected are some labels and some features")
+        return Labels(names[:labels] if labels > 0 else names[labels:])
+    if labels is None and xml is None and hierarchical:
+        if len(hierarchical) > 1:
+            raise DataError(path, hierarchical[1].line, "a second hierarchical attribute")
         return _hierarchical(hierarchical[0], path, dag)
-    beside = xml_beside(path) if xml is None else existing(xml)
-    if beside is None:
-        raise DataError(
-            path,
-            header.line,
-            "which attributes are labels? Name them (labels=[...]), say how many (labels=6: the "
-            "first, labels=-6: the last), or name the XML file of Mulan (xml=...)",
-        )
-    return _in_order(*read_xml(beside), names, path, header.line)
-
-
-def _in_order(
-    labels: list[str], edges: list[tuple[str, str]], names: list[str], path: Path, line: int
-) -> Labels:
-    """Columns of labels in the order of the attributes, none of them missing."""
-    missing = sorted(set(labels) - set(names), key=labels.index)
+    edges: list[tuple[str, str]] = []
+    if labels is None:
+        beside = xml_beside(path) if xml is None else existing(xml)
+        if beside is None:
+            what = "which attributes are labels? Name them (labels=[...]), say how many (labels=6:"
+            rest = "the first, labels=-6: the last), or name the XML file of Mulan (xml=...)"
+            raise DataError(path, header.line, f"{what} {rest}")
+        labels, edges = read_xml(beside)
+    missing = [name for name in labels if name not in set(names)]
     if missing:
-        raise DataError(path, line, f"labels that are no attributes: {some(missing)}")
-    if len(set(labels)) < len(labels):
-        raise ValueError(f"labels must differ, but {repeated(labels)!r} is named twice")
-    number = {name: i for i, name in enumerate(sorted(labels, key=names.index))}
-    return Labels([*number], [(number[a], number[b]) for a, b in edges] or None)
+        raise DataError(path, header.line, f"labels that are no attributes: {some(missing)}")
+    if (twice := repeated(list(labels))) is not None:
+        raise ValueError(f"labels must differ, but {twice!r} is named twice")
+    ordered = [name for name in names if name in set(labels)]
+    number = {name: i for i, name in enumerate(ordered)}
+    return Labels(ordered, [(number[a], number[b]) for a, b in edges] or None)
 
 
 def _hierarchical(attribute: Attribute, path: Path, dag: bool | None) -> Labels:
@@ -213,17 +200,11 @@ def _hierarchical(attribute: Attribute, path: Path, dag: bool | None) -> Labels:
     nodes: dict[str, None] = {}
     pairs: list[tuple[str, str]] = []
     for value, parts in zip(attribute.values, values, strict=True):
-        reason = ""
-        if dag and (len(parts) != 2 or not all(parts)):
-            reason = "is no edge parent/child"
-        elif dag and parts[1] == "root":
-            reason = "leads to the root, which is no label"
-        elif not all(parts):
-            reason = "is no path such as a/b/c"
-        elif len(parts) > MAX_DEPTH:
-            reason = f"has more than {MAX_DEPTH} levels"
-        if reason:
-            raise DataError(path, attribute.line, f"{shown(value)} {reason}")
+        is_right = len(parts) == 2 and parts[1] != "root" if dag else len(parts) <= MAX_DEPTH
+        if not is_right or not all(parts):
+            most = f"path such as a/b/c, of at most {MAX_DEPTH} levels"
+            expected = "edge parent/child, below the root or another label" if dag else most
+            raise DataError(path, attribute.line, f"{shown(value)} is no {expected}")
         names = parts if dag else ["/".join(parts[: k + 1]) for k in range(len(parts))]
         names = names[1:] if dag and names[0] == "root" else names
         pairs += [pair for pair in pairwise(names) if dag or pair[1] not in nodes]

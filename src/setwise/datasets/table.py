@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -112,20 +113,19 @@ class Cells(NamedTuple):
         places = distinct.indices.fill_null(len(each)).to_numpy(zero_copy_only=False)
         if None in each:
             row = int(np.argmax(np.isin(places, [i for i, c in enumerate(each) if c is None])))
+            reason = f"{what} {shown(name)} {kind.wrong(text[row].as_py())}"
             hint = PLAIN_HINT.format(name) if kind == Number() else ""
-            raise self.place.error(
-                row, f"{what} {shown(name)} {kind.wrong(text[row].as_py())}{hint}"
-            )
+            raise self.place.error(row, reason + hint)
         return np.array([*each, np.nan], np.float64)[places]
 
     def matrix(self, columns: Mapping[str, Kind]) -> NDArray[np.float64]:
         """The codes of some columns, (n, len(columns)); infinite ones are refused."""
-        matrix = np.array([self.codes(name, kind) for name, kind in columns.items()]).T
-        matrix = np.ascontiguousarray(matrix).reshape(self.count, len(columns))
+        codes = np.array([self.codes(name, kind) for name, kind in columns.items()])
+        matrix = np.ascontiguousarray(codes.reshape(len(columns), self.count).T)
         infinite = np.isinf(matrix)
         if infinite.any():
             row, column = divmod(int(np.argmax(infinite)), len(columns))
-            raise self.place.error(row, f"column {shown(list(columns)[column])} is infinite")
+            raise self.place.error(row, f"column {shown([*columns][column])} is infinite")
         return matrix
 
     def texts(self, name: str) -> list[str]:
@@ -135,11 +135,10 @@ class Cells(NamedTuple):
 
     def labels(self, source: Labels) -> Any:
         """The labels of the rows as `Labels` takes them: codes, or the cells that list them."""
-        if source.column is None:
-            return np.column_stack(
-                [self.codes(n, Number(binary=True), "label") for n in source.columns]
-            )
-        return self.lists(source.column)
+        if source.column is not None:
+            return self.lists(source.column)
+        codes = [self.codes(n, Number(binary=True), "label") for n in source.columns]
+        return np.column_stack(codes)
 
     def lists(self, name: str) -> list[Any]:
         """A column that lists labels: text, or lists of Parquet; a number is a single one."""
@@ -174,8 +173,7 @@ class Table:
         if missing:
             other = next((d for d in ";\t|," if len(self.names) == 1 and d in self.names[0]), None)
             hint = f"; is the delimiter {other!r}?" if self.delimiter and other else ""
-            known = f"the columns are {some(self.names)}{hint}"
-            raise self.error(f"no column {some(missing)}; {known}")
+            raise self.error(f"no column {some(missing)}; there are {some(self.names)}{hint}")
 
     def error(self, reason: str) -> DataError:
         """The error of something in the first line."""
@@ -184,20 +182,18 @@ class Table:
     def parts(self, wanted: Collection[str], rows: int, numbers: Any = ()) -> Iterator[Cells]:
         """The wanted columns, at most so many rows at a time; some are probably ``numbers``."""
         names = [name for name in self.names if name in set(wanted)]
-        for columns, place in (self._text if self.delimiter else self._parquet)(names, numbers):
-            count = len(columns[names[0]])
-            for start in range(0, count, rows):
-                part = {name: array.slice(start, rows) for name, array in columns.items()}
-                yield Cells(
-                    part, min(rows, count - start), place._replace(first=place.first + start)
-                )
+        for table, place in (self._text if self.delimiter else self._parquet)(names, numbers):
+            first = place.first
+            for batch in table.to_batches(max_chunksize=rows):
+                columns = {name: self._plain(batch.column(name), name) for name in names}
+                yield Cells(columns, batch.num_rows, place._replace(first=first))
+                first += batch.num_rows
 
-    def _parquet(self, names: list[str], _: Any) -> Iterator[tuple[dict[str, Any], Place]]:
+    def _parquet(self, names: list[str], _: Any) -> Iterator[tuple[Any, Place]]:
         first = 0
         with _open_parquet(self.path) as file:
-            for batch in file.iter_batches(batch_size=4096, columns=names):
-                columns = {name: self._plain(batch.column(name), name) for name in names}
-                yield columns, Place(self.path, None, first)
+            for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=names):
+                yield pa.Table.from_batches([batch]), Place(self.path, None, first)
                 first += batch.num_rows
 
     def _plain(self, array: Any, name: str) -> Any:
@@ -220,9 +216,7 @@ class Table:
 
     # ------------------------------------------------------------------------------------ CSV, TSV
 
-    def _text(
-        self, names: list[str], numbers: Collection[str]
-    ) -> Iterator[tuple[dict[str, Any], Place]]:
+    def _text(self, names: list[str], numbers: Collection[str]) -> Iterator[tuple[Any, Place]]:
         """Blocks of a text file, their cells numbers while all ``numbers`` are, else text."""
         with opened(self.path, self.max_bytes) as file:
             first = next(self.rows(file, 1))[0] + 1 if self.headed else 1
@@ -233,19 +227,17 @@ class Table:
                 if table is None and numbers:
                     numbers = ()
                     table = self._parsed(block, names, numbers)
+                line_of: Any = partial(_line_of, block, first)
                 if table is not None:
-                    place = Place(self.path, partial(_line_of, block, first))
-                    columns = {name: table.column(name).combine_chunks() for name in names}
-                    first += block.count(b"\n")
+                    first += np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n"))
                 else:
-                    columns, lines = self._strict(block, file, names, first)
-                    place = Place(self.path, lines.__getitem__)
-                    first = lines[-1] + 1 if lines else first
-                yield columns, place
+                    table, lines = self._strict(block, file, names, first)
+                    line_of, first = lines.__getitem__, lines[-1] + 1 if lines else first
+                yield table, Place(self.path, line_of)
 
     def _parsed(self, block: bytes, names: list[str], numbers: Collection[str]) -> Any:
         """A block by pyarrow; None if it is out of the ordinary."""
-        is_plain = b'"' not in block and block.count(b"\r") == block.count(b"\r\n")
+        is_plain = b'"' not in block and (b"\r" not in block or b"\r" not in _unix(block))
         is_utf8 = self.encoding == "utf-8" or block.isascii()
         if not is_plain or not is_utf8 or len(block) > BLOCK_BYTES + MAX_LINE:
             return None
@@ -256,19 +248,18 @@ class Table:
 
     def _strict(
         self, block: bytes, file: Any, names: list[str], first: int
-    ) -> tuple[dict[str, Any], list[int]]:
+    ) -> tuple[Any, list[int]]:
         """A block by Python's csv, and the line of each row; a quoted cell may go on beyond it."""
-        lines, cells, joined = [], [], _Joined(block, file)
+        rest, lines, cells = io.BytesIO(block), [], []
+        joined = SimpleNamespace(readline=lambda most: rest.readline(most) or file.readline(most))
         for line, row in self.rows(joined, first):
             lines.append(line)
             cells.append(row)
-            if joined.block.tell() == len(block):
+            if rest.tell() == len(block):
                 break
-        places = {name: self.names.index(name) for name in names}
-        return {
-            name: pa.array([row[place] for row in cells], pa.string())
-            for name, place in places.items()
-        }, lines
+        places = [self.names.index(name) for name in names]
+        columns = [pa.array([row[place] for row in cells], pa.string()) for place in places]
+        return pa.table(columns, names), lines
 
     def rows(self, file: Any, first: int) -> Iterator[tuple[int, list[str]]]:
         """The cells of each row of an open file, and its line; ragged rows are refused."""
@@ -282,14 +273,8 @@ class Table:
             yield line, row
 
 
-class _Joined:
-    """A block of lines, and then the rest of the file."""
-
-    def __init__(self, block: bytes, file: Any):
-        self.block, self.file = io.BytesIO(block), file
-
-    def readline(self, most: int) -> bytes:
-        return self.block.readline(most) or self.file.readline(most)
+def _unix(block: bytes) -> bytes:
+    return block.replace(b"\r\n", b"\n")
 
 
 def _line_of(block: bytes, first: int, row: int) -> int:
