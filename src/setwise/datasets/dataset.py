@@ -294,19 +294,16 @@ def _names(names: Any, count: int, what: str) -> Any:
 def _parts(split: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[np.int64]]:
     """The rows of each part: numbers of rows that exist, each once."""
     parts = {str(name): np.asarray(rows) for name, rows in split.items()}
-    taken = np.zeros(n_rows, bool)
     for name, rows in parts.items():
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) == 0:
             raise ValueError(f"split[{name!r}] must be a list of rows, but it is {rows!r}")
-        outside = (rows < 0) | (rows >= n_rows)
-        if outside.any():
-            raise ValueError(
-                f"split[{name!r}] must have rows from 0 to {n_rows - 1}, "
-                f"but one is {rows[np.argmax(outside)]}"
-            )
-        if taken[rows].any() or len(np.unique(rows)) < len(rows):
-            raise ValueError(f"no row may be in the split twice, but one of {name!r} is")
-        taken[rows] = True
+        if rows.min() < 0 or rows.max() >= n_rows:
+            expected = f"rows from 0 to {n_rows - 1}"
+            found = f"from {rows.min()} to {rows.max()}"
+            raise ValueError(f"split[{name!r}] must have {expected}, but they are {found}")
+    every = np.concatenate([np.zeros(0, np.int64), *parts.values()])
+    if len(np.unique(every)) < len(every):
+        raise ValueError("no row may be in the split twice, but one is")
     return {name: rows.astype(np.int64) for name, rows in parts.items()}
 
 
@@ -316,7 +313,7 @@ def _specific(sets: Any, Y: Any) -> Any:
     specific = zeros_and_ones(sets, "Y_specific")
     if specific.shape != Y.shape:
         raise ValueError(f"Y_specific must have the shape {Y.shape} of Y, not {specific.shape}")
-    if (csr_array(specific).multiply(csr_array(Y))).nnz < csr_array(specific).nnz:
+    if (csr_array(specific) > csr_array(Y)).nnz:
         raise ValueError("Y must have every label of Y_specific, but some are not in it")
     return specific
 
@@ -392,10 +389,8 @@ def spread(values: Any, names: Any, wider: Any) -> Any:
     missing = [name for name in given if name not in place]
     if missing:
         what = f"{some(missing)} {'is' if len(missing) == 1 else 'are'} not among its"
-        raise ValueError(
-            f"every label must be one of the taxonomy, but {what} {len(place)} labels "
-            f"{some(list(place))}"
-        )
+        known = f"{len(place)} labels {some(list(place))}"
+        raise ValueError(f"every label must be one of the taxonomy, but {what} {known}")
     columns = np.array([place[name] for name in given], dtype=np.int64)
     shape = (values.shape[0], len(place))
     if issparse(values):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,20 +48,27 @@ class FolderSchema(Schema):
 
     def read(self, path: File, *, labels: bool = True) -> Dataset:
         with named(path):
-            split = _split(existing(path), _read_meta(Path(path)).get("split"))
-            (rows,) = self.parts(existing(path), labels, 2**62)
-            return self.dataset(rows, path, split=split)
+            folder = existing(path)
+            return self._whole(folder, _read_rows(folder, self.max_bytes, labels), path)
 
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
-        """The rows of a folder; it must have these numbers of features and labels."""
-        whole = _read_rows(path, self.max_bytes, labels)
-        found = {"features": (whole.X, self.n_features), "labels": (whole.Y, len(self.label_names))}
+        whole = self._fitting(_read_rows(path, self.max_bytes, labels), path)
+        for start in range(0, whole.X.shape[0], rows):
+            yield Rows(*(None if m is None else m[start : start + rows] for m in whole))
+
+    def _whole(self, folder: Path, rows: Rows, path: File) -> Dataset:
+        meta = _read_meta(folder)
+        split, title = _split(folder, meta.get("split")), str(meta.get("name") or folder.name)
+        return self.dataset(self._fitting(rows, folder), path, name=title, split=split)
+
+    def _fitting(self, rows: Rows, folder: Path) -> Rows:
+        """The rows, if they have these numbers of features and labels."""
+        found = {"features": (rows.X, self.n_features), "labels": (rows.Y, len(self.label_names))}
         for what, (matrix, count) in found.items():
             if matrix is not None and (matrix.ndim != 2 or matrix.shape[1] != count):
                 reason = f"the shape is {matrix.shape}, but {count} {what} are expected"
-                raise DataError(path, None, reason)
-        for start in range(0, max(whole.X.shape[0], 1), rows):
-            yield Rows(*(None if m is None else m[start : start + rows] for m in whole))
+                raise DataError(folder, None, reason)
+        return rows
 
 
 def read_folder(path: File, *, max_bytes: int | None = None) -> Dataset:
@@ -69,7 +76,7 @@ def read_folder(path: File, *, max_bytes: int | None = None) -> Dataset:
     folder = existing(path)
     with named(path):
         meta = _read_meta(folder)
-        X, Y, _ = _read_rows(folder, max_bytes, True)
+        X, Y, _ = rows = _read_rows(folder, max_bytes, True)
         for key, count in (("n", X.shape[0]), ("d", X.shape[1]), ("l", Y.shape[1])):
             if meta.get(key, count) != count:
                 reason = f"{key!r} is {meta[key]!r}, but there are {count}"
@@ -83,9 +90,7 @@ def read_folder(path: File, *, max_bytes: int | None = None) -> Dataset:
             max_bytes,
             meta.get("hierarchy_lengths"),
         )
-        del X, Y
-        data = schema.read(path)
-        return replace(data, name=str(meta.get("name") or folder.name))
+        return schema._whole(folder, rows, path)
 
 
 def _read_rows(folder: Path, max_bytes: int | None, labels: bool) -> Rows:

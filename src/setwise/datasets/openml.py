@@ -68,20 +68,17 @@ def fetch(
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "setwise" / "openml"
     folder = Path(cache or home) / (quote(urlsplit(url).netloc, safe="") or "server")
     number = _number(name_or_id, version, folder, url, timeout)
-    address = f"{url}/json/data/{number}"
-    answer = _answer(address, folder / str(number) / "description.json", timeout)
+    path, address = folder / str(number) / "data.arff", f"{url}/json/data/{number}"
+    answer = _answer(address, path.with_name("description.json"), timeout)
     about = answer.get("data_set_description") if isinstance(answer, dict) else None
     if not isinstance(about, dict):
         raise DataError(OPENML, None, f"{address} gives no description of a data set")
     if str(about.get("format", "ARFF")).lower() not in ("arff", "sparse_arff"):
-        raise DataError(
-            OPENML, None, f"the format is {shown(about.get('format'))}; only ARFF is read"
-        )
-    path, source = folder / str(number) / "data.arff", str(about.get("url", ""))
+        found = shown(about.get("format"))
+        raise DataError(OPENML, None, f"the format is {found}; only ARFF is read")
+    source = str(about.get("url", ""))
     if urlsplit(source).scheme not in ("http", "https"):
-        raise DataError(
-            OPENML, None, f"the file is at {shown(source)}; expected is an http address"
-        )
+        raise DataError(OPENML, None, f"the file is at {source!r}; expected is an http address")
     if not path.exists():
         _download(source, path, about.get("md5_checksum"), timeout, max_bytes)
     options.setdefault("labels", _names(about.get("default_target_attribute")))
@@ -89,10 +86,11 @@ def fetch(
     options.setdefault("drop", [name for name in dropped if name not in options["labels"]])
     if not options["labels"]:
         raise DataError(path, None, "OpenML names no targets; name the labels (labels=[...])")
-    title, which = str(about.get("name", number)), about.get("version")
-    return replace(
-        read_arff(path, **options), name=title, source=f"OpenML {number}, version {which}"
+    title, where = (
+        str(about.get("name", number)),
+        f"OpenML {number}, version {about.get('version')}",
     )
+    return replace(read_arff(path, **options), name=title, source=where)
 
 
 def _number(
@@ -142,34 +140,27 @@ def _download(address: str, path: Path, md5: Any, timeout: float, max_bytes: int
     request = urllib.request.Request(address, headers={"User-Agent": "setwise"})
     try:
         with urllib.request.urlopen(request, timeout=timeout) as answer, opened_whole(path) as file:
+            promised = str(answer.headers.get("Content-Length") or "")
             while piece := answer.read(PIECE):
                 size += len(piece)
                 if size > max_bytes:
-                    raise DataError(
-                        OPENML, None, f"{address} is larger than {max_bytes} bytes (max_bytes)"
-                    )
+                    reason = f"{address} is larger than {max_bytes} bytes (max_bytes)"
+                    raise DataError(OPENML, None, reason)
                 digest.update(piece)
                 file.write(piece)
-            promised = str(answer.headers.get("Content-Length") or size)
             if promised.isdigit() and size < int(promised):
-                raise DataError(
-                    OPENML, None, f"{address} was cut off after {size} of {promised} bytes"
-                )
+                reason = f"{address} was cut off after {size} of {promised} bytes"
+                raise DataError(OPENML, None, reason)
             if md5 and digest.hexdigest() != str(md5).lower():
                 found = f"its md5 is {digest.hexdigest()}, not {shown(md5)}"
                 raise DataError(OPENML, None, f"{address} was damaged on the way: {found}")
     except urllib.error.HTTPError as error:
-        raise DataError(OPENML, None, f"{address} says {error.code}: {_reason(error)}") from error
+        try:
+            said = shown(json.loads(error.read(PIECE))["error"]["message"])
+        except (ValueError, OSError, HTTPException, KeyError, TypeError):
+            said = str(error.reason)
+        raise DataError(OPENML, None, f"{address} says {error.code}: {said}") from error
     except (HTTPException, TimeoutError, urllib.error.URLError, ConnectionError) as error:
-        reason = getattr(error, "reason", None) or error
-        what = f"{urlsplit(address).netloc} cannot be reached ({reason})"
+        what = f"{urlsplit(address).netloc} cannot be reached ({error})"
         rest = "without a network only what was fetched before can be read"
         raise DataError(OPENML, None, f"{what}; {rest}") from error
-
-
-def _reason(error: urllib.error.HTTPError) -> str:
-    """OpenML's own words, if it says any."""
-    try:
-        return shown(json.loads(error.read(PIECE))["error"]["message"])
-    except (ValueError, OSError, HTTPException, KeyError, TypeError):
-        return str(error.reason)

@@ -38,6 +38,7 @@ from setwise.files import (
     named,
     numbered,
     opened,
+    read_names,
     shown,
 )
 from setwise.labels import some
@@ -173,7 +174,7 @@ class SparseTextSchema(Schema):
 
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         sizes = (self.n_features, self.n_labels) if self.names is None else None
-        for block in _blocks(path, rows, self.max_bytes, sizes):
+        for block in blocks(_lines(path, self.max_bytes, sizes), rows):
             yield self.rows(_read_rows(block, path, self.n_features + self.first), labels)
 
     def rows(self, rows: _SparseRows, labels: bool = True) -> Rows:
@@ -185,10 +186,8 @@ class SparseTextSchema(Schema):
         X = csr_array((data, indices, rows.X.indptr), shape=shape)
         if not labels:
             return Rows(X)
-        found = [
-            [self._column(name, row, rows.place) for name in names]
-            for row, names in enumerate(rows.labels)
-        ]
+        each = enumerate(rows.labels)
+        found = [[self._column(name, row, rows.place) for name in names] for row, names in each]
         return Rows(X, indicator(found, self.n_labels))
 
     def _column(self, label: str, row: int, place: Place) -> int:
@@ -202,20 +201,27 @@ class SparseTextSchema(Schema):
         return column
 
 
-def _blocks(path: Path, rows: int, max_bytes: int | None, sizes: Any) -> Iterator[Lines]:
+def _lines(path: Path, max_bytes: int | None, sizes: Any) -> NumberedLines:
     """The lines that are rows; an extreme file has ``sizes`` (features, labels) in its first."""
     with opened(path, max_bytes) as file:
         lines = numbered(file, path)
         if sizes is None:
             # A row without labels and without features cannot be told from an empty line.
-            lines = ((n, line) for n, line in lines if line.strip() and not line.startswith(b"#"))
-        else:
-            n_rows, *columns = _sizes(lines, path)
-            if columns != [*sizes]:
-                reason = "{} features and {} labels, but {} and {} are expected"
-                raise DataError(path, 1, reason.format(*columns, *sizes))
-            lines = _counted(lines, n_rows, path)
-        yield from blocks(lines, rows)
+            yield from ((n, line) for n, line in lines if line.strip() and line[:1] != b"#")
+            return
+        n_rows, *columns = _sizes(lines, path)
+        if columns != [*sizes]:
+            reason = "{} features and {} labels, but {} and {} are expected"
+            raise DataError(path, 1, reason.format(*columns, *sizes))
+        number = 1
+        for number, line in lines:
+            if number <= n_rows + 1:
+                yield number, line
+            elif line.strip():
+                raise DataError(path, number, f"more rows than the {n_rows} of the first line")
+        if number <= n_rows:
+            reason = f"the file ends after {number - 1} rows, but its first line says {n_rows}"
+            raise DataError(path, number, reason)
 
 
 def _sizes(lines: NumberedLines, path: Path) -> list[int]:
@@ -226,20 +232,6 @@ def _sizes(lines: NumberedLines, path: Path) -> list[int]:
         expected = "expected are the numbers of rows, features and labels, at least 1 of each"
         raise DataError(path, 1, f"{expected}, not {shown(line)}")
     return [int(word) for word in words]
-
-
-def _counted(lines: NumberedLines, n_rows: int, path: Path) -> NumberedLines:
-    """As many lines as the header says; only empty ones may follow."""
-    count, number = 0, 1
-    for number, line in lines:
-        if count < n_rows:
-            count += 1
-            yield number, line
-        elif line.strip():
-            raise DataError(path, number, f"more rows than the {n_rows} of the first line")
-    if count < n_rows:
-        reason = f"the file ends after {count} rows, but its first line says {n_rows}"
-        raise DataError(path, number, reason)
 
 
 def _refuse_many(path: Path, n_features: int, n_labels: int, most: int | None) -> None:
@@ -283,7 +275,7 @@ def read_libsvm(
     file = existing(path)
     with named(path):
         width = (max_columns or MAX_FEATURES) + 1
-        found = _blocks(file, BLOCK_ROWS, max_bytes, None)
+        found = blocks(_lines(file, max_bytes, None), BLOCK_ROWS)
         parts = [_read_rows(block, file, width) for block in found]
         lowest = min((int(part.X.indices.min(initial=1)) for part in parts), default=1)
         highest = max((int(part.X.indices.max(initial=0)) for part in parts), default=0)
@@ -349,18 +341,14 @@ def read_extreme(
 
 def _read_split(path: Path, column: int, n_rows: int) -> NDArray[np.int64]:
     """One column of row numbers, counted from 0."""
-    rows = []
-    with opened(path) as file:
-        for number, line in numbered(file, path):
-            words = line.split()
-            if not words:
-                continue
-            if whole_number(column, "split_column", 0) >= len(words):
-                reason = f"{len(words)} columns, but split_column is {column}"
-                raise DataError(path, number, reason)
-            word = words[column]
-            if not word.isdigit() or len(word) > 17 or not 1 <= int(word) <= n_rows:
-                raise DataError(path, number, f"row {shown(word)}; expected is 1 to {n_rows}")
+    rows, whole_column = [], whole_number(column, "split_column", 0)
+    for number, line in enumerate(read_names(path), 1):
+        words = line.split()
+        if words:
+            word = words[column] if whole_column < len(words) else ""
+            if not word.isdecimal() or len(word) > 17 or not 1 <= int(word) <= n_rows:
+                found = f"{shown(word)} in column {column}"
+                raise DataError(path, number, f"{found}; expected is a row from 1 to {n_rows}")
             rows.append(int(word) - 1)
     if not rows:
         raise DataError(path, None, "no rows")
