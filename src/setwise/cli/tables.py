@@ -19,7 +19,8 @@ from setwise.datasets import DataError
 from setwise.datasets.columns import Labels, Number
 from setwise.datasets.folder import loaded
 from setwise.datasets.schema import stacked
-from setwise.datasets.table import Table, label_columns, listed_labels, open_table
+from setwise.datasets.table import Table, open_table
+from setwise.datasets.table_schema import label_columns, listed_labels
 from setwise.files import Place, existing
 
 # Sums of probabilities in single precision go beyond 1 by so much.

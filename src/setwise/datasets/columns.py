@@ -36,24 +36,17 @@ TEXT_OPTIONS = (
 
 
 class Kind(Protocol):
-    """A kind of column whose cells are single values."""
+    """A kind of column whose cells are single values.
+
+    ``width`` is its number of features, ``code`` a number that stands for a cell, or None for one
+    that it does not take, and ``wrong`` what is said of such a cell.
+    """
 
     @property
-    def width(self) -> int:
-        """Number of features."""
-        ...
-
-    def code(self, text: str) -> float | None:
-        """A number that stands for a cell; None for one that this kind does not take."""
-        ...
-
-    def wrong(self, text: str) -> str:
-        """What is said of a cell that is not taken."""
-        ...
-
-    def feature_names(self, column: str) -> list[str]:
-        """The names of the features of a column."""
-        ...
+    def width(self) -> int: ...
+    def code(self, text: str) -> float | None: ...
+    def wrong(self, text: str) -> str: ...
+    def feature_names(self, column: str) -> list[str]: ...
 
 
 @dataclass(frozen=True)
