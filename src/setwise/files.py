@@ -69,7 +69,7 @@ class Place(NamedTuple):
     line: Callable[[int], int] | None
     first: int = 0
 
-    def error(self, row: int, reason: str) -> DataError:
+    def error(self, row: Any, reason: str) -> DataError:
         """The error of one of the rows."""
         row = self.first + int(row)
         if self.line is None:

@@ -177,7 +177,8 @@ def test_options_that_are_none_are_a_value_error(tmp_path):
         (B | {"dtype": "int8"}, "dtype"),
         (B | {"encoding": "none"}, "encoding"),
         (B | {"unknown_labels": "guess"}, "unknown_labels"),
-        (B | {"delimiter": "::"}, "delimiter"),
+        (B | {"delimiter": "::"}, "delimiter must be one ASCII character"),
+        (B | {"delimiter": "§"}, "delimiter must be one ASCII character, but it is '§'"),
         (B | {"text": ["a"], "text_options": {"tokenizer": str.split}}, "options of text"),
         (B | {"text": ["a"], "text_options": {"token_pattern": "("}}, "text was not turned"),
     ):
@@ -232,6 +233,29 @@ def test_whatever_is_changed_a_folder_or_xml_is_read_or_refused(seeds, tmp_path_
         for name, data in whole.items():
             (folder / name).write_bytes(files.damaged(data, chance) if name == changed else data)
         assert_read_or_refused(folder, {})
+
+
+def test_a_column_of_lists_is_no_feature(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for lists in ([[1.0], [2.0]], [[{"a": 1}], []]):
+        parquet.write_table(arrow.table({"x": lists, "b": [0, 1]}), tmp_path / "a.parquet")
+        with pytest.raises(DataError, match=r"a\.parquet: column 'x' (holds lists|has the type)"):
+            read(tmp_path / "a.parquet", labels=["b"])
+
+
+def test_a_quoted_cell_may_go_on_beyond_a_block(tmp_path, monkeypatch):
+    """And the lines that follow keep their numbers, empty ones among them."""
+    monkeypatch.setattr("setwise.datasets.table.BLOCK_BYTES", 16)
+    rows = ["1,a,0", '2,"b\n\nc",1', "", "3,d,1", '"4",e,0', "5,f,1"]
+    (tmp_path / "a.csv").write_text("\n".join(["x,t,b", *rows]))
+    data = read(tmp_path / "a.csv", labels=["b"], drop=["t"])
+    assert data.X.ravel().tolist() == [1, 2, 3, 4, 5]
+    assert data.Y.ravel().tolist() == [0, 1, 1, 0, 1]
+    for wrong, line in (("y,g,1", 10), ("6,g", 10), ("6,g,2", 10), ('6,"g"h,1', 10)):
+        (tmp_path / "a.csv").write_text("\n".join(["x,t,b", *rows, wrong]))
+        with pytest.raises(DataError, match=f"line {line}: "):
+            read(tmp_path / "a.csv", labels=["b"], drop=["t"])
 
 
 @given(seeds=st.lists(st.integers(0, 2**32), min_size=4, max_size=4))

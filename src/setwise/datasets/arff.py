@@ -34,6 +34,8 @@ from setwise.datasets.table import compute
 from setwise.files import DataError, File, Place, decoded, existing, named, numbered, opened, shown
 from setwise.labels import some
 
+# Pairs in a sparse row: one that may be quoted, and all of a row where none is.
+_PLAIN = re.compile(r"(?:\s*\d{1,9}\s+[^\s,'\"\\]+\s*(?:,|$))*")
 _ENTRY = re.compile(rf"\s*(\d+)\s+({QUOTED}|[^\s,'\"]+)\s*(,|$)")
 
 
@@ -85,6 +87,11 @@ class _Reader:
             reason = "a sparse row that does not end with '}': cut off?"
         body, place = text[1:-1].strip(), 0
         indices, cells = [], []
+        if not reason and _PLAIN.fullmatch(body):
+            words = body.replace(",", " ").split()
+            indices, cells = [*map(int, words[::2])], words[1::2]
+            if max(indices, default=0) < count:
+                return indices, cells
         while place < len(body) and not reason:
             found = _ENTRY.match(body, place)
             if found is None:

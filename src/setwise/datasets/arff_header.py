@@ -163,12 +163,13 @@ def labels_of(
             rest = "the first, labels=-6: the last), or name the XML file of Mulan (xml=...)"
             raise DataError(path, header.line, f"{what} {rest}")
         labels, edges = read_xml(beside)
-    missing = [name for name in labels if name not in set(names)]
+    there, wanted = set(names), set(labels)
+    missing = [name for name in labels if name not in there]
     if missing:
         raise DataError(path, header.line, f"labels that are no attributes: {some(missing)}")
     if (twice := repeated(list(labels))) is not None:
         raise ValueError(f"labels must differ, but {twice!r} is named twice")
-    ordered = [name for name in names if name in set(labels)]
+    ordered = [name for name in names if name in wanted]
     number = {name: i for i, name in enumerate(ordered)}
     return Labels(ordered, [(number[a], number[b]) for a, b in edges] or None)
 

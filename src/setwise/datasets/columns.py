@@ -25,9 +25,8 @@ NUMERAL = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf(?:
 # What a cell of a table says when its value is missing, in lower case.
 MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
 # What a cell of a 0/1 column may say, in lower case.
-TRUTH = dict.fromkeys(("0", "0.0", "false", "no"), 0.0) | dict.fromkeys(
-    ("1", "1.0", "true", "yes"), 1.0
-)
+TRUTH: dict[str, float] = {"0": 0.0, "0.0": 0.0, "false": 0.0, "no": 0.0}
+TRUTH |= {"1": 1.0, "1.0": 1.0, "true": 1.0, "yes": 1.0}
 # What TfidfVectorizer may be told. Functions are not among it: a schema is saved as data.
 TEXT_OPTIONS = (
     *("analyzer", "binary", "lowercase", "max_df", "max_features", "min_df", "ngram_range", "norm"),
@@ -294,7 +293,8 @@ class Labels:
 
         Rows whose labels are unknown are refused, or left out.
         """
-        Y, lost = self._coded(cells, place) if self.column is None else self._listed(cells, place)
+        made = self._coded if self.column is None else self._listed
+        Y, lost = made(cells, place)
         known = np.ones(Y.shape[0], bool)
         known[list(lost)] = False
         if lost and unknown == "refuse":
@@ -323,7 +323,7 @@ class Labels:
                 raise place.error(row, reason)
         return codes, lost
 
-    def _listed(self, cells: Sequence[Any], place: Place) -> tuple[csr_array, dict[int, str]]:
+    def _listed(self, cells: Sequence[Any], place: Place) -> tuple[Any, dict[int, str]]:
         """Sets from cells that list them, and the column for each row that says '?'."""
         rows = [listed(cell, self.separator, row, place) for row, cell in enumerate(cells)]
         found: list[list[int]] = []

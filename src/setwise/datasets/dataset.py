@@ -313,7 +313,8 @@ def _specific(sets: Any, Y: Any) -> Any:
     specific = zeros_and_ones(sets, "Y_specific")
     if specific.shape != Y.shape:
         raise ValueError(f"Y_specific must have the shape {Y.shape} of Y, not {specific.shape}")
-    if (csr_array(specific) > csr_array(Y)).nnz:
+    beyond: Any = csr_array(specific) > csr_array(Y)
+    if beyond.nnz:
         raise ValueError("Y must have every label of Y_specific, but some are not in it")
     return specific
 

@@ -77,6 +77,7 @@ class Schema(ABC):
     def dataset(self, rows: Rows, path: File, **more: Any) -> Dataset:
         """A data set of some rows; by default its name is that of the file without suffixes."""
         title = os.path.splitext(plain_name(path))[0] or plain_name(path)
+        known: dict[str, Any] = {"name": title} | {n: value for n, value in more.items() if value}
         return Dataset(
             rows.X,
             rows.Y,
@@ -87,7 +88,7 @@ class Schema(ABC):
             Y_specific=rows.specific,
             schema=self,
             source=os.fspath(path),
-            **{"name": title} | {name: value for name, value in more.items() if value},
+            **known,
         )
 
 

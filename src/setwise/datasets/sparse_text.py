@@ -89,7 +89,7 @@ def sparse_matrix(ends: Any, indices: Any, values: Any, width: int, place: Place
 class _SparseRows(NamedTuple):
     """Some rows: X with a column for each index from 0, the labels of each, where they stand."""
 
-    X: csr_array
+    X: Any
     labels: list[list[str]]
     place: Place
 

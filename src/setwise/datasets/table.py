@@ -220,7 +220,7 @@ class Table:
                     table = self._parsed(block, names, numbers)
                 line_of: Any = partial(_line_of, block, first)
                 if table is not None:
-                    first += np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+                    first += int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
                 else:
                     table, lines = self._strict(block, file, names, first)
                     line_of, first = lines.__getitem__, lines[-1] + 1 if lines else first
