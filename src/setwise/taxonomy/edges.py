@@ -1,4 +1,4 @@
-"""Edges between numbered labels: what they must be, the levels they make, and closed sets."""
+"""Edges between numbered labels, the levels they make, and label sets over them."""
 
 from __future__ import annotations
 
@@ -145,3 +145,63 @@ def checked_edges(edges: Any, names: Any) -> tuple[Array, Array]:
             f"{times.max()} times"
         )
     return array, names
+
+
+# --------------------------------------------------------------------------------------- label sets
+
+
+def label_sets(Y: Any, names: Array, name: str) -> Any:
+    """0/1 bytes, dense or CSR, with a column for each name, from any form; a fresh array."""
+    from setwise.labels import form_of, name_array, zeros_and_ones
+
+    order: Any = slice(None)
+    if hasattr(Y, "columns") and hasattr(Y, "to_numpy"):
+        order, Y = _order(name_array(Y.columns), names, name), Y.to_numpy()
+    elif isinstance(Y, list | tuple) or (np.ndim(Y) == 1 and np.asarray(Y).dtype.kind in "OU"):
+        if _are_lists(Y, names):
+            rows = [row if isinstance(row, str) else set(row) for row in Y]
+            return form_of(rows, column_of_classes=False).sets(names)
+        if len({np.size(row) for row in Y}) > 1:
+            expected = f"{len(names)} entries, one for each label of the taxonomy, or list labels"
+            raise ValueError(f"the rows of {name} must have {expected}, but their lengths differ")
+    sets = zeros_and_ones(Y, name)
+    if sets.shape[1] != len(names):
+        raise ValueError(
+            f"{name} must have {len(names)} columns, one for each label of the taxonomy, "
+            f"but its shape is {sets.shape}"
+        )
+    return sets if isinstance(order, slice) else np.ascontiguousarray(sets[:, order])
+
+
+def _are_lists(rows: Any, names: Array) -> bool:
+    """Whether rows are names or lists of labels: of names, of labels that are numbers, or empty.
+
+    Rows of only 0 and 1 are a matrix if one has an entry for each label, or all have as many; and
+    so are rows that have an entry twice.
+    """
+    if any(isinstance(row, str | set | frozenset) for row in rows):
+        return True
+    if not len(rows) or not all(np.ndim(row) == 1 for row in rows):
+        return False
+    entries = [entry for row in rows for entry in row]
+    if any(isinstance(entry, str) for entry in entries) or not entries:
+        return True
+    lengths = {len(row) for row in rows}
+    is_flat = len(names) in lengths or (len(lengths) == 1 and lengths != {1})
+    is_matrix = is_flat and set(entries) <= {0, 1}
+    are_whole = all(isinstance(entry, int | np.integer) for entry in entries)
+    once = all(len(set(row)) == len(row) for row in rows)
+    return names.dtype.kind in "iuf" and are_whole and once and not is_matrix
+
+
+def _order(columns: Array, names: Array, name: str) -> Any:
+    """Which column of a frame is each label: by name, by place where either has only numbers."""
+    given, wanted = columns.tolist(), names.tolist()
+    places = list(range(len(wanted)))
+    if given == wanted or (columns.dtype.kind != names.dtype.kind and places in (given, wanted)):
+        return places
+    refuse_repeated(given)
+    refuse_missing(
+        given, wanted, f"the labels of the taxonomy, which the columns of {name} must be"
+    )
+    return [given.index(label) for label in wanted] if len(given) == len(wanted) else slice(None)

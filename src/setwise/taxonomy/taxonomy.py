@@ -24,10 +24,10 @@ from setwise.taxonomy.edges import (
     checked_edges,
     checked_names,
     forest_levels,
+    label_sets,
     levels_in_order,
     parent_vector,
     refuse_missing,
-    refuse_repeated,
     steps_up,
 )
 from setwise.validation import real_vector
@@ -135,8 +135,10 @@ class Taxonomy:
             it. In files it is compared as text.
         """
         from setwise.taxonomy.forms import edges_of_rows
+        from setwise.taxonomy.tables import edges_of_frame
 
-        return cls(*edges_of_rows(edges, names, root))
+        is_frame = hasattr(edges, "columns") and hasattr(edges, "to_numpy")
+        return cls(*(edges_of_frame if is_frame else edges_of_rows)(edges, names, root))
 
     @classmethod
     def from_paths(cls, paths: Any, separator: str = "/", missing: str = "refuse") -> Taxonomy:
@@ -164,7 +166,7 @@ class Taxonomy:
         each edge (1 by default), ``label_names`` (or the file beside it that ``label_names_file``
         names) what the columns are called.
         """
-        from setwise.taxonomy.forms import edges_of_meta
+        from setwise.taxonomy.tables import edges_of_meta
 
         return cls(*edges_of_meta(meta))
 
@@ -209,7 +211,7 @@ class Taxonomy:
             stands above them is in the file, or there are no columns; edges if all lines have as
             many columns. A file that could be either is refused.
         """
-        from setwise.taxonomy.forms import edges_of_file
+        from setwise.taxonomy.tables import edges_of_file
 
         return cls(*edges_of_file(Path(path), names, root, separator, missing, kind))
 
@@ -391,60 +393,3 @@ def raised(values: Array, taxonomy: Taxonomy) -> Array:
     for above, label in between[deepest_first].tolist():
         np.maximum(raised[:, above], raised[:, label], out=raised[:, above])
     return np.ascontiguousarray(raised)
-
-
-def label_sets(Y: Any, names: Array, name: str) -> Any:
-    """0/1 bytes, dense or CSR, with a column for each name, from any form; a fresh array."""
-    from setwise.labels import form_of, name_array, zeros_and_ones
-
-    order: Any = slice(None)
-    if hasattr(Y, "columns") and hasattr(Y, "to_numpy"):
-        order, Y = _order(name_array(Y.columns), names, name), Y.to_numpy()
-    elif isinstance(Y, list | tuple) or (np.ndim(Y) == 1 and np.asarray(Y).dtype.kind in "OU"):
-        if _are_lists(Y, names):
-            rows = [row if isinstance(row, str) else set(row) for row in Y]
-            return form_of(rows, column_of_classes=False).sets(names)
-        if len({np.size(row) for row in Y}) > 1:
-            expected = f"{len(names)} entries, one for each label of the taxonomy, or list labels"
-            raise ValueError(f"the rows of {name} must have {expected}, but their lengths differ")
-    sets = zeros_and_ones(Y, name)
-    if sets.shape[1] != len(names):
-        raise ValueError(
-            f"{name} must have {len(names)} columns, one for each label of the taxonomy, "
-            f"but its shape is {sets.shape}"
-        )
-    return sets if isinstance(order, slice) else np.ascontiguousarray(sets[:, order])
-
-
-def _are_lists(rows: Any, names: Array) -> bool:
-    """Whether rows are names or lists of labels: of names, of labels that are numbers, or empty.
-
-    Rows of only 0 and 1 are a matrix if one has an entry for each label, or all have as many; and
-    so are rows that have an entry twice.
-    """
-    if any(isinstance(row, str | set | frozenset) for row in rows):
-        return True
-    if not len(rows) or not all(np.ndim(row) == 1 for row in rows):
-        return False
-    entries = [entry for row in rows for entry in row]
-    if any(isinstance(entry, str) for entry in entries) or not entries:
-        return True
-    lengths = {len(row) for row in rows}
-    is_flat = len(names) in lengths or (len(lengths) == 1 and lengths != {1})
-    is_matrix = is_flat and set(entries) <= {0, 1}
-    are_whole = all(isinstance(entry, int | np.integer) for entry in entries)
-    once = all(len(set(row)) == len(row) for row in rows)
-    return names.dtype.kind in "iuf" and are_whole and once and not is_matrix
-
-
-def _order(columns: Array, names: Array, name: str) -> Any:
-    """Which column of a frame is each label: by name, by place where either has only numbers."""
-    given, wanted = columns.tolist(), names.tolist()
-    places = list(range(len(wanted)))
-    if given == wanted or (columns.dtype.kind != names.dtype.kind and places in (given, wanted)):
-        return places
-    refuse_repeated(given)
-    refuse_missing(
-        given, wanted, f"the labels of the taxonomy, which the columns of {name} must be"
-    )
-    return [given.index(label) for label in wanted] if len(given) == len(wanted) else slice(None)
