@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from setwise.datasets.arff_header import (
     QUOTED,
@@ -29,13 +28,11 @@ from setwise.datasets.arff_header import (
 from setwise.datasets.columns import Categories, Features, Number, Text
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.schema import NamedColumns, Raw
-from setwise.datasets.sparse_text import BLOCK_ROWS, Lines, blocks, sparse_matrix
+from setwise.datasets.sparse_text import BLOCK_ROWS, Lines, blocks, number_pairs, sparse_matrix
 from setwise.datasets.table import compute
 from setwise.files import DataError, File, Place, decoded, existing, named, numbered, opened, shown
 from setwise.labels import some
 
-# Pairs in a sparse row: one that may be quoted, and all of a row where none is.
-_PLAIN = re.compile(r"(?:\s*\d{1,9}\s+[^\s,'\"\\]+\s*(?:,|$))*")
 _ENTRY = re.compile(rf"\s*(\d+)\s+({QUOTED}|[^\s,'\"]+)\s*(,|$)")
 
 
@@ -56,24 +53,55 @@ class _Reader:
         kept = [(number, line.strip()) for number, line in lines]
         kept = [(number, line) for number, line in kept if line and not line.startswith(b"%")]
         place = Place(self.path, lambda row: kept[row][0])
-        ends, indices, cells = [0], [], []
-        for number, line in kept:
-            found = self._entries(decoded(line, self.path, number, self.encoding), number)
-            indices += found[0]
-            cells += found[1]
-            ends.append(len(cells))
-        index, rows = np.array(indices, np.int64), np.repeat(np.arange(len(kept)), np.diff(ends))
-        codes = self._codes(index, cells, rows, place)
+        is_sparse = any(line.startswith(b"{") for _, line in kept)
+        if is_sparse:
+            self._refuse_left_out()
+        ends, index, codes, cells = self._numbers(kept) or self._values(kept, place)
+        rows = np.repeat(np.arange(len(kept)), np.diff(ends))
+        self._check(index, codes, rows, place)
         texts = {}
         for i, kind in enumerate(self.kinds):
             if isinstance(kind, Text):
                 texts[self.attributes[i].name] = column = [""] * len(kept)
                 for entry in np.flatnonzero(index == i).tolist():
                     column[rows[entry]] = cells[entry]
-        if not any(line.startswith(b"{") for _, line in kept):
-            return codes.reshape(len(kept), len(self.kinds)), texts, place
-        self._refuse_left_out()
-        return sparse_matrix(ends, index, codes, len(self.kinds), place), texts, place
+        if is_sparse:
+            return sparse_matrix(ends, index, codes, len(self.kinds), place), texts, place
+        return codes.reshape(len(kept), len(self.kinds)), texts, place
+
+    def _numbers(self, lines: Lines) -> Any:
+        """Ends, attributes and codes of sparse rows of plain numbers and nothing else, or None."""
+        bodies = [line[1:-1].strip() for _, line in lines if line[:1] + line[-1:] == b"{}"]
+        kinds = zip(self.is_plain, self.kinds, strict=True)
+        if len(bodies) < len(lines) or not all(plain or kind is None for plain, kind in kinds):
+            return None
+        ends = np.cumsum([0, *(body.count(b",") + 1 if body else 0 for body in bodies)])
+        pairs = b"\n".join(filter(None, bodies)).replace(b", ", b",").replace(b",", b"\n")
+        found = number_pairs(pairs, int(ends[-1]), " ", ["?"])
+        return (ends, *found, []) if found and found[0].max() < len(self.kinds) else None
+
+    def _values(self, lines: Lines, place: Place) -> Any:
+        """Ends, attributes, codes and texts of the values of rows, as they are written."""
+        ends, indices, cells = [0], [], []
+        for number, line in lines:
+            found = self._entries(decoded(line, self.path, number, self.encoding), number)
+            indices += found[0]
+            cells += found[1]
+            ends.append(len(cells))
+        index, text = np.array(indices, np.int64), pa.array(cells, pa.string())
+        is_plain = self.is_plain[index] & ~np.asarray(compute.equal(text, "?"))
+        try:
+            numbers = compute.if_else(pa.array(is_plain), text, None).cast(pa.float64())
+            codes = numbers.to_numpy(zero_copy_only=False).copy()
+        except pa.ArrowInvalid:
+            codes, is_plain = np.zeros(len(cells)), np.zeros(len(cells), bool)
+        for entry in np.flatnonzero(~is_plain).tolist():
+            code = self._code(index[entry], cells[entry])
+            if code is None:
+                row = np.searchsorted(ends, entry, "right") - 1
+                raise place.error(row, self._wrong(index[entry], cells[entry]))
+            codes[entry] = code
+        return ends, index, codes, cells
 
     def _entries(self, text: str, number: int) -> tuple[Sequence[int], list[str]]:
         """The attributes and the values of a row."""
@@ -87,11 +115,6 @@ class _Reader:
             reason = "a sparse row that does not end with '}': cut off?"
         body, place = text[1:-1].strip(), 0
         indices, cells = [], []
-        if not reason and _PLAIN.fullmatch(body):
-            words = body.replace(",", " ").split()
-            indices, cells = [*map(int, words[::2])], words[1::2]
-            if max(indices, default=0) < count:
-                return indices, cells
         while place < len(body) and not reason:
             found = _ENTRY.match(body, place)
             if found is None:
@@ -107,21 +130,8 @@ class _Reader:
             raise DataError(self.path, number, reason)
         return indices, cells
 
-    def _codes(self, index: Any, cells: list[str], rows: Any, place: Place) -> NDArray[np.float64]:
-        """What stands for each value; what is wrong is named."""
-        text = pa.array(cells, pa.string())
-        is_plain = self.is_plain[index] & ~np.asarray(compute.equal(text, "?"))
-        try:
-            numbers = compute.if_else(pa.array(is_plain), text, None).cast(pa.float64())
-            codes = numbers.to_numpy(zero_copy_only=False).copy()
-        except pa.ArrowInvalid:
-            codes, is_plain = np.zeros(len(cells)), np.zeros(len(cells), bool)
-        for entry in np.flatnonzero(~is_plain).tolist():
-            code = self._code(index[entry], cells[entry])
-            if code is None:
-                reason = self._wrong(index[entry], cells[entry])
-                raise place.error(rows[entry], reason)
-            codes[entry] = code
+    def _check(self, index: Any, codes: Any, rows: Any, place: Place) -> None:
+        """Raise for infinite values, and values of 0/1 attributes that are neither."""
         is_odd = self.is_binary[index] & (codes != 0) & (codes != 1) & ~np.isnan(codes)
         wrong = np.flatnonzero(np.isinf(codes) | is_odd)
         if len(wrong):
@@ -129,7 +139,6 @@ class _Reader:
             expected = "0 or 1" if is_odd[wrong[0]] else "a finite number"
             reason = f"attribute {name} must be {expected}, but it is {codes[wrong[0]]:g}"
             raise place.error(rows[wrong[0]], reason)
-        return codes
 
     def _code(self, index: int, cell: str) -> float | None:
         """What stands for a value; None if it is wrong."""

@@ -121,7 +121,8 @@ def _attribute(rest: str, path: Path, line: int) -> Attribute:
 def cells_in(text: str, path: Path, line: int) -> list[str]:
     """Values with commas between them."""
     if "'" not in text and '"' not in text:
-        return [unquoted(cell.strip()) for cell in text.split(",")]
+        cells = [cell.strip() for cell in text.split(",")]
+        return list(map(unquoted, cells)) if "\\" in text else cells
     cells, place, comma = [], 0, ","
     while comma:
         found = _CELL.match(text, place)

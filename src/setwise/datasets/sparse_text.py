@@ -46,8 +46,8 @@ from setwise.validation import whole_number
 
 # The largest public sets have 1.6 million features and 2.8 million labels.
 MAX_FEATURES, MAX_LABELS = 2**24, 2**22
-# What pairs of plain numbers are written with.
-ORDINARY = b"\n0123456789.+-eE:"
+# What pairs of plain numbers are written with; '?' may be a value that is missing.
+ORDINARY = b" \n0123456789.+-eE:?"
 # Lines are turned into numbers at most so many, and so many bytes, at a time.
 BLOCK_ROWS, BLOCK_BYTES = 4096, 2**22
 
@@ -108,20 +108,23 @@ def _read_rows(lines: Lines, path: Path, width: int) -> _SparseRows:
         labels.append(names)
         pairs += rest.split()
         ends.append(len(pairs))
-    joined, table = b"\n".join(pairs), None
-    if pairs and not joined.translate(None, ORDINARY):
-        types = {"index": pa.uint32(), "value": pa.float64()}
-        table = parsed(joined, types, [], delimiter=":", quote_char=False)
-    if table is not None and len(table) == len(pairs):
-        indices, values = (column.to_numpy() for column in table.columns)
-    else:
-        indices, values = _named_pairs(pairs, ends, place)
-    # (Copies: Arrow's memory is not to be written to.)
-    indices, values = np.array(indices, np.int64), np.array(values, np.float64)
+    found = number_pairs(b"\n".join(pairs), len(pairs), ":", [])
+    indices, values = found or _named_pairs(pairs, ends, place)
     return _SparseRows(sparse_matrix(ends, indices, values, width, place), labels, place)
 
 
-def _named_pairs(pairs: list[bytes], ends: list[int], place: Place) -> tuple[list, list]:
+def number_pairs(pairs: bytes, count: int, mark: str, nulls: list[str]) -> Any:
+    """Index and value of so many pairs of plain numbers, one a line; None if they are not all."""
+    types = {"index": pa.uint32(), "value": pa.float64()}
+    is_plain = count and not pairs.translate(None, ORDINARY)
+    table = parsed(pairs, types, nulls, delimiter=mark, quote_char=False) if is_plain else None
+    if table is None or len(table) != count or table.column("index").null_count:
+        return None
+    # (Copies: Arrow's memory is not to be written to.)
+    return tuple(np.array(column.to_numpy()) for column in table.columns)
+
+
+def _named_pairs(pairs: list[bytes], ends: list[int], place: Place) -> tuple[Any, Any]:
     """Index and value of each pair, one by one: NaN is read, and what is wrong is named."""
     indices, values = [], []
     for entry, pair in enumerate(pairs):
@@ -135,7 +138,7 @@ def _named_pairs(pairs: list[bytes], ends: list[int], place: Place) -> tuple[lis
             raise place.error(row, what if colon and is_index else expected)
         indices.append(int(index) if len(index) < 18 else 2**62)
         values.append(value)
-    return indices, values
+    return np.array(indices, np.int64), np.array(values, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
