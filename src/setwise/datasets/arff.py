@@ -29,7 +29,7 @@ from setwise.datasets.columns import Categories, Features, Number, Text
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.schema import NamedColumns, Raw
 from setwise.datasets.sparse_text import BLOCK_ROWS, Lines, blocks, number_pairs, sparse_matrix
-from setwise.datasets.table import compute
+from setwise.datasets.table import compute, parsed
 from setwise.files import DataError, File, Place, decoded, existing, named, numbered, opened, shown
 from setwise.labels import some
 
@@ -70,15 +70,24 @@ class _Reader:
         return codes.reshape(len(kept), len(self.kinds)), texts, place
 
     def _numbers(self, lines: Lines) -> Any:
-        """Ends, attributes and codes of sparse rows of plain numbers and nothing else, or None."""
+        """Ends, attributes and codes of rows of plain numbers and nothing else; None of others."""
+        kinds = list(zip(self.is_plain, self.kinds, strict=True))
         bodies = [line[1:-1].strip() for _, line in lines if line[:1] + line[-1:] == b"{}"]
-        kinds = zip(self.is_plain, self.kinds, strict=True)
-        if len(bodies) < len(lines) or not all(plain or kind is None for plain, kind in kinds):
+        if len(bodies) < len(lines) * bool(bodies) or not all(p or k is None for p, k in kinds):
             return None
-        ends = np.cumsum([0, *(body.count(b",") + 1 if body else 0 for body in bodies)])
-        pairs = b"\n".join(filter(None, bodies)).replace(b", ", b",").replace(b",", b"\n")
-        found = number_pairs(pairs, int(ends[-1]), " ", ["?"])
-        return (ends, *found, []) if found and found[0].max() < len(self.kinds) else None
+        if bodies:
+            ends = np.cumsum([0, *(body.count(b",") + 1 if body else 0 for body in bodies)])
+            pairs = b"\n".join(filter(None, bodies)).replace(b", ", b",").replace(b",", b"\n")
+            found = number_pairs(pairs, int(ends[-1]), " ", ["?"])
+            return (ends, *found, []) if found and found[0].max() < len(kinds) else None
+        types = {str(i): pa.float64() if plain else None for i, (plain, _) in enumerate(kinds)}
+        table = parsed(b"\n".join([line for _, line in lines]), types, ["?"], quote_char=False)
+        if table is None or len(table) != len(lines):
+            return None
+        codes = np.zeros((len(lines), len(kinds)))
+        codes[:, self.is_plain] = np.column_stack([column.to_numpy() for column in table.columns])
+        index = np.tile(np.arange(len(kinds)), len(lines))
+        return np.arange(len(lines) + 1) * len(kinds), index, codes.ravel(), []
 
     def _values(self, lines: Lines, place: Place) -> Any:
         """Ends, attributes, codes and texts of the values of rows, as they are written."""
