@@ -189,7 +189,7 @@ class _Newton:
             moved = self._search(left, self._direction(left))
             at = left.which
             point[:, at], value[at], norm[at] = left.point, left.value, left.norm
-            # Nothing lowers the values of labels that did not move: they are as good as can be told.
+            # Nothing lowers labels that did not move: they are as good as can be told.
             left.keep(moved & (left.norm > self.tol))
         return point, value, norm, steps
 

@@ -118,7 +118,7 @@ class Passes:
         return value, from_lanes(work.sum(axis=0), m) / self.mass, bend
 
     def multiply(self, along: Array, curvature: Array, m: int, work: Array) -> None:
-        """[X 1]^T D [X 1] along, for m labels in lanes, as parts in ``work`` that are to be summed."""
+        """[X 1]^T D [X 1] along, for m labels in lanes, as parts in ``work`` to be summed."""
         if not self._share(multiply_rows, work, along, curvature):
             for rows, strip, width in self._chunks(m):
                 part, way = self.inputs[rows], along[strip, :, :width]
@@ -127,7 +127,7 @@ class Passes:
                 work[0, strip, -1, :width] += ahead.sum(axis=0)
 
     def room(self, along: Array) -> Array:
-        """Room for the parts of a product with (d + 1, m) in lanes, (parts, strips, d + 1, LANES)."""
+        """Room for the parts of a product in lanes, (parts, strips, d + 1, LANES)."""
         parts, threads = 1, thread_count() if issparse(self.inputs) else 1
         if threads > 1:
             enough = -(-4 * threads // max(len(along), 1))
@@ -135,7 +135,7 @@ class Passes:
         return empty_lanes((parts, *along.shape[:2]), along.dtype)
 
     def _share(self, rows_kernel: Any, work: Array, *arguments: Any) -> bool:
-        """Run a kernel of CSR rows, if the inputs are: its tasks are parts of the rows by strips."""
+        """Run a kernel of CSR rows, if inputs are: its tasks are parts of the rows by strips."""
         work[:] = 0.0
         if not issparse(self.inputs):
             return False
@@ -212,7 +212,7 @@ def directions(
 
 @kernel
 def move_rows(start, stop, entries, sources, step, into, places):
-    """Copies labels, given by their first entries; rows are ``step``, there LANES, entries apart."""
+    """Copies labels, by their first entries; rows are ``step``, there LANES, entries apart."""
     for first in range(0, len(sources), LANES):
         some, others = sources[first : first + LANES], places[first : first + LANES]
         for row in range(start, stop):
@@ -327,8 +327,9 @@ def multiply_rows(start, stop, begins, indices, data, work, along, curvature):
 def evaluate_rows(
     start, stop, begins, indices, data, work, weights, point, y_true, curvature, sums, scratch
 ):
-    """Sums over rows of losses and second derivatives, to sums (parts, strips, 2, LANES), and of
-    gradients; y_true and curvature are (strips, n, LANES), scratch is like sums.
+    """Sums over rows of losses and second derivatives (parts, strips, 2, LANES), and of gradients.
+
+    y_true and curvature are (strips, n, LANES), scratch is like sums.
     """
     n, parts = len(begins) - 1, len(work)
     for task in range(start, stop):
