@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from setwise.estimators import newton, newton_passes
-from setwise.estimators.design import Design
+from setwise.estimators.design import Design, Solution
 from setwise.estimators.newton import INTERCEPT_LIMIT, solve_binary_relevance
 from setwise.estimators.newton_passes import (
     LANES,
@@ -25,8 +25,9 @@ from setwise.estimators.newton_passes import (
     store,
     times,
 )
-from setwise.estimators.solver import Problem, Solution, solve
-from setwise.estimators.training import SurrogateSum
+from setwise.estimators.solver import Problem, solve
+from setwise.estimators.training import Objective
+from setwise.spaces import Cube
 from setwise.surrogates.binary_relevance import BinaryRelevance
 
 ALPHA = 0.02
@@ -89,9 +90,9 @@ def test_coefficients_are_those_of_scikit_learn(form, dtype, weighted, fit_inter
 def test_value_and_gradient_norm_are_those_of_the_general_solver(form, dtype):
     X, Y = draw(3, dtype=dtype)
     X, weights = form(X), np.random.default_rng(2).random(len(X))
-    objective = SurrogateSum(lambda _: BinaryRelevance(), None, Y.shape[1], Y, weights)
+    objective = Objective(lambda _: BinaryRelevance(), Cube(Y.shape[1]), Y, weights)
     design = Design(X, np.ones(X.shape[1]), True)
-    problem = Problem(design, objective, ALPHA, float(weights.sum()))
+    problem = Problem(design, objective, ALPHA)
     other = solve(problem, problem.start(), 1e-6, 5000, warn=False)
     found = solve_binary_relevance(X, Y, weights, ALPHA, True, 1e-6, 100)
     assert found.value == pytest.approx(other.value, rel=1e-6)
@@ -113,7 +114,7 @@ def test_no_label_ends_higher_than_it_began(form, steps, alpha, dtype):
     random, weights = np.random.default_rng(5), np.ones(len(X))
     # Far out, where the logistic loss is flat and full Newton steps overshoot.
     W, b = random.standard_normal((X.shape[1], Y.shape[1])) * 20, random.standard_normal(7) * 20
-    start = Solution(W.copy(), b.copy(), np.empty(0), np.inf, np.inf, 0)
+    start = Solution(W.copy(), b.copy(), np.empty(0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = solve_binary_relevance(form(X), Y, weights, alpha, True, 1e-8, steps, start)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from setwise.estimators.design import squares
+from setwise.estimators.design import Solution, moments, warn_of
 from setwise.estimators.newton_passes import (
     Array,
     Passes,
@@ -27,7 +27,6 @@ from setwise.estimators.newton_passes import (
     empty_lanes,
     in_lanes,
 )
-from setwise.estimators.solver import Solution, warn_of
 
 Progress = Callable[[int, int, float], None]
 
@@ -89,7 +88,8 @@ def solve_binary_relevance(
         values[settled] = np.logaddexp(0.0, -INTERCEPT_LIMIT)
         by_weight = np.abs(np.asarray(inputs.T @ (weights / passes.mass))).max(initial=1.0)
         norms[settled] = float(by_weight) / (1.0 + np.exp(INTERCEPT_LIMIT))
-    spread = np.append(squares(inputs, np.zeros(d), weights), 1.0)
+    mean, variance = moments(inputs, weights)
+    spread = np.append(variance + mean**2, 1.0)
     newton = _Newton(passes, spread, float(alpha), fit_intercept, float(tol), progress)
     if block is None:
         block = max(1, BLOCK_ENTRIES // max(n, 4 * (d + 1)))
