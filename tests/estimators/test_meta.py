@@ -32,9 +32,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from setwise.decoders import MinimumRisk
 from setwise.estimators import CatalogClassifier, TargetDecoder
-from setwise.estimators.calibration import Sigmoid, splits_of
 from setwise.estimators.catalog_classifier import distinct_sets, merge_rare
 from setwise.estimators.label_model import label_probability
+from setwise.estimators.target_decoder import Sigmoid, splits_of
 from setwise.targets import FBeta, TableTarget, get_target
 
 FOREST = RandomForestClassifier(12, max_depth=4, random_state=3)

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.distributions import Distribution, Listed
 from setwise.estimators.label_model import ClassModel
-from setwise.estimators.wrapped import (
-    DecodedClassifier,
-    gives_probability,
-    require_classifier,
-    require_law,
-    routed,
-    seeded,
-)
+from setwise.estimators.wrapped import DecodedClassifier, gives_probability, require_law
 from setwise.spaces import Catalog
 from setwise.targets import Hamming
 from setwise.targets.measure import Array
 from setwise.targets.target import Target, predicted_size
-from setwise.targets.truth import read_truth, refuse_open
+from setwise.targets.truth import refuse_open
 from setwise.validation import whole_number
 
 OVER = ("auto", "list", "edits", "all")
@@ -32,6 +25,7 @@ OVER = ("auto", "list", "edits", "all")
 ROWS = 2048
 
 
+@dataclass(eq=False, repr=False)
 class CatalogClassifier(DecodedClassifier):
     """Any multi-class classifier over label sets, its posterior decoded for the target.
 
@@ -99,58 +93,22 @@ class CatalogClassifier(DecodedClassifier):
            [0, 1]])
     """
 
-    def __init__(
-        self,
-        estimator,
-        target="f1",
-        over="auto",
-        min_count=1,
-        sparse_output=False,
-        random_state=0,
-    ):
-        self.estimator = estimator
-        self.target = target
-        self.over = over
-        self.min_count = min_count
-        self.sparse_output = sparse_output
-        self.random_state = random_state
+    estimator: Any
+    target: Any = "f1"
+    over: str = "auto"
+    min_count: int = 1
+    sparse_output: bool = False
+    random_state: Any = 0
 
-    def fit(self, X, y, sample_weight=None, **fit_params):
-        """Fit the estimator to the numbers of the label sets.
-
-        Parameters
-        ----------
-        X : what the estimator takes
-            Handed on as it is.
-        y : array, CSR matrix or DataFrame of 0 and 1, of shape (n, l); list of label lists; or
-            classes of shape (n,)
-        sample_weight : array of shape (n,), optional
-            None negative, not all 0. Handed on to the estimator, which must take it.
-        **fit_params
-            Handed on to the estimator; with metadata routing enabled, as it requests.
-
-        Returns
-        -------
-        self : CatalogClassifier
-        """
-        require_classifier(self.estimator)
+    def _fit(self, inner: Any, X: Any, labels: Any, params: dict, split_params: dict) -> ClassModel:
         least = whole_number(self.min_count, "min_count", 1)
         if self.over not in OVER:
             raise ValueError(f"over must be one of {', '.join(map(repr, OVER))}, not {self.over!r}")
-        labels, names = read_truth(self.target, y)
-        refuse_open(self.target, labels)
-        check_consistent_length(X, labels)
-        decoder = MinimumRisk(self.target)
-        seen = merge_rare(distinct_sets(labels), least, decoder.target)
-        over = "list" if names.one_dimensional else _usable_over(decoder, seen.sets, self.over)
-        params, _ = routed(self, labels, sample_weight, fit_params)
-        numbers = np.arange(len(seen.sets))
-        self._names, self._decoder = names, decoder
-        estimator = seeded(self.estimator, self.random_state)
-        self._take_over(ClassModel.fit(estimator, X, seen.number, numbers, params))
-        self.sets_, self.counts_, self.over_ = seen.sets, seen.counts, over
-        self.classes_ = names.names
-        return self
+        seen = merge_rare(distinct_sets(labels), least, self._decoder.target)
+        one = self._names.one_dimensional
+        self.over_ = "list" if one else _usable_over(self._decoder, seen.sets, self.over)
+        self.sets_, self.counts_ = seen.sets, seen.counts
+        return ClassModel.fit(inner, X, seen.number, np.arange(len(seen.sets)), params)
 
     def for_target(self, target) -> CatalogClassifier:
         """The same fit, decoded for another target; nothing is trained again.
