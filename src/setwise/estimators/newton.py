@@ -43,7 +43,6 @@ ARMIJO, WOLFE = 1e-4, 0.5
 # A step too long is cut to between these parts of it.
 SHORTEST, LONGEST = 0.1, 0.8
 MAX_TRIALS = 40
-COUNT_ROWS = 256
 
 
 def solve_binary_relevance(
@@ -114,13 +113,10 @@ def _begin(
         point[:-1] = start.weights
     if not fit_intercept:
         return point, np.zeros(point.shape[1], bool)
-    # In float64: counts in uint8 would begin anew at 256.
-    pair = np.stack([passes.weights, passes.weights > 0.0])
-    mass, count = sum(
-        pair[:, first : first + COUNT_ROWS] @ y_true[first : first + COUNT_ROWS].astype(np.float64)
-        for first in range(0, len(y_true), COUNT_ROWS)
-    )
-    none, every = count == 0, count == np.count_nonzero(passes.weights)
+    counted = y_true[passes.weights > 0.0]
+    none, every = ~counted.any(axis=0), counted.all(axis=0)
+    # Not by a product with y_true, which would be copied to float64 as a whole.
+    mass = np.einsum("i,ij->j", passes.weights, y_true)
     settled, share = none | every, mass / passes.mass
     if start is not None:
         point[-1] = start.intercept

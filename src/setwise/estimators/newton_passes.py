@@ -163,16 +163,9 @@ def directions(
     one that is near enough leaves, so that passes get narrower, and the last few do not hold up the
     others.
 
-    Parameters
-    ----------
-    curvature : array of shape (strips, n, LANES)
-        D of each label, which is not the same afterwards.
-    gradient, scale : array of shape (d + 1, m)
-        Gradients of unit length: float32 neither overflows nor vanishes. The scale is about H^-1,
-        by coordinate: any positive one is right, a good one is fast.
-    enough : array of shape (m,)
-    free : int
-        How many of the d + 1 coordinates move: the first ones.
+    ``curvature`` is D (strips, n, LANES), not the same afterwards. Gradients (d + 1, m) are of unit
+    length: float32 neither overflows nor vanishes. ``scale`` (d + 1, m) is about H^-1, by
+    coordinate: any positive one is right, a good one is fast. The first ``free`` coordinates move.
     """
     labels, direction = np.arange(gradient.shape[1]), np.empty_like(gradient)
     few, dtype = LAST * min(LANES, len(labels)), passes.inputs.dtype

@@ -19,8 +19,6 @@ from setwise.validation import score_matrix
 # Pairs of vectors L-BFGS remembers, and numbers they may take (1 GiB); at least three pairs.
 MEMORY, MEMORY_ENTRIES = 10, 2**27
 ROUNDING = 1e-13
-# Rows whose log-loss is computed at once.
-LOG_LOSS_ROWS = 4096
 Progress = Callable[..., None]
 
 
@@ -241,17 +239,13 @@ class Fitting:
         """The mean log-loss of the training rows, of those in the space, in nats."""
         if self.training.is_likelihood or self.training.is_separate:
             return solution.value - self.alpha / 2.0 * float((solution.weights**2).sum())
-        space, features, total, mass = self.learnt(solution), self.features(), 0.0, 0.0
-        for first in range(0, len(self.sets), LOG_LOSS_ROWS):
-            rows = slice(first, first + LOG_LOSS_ROWS)
-            sets, weights = self.sets[rows], self.weights[rows]
-            held = space.contains(sets)
-            scores = np.asarray(self.design.inputs[rows] @ solution.weights) + solution.intercept
-            scores = scores if features is None else scores @ features.T
-            losses = space.negative_log_likelihood(scores[held], sets[held], False)[0]
-            total += float(weights[held] @ losses)
-            mass += float(weights[held].sum())
-        return total / mass if mass else float("inf")
+        space = self.learnt(solution)
+        held = space.contains(self.sets)
+        if not held.any():
+            return float("inf")
+        design = replace(self.design, inputs=self.design.inputs[held])
+        likelihood = Objective(None, space, self.sets[held], self.weights[held])
+        return Problem(design, likelihood, 0.0, self.features()).value(solution)
 
     def features(self) -> Array | None:
         """The features of the labels, a row for each score, or None."""
