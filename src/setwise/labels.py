@@ -329,7 +329,6 @@ def zeros_and_ones(values: Any, name: str) -> Any:
 
 
 def _require_columns(sets: Any, n_labels: int, name: str) -> None:
-    """Raise unless there is a column for each label."""
     if sets.shape[1] != n_labels:
         raise ValueError(
             f"{name} must have {n_labels} columns, one a label, but its shape is {sets.shape}"
@@ -338,25 +337,23 @@ def _require_columns(sets: Any, n_labels: int, name: str) -> None:
 
 def _refuse_labels(values: list[Any], where: Callable[[int], str]) -> None:
     """Raise unless all are text, or all whole numbers; `where` says where the i-th stands."""
-    of_text = isinstance(values[0], str) if values else False
     for place, value in enumerate(values):
         is_text = isinstance(value, str)
-        what = f"{where(place)} is {value!r}" if not is_text or not of_text else ""
         # The first words are scikit-learn's own.
         if not is_text and (not isinstance(value, NUMBER) or value != value):
             raise ValueError(
-                f"Unknown label type: labels must be text or numbers, but {what} (NaN, missing or "
-                f"of the type {type(value).__name__}); {EXPECTED}"
+                f"Unknown label type: labels must be text or numbers, but {where(place)} is "
+                f"{value!r} (NaN, missing or of the type {type(value).__name__}); {EXPECTED}"
             )
-        if is_text != of_text:
+        if is_text != isinstance(values[0], str):
             raise ValueError(
                 f"labels must be all text or all numbers, but {where(0)} is {values[0]!r} "
-                f"and {what}"
+                f"and {where(place)} is {value!r}"
             )
         if not is_text and not float(value).is_integer():
             raise ValueError(
-                f"Unknown label type: continuous: {what}; labels must be whole numbers, text or "
-                f"bools; {EXPECTED}"
+                f"Unknown label type: continuous: {where(place)} is {value!r}; labels must be "
+                f"whole numbers, text or bools; {EXPECTED}"
             )
 
 
@@ -372,9 +369,8 @@ def name_array(names: Any) -> NDArray[Any]:
             f"but their shape is {array.shape}"
         )
     values = array.tolist()
-    if array.dtype == object and any(
-        all(isinstance(name, kind) for name in values) for kind in (str, NUMBER)
-    ):
+    alike = any(all(isinstance(name, kind) for name in values) for kind in (str, NUMBER))
+    if array.dtype == object and alike:
         # Text is kept as objects if numpy's own would change it (it drops trailing zeros).
         plain = np.array(values)
         return plain if plain.tolist() == values else array

@@ -43,8 +43,8 @@ class CatalogClassifier(DecodedClassifier):
     estimator : classifier
         Cloned and fitted in `fit` to the numbers of the label sets. With a single label set a
         DummyClassifier takes its place.
-    target : Target or str, default "f1"
-        What a prediction is judged by.
+    target, sparse_output, random_state
+        As in `TargetDecoder`.
     over : {"auto", "list", "edits", "all"}, default "auto"
         Which sets may be predicted, as in `MinimumRisk.decode_catalog`. "auto": all label sets
         where that is exact (F-beta, sums over labels, subset 0/1), else those seen in training.
@@ -54,11 +54,6 @@ class CatalogClassifier(DecodedClassifier):
         k labels only, of least Hamming loss), then the one with more rows, then the earlier. If no
         set has as many, those with the most rows are kept. Rows are counted, not weighed; 1 keeps
         all.
-    sparse_output : bool, default False
-        Whether `predict` returns a CSR array (not for a one-dimensional y).
-    random_state : int, RandomState or None, default 0
-        Seeds the parts of the estimator whose own random_state is None, so that equal fits are
-        equal; with None those stay random.
 
     Attributes
     ----------
@@ -70,13 +65,8 @@ class CatalogClassifier(DecodedClassifier):
         Rows of each, those merged into it included.
     over_ : str
         Which sets may be predicted: what "auto" became; "list" for a one-dimensional y.
-    classes_ : array of shape (l,)
-        Names of the labels: column numbers, or names of a DataFrame's columns; of a one-dimensional
-        y the classes.
-    n_features_in_ : int
-        Number of features, if the estimator tells it.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Names of the features, if the estimator tells them.
+    classes_, n_features_in_, feature_names_in_
+        As in `TargetDecoder`.
 
     Examples
     --------
@@ -159,19 +149,14 @@ class SeenSets(NamedTuple):
 
 def distinct_sets(labels: Any) -> SeenSets:
     """The label sets of the rows: smaller ones first, then those with the lower labels."""
-    keys = np.concatenate(
-        [
-            np.packbits(_dense(labels[first : first + ROWS]), axis=1)
-            for first in range(0, labels.shape[0], ROWS)
-        ]
-    )
+    parts = (labels[first : first + ROWS] for first in range(0, labels.shape[0], ROWS))
+    dense = (part.toarray() if hasattr(part, "toarray") else part for part in parts)
+    keys = np.concatenate([np.packbits(part, axis=1) for part in dense])
     found, number, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     sets = np.unpackbits(found, axis=1, count=labels.shape[1])
     # Unique rows come in increasing order, so the set with the lower labels is the later one.
     order = np.lexsort((-np.arange(len(sets)), sets.sum(axis=1, dtype=np.int64)))
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return SeenSets(sets[order], counts[order], place[number.ravel()])
+    return SeenSets(sets[order], counts[order], np.argsort(order)[number.ravel()])
 
 
 def merge_rare(seen: SeenSets, min_count: int, target: Target) -> SeenSets:
@@ -211,7 +196,3 @@ def _usable_over(decoder: MinimumRisk, sets: Array, over: str) -> str:
         decoder.target.loss(sets, sets)
         refuse_open(decoder.target, sets)
     return over
-
-
-def _dense(labels: Any) -> Array:
-    return labels.toarray() if hasattr(labels, "toarray") else labels

@@ -158,8 +158,7 @@ def scaled_rows(inputs: Any, scaling: str | None) -> Any:
 def moments(inputs: Any, weights: Array) -> tuple[Array, Array]:
     """Weighted mean and variance of each feature, (d,)."""
     if issparse(inputs):
-        mean, variance = mean_variance_axis(inputs, 0, weights.astype(inputs.dtype))
-        return mean.astype(np.float64), variance.astype(np.float64)
+        return mean_variance_axis(inputs.astype(np.float64), 0, weights)
     share = weights / weights.sum()
     mean, variance = share @ inputs, np.zeros(inputs.shape[1])
     for first in range(0, len(inputs), CHUNK_ROWS):

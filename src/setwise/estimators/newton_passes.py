@@ -30,14 +30,11 @@ from setwise.threads import for_rows, thread_count
 Array = NDArray[Any]
 
 LANES = 32
-# Rows that dense products take at a time.
-CHUNK_ROWS = 2048
-# Steps of the conjugate gradients.
-MAX_STEPS = 250
-# Labels close up when they need no more than this part of the columns.
-CLOSE_UP = 0.65
-# The last labels end as they are when they are such a part of the lanes and of all labels.
-LAST = 0.25
+# Rows that dense products take at a time; steps of the conjugate gradients.
+CHUNK_ROWS, MAX_STEPS = 2048, 250
+# Labels close up when they need no more than the first part of the strips they are in; the last
+# ones end as they are when they are no more than the second part of one strip and of all labels.
+CLOSE_UP, LAST = 0.65, 0.25
 # Rows of float32 lanes are whole cache lines, if the first one begins one.
 LINE_BYTES = 64
 
@@ -74,7 +71,7 @@ def from_lanes(lanes: Array, m: int) -> Array:
 
 
 def _places(labels: Array, n: int) -> Array:
-    """Where the first rows of labels are in lanes of n rows."""
+    """Where labels begin in lanes of n rows."""
     return labels // LANES * (n * LANES) + labels % LANES
 
 
@@ -128,10 +125,9 @@ class Passes:
 
     def room(self, along: Array) -> Array:
         """Room for the parts of a product in lanes, (parts, strips, d + 1, LANES)."""
-        parts, threads = 1, thread_count() if issparse(self.inputs) else 1
-        if threads > 1:
-            enough = -(-4 * threads // max(len(along), 1))
-            parts = max(1, min(enough, self.inputs.shape[0] // 64))
+        threads = thread_count() if issparse(self.inputs) else 1
+        enough = min(-(-4 * threads // len(along)), self.inputs.shape[0] // 64)
+        parts = max(1, enough) if threads > 1 else 1
         return empty_lanes((parts, *along.shape[:2]), along.dtype)
 
     def _share(self, rows_kernel: Any, work: Array, *arguments: Any) -> bool:
