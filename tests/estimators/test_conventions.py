@@ -88,8 +88,8 @@ def assert_same_model(one, other, X=X):
 def test_every_form_of_the_same_label_matrix_gives_the_same_model(model):
     plain = clone(model).fit(X, Y)
     assert plain.classes_.tolist() == [0, 1, 2]
-    types = (bool, np.int8, np.uint8, np.int32, np.float32, np.float64, object)
-    formats = ("csr_array", "csr_matrix", "csc_array", "csc_matrix", "coo_array")
+    types = (bool, np.uint8, np.float32, object)
+    formats = ("csr_array", "csc_matrix", "coo_array")
     forms = [Y.astype(kind) for kind in types]
     forms += [getattr(scipy.sparse, name)(Y.astype(np.uint8)) for name in formats]
     forms += [Y.tolist(), np.asfortranarray(Y), pd.DataFrame(Y).astype(bool)]
@@ -115,8 +115,8 @@ def test_beyond_256_labels_columns_keep_their_order(model):
     plain = clone(model).fit(X, Y)
     predicted = plain.predict(X)
     assert (predicted == Y).mean() > 0.7
-    for kind in (bool, np.int8, np.uint8):
-        np.testing.assert_array_equal(clone(model).fit(X, Y.astype(kind)).predict(X), predicted)
+    again = clone(model).fit(X, Y.astype(np.uint8))
+    np.testing.assert_array_equal(again.predict(X), predicted)
 
 
 def test_beyond_256_label_sets_classes_keep_their_order():

@@ -34,7 +34,7 @@ from setwise.targets import (
     ZeroOne,
 )
 
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1)
 
 
 def drawn(seed, n_rows=80, n_features=4, n_labels=3):
@@ -258,7 +258,7 @@ def test_predictions_have_the_least_expected_loss_of_the_law_learnt():
         np.testing.assert_allclose(model.predict_proba(X), model.space_.marginals(scores))
 
 
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float32])
 def test_label_sets_of_any_type_give_the_same_model(dtype):
     X, Y = drawn(4)
     plain = SetClassifier().fit(X, Y)

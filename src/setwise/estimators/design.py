@@ -49,7 +49,8 @@ class Rows(NamedTuple):
         """Those of a split (of all) that have a positive weight: others are as if not there."""
         if rows is None and (self.weights > 0).all():
             return self
-        chosen = np.arange(len(self.sets))[slice(None) if rows is None else rows]
+        chosen = np.arange(len(self.sets))
+        chosen = chosen if rows is None else chosen[np.asarray(rows)]
         kept = chosen[self.weights[chosen] > 0]
         if len(kept) == 0:
             raise ValueError(

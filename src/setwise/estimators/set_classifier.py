@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -33,7 +33,7 @@ from setwise.validation import positive_number, score_matrix, whole_number
 LEAST = 1e-7
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator):
+class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
     """What a linear classifier is asked once it is fitted, whoever chose its settings."""
 
     @abstractmethod
@@ -226,7 +226,7 @@ class SetClassifier(LinearClassifier):
         whole_number(self.max_iter, "max_iter", 1)
         sets, is_class, training = rows.sets, names.one_dimensional, self._training(risk.target)
         space = space_for(self.space, training, is_class, sets, rows.weights)
-        self._names, self.classes_, self._scaling = names, names.names, self.scaling
+        self._names, self.classes_ = names, names.names
         last = self._last(design)
         self._decode_by(risk, training, space)
         fitting = Fitting(
@@ -236,7 +236,8 @@ class SetClassifier(LinearClassifier):
         with progress_shown(self.verbose) as progress:
             solution = fitting.solve(last, progress)
         dtype, intercept = design.inputs.dtype, solution.intercept
-        self._features, self.space_ = fitting.features(), fitting.learnt(solution)
+        self._scaling, self._features = self.scaling, fitting.features()
+        self.space_ = fitting.learnt(solution)
         coef = (solution.weights / design.unit[:, None]).T
         self.coef_ = np.ascontiguousarray(coef).astype(dtype)
         if is_class and not training.is_by_label and self.label_features is None:

@@ -249,7 +249,7 @@ class SetClassifierCV(LinearClassifier):
         spaces = _several(self.spaces, "spaces")
         if names.one_dimensional:
             spaces = ["auto"]
-        elif spaces == ["auto"]:
+        elif isinstance(self.spaces, str) and self.spaces == "auto":
             # Where nearly every row has a set of its own, a list is as long as the data.
             listed = ["catalog"] if unseen_mass(sets) <= MOST_UNSEEN else []
             spaces = [*listed, "sized"]
@@ -301,7 +301,8 @@ def _loss(row: dict[str, Any]) -> float:
 
 def _several(given: Any, name: str) -> list[Any]:
     """What is to be tried, as a list; a single one need not be in one."""
-    several = list(given) if isinstance(given, list | tuple | np.ndarray) else [given]
+    alone = isinstance(given, str) or not hasattr(given, "__iter__")
+    several = [given] if alone else list(given)
     if not several:
         raise ValueError(f"{name} must have at least one to try, but it is empty")
     return several
