@@ -219,7 +219,7 @@ def form_of(y: Any, column_of_classes: bool) -> Form:
         return _form_of_array(y.to_numpy(), column_of_classes, name_array(y.columns))
     if isinstance(y, str | bytes) or not (hasattr(y, "__array__") or isinstance(y, Sequence)):
         raise ValueError(f"y cannot be a {type(y).__name__}; {EXPECTED}")
-    if np.ma.is_masked(y):
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         row = int(np.argwhere(np.ma.getmaskarray(y))[0][0])
         raise ValueError(f"y must not have missing values, but an entry of row {row} is masked")
     array: Any = y if isinstance(y, list | tuple) else np.asarray(y)

@@ -233,7 +233,7 @@ def _rebuilt(value: Any, made: Callable[..., Any], done: dict[int, tuple[Any, An
             entries[place] = part
     elif hasattr(value, "check_format"):
         # A sparse matrix whose indices point outside of it would be read outside of it.
-        value.check_format(full_check=True)
+        value.check_format(full_check=True)  # type: ignore
     elif hasattr(value, "__dict__") and not (inspect.isroutine(value) or isinstance(value, type)):
         own = dict(vars(value))
         if kind.__module__ == "sklearn.utils._metadata_requests" and "owner" in own:

@@ -66,8 +66,10 @@ def space_for(space: Any, training: Training, is_class: bool, sets, weights) -> 
         raise ValueError(
             f"the space must have as many labels as y, {n_labels}, but {space} has {space.n_labels}"
         )
-    if not named or training.is_by_label:
-        return Cube(n_labels) if named else space
+    if not isinstance(space, str):
+        return space
+    if training.is_by_label:
+        return Cube(n_labels)
     is_auto, own = space == "auto", training.own_space
     by_taxonomy = hierarchy_of(training.target) is not None and own is None
     if space in HIERARCHIES or (is_auto and by_taxonomy):

@@ -159,7 +159,8 @@ def scaled_rows(inputs: Any, scaling: str | None) -> Any:
 def moments(inputs: Any, weights: Array) -> tuple[Array, Array]:
     """Weighted mean and variance of each feature, (d,)."""
     if issparse(inputs):
-        return mean_variance_axis(inputs.astype(np.float64), 0, weights)
+        found: Any = mean_variance_axis(inputs.astype(np.float64), 0, weights)
+        return found
     share = weights / weights.sum()
     mean, variance = share @ inputs, np.zeros(inputs.shape[1])
     for first in range(0, len(inputs), CHUNK_ROWS):

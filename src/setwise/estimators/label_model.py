@@ -51,7 +51,8 @@ class LabelModel:
         if not varying.any():
             return cls(DummyClassifier().fit(X, sets.astype(np.int64)), constant)
         # Not uint8: beyond 256 labels scikit-learn's label_binarize puts its columns out of order.
-        labels, copy = sets[:, varying].astype(np.int64), clone(estimator)
+        labels: Array = sets[:, varying].astype(np.int64)
+        copy: Any = clone(estimator)
         try:
             with warnings.catch_warnings():
                 if labels.shape[1] == 1:

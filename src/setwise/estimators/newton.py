@@ -114,7 +114,7 @@ def _begin(
     if not fit_intercept:
         return point, np.zeros(point.shape[1], bool)
     counted = y_true[passes.weights > 0.0]
-    none, every = ~counted.any(axis=0), counted.all(axis=0)
+    none, every = counted.max(axis=0) == 0, counted.min(axis=0) == 1
     # Not by a product with y_true, which would be copied to float64 as a whole.
     mass = np.einsum("i,ij->j", passes.weights, y_true)
     settled, share = none | every, mass / passes.mass
