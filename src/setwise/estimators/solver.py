@@ -49,7 +49,7 @@ class Problem:
     ) -> tuple[float, Array, Array, Array]:
         """The objective and its gradients by weights, intercepts and parameters, in float64."""
         inputs, features = self.design.precise, self.label_features
-        mass, n = float(self.objective.weights.sum()), inputs.shape[0]
+        mass, n = self.objective.mass, inputs.shape[0]
         value, by_weight = 0.0, np.zeros_like(weights)
         by_intercept, by_parameter = np.zeros_like(intercept), np.zeros_like(parameters)
         step = max(64, CHUNK_ENTRIES // max(self.objective.space.n_scores, len(parameters), 1))

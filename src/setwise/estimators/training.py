@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -166,7 +166,12 @@ class Objective:
             loss = self.stage(self.space)
             object.__setattr__(self, "stage", lambda _: loss)
 
-    @property
+    @cached_property
+    def mass(self) -> float:
+        """The sum of the weights of the rows."""
+        return float(self.weights.sum())
+
+    @cached_property
     def learns(self) -> bool:
         """Whether the space has parameters to learn.
 
