@@ -164,7 +164,11 @@ def label_bytes(y_true: Tensor) -> Tensor:
         return (y_true != 0).view(torch.uint8)
     # (NumPy has no bfloat16.)
     y_true = y_true.float() if y_true.dtype == torch.bfloat16 else y_true
-    return torch.from_numpy(label_matrix(y_true.detach().numpy(), None, "target"))
+    numbers = np.ascontiguousarray(y_true.detach().numpy())
+    ones = numbers == 1
+    if np.count_nonzero(ones) != np.count_nonzero(numbers != 0):
+        label_matrix(numbers, None, "target")
+    return torch.from_numpy(ones.view(np.uint8))
 
 
 def refuse_values(logits: Tensor, y_true: Tensor, target: Target, space: Space, within: bool):
@@ -174,7 +178,10 @@ def refuse_values(logits: Tensor, y_true: Tensor, target: Target, space: Space, 
     that are none. A likelihood asks for sets ``within`` the space; other losses take paths to inner
     nodes on a space of paths to leaves.
     """
-    refuse_not_finite(logits.detach().numpy(), "input")
+    flat = logits.detach().numpy().ravel()
+    # (One pass: if the sum of squares is finite, so is every term.)
+    if not np.isfinite(np.vdot(flat, flat)):
+        refuse_not_finite(logits.detach().numpy(), "input")
     sets, hierarchy = y_true.numpy(), hierarchy_of(target)
     if target.form == "table":
         target.measure(space.n_labels, "loss").index(sets, "target")  # type: ignore
