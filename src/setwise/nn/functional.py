@@ -13,11 +13,12 @@ from setwise.spaces import Space
 
 
 def expected_loss(
-    input: Tensor, y_true: Tensor, target: Any, space: Space | LearnableSpace | None = None, *,
-    parameters: Tensor | None = None, mask: Tensor | None = None,
-    sample_weight: Tensor | None = None, reduction: str = "mean", backend: str = "auto",
+    input: Tensor, y_true: Tensor, target: Any, space: Space | LearnableSpace | None = None,
+    **options: Any,
 ) -> Tensor:  # fmt: skip
     """The expected target loss of a label set drawn from the logits: see `ExpectedLoss`.
+
+    The options are those of `surrogate_loss`.
 
     Examples
     --------
@@ -26,10 +27,7 @@ def expected_loss(
     >>> expected_loss(logits, y_true, "f1").round(decimals=4)
     tensor(0.3039)
     """
-    return surrogate_loss(
-        input, y_true, target, space, "expected_loss", parameters=parameters, mask=mask,
-        sample_weight=sample_weight, reduction=reduction, backend=backend,
-    )  # fmt: skip
+    return surrogate_loss(input, y_true, target, space, "expected_loss", **options)
 
 
 def surrogate_loss(

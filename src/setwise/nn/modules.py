@@ -11,14 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from setwise.nn.row_loss import RowLoss, untraced
-from setwise.nn.validation import (
-    REDUCTIONS,
-    Settings,
-    power_of,
-    require_numbers,
-    require_one_of,
-    require_tensor,
-)
+from setwise.nn.validation import REDUCTIONS, Settings, power_of, refuse_tensors, require_one_of
 from setwise.spaces import Cube, Space
 from setwise.validation import real_number, whole_number
 
@@ -96,7 +89,7 @@ class SurrogateLoss(nn.Module):
         super().__init__()
         self._q = power_of(surrogate, q)
         self._settings = Settings.of(target, surrogate, margin, rho, backend, weight, pos_weight)
-        self.reduction, self.space = reduction, space
+        self.target, self.reduction, self.space = self._settings.target, reduction, space
         # By the number of labels where the space is the cube of as many as come in, else at 0.
         self._losses: dict[int, RowLoss] = {}
         if space is not None:
@@ -106,14 +99,9 @@ class SurrogateLoss(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "reduction":
             require_one_of(value, REDUCTIONS, "reduction")
-        if name == "space" and hasattr(self, "space"):
-            raise AttributeError("the space of a loss does not change: make another loss")
+        if name in ("space", "target") and hasattr(self, name):
+            raise AttributeError(f"the {name} of a loss does not change: make another loss")
         super().__setattr__(name, value)
-
-    @property
-    def target(self) -> Any:
-        """What a prediction is judged by."""
-        return self._settings.target
 
     @property
     def q(self) -> float | None:
@@ -122,10 +110,6 @@ class SurrogateLoss(nn.Module):
 
     @q.setter
     def q(self, value: float) -> None:
-        if not self._settings.has_power:
-            raise ValueError(
-                f"{self._settings.surrogate!r} has no q to change; use surrogate='comp_sum'"
-            )
         self._q = power_of(self._settings.surrogate, value)
 
     def forward(
@@ -161,15 +145,10 @@ class SurrogateLoss(nn.Module):
         width = 0 if self.space is not None else _n_labels(input)
         if width not in self._losses:
             untraced(self._make)(width)
-        rows = self._losses[width](input, target, parameters, mask, q)
-        if sample_weight is not None:
-            real = "real numbers, a weight for each row", lambda weight: not weight.is_complex()
-            require_tensor(sample_weight, "sample_weight", *real, rows.shape, input)
-            require_numbers(
-                sample_weight, "sample_weight", "finite and at least 0",
-                lambda values: (values >= 0) & np.isfinite(values),
-            )  # fmt: skip
-            rows = rows * sample_weight.to(rows.dtype)
+        loss = self._losses[width]
+        refuse_tensors(loss.space, input, target, parameters, mask, sample_weight)
+        rows = loss(input, target, parameters, mask, q)
+        rows = rows if sample_weight is None else rows * sample_weight.to(rows.dtype)
         if reduction == "none":
             return rows
         if reduction == "sum":

@@ -15,13 +15,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from setwise.nn.differentiable import Constant, Kept, is_plain, is_traced
 from setwise.nn.partition import Rows
 from setwise.nn.tensor_losses import Listed, Structured, law_of, margin_loss
-from setwise.nn.validation import (
-    Settings,
-    label_bytes,
-    refuse_values,
-    require_numbers,
-    require_tensor,
-)
+from setwise.nn.validation import Settings, label_bytes, refuse_values
 from setwise.spaces import Cube, Space
 from setwise.spaces.space import Array
 from setwise.surrogates import CompSum, Constrained, Logistic
@@ -102,8 +96,8 @@ class RowLoss:
 
         A row without a known label has loss 0.
         """
-        self._refuse(logits, y_true, parameters, mask)
         if mask is not None:
+            self._refuse_known(mask)
             # Whatever stands where nothing is known: it has no value and no gradient.
             logits, y_true = logits.masked_fill(~mask, 0), y_true.masked_fill(~mask, 0)
             mask = _lasting(mask)
@@ -231,27 +225,6 @@ class RowLoss:
                     f"but it has {len(values)}"
                 )
         return [None if values is None else Constant(values) for values in given.values()]
-
-    def _refuse(
-        self, logits: Tensor, y_true: Tensor, parameters: Tensor | None, mask: Tensor | None
-    ) -> None:
-        """Raise unless the tensors fit the space and each other."""
-        space, own = self.space, self.space.parameters
-        kind = "floating-point logits", torch.is_floating_point
-        require_tensor(logits, "input", *kind, ("n", space.n_scores))
-        shape = len(logits), space.n_labels
-        real = "0 and 1", lambda labels: not labels.is_complex()
-        require_tensor(y_true, "target", *real, shape, logits)
-        if parameters is not None:
-            require_tensor(parameters, "parameters", *kind, own.shape)
-            require_numbers(
-                parameters, "parameters", f"-inf where those of {space} are, and finite elsewhere",
-                lambda values: np.where(np.isneginf(own), np.isneginf(values), np.isfinite(values)),
-            )  # fmt: skip
-        if mask is not None:
-            known = "bools, True where the label is known", lambda mask: mask.dtype == torch.bool
-            require_tensor(mask, "mask", *known, shape, logits)
-            self._refuse_known(mask)
 
     def _refuse_known(self, known: Tensor) -> None:
         """Raise unless the loss has a meaning over some of the labels."""

@@ -122,34 +122,53 @@ def require_one_of(value: Any, known: tuple[str, ...], name: str) -> None:
         raise ValueError(f"{name} must be one of {names}, but it is {value!r}")
 
 
-def require_tensor(
-    tensor: Any, name: str, kind: str, is_kind: Any, shape: tuple, beside: Tensor | None = None
-) -> None:
-    """Raise unless it is a dense tensor of a kind and shape, on the device of another.
+def refuse_tensors(
+    space: Space, logits: Tensor, y_true: Tensor, parameters: Tensor | None = None,
+    mask: Tensor | None = None, sample_weight: Tensor | None = None,
+) -> None:  # fmt: skip
+    """Raise unless each is a dense tensor of its kind and shape, on the device of the logits.
 
-    A size that is a letter may be any.
+    Weights and parameters are looked at too, where that costs no waiting.
     """
-    is_tensor = isinstance(tensor, Tensor)
-    if not is_tensor or not is_kind(tensor) or tensor.layout != torch.strided:
-        what = f"{tensor.layout} {tensor.dtype}" if is_tensor else type(tensor).__name__
-        raise ValueError(f"{name} must be a dense tensor of {kind}, but it is {what}")
-    found, wanted = tuple(tensor.shape), str(tuple(shape)).replace("'", "")
-    if len(found) != len(shape) or any(
-        b not in (a, "n") for a, b in zip(found, shape, strict=True)
+    n_rows, own = len(logits) if isinstance(logits, Tensor) else 0, space.parameters
+    shape = n_rows, space.n_labels
+    floating, real = torch.is_floating_point, lambda tensor: not tensor.is_complex()
+    for name, tensor, kind, is_kind, wanted in (
+        ("input", logits, "floating-point logits", floating, (n_rows, space.n_scores)),
+        ("target", y_true, "0 and 1", real, shape),
+        ("mask", mask, "bools", lambda mask: mask.dtype == torch.bool, shape),
+        ("sample_weight", sample_weight, "weights of rows", real, (n_rows,)),
+        ("parameters", parameters, "parameters of the space", floating, own.shape),
     ):
-        raise ValueError(f"{name} must have shape {wanted}, {kind}, but its shape is {found}")
-    if beside is not None and tensor.device != beside.device:
-        raise ValueError(
-            f"{name} must be on the device of the input, {beside.device}, but it is on "
-            f"{tensor.device}"
+        if tensor is None and name not in ("input", "target"):
+            continue
+        is_tensor = isinstance(tensor, Tensor)
+        if not is_tensor or tensor.layout != torch.strided or not is_kind(tensor):
+            found = tensor.dtype if is_tensor else type(tensor).__name__
+            raise ValueError(f"{name} must be a dense tensor of {kind}, but it is {found}")
+        if tensor.shape != wanted:
+            raise ValueError(
+                f"{name} must have shape {tuple(wanted)}, but its shape is {tuple(tensor.shape)}"
+            )
+        if name != "parameters" and tensor.device != logits.device:
+            raise ValueError(
+                f"{name} must be on the device of the input, {logits.device}, but it is on "
+                f"{tensor.device}"
+            )
+    if sample_weight is not None:
+        _refuse_numbers(sample_weight, "sample_weight", "finite and at least 0", lambda x: x >= 0)
+    if parameters is not None:
+        wanted = "finite, and -inf where those of the space are"
+        _refuse_numbers(
+            parameters, "parameters", wanted, lambda x: (x == -np.inf) == (own == -np.inf)
         )
 
 
-def require_numbers(tensor: Tensor, name: str, wanted: str, fits: Any) -> None:
-    """Raise for the first number that does not fit, where one can look."""
+def _refuse_numbers(tensor: Tensor, name: str, wanted: str, fits: Any) -> None:
+    """Raise for the first number that is NaN or +inf or does not fit, where one can look."""
     if is_plain(tensor):
         values = tensor.detach().double().numpy()
-        wrong = np.flatnonzero(~fits(values))
+        wrong = np.flatnonzero(~(fits(values) & (values < np.inf)))
         if len(wrong):
             raise ValueError(
                 f"{name} must be {wanted}, but {name}[{wrong[0]}] is {values[wrong[0]]}"
