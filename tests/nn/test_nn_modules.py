@@ -385,22 +385,6 @@ def test_on_the_cube_the_most_likely_set_has_the_labels_of_nonnegative_logits(ba
 # ------------------------------------------------------------------ devices, compilers, transforms
 
 
-@pytest.mark.parametrize("name", ["cube", *LEARNABLE])
-@pytest.mark.parametrize("target", ["f1", "hamming", "subset"])
-def test_no_tensor_stays_behind_on_the_cpu(name, target):
-    """On the `meta` device every operation checks that all its tensors are there."""
-    space = Cube(5) if name == "cube" else LearnableSpace(LEARNABLE[name])
-    logits = torch.empty(3, 5, device="meta", requires_grad=True)
-    y_true = torch.empty(3, 5, device="meta")
-    mask = torch.empty(3, 5, device="meta") > 0 if name == "cube" else None
-    settings = [("comp_sum", {"q": q}) for q in (0.0, 0.5)]
-    for surrogate, more in [*settings, ("expected_loss", {}), ("constrained", {})]:
-        loss = SurrogateLoss(target, space, surrogate, **more).to("meta")
-        value = loss(logits, y_true, mask=mask)
-        (gradient,) = torch.autograd.grad(value, logits)
-        assert value.device.type == gradient.device.type == "meta"
-
-
 @pytest.mark.parametrize(
     ("name", "surrogate", "settings"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,9 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 
-def in_transform() -> bool:
-    """Whether `torch.func` is at work. (It offers no public way to ask.)"""
-    return torch._C._are_functorch_transforms_active()
-
-
 def is_traced() -> bool:
-    """Whether operations are being compiled or transformed, and must be seen one by one."""
-    return torch.compiler.is_compiling() or in_transform()
+    """Whether operations are being compiled, or transformed by `torch.func`, one by one."""
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
 
 
 def is_plain(tensor: Tensor) -> bool:
@@ -39,21 +35,18 @@ class Constant:
 
     def beside(self, other: Tensor) -> Tensor:
         """The array on the device and in the floating type of another tensor."""
-        key = other.device, other.dtype
+        key, tracing = (other.device, other.dtype), torch.compiler.is_compiling()
         if key in self._kept:
             return self._kept[key]
-        dtype = other.dtype if self._values.is_floating_point() else self._values.dtype
-        if torch.compiler.is_compiling():
+        # A copy made inside a transform or in inference mode could not be used outside of it.
+        outside = None if tracing else torch._C._DisableFuncTorch()
+        with nullcontext() if tracing else torch.inference_mode(False):
+            # The type first: not every device has float64.
+            dtype = other.dtype if self._values.is_floating_point() else self._values.dtype
             copy = self._values.to(dtype).to(other.device)
-        else:
-            # A copy made inside a transform or in inference mode could not be used outside of it.
-            outside = torch._C._DisableFuncTorch()
-            with torch.inference_mode(False):
-                # The type first: not every device has float64.
-                copy = self._values.to(dtype).to(other.device)
-            del outside
+        del outside
         # While a compiler traces, tensors may be placeholders, which are not kept.
-        if type(copy) is Tensor and not (torch.compiler.is_compiling() and in_transform()):
+        if type(copy) is Tensor and not (tracing and torch._C._are_functorch_transforms_active()):
             self._kept[key] = copy
         return copy
 
@@ -69,12 +62,7 @@ class Kept(torch.autograd.Function):
 
     @staticmethod
     def forward(  # type: ignore[override]
-        ctx: Any,
-        logits: Tensor,
-        parameters: Tensor | None,
-        direct: Callable,
-        again: Callable,
-        scale: float,
+        ctx: Any, logits: Tensor, parameters: Tensor | None, direct, again, scale: float
     ) -> Tensor:
         """The value of each row, (n,)."""
         value, by_logit, by_parameter = direct(logits.detach(), parameters)
@@ -86,23 +74,21 @@ class Kept(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor):  # type: ignore[override]
         """The kept gradient times what comes from above."""
         logits, parameters, by_logit, by_parameter = ctx.saved_tensors
-        needed = ctx.needs_input_grad[:2]
-        gradients: list[Tensor | None] = [None, None]
+        gradients: list[Tensor | None] = [None] * 5
+        wanted = [i for i in (0, 1) if ctx.needs_input_grad[i]]
         if torch.is_grad_enabled():
-            # Asked for a derivative of the gradient too (create_graph).
-            inputs = [x for x, wanted in zip((logits, parameters), needed, strict=True) if wanted]
-            # (Potentials of a forest without edges are used by nothing.)
-            made = torch.autograd.grad(
-                ctx.again(logits, parameters), inputs, upstream,
-                create_graph=True, materialize_grads=True,
-            )  # fmt: skip
-            left = iter(made)
-            gradients = [next(left) if wanted else None for wanted in needed]
+            # Asked for a derivative of the gradient too (create_graph). (Potentials of a forest
+            # without edges are used by nothing.)
+            value, inputs = ctx.again(logits, parameters), [(logits, parameters)[i] for i in wanted]
+            options = {"create_graph": True, "materialize_grads": True}
+            made = torch.autograd.grad(value, inputs, upstream, **options)
+            for i, gradient in zip(wanted, made, strict=True):
+                gradients[i] = gradient
         else:
             gradients[0] = (ctx.scale * upstream)[:, None] * by_logit
-            if needed[1]:
+            if parameters is not None:
                 gradients[1] = upstream.to(parameters.dtype) @ by_parameter.to(parameters.dtype)
-        return *gradients, None, None, None
+        return tuple(gradients)
 
 
 def recomputed(function: Callable[..., Tensor], *arguments: Any) -> Tensor:

@@ -14,11 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import jvp
 from torch.nn.functional import logsigmoid, pad
 
 from setwise.nn.differentiable import Constant, Kept, is_traced, recomputed
-from setwise.nn.partition import Partition, Rows, log_polynomial, log_sum
+from setwise.nn.partition import Partition, Rows, Sum, log_polynomial, log_sum
 from setwise.spaces import Space
 from setwise.spaces.expectation import FEW
 from setwise.spaces.quadrature import (
@@ -45,8 +44,6 @@ LARGEST_TABLE = 2**22
 NODES_AT_ONCE, NUMBERS_AT_ONCE = 9, 2**17
 # The node that leaves only D = 0. (Infinity times a step of 0 would not be a number.)
 FAR = 1e30
-
-MeanOf = Callable[[Rows], Tensor]
 
 
 class Terms(NamedTuple):
@@ -102,13 +99,12 @@ class QuotientTerms:
         parts = np.where(turned, -1.0, 1.0), counts.max(axis=1), *adds.T
         self._by_truth = [part.tolist() for part in parts]
         sees_negatives = measure.numerator[4] != 0.0 or measure.denominator[4] != 0.0
-        by_row = space.is_independent and not (masked and sees_negatives)
-        self._rules = {
-            dtype: RowRule(Rules(measure, space.n_labels, error))
-            if by_row
-            else SharedRule(measure, space.n_labels, masked)
-            for dtype, error in ((torch.float32, SINGLE_ERROR), (torch.float64, DOUBLE_ERROR))
-        }
+        errors = {torch.float32: SINGLE_ERROR, torch.float64: DOUBLE_ERROR}
+        if space.is_independent and not (masked and sees_negatives):
+            tables = {dtype: Rules(measure, space.n_labels, e) for dtype, e in errors.items()}
+            self._rules = {dtype: RowRule(table) for dtype, table in tables.items()}
+        else:
+            self._rules = dict.fromkeys(errors, SharedRule(measure, space.n_labels, masked))
 
     def __call__(self, rows: Rows) -> Terms:
         """The rule of each row; where D can be 0 with one more node."""
@@ -135,13 +131,14 @@ class SumMean:
         """E[u], (n,)."""
         if not self.is_closed or is_traced():
             return self._by_partitions(rows)
-        return Kept.apply(  # type: ignore
-            rows.odds,
-            None,
-            lambda odds, _: (*self.with_gradient(rows.at(odds)), None),
-            lambda odds, _: self._by_partitions(rows.at(odds)),
-            1.0,
-        )
+
+        def direct(odds: Tensor, _: None):
+            return *self.with_gradient(rows.at(odds)), None
+
+        def again(odds: Tensor, _: None) -> Tensor:
+            return self._by_partitions(rows.at(odds))
+
+        return Kept.apply(rows.odds, None, direct, again, 1.0)  # type: ignore
 
     def _by_partitions(self, rows: Rows) -> Tensor:
         """The same on any space, differentiable to any order."""
@@ -149,23 +146,21 @@ class SumMean:
         n_nodes = terms.x.shape[1]
         at_once = n_nodes if torch.compiler.is_compiling() else NODES_AT_ONCE
         # Back from whether a label counts to whether it is in the set.
-        counts, adds = (
-            torch.where(terms.turn[..., None] > 0, pair, pair.flip(-1))[:, None]
-            for pair in (
-                torch.stack([torch.zeros_like(terms.step), terms.step], -1),
-                torch.stack([terms.off, terms.on], -1),
-            )
-        )
+        pairs = (torch.zeros_like(terms.step), terms.step), (terms.off, terms.on)
+        turned = terms.turn[:, None, :, None] < 0
+        counts, adds = (torch.stack(pair, -1)[:, None] for pair in pairs)
+        counts, adds = (torch.where(turned, x.flip(-1), x) for x in (counts, adds))
 
         def part(first: int) -> Tensor:
             nodes, states = slice(first, first + at_once), rows.states
             changed = states[:, None] - terms.x[:, nodes, None, None] * counts
-            log_mass, mean = jvp(
-                lambda states: self._partition(states, rows.parameters),
-                (changed,), (adds.expand_as(changed),),
-            )  # fmt: skip
-            whole = self._partition(states, rows.parameters)[:, None]
+            both = Sum(changed, adds.expand_as(changed))
+            log_mass, mean = self._partition(both, rows.parameters)
+            assert mean is not None
             each = terms.weight[:, nodes] * (terms.constant + mean) + terms.extra[:, nodes]
+            if isinstance(self._terms, SumTerms):
+                return each[:, 0]
+            whole = self._partition(Sum(states), rows.parameters).log[:, None]
             return (torch.exp(log_mass - whole) * each).sum(-1)
 
         parts = [recomputed(part, first) for first in range(0, n_nodes, at_once)]
@@ -298,7 +293,9 @@ class EqualityMean:
             return weight
         # Where every other state is impossible, the log-partition is g of the true set.
         only = torch.log(torch.stack([1.0 - rows.truth, rows.truth], -1))
-        own, all_sets = (self._partition(states, rows.parameters) for states in (only, rows.states))
+        own, all_sets = (
+            self._partition(Sum(states), rows.parameters).log for states in (only, rows.states)
+        )
         return weight + own - all_sets
 
     def __call__(self, rows: Rows) -> Tensor:
@@ -315,31 +312,28 @@ class CountValues:
     """
 
     def __init__(self, measure: Measure, n_labels: int, masked: bool, largest: int):
-        self._measure, self._table = measure, None
+        self._measure = measure
         if isinstance(measure, Fraction):
             self._quotient = measure.numerator.tolist(), measure.denominator.tolist()
-            self._largest = float(np.abs(measure.denominator).max())
-        if isinstance(measure, Counts):
+        elif isinstance(measure, Counts):
             self._table = Constant(tabulated(measure, n_labels, masked, min(n_labels, largest)))
 
     def at(self, rows: Rows, tp: Tensor, fp: Tensor) -> Tensor:
         """The value at whole numbers of tp and fp, with the rows in front."""
-        dtype, measure, column = rows.truth.dtype, self._measure, (-1,) + (1,) * (tp.ndim - 1)
+        dtype, column = rows.truth.dtype, (-1,) + (1,) * (tp.ndim - 1)
         n_true, n_known = rows.n_true.reshape(column), rows.n_known.reshape(column)
-        if self._table is not None:
+        if isinstance(self._measure, Counts):
             table = self._table.beside(rows.truth)
-            known = n_known if table.shape[0] > 1 else torch.zeros_like(n_known)
-            most = table.shape[-1] - 1
+            known, most = n_known.clamp(max=len(table) - 1), table.shape[-1] - 1
             return table[known, n_true, tp.clamp(max=most), fp.clamp(max=most)]
-        if isinstance(measure, Equality):
-            return (((fp == 0) & (tp == n_true)) == (measure.when_equal == 1.0)).to(dtype)
-        assert isinstance(measure, Fraction)
+        if isinstance(self._measure, Equality):
+            return (((fp == 0) & (tp == n_true)) == bool(self._measure.when_equal)).to(dtype)
         counts = [k.to(dtype) for k in (tp, fp, n_true - tp, n_known - n_true - fp)]
         above, below = (
             c[0] + sum(c[i] * k for i, k in enumerate(counts, 1)) for c in self._quotient
         )
-        nothing = below.abs() <= rounding(dtype, 16.0) * self._largest
-        return torch.where(nothing, measure.empty, above / torch.where(nothing, 1.0, below))
+        nothing = below.abs() <= rounding(dtype, 16.0) * max(map(abs, self._quotient[1]))
+        return torch.where(nothing, self._measure.empty, above / torch.where(nothing, 1.0, below))  # type: ignore
 
 
 def tabulated(measure: Counts, n_labels: int, masked: bool, largest: int) -> np.ndarray:
@@ -372,7 +366,7 @@ class CountMean:
         states, size, is_true = rows.states, self._largest + 1, rows.truth[..., None] > 0
         absent = pad(torch.zeros_like(states[..., :1]), (0, 1), value=-torch.inf)
         tp, fp = (
-            log_polynomial(torch.where(group, states, absent), size - 1)
+            log_polynomial(Sum(torch.where(group, states, absent)), size - 1).log
             for group in (is_true, ~is_true)
         )
         count = torch.arange(size, device=states.device)
@@ -381,12 +375,14 @@ class CountMean:
         if len(rows.parameters):
             bias = pad(rows.parameters[:size], (0, size), value=-torch.inf)
             log_law = log_law + bias[count[:, None] + count]
-        law = torch.exp(log_law - log_sum(log_law.flatten(1), -1)[:, None, None])
+        law = torch.exp(log_law - log_sum(Sum(log_law.flatten(1)), -1).log[:, None, None])
         values = self._values.at(rows, count[None, :, None], count[None, None, :])
         return (law * values).sum((1, 2))
 
 
-def mean_of(measure: Measure, space: Space, partition: Partition, masked: bool) -> MeanOf | None:
+def mean_of(
+    measure: Measure, space: Space, partition: Partition, masked: bool
+) -> Callable[[Rows], Tensor] | None:
     """The way that uses the structure of the space, if there is one for this form."""
     if isinstance(measure, Equality):
         return EqualityMean(measure, space, partition)

@@ -5,14 +5,16 @@ when it is not in the set, [..., 1] when it is; -inf makes a state impossible. F
 -h and h, but any number may be taken off both. Everything else follows: a power t^D of a sum D over
 labels changes the states (`setwise.nn.expected`), a given set makes all others impossible.
 
-The mean E[N] of what labels add to a number N is the derivative of A along it. All its terms have
-one sign, so that small means stay accurate.
+Beside log W each sum carries a mean E[N] of what labels add to a number N (the expectation
+semiring): a product adds both, a sum of weights averages N by their shares. All terms have one
+sign, so that small means stay accurate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -88,10 +90,10 @@ class Rows:
 
     def counted(self, coefficients: list[float]) -> Tensor:
         """c_0 + c_1 (number of false labels) + c_2 (number of true labels), (n,)."""
-        n_false, n_true = (
-            n.to(self.truth.dtype) for n in (self.n_known - self.n_true, self.n_true)
+        n_true = self.n_true.to(self.truth.dtype)
+        return (
+            coefficients[0] + coefficients[1] * (self.n_known - n_true) + coefficients[2] * n_true
         )
-        return coefficients[0] + coefficients[1] * n_false + coefficients[2] * n_true
 
 
 def softplus(values: Tensor) -> Tensor:
@@ -104,46 +106,78 @@ def negative(values: Tensor) -> Tensor:
     return torch.where(values > 0, -values, values)
 
 
-# A (...,) from states (..., l, 2) and the parameters of the space, (p,).
-Partition = Callable[[Tensor, Tensor], Tensor]
+class Sum(NamedTuple):
+    """log of a sum of weights, and the mean of N under them (None where nobody asks)."""
+
+    log: Tensor
+    mean: Tensor | None = None
+
+    def times(self, log_weight: Tensor) -> Sum:
+        """Terms of other weights, with the same N."""
+        return Sum(self.log + log_weight, self.mean)
+
+    def map(self, change: Callable[..., Tensor], *others: Sum) -> Sum:
+        """The same change of the logarithms and of the means, together with those of others."""
+        log = change(self.log, *(other.log for other in others))
+        if self.mean is None:
+            return Sum(log)
+        return Sum(log, change(self.mean, *(other.mean for other in others)))
 
 
-def log_sum(terms: Tensor, dim: int) -> Tensor:
-    """log of the sum of exponentials along a dimension; -inf where every term is.
+def log_sum(terms: Sum, dim: int) -> Sum:
+    """The sum along a dimension; -inf, with mean 0, where every term is.
 
     Torch's own ``logsumexp`` has derivatives that are not a number where every term is -inf; here
     they are 0, of any order.
     """
-    high = terms.amax(dim, keepdim=True).detach()
+    high = terms.log.amax(dim, keepdim=True).detach()
     high = torch.where(high > -torch.inf, high, 0.0)
-    total = torch.exp(terms - high).sum(dim)
+    share = torch.exp(terms.log - high)
+    total = share.sum(dim)
     possible = total > 0
-    log_total = torch.where(possible, total, 1.0).log() + high.squeeze(dim)
-    return torch.where(possible, log_total, -torch.inf)
+    total = torch.where(possible, total, 1.0)
+    log = torch.where(possible, total.log() + high.squeeze(dim), -torch.inf)
+    return Sum(log, None if terms.mean is None else (share * terms.mean).sum(dim) / total)
 
 
-def log_polynomial(factors: Tensor, largest: int) -> Tensor:
+def log_polynomial(factors: Sum, largest: int) -> Sum:
     """The coefficients of prod_j (e^off_j + e^on_j t) up to t^largest, (..., largest + 1).
 
     Neighbours are multiplied until one polynomial is left: log2(l) steps, at most O(l^2) work.
     """
-    while factors.shape[-2] > 1:
-        width = factors.shape[-1]
-        if factors.shape[-2] % 2:
-            one = pad(torch.zeros_like(factors[..., :1, :1]), (0, width - 1), value=-torch.inf)
-            factors = torch.cat([factors, one], -2)
-        even, odd = factors[..., ::2, :], factors[..., 1::2, :]
+    while factors.log.shape[-2] > 1:
+        if factors.log.shape[-2] % 2:
+            one = torch.zeros_like(factors.log[..., :1, :])
+            never = pad(one[..., :1], (0, one.shape[-1] - 1), value=-torch.inf)
+            factors = factors.map(lambda x, y: torch.cat([x, y], -2), Sum(never, one))
+        even, odd = (factors.map(lambda x, k=k: x[..., k::2, :]) for k in (0, 1))
+        factors = _multiplied(even, odd, largest)
+    return factors.map(lambda x: x[..., 0, : largest + 1])
+
+
+def _multiplied(a: Sum, b: Sum, largest: int) -> Sum:
+    """The product of two polynomials of the same degree, up to t^largest."""
+    width = a.log.shape[-1]
+    terms = min(2 * width - 1, largest + 1)
+
+    def pairs(x: Tensor, y: Tensor) -> Tensor:
         # Window c of the padded y holds y_(c - width + 1) to y_c, which meet x_(width - 1) to x_0.
-        windows = pad(odd, (width - 1, width - 1), value=-torch.inf).unfold(-1, width, 1)
-        factors = log_sum(even.flip(-1)[..., None, :] + windows[..., : largest + 1, :], -1)
-    return factors[..., 0, : largest + 1]
+        nothing = -torch.inf if x is a.log else 0.0
+        windows = pad(y, (width - 1, width - 1), value=nothing).unfold(-1, width, 1)
+        return x.flip(-1)[..., None, :] + windows[..., :terms, :]
+
+    return log_sum(a.map(pairs, b), -1)
+
+
+# A and E[N] (...,) from states (..., l, 2) and the parameters of the space, (p,).
+Partition = Callable[[Sum, Tensor], Sum]
 
 
 def sized_partition(largest: int) -> Partition:
     """A bias for each size: symmetric polynomials of the labels' weights, O(l^2)."""
 
-    def partition(states: Tensor, parameters: Tensor) -> Tensor:
-        return log_sum(log_polynomial(states, largest) + parameters[: largest + 1], -1)
+    def partition(states: Sum, parameters: Tensor) -> Sum:
+        return log_sum(log_polynomial(states, largest).times(parameters[: largest + 1]), -1)
 
     return partition
 
@@ -152,21 +186,22 @@ def forest_partition(parents: np.ndarray) -> Partition:
     """Potentials on edges: messages from the deepest labels to the roots, level by level, O(l)."""
     depth = forest_levels(parents)
     levels = [np.flatnonzero(depth == d) for d in range(int(depth.max()) + 1)]
-    place = np.concatenate([np.arange(len(labels)) for labels in levels])
-    place[np.concatenate(levels)] = place.copy()
+    place = np.zeros(len(parents), dtype=np.int64)
+    place[np.concatenate(levels)] = np.concatenate([np.arange(len(labels)) for labels in levels])
     # The labels of each level, and where in the level above their parents stand.
-    tables = map(Constant, levels), (Constant(place[parents[labels]]) for labels in levels)
-    tables = [list(part) for part in tables]
+    tables = [Constant(x) for x in levels], [Constant(place[parents[x]]) for x in levels]
 
-    def partition(states: Tensor, parameters: Tensor) -> Tensor:
+    def partition(states: Sum, parameters: Tensor) -> Sum:
         potentials = parameters.reshape(-1, 2, 2)
         labels, above = ([table.beside(parameters) for table in part] for part in tables)
-        up = states[..., labels[-1], :]
-        for d in range(len(levels) - 1, 0, -1):
+        up = states.map(lambda x: x[..., labels[-1], :])
+        for d in range(len(labels) - 1, 0, -1):
             # A message is a sum over the label's own state, for each state of its parent.
-            message = log_sum(up[..., None] + potentials[labels[d]], -2)
-            up = states[..., labels[d - 1], :].index_add(-2, above[d], message)
-        return log_sum(up, -1).sum(-1)
+            message = log_sum(up.map(lambda x: x[..., None]).times(potentials[labels[d]]), -2)
+            up = states.map(
+                lambda x, y, d=d: x[..., labels[d - 1], :].index_add(-2, above[d], y), message
+            )
+        return log_sum(up, -1).map(lambda x: x.sum(-1))
 
     return partition
 

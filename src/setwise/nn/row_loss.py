@@ -64,19 +64,17 @@ class RowLoss:
         # On the space, and on the cubes of known labels.
         self._cores: dict[int, Core] = {}
         self._own = Constant(space.parameters)
-        target, is_likelihood = settings.target, settings.surrogate == "likelihood"
+        target, n_labels = settings.target, space.n_labels
         # Whether the loss is Hamming loss with a weight for each label.
-        self._is_weighted = label_weights(target, space.n_labels) is not None and not (
-            is_hamming(target) or hierarchy_of(target) is not None
-        )
+        is_other = is_hamming(target) or hierarchy_of(target) is not None
+        self._is_weighted = not is_other and label_weights(target, n_labels) is not None
         # (On the cube the likelihood is that of its labels, one by one.)
-        self._is_by_label = settings.surrogate == "binary_relevance" or (
-            is_likelihood and space.is_independent
-        )
+        names = ("binary_relevance", "likelihood")[: 1 + space.is_independent]
+        self._is_by_label = settings.surrogate in names
         if self._is_by_label:
             self._weights = self._label_weights()
             return
-        self._cores[space.n_labels] = core_of(settings, space)
+        self._cores[n_labels] = core_of(settings, space)
         if settings.backend == "torch":
             self._build_law(False)
 
@@ -85,12 +83,7 @@ class RowLoss:
         return RowLoss, (self.settings, self.space)
 
     def __call__(
-        self,
-        logits: Tensor,
-        y_true: Tensor,
-        parameters: Tensor | None,
-        mask: Tensor | None,
-        q: float | None,
+        self, logits: Tensor, y_true: Tensor, parameters: Tensor | None, mask: Tensor | None, q
     ) -> Tensor:
         """The loss of each row, (n,), in float64 for float64 logits and in float32 for others.
 

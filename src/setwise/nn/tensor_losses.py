@@ -18,8 +18,8 @@ from torch.func import jvp
 from torch.nn.functional import binary_cross_entropy_with_logits, relu
 
 from setwise.nn.differentiable import Constant, is_traced
-from setwise.nn.expected import CountValues, EqualityMean, MeanOf, SumMean, SumTerms, mean_of
-from setwise.nn.partition import Partition, Rows, log_sum, negative, partition_of, softplus
+from setwise.nn.expected import CountValues, EqualityMean, SumMean, SumTerms, mean_of
+from setwise.nn.partition import Partition, Rows, Sum, log_sum, negative, partition_of, softplus
 from setwise.spaces import Cube, Space
 from setwise.surrogates.comp_sum import MODERATE_SPAN, SMALL_Q, SMALL_Q_NODES
 from setwise.surrogates.constrained import LISTED
@@ -80,9 +80,9 @@ def law_of(target: Target, space: Space, of: Of, masked: bool, listed: bool) -> 
     partition = None if listed else partition_of(space)
     mean = None if partition is None else mean_of(measure, space, partition, masked)
     if partition is not None and mean is not None:
-        flat = None
-        if of == "utility" and space.is_independent and not masked:
-            flat = _flat_moments(target, space.n_labels)
+        by_count = target.form in ("linear_fractional", "counts") and of == "utility"
+        tabulate = space.is_independent and by_count and not masked
+        flat = _flat_moments(target, space.n_labels) if tabulate else None
         return Structured(space, partition, mean, flat)
     if not listed and not space.is_listable:
         raise ValueError(
@@ -92,13 +92,8 @@ def law_of(target: Target, space: Space, of: Of, masked: bool, listed: bool) -> 
     return Listed(space, measure, masked)
 
 
-def _flat_moments(target: Target, n_labels: int) -> Constant | None:
-    """M(0), E_0[u y'] of a true and of a false label, for each number of true labels, (l + 1, 3).
-
-    None for a target that sees more than counts.
-    """
-    if target.form not in ("linear_fractional", "counts"):
-        return None
+def _flat_moments(target: Target, n_labels: int) -> Constant:
+    """M(0), E_0[u y'] of a true and of a false label, by the number of true labels, (l + 1, 3)."""
     sets = np.tri(n_labels + 1, n_labels, -1, dtype=np.uint8)
     flat = Cube(n_labels).expectation(target).moment(np.zeros(sets.shape), sets, 1.0)
     return Constant(np.stack([flat.value, flat.scores[:, 0], flat.scores[:, -1]], 1))
@@ -107,7 +102,7 @@ def _flat_moments(target: Target, n_labels: int) -> Constant | None:
 class Structured:
     """A measure on a space with a log-partition."""
 
-    def __init__(self, space: Space, partition: Partition, mean: MeanOf, flat: Constant | None):
+    def __init__(self, space: Space, partition: Partition, mean: Callable, flat: Constant | None):
         self._partition, self._mean, self._flat = partition, mean, flat
         self._is_independent, self._log_size = space.is_independent, space.log_size
         center = space.tempered(0.0).mean_scores(np.zeros((1, space.n_scores)))[1:]
@@ -189,7 +184,7 @@ class Structured:
         """A beside that of independent labels with the same odds, (n,)."""
         if self._is_independent:
             return 0.0
-        return self._partition(rows.states, rows.parameters)
+        return self._partition(Sum(rows.states), rows.parameters).log
 
     def _size(self, rows: Rows) -> Tensor:
         """log|Y| of each row: unknown labels leave a smaller cube, (n,)."""
@@ -239,7 +234,7 @@ class Listed:
     def comp_sum(self, rows: Rows, q: float) -> Tensor:
         """The mean over the list of u (1 - (|Y| s)^q) / q, or of -u log(|Y| s) at q = 0, (n,)."""
         utility, weights = self._values(rows), self._weights(rows)
-        lift = weights - log_sum(weights, -1)[:, None] + self._log_size
+        lift = weights - log_sum(Sum(weights), -1).log[:, None] + self._log_size
         return (utility * psi(torch.where(utility == 0.0, 0.0, lift), q)).mean(-1)
 
     def expected(self, rows: Rows) -> Tensor:
@@ -250,7 +245,7 @@ class Listed:
         """-log s(y), 0 outside the list, (n,)."""
         weights, is_true = self._weights(rows), self._values(rows) == 1.0
         own = torch.where(is_true, weights, 0.0).sum(-1)
-        return torch.where(is_true.any(-1), log_sum(weights, -1) - own, 0.0)
+        return torch.where(is_true.any(-1), log_sum(Sum(weights), -1).log - own, 0.0)
 
     def constrained(self, rows: Rows, margin: str, rho: float) -> Tensor:
         """The mean over the list of L Phi(-z), with z centred, (n,)."""

@@ -62,16 +62,11 @@ class Settings(NamedTuple):
             label_numbers(pos_weight, "pos_weight"),
         )
         if surrogate != "binary_relevance":
-            if pos_weight is not None:
+            if pos_weight is not None or (weight is not None and not is_hamming(target)):
                 raise ValueError(
-                    f"pos_weight weighs the positive term of each label, which {surrogate!r} does "
-                    f"not have; it belongs to surrogate='binary_relevance'"
-                )
-            if weight is not None and not is_hamming(target):
-                raise ValueError(
-                    f"weight is a weight for each label, which {target} has no place for; it "
-                    f"belongs to 'hamming' or to surrogate='binary_relevance' (for weights of rows "
-                    f"hand sample_weight to the call)"
+                    f"pos_weight belongs to surrogate='binary_relevance', and weight to it and to "
+                    f"'hamming'; {surrogate!r} of {target} has no place for it (weights of rows "
+                    f"are sample_weight of the call)"
                 )
             target, weight = target if weight is None else Hamming(weight), None
         margin = margin or (margins[0] if margins else "")
