@@ -125,11 +125,15 @@ class SumMean:
     """E[u] from terms: one log-partition for each node, or in closed form on the cube."""
 
     def __init__(self, terms: Callable[[Rows], Terms], partition: Partition, closed: bool):
-        self._terms, self._partition, self.is_closed = terms, partition, closed
+        self._terms, self._partition, self._closed = terms, partition, closed
+
+    def is_closed(self) -> bool:
+        """Whether the closed form serves here: on the cube, outside compilers and transforms."""
+        return self._closed and not is_traced()
 
     def __call__(self, rows: Rows) -> Tensor:
         """E[u], (n,)."""
-        if not self.is_closed or is_traced():
+        if not self.is_closed():
             return self._by_partitions(rows)
 
         def direct(odds: Tensor, _: None):

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.func import jvp
 from torch.nn.functional import binary_cross_entropy_with_logits, relu
 
-from setwise.nn.differentiable import Constant, is_traced
+from setwise.nn.differentiable import Constant
 from setwise.nn.expected import CountValues, EqualityMean, SumMean, SumTerms, mean_of
 from setwise.nn.partition import Partition, Rows, Sum, log_sum, negative, partition_of, softplus
 from setwise.spaces import Cube, Space
@@ -116,14 +116,11 @@ class Structured:
             inside = log_probability > -torch.inf
             return psi(torch.where(inside, log_probability + log_size, 0.0), q, log_size)
 
-        def moment(power: float | Tensor) -> Tensor:
-            return self._moment(rows, power)
-
         soft = self._soft_labels(rows)
         if q == 0.0:
-            return -_slope(moment, 0.0, rows.odds) if soft is None else _cross_entropy(rows, *soft)
+            return -self._slope(rows, 0.0) if soft is None else _cross_entropy(rows, *soft)
         uniform = self._mean(rows.tempered(0.0)) if soft is None else soft[0][:, 0]
-        direct = (uniform - moment(q)) / q
+        direct = (uniform - self._moment(rows, q)) / q
         if abs(q) >= SMALL_Q:
             return direct
         # The difference loses digits of the value, though not of its derivatives, that its
@@ -131,7 +128,7 @@ class Structured:
         with torch.no_grad():
             span = rows.only_known(rows.odds).abs().sum(-1) + 2.0 * rows.free.abs().sum()
             integral = -sum(
-                w / 2.0 * _slope(moment, q * (1.0 + x) / 2.0, rows.odds)
+                w / 2.0 * self._slope(rows, q * (1.0 + x) / 2.0)
                 for x, w in zip(_NODES, _WEIGHTS, strict=True)
             )
             lost = torch.where(abs(q) * span < MODERATE_SPAN, integral - direct, 0.0)
@@ -163,7 +160,7 @@ class Structured:
         if self._flat is not None:
             level, if_true, if_false = self._flat.beside(rows.truth)[rows.n_true].split(1, 1)
             return level, rows.by_truth(if_false, if_true)
-        if not isinstance(self._mean, SumMean) or not self._mean.is_closed or is_traced():
+        if not isinstance(self._mean, SumMean) or not self._mean.is_closed():
             return None
         level, slope = self._mean.with_gradient(rows.at(torch.zeros_like(rows.truth)))
         return level[:, None], 2.0 * slope
@@ -172,13 +169,26 @@ class Structured:
         """F(q), (n,)."""
         if isinstance(q, float) and q == 1.0:
             return self._mean(rows)
-        tempered = rows.tempered(q)
+        return times_exp(self._mean(rows.tempered(q)), self._excess(rows, q))
+
+    def _excess(self, rows: Rows, q: float | Tensor) -> Tensor:
+        """A_q - q A_1 - (1 - q) log|Y|, (n,)."""
         # log cosh(q h) - q log cosh(h) summed over labels, h = odds / 2: an even function, whose
         # terms do not cancel at -|h|.
         low = negative(rows.odds)
         excess = rows.only_known(softplus(q * low) - q * softplus(low)).sum(-1)
-        excess = excess + self._relative(tempered) - q * self._relative(rows)
-        return times_exp(self._mean(tempered), excess - (1.0 - q) * self._size(rows))
+        excess = excess + self._relative(rows.tempered(q)) - q * self._relative(rows)
+        return excess - (1.0 - q) * self._size(rows)
+
+    def _slope(self, rows: Rows, at: float) -> Tensor:
+        """F'(at), (n,); where no graph is asked for, from the gradient of a closed mean."""
+        place = torch.full_like(rows.odds[:0].sum(), at)
+        one, mean = torch.ones_like(place), self._mean
+        if torch.is_grad_enabled() or not (isinstance(mean, SumMean) and mean.is_closed()):
+            return jvp(lambda q: self._moment(rows, q), (place,), (one,))[1]
+        excess, change = jvp(lambda q: self._excess(rows, q), (place,), (one,))
+        value, slope = mean.with_gradient(rows.tempered(at))
+        return torch.exp(excess) * (value * change + (slope * rows.only_known(rows.odds)).sum(-1))
 
     def _relative(self, rows: Rows) -> Tensor | float:
         """A beside that of independent labels with the same odds, (n,)."""
@@ -191,12 +201,6 @@ class Structured:
         if self._is_independent:
             return LOG_2 * rows.n_known.to(rows.odds.dtype)
         return torch.full_like(rows.odds[:, 0], self._log_size)
-
-
-def _slope(moment: Callable[[Tensor], Tensor], at: float, like: Tensor) -> Tensor:
-    """F'(at), (n,)."""
-    place = torch.full_like(like[:0].sum(), at)
-    return jvp(moment, (place,), (torch.ones_like(place),))[1]
 
 
 def _cross_entropy(rows: Rows, level: Tensor, pull: Tensor) -> Tensor:
