@@ -186,7 +186,7 @@ class Structured:
         one, mean = torch.ones_like(place), self._mean
         if torch.is_grad_enabled() or not (isinstance(mean, SumMean) and mean.is_closed()):
             return jvp(lambda q: self._moment(rows, q), (place,), (one,))[1]
-        excess, change = jvp(lambda q: self._excess(rows, q), (place,), (one,))
+        excess, change = jvp(lambda q: self._excess(rows, q), (place,), (one,))[:2]
         value, slope = mean.with_gradient(rows.tempered(at))
         return torch.exp(excess) * (value * change + (slope * rows.only_known(rows.odds)).sum(-1))
 
