@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.support import cases, oracle
+from tests.support.nn_cases import REPRESENTATIVES
 
 torch = pytest.importorskip("torch")
 from torch.autograd import gradgradcheck  # noqa: E402
@@ -40,23 +41,7 @@ def target_of(name):
 def mixed_logits(n_rows, n_scores, seed=0):
     """Every size from 0 to 1e4, mixed in each row."""
     rng = np.random.default_rng(seed)
-    sizes = [
-        0.0,
-        1e-3,
-        1.0,
-        3.0,
-        10.0,
-        20.0,
-        45.0,
-        60.0,
-        89.0,
-        95.0,
-        100.0,
-        104.0,
-        300.0,
-        745.0,
-        1e4,
-    ]
+    sizes = [0.0, 1e-3, 1, 3, 10, 20, 45, 60, 89, 95, 100, 104, 300, 745, 1e4]
     return rng.choice([-1.0, 1.0], (n_rows, n_scores)) * rng.choice(sizes, (n_rows, n_scores))
 
 
@@ -108,12 +93,13 @@ def test_a_certain_true_label_has_a_gradient_in_float32():
 @pytest.mark.parametrize("name", QUOTIENTS)
 def test_large_random_logits_have_gradients(name, dtype):
     target, generator = target_of(name).target, torch.Generator().manual_seed(0)
-    y_true = torch.rand(300, 20, generator=generator) < 0.3
+    y_true = torch.rand(60, 20, generator=generator) < 0.3
 
-    settings = [{"surrogate": "comp_sum", "q": q} for q in (0.0, 0.003, 0.5, 1.0)]
+    powers = (0.0, 0.003, 0.5) if name in ("f1", "specificity") else (0.0, 0.5)
+    settings = [{"surrogate": "comp_sum", "q": q} for q in powers]
     settings.append({"surrogate": "expected_loss"})
-    for size, setting in itertools.product((1.0, 20.0, 60.0, 300.0, 3000.0), settings):
-        logits = size * torch.randn(300, 20, generator=generator, dtype=dtype)
+    for size, setting in itertools.product((1.0, 60.0, 3000.0), settings):
+        logits = size * torch.randn(60, 20, generator=generator, dtype=dtype)
         core, ours = (
             derivatives(
                 partial(
@@ -175,7 +161,7 @@ def test_extreme_logits_give_finite_values_and_gradients(space_name, backend, dt
     extremes = np.concatenate([extremes, mixed_logits(20, space.n_scores)])
     y_true = oracle.all_sets(space.n_labels)[np.arange(len(extremes)) % 2**space.n_labels]
     for target in ("hamming", "f1", "jaccard", "subset"):
-        for q in (0.0, 0.003, 0.5, 1.0, -0.3, -1.0):
+        for q in (0.0, 0.003, 0.5, -1.0) if target == "f1" else (0.0, 0.5, -1.0):
             loss = SurrogateLoss(target, space, "comp_sum", q=q, backend=backend, reduction="none")
             logits = torch.tensor(extremes, dtype=dtype, requires_grad=True)
             values = loss(logits, torch.tensor(y_true))
@@ -188,8 +174,8 @@ def test_extreme_logits_give_finite_values_and_gradients(space_name, backend, dt
                 assert not torch.isnan(gradient).any(), (target, q)
 
 
-@pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
-def test_both_ways_agree_on_every_pair_at_any_size(pair):
+@pytest.mark.parametrize("pair", REPRESENTATIVES, ids=cases.pair_id)
+def test_both_ways_agree_on_every_form_at_any_size(pair):
     """In float64 with sizes mixed in a row; float32 where rounding the logits does not decide."""
     target_name, space_name = pair
     rng = np.random.default_rng(cases.PAIRS.index(pair))
@@ -197,8 +183,12 @@ def test_both_ways_agree_on_every_pair_at_any_size(pair):
     target = cases.EVERY_TARGET[target_name](rng, case).target
     y_true = torch.tensor(case.oracle.sets[rng.integers(len(case.oracle.sets), size=16)])
     logits = torch.tensor(mixed_logits(16, case.n_scores, seed=1).astype(np.float32))
-    powers = [{"surrogate": "comp_sum", "q": q} for q in (0.0, 0.3, 1.0)]
-    for setting in [*powers, {"surrogate": "expected_loss"}, {"surrogate": "likelihood"}]:
+    settings = [{"surrogate": "comp_sum", "q": q} for q in (0.0, 0.3)]
+    settings.append({"surrogate": "expected_loss"})
+    if target_name == "subset":
+        # (The likelihood is the same for every target.)
+        settings.append({"surrogate": "likelihood"})
+    for setting in settings:
 
         def answers(logits, backend, setting=setting):
             loss = partial(

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import cases, oracle
@@ -31,7 +31,6 @@ def drawn(rng, n_labels):
 
 @every_space
 @pytest.mark.parametrize("backend", ["compiled", "torch"])
-@settings(max_examples=20)
 @given(rng=generators(), n_labels=st.integers(2, 40), q=st.sampled_from([0.0, 0.5, 1.0]))
 def test_value_and_gradient_are_those_of_comp_sum(make, backend, rng, n_labels, q):
     """sigmoid(logit) is a label's probability where labels are free, so scores are half of them."""
@@ -56,7 +55,6 @@ KINDS = {"closed": cases.hierarchy, "paths": cases.paths, "leaf paths": cases.le
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("backend", ["compiled", "torch"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@settings(max_examples=50)
 @given(data=st.data(), q=st.sampled_from([-1.0, -0.5]))
 def test_sets_without_utility_weigh_nothing_at_negative_powers(kind, backend, dtype, data, q):
     """Both ways are the enumerated sum, utilities being fractions; what float32 cannot hold is

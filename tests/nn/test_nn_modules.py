@@ -385,22 +385,6 @@ def test_on_the_cube_the_most_likely_set_has_the_labels_of_nonnegative_logits(ba
 # ------------------------------------------------------------------ devices, compilers, transforms
 
 
-@pytest.mark.parametrize("name", ["cube", *LEARNABLE])
-@pytest.mark.parametrize("target", ["f1", "hamming", "subset"])
-def test_no_tensor_stays_behind_on_the_cpu(name, target):
-    """On the `meta` device every operation checks that all its tensors are there."""
-    space = Cube(5) if name == "cube" else LearnableSpace(LEARNABLE[name])
-    logits = torch.empty(3, 5, device="meta", requires_grad=True)
-    y_true = torch.empty(3, 5, device="meta")
-    mask = torch.empty(3, 5, device="meta") > 0 if name == "cube" else None
-    settings = [("comp_sum", {"q": q}) for q in (0.0, 0.5)]
-    for surrogate, more in [*settings, ("expected_loss", {}), ("constrained", {})]:
-        loss = SurrogateLoss(target, space, surrogate, **more).to("meta")
-        value = loss(logits, y_true, mask=mask)
-        (gradient,) = torch.autograd.grad(value, logits)
-        assert value.device.type == gradient.device.type == "meta"
-
-
 @pytest.mark.parametrize(
     ("name", "surrogate", "settings"),
     [
@@ -466,13 +450,13 @@ def test_the_schedule_changes_the_loss_step_by_step(batch):
     ("make", "message"),
     [
         (lambda: SurrogateLoss("f1", surrogate="hinge"), "surrogate must be one of"),
-        (lambda: SurrogateLoss("f1", surrogate="comp_sum"), "needs q"),
+        (lambda: SurrogateLoss("f1", surrogate="comp_sum"), "q must be a number"),
         (lambda: SurrogateLoss("f1", surrogate="comp_sum", q=2.0), "q must be a number in"),
-        (lambda: SurrogateLoss("f1", surrogate="logistic", q=0.5), "'logistic' is q = 0"),
+        (lambda: SurrogateLoss("f1", surrogate="logistic", q=0.5), "'logistic' has q = 0"),
         (lambda: SurrogateLoss("f1", surrogate="likelihood", q=0.5), "has no q"),
         (lambda: SurrogateLoss("f1", surrogate="generalized_cross_entropy", q=1), "0 < q < 1"),
         (lambda: SurrogateLoss("f1", margin="hinge"), "has no margin"),
-        (lambda: SurrogateLoss("f1", surrogate="constrained", margin="log"), "margin of"),
+        (lambda: SurrogateLoss("f1", surrogate="constrained", margin="log"), "has the margins"),
         (lambda: ExpectedLoss("f1", reduction="max"), "reduction must be one of"),
         (lambda: ExpectedLoss("f1", backend="cuda"), "backend must be one of"),
         (lambda: ExpectedLoss("f1", "cube"), "a space is an object"),
@@ -495,20 +479,23 @@ def test_settings_that_make_no_sense_are_refused_at_once(make, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"input": torch.zeros(6, 4)}, r"input must have shape \(n, 5\)"),
-        ({"input": torch.zeros(6, 5, dtype=torch.long)}, "floating-point tensor of logits"),
+        ({"input": torch.zeros(6, 4)}, r"input must have shape \(6, 5\)"),
+        ({"input": torch.zeros(6, 5, dtype=torch.long)}, "dense tensor of floating-point logits"),
         ({"input": torch.full((6, 5), torch.nan)}, r"input\[0, 0\] is nan \(30 such"),
         ({"target": torch.zeros(5, 5)}, r"target must have shape \(6, 5\)"),
         ({"target": torch.full((6, 5), 0.5)}, r"target\[0, 0\] is 0.5"),
         ({"target": torch.full((6, 5), 2)}, r"target\[0, 0\] is 2"),
-        ({"target": np.zeros((6, 5))}, "target must be a tensor of 0 and 1, but it is ndarray"),
-        ({"target": torch.zeros(6, 5).to_sparse()}, "dense real tensor"),
+        (
+            {"target": np.zeros((6, 5))},
+            "target must be a dense tensor of 0 and 1, but it is ndarray",
+        ),
+        ({"target": torch.zeros(6, 5).to_sparse()}, "dense tensor of 0 and 1"),
         ({"target": torch.zeros(6, 5, device="meta")}, "on the device of the input, cpu"),
         ({"sample_weight": torch.full((6,), torch.nan)}, r"sample_weight\[0\] is nan"),
         ({"sample_weight": torch.full((6,), -1.0)}, r"sample_weight\[0\] is -1"),
-        ({"mask": torch.ones(6, 5)}, "mask must be a bool tensor"),
-        ({"mask": torch.ones(5, dtype=torch.bool)}, "mask must be a bool tensor"),
-        ({"sample_weight": torch.ones(5)}, r"shape \(6,\), a weight for each row"),
+        ({"mask": torch.ones(6, 5)}, "mask must be a dense tensor of bools"),
+        ({"mask": torch.ones(5, dtype=torch.bool)}, r"mask must have shape \(6, 5\)"),
+        ({"sample_weight": torch.ones(5)}, r"sample_weight must have shape \(6,\)"),
     ],
 )
 def test_what_comes_in_is_checked_where_that_is_cheap(batch, change, message):
@@ -519,7 +506,7 @@ def test_what_comes_in_is_checked_where_that_is_cheap(batch, change, message):
 
 def test_q_of_a_loss_without_q_cannot_be_set():
     loss = ExpectedLoss("f1")
-    with pytest.raises(ValueError, match="has no q to change"):
+    with pytest.raises(ValueError, match="has no q"):
         loss.q = 0.5
 
 
@@ -527,7 +514,7 @@ def test_what_a_loss_is_made_of_stays_or_is_checked(batch):
     loss = SurrogateLoss("f1", surrogate="logistic")
     with pytest.raises(ValueError, match="reduction must be one of"):
         loss.reduction = "avg"
-    with pytest.raises(ValueError, match="'logistic' is q = 0"):
+    with pytest.raises(ValueError, match="'logistic' has q = 0"):
         loss.q = 1.0
     with pytest.raises(AttributeError, match="make another loss"):
         loss.space = Cube(5)
@@ -540,7 +527,7 @@ def test_what_a_loss_is_made_of_stays_or_is_checked(batch):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([0.0, 0.0, -np.inf], r"parameters\[2\] is -inf where"),
+        ([0.0, 0.0, -np.inf], r"of the space are, but parameters\[2\] is -inf"),
         ([0.0, np.nan, 0.0], r"parameters\[1\] is nan"),
         ([0.0, 0.0], r"shape \(3,\)"),
     ],

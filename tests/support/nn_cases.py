@@ -1,5 +1,7 @@
 """What the laws of the torch losses draw: a pair of the registries, and its loss as a function."""
 
+import os
+
 import numpy as np
 
 from tests.support import cases
@@ -8,6 +10,10 @@ from tests.support.examples import true_sets
 POWERS = (-1.0, -0.5, 0.0, 0.3, 0.5, 0.7, 1.0)
 TINY = 1e-6  # where the value is an integral over q
 BACKENDS = ("compiled", "torch")
+THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+# One target of each form, on every space.
+FORMS = ("hamming", "f1", "subset", "geometric mean", "table", "tree distance", "precision@k")
+REPRESENTATIVES = [pair for pair in cases.PAIRS if THOROUGH or pair[0] in FORMS]
 
 
 def drawn(pair, seed, n_rows=4):

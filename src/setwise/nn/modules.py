@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from setwise.nn.functional import loss_of
-from setwise.nn.row_loss import RowLoss, power_of, recipe_of, untraced
-from setwise.nn.validation import REDUCTIONS, require_one_of, require_space, width_of
+from setwise.nn.row_loss import RowLoss, untraced
+from setwise.nn.validation import REDUCTIONS, Settings, power_of, refuse_tensors, require_one_of
 from setwise.spaces import Cube, Space
 from setwise.validation import real_number, whole_number
 
@@ -89,39 +88,29 @@ class SurrogateLoss(nn.Module):
     ):
         super().__init__()
         self._q = power_of(surrogate, q)
-        self._recipe = recipe_of(target, surrogate, margin, rho, backend, weight, pos_weight)
-        self.reduction = reduction
-        self.space = space
+        self._settings = Settings.of(target, surrogate, margin, rho, backend, weight, pos_weight)
+        self.target, self.reduction, self.space = self._settings.target, reduction, space
+        # By the number of labels where the space is the cube of as many as come in, else at 0.
         self._losses: dict[int, RowLoss] = {}
         if space is not None:
             fixed = space.initial if isinstance(space, LearnableSpace) else space
-            require_space(fixed)
-            self._losses[fixed.n_scores] = RowLoss(self._recipe, fixed)
+            self._losses[0] = RowLoss(self._settings, fixed)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "reduction":
             require_one_of(value, REDUCTIONS, "reduction")
-        if name == "space" and hasattr(self, "space"):
-            raise AttributeError("the space of a loss does not change: make another loss")
+        if name in ("space", "target") and hasattr(self, name):
+            raise AttributeError(f"the {name} of a loss does not change: make another loss")
         super().__setattr__(name, value)
-
-    @property
-    def target(self) -> Any:
-        """What a prediction is judged by."""
-        return self._recipe.target
 
     @property
     def q(self) -> float | None:
         """The member of the comp-sum family, None for other surrogates; the expected loss is 1."""
-        return 1.0 if self._recipe.surrogate == "expected_loss" else self._q
+        return 1.0 if self._settings.surrogate == "expected_loss" else self._q
 
     @q.setter
     def q(self, value: float) -> None:
-        if not self._recipe.has_power:
-            raise ValueError(
-                f"{self._recipe.surrogate!r} has no q to change; use surrogate='comp_sum'"
-            )
-        self._q = power_of(self._recipe.surrogate, value)
+        self._q = power_of(self._settings.surrogate, value)
 
     def forward(
         self,
@@ -144,9 +133,28 @@ class SurrogateLoss(nn.Module):
             What the loss of each row is multiplied by; as for torch's own losses, a mean is still
             divided by the number of rows.
         """
-        loss = self._row_loss(input)
         learnt = self.space() if isinstance(self.space, LearnableSpace) else None
-        return loss_of(loss, input, target, learnt, mask, sample_weight, self.reduction, self._q)
+        return self.value(input, target, learnt, mask, sample_weight, self.reduction, self._q)
+
+    def value(
+        self, input: Tensor, target: Tensor, parameters: Tensor | None, mask: Tensor | None,
+        sample_weight: Tensor | None, reduction: str, q: float | None,
+    ) -> Tensor:  # fmt: skip
+        """The loss at any parameters of the space and any q, for `setwise.nn.functional`."""
+        require_one_of(reduction, REDUCTIONS, "reduction")
+        width = 0 if self.space is not None else _n_labels(input)
+        if width not in self._losses:
+            untraced(self._make)(width)
+        loss = self._losses[width]
+        refuse_tensors(loss.space, input, target, parameters, mask, sample_weight)
+        rows = loss(input, target, parameters, mask, q)
+        rows = rows if sample_weight is None else rows * sample_weight.to(rows.dtype)
+        if reduction == "none":
+            return rows
+        if reduction == "sum":
+            return rows.sum()
+        # The mean is over the rows that have a known label.
+        return rows.sum() / (max(len(rows), 1) if mask is None else mask.any(1).sum().clamp(min=1))
 
     def most_likely(self, input: Tensor) -> Tensor:
         """The most likely label sets of the logits, (n, l): on the cube the labels with logit >= 0.
@@ -161,33 +169,32 @@ class SurrogateLoss(nn.Module):
 
     def extra_repr(self) -> str:
         """The settings."""
-        margin, surrogate = self._recipe.margin, self._recipe.surrogate
-        parts = [str(self.target), surrogate if margin is None else f"{margin} {surrogate}"]
+        margin, surrogate = self._settings.margin, self._settings.surrogate
+        parts = [str(self.target), f"{margin} {surrogate}".strip()]
         if self.space is not None and not isinstance(self.space, LearnableSpace):
             parts.insert(1, str(self.space))
         if self._q is not None:
             parts.append(f"q={self._q:g}")
         return ", ".join([*parts, f"reduction={self.reduction}"])
 
-    def _row_loss(self, logits: Tensor) -> RowLoss:
-        """The loss for as many labels; without a space the first batch says how many."""
-        if self.space is not None:
-            return next(iter(self._losses.values()))
-        width = width_of(logits)
-        if width not in self._losses:
-            untraced(self._make)(width)
-        return self._losses[width]
-
     def _make(self, n_labels: int) -> None:
-        self._losses[n_labels] = RowLoss(self._recipe, Cube(n_labels))
+        self._losses[n_labels] = RowLoss(self._settings, Cube(n_labels))
 
     def _decoded(self, logits: Tensor, question: str) -> Tensor:
         """What the space says of the scores."""
         space = self.space.current() if isinstance(self.space, LearnableSpace) else self.space
-        space = Cube(width_of(logits)) if space is None else space
+        space = Cube(_n_labels(logits)) if space is None else space
         scores = logits.detach().cpu().double().numpy() / 2.0
         answer = torch.from_numpy(np.asarray(getattr(space, question)(scores))).to(logits.device)
         return answer if question == "most_likely" else answer.to(logits.dtype)
+
+
+def _n_labels(logits: Tensor) -> int:
+    """The number of labels of logits without a space."""
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or logits.shape[1] == 0:
+        what = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(f"input must be a tensor of shape (n, n_labels), but it is {what}")
+    return logits.shape[1]
 
 
 class ExpectedLoss(SurrogateLoss):

@@ -8,64 +8,92 @@ labels changes the states (`setwise.nn.expected`), a given set makes all others 
 Beside log W each sum carries a mean E[N] of what labels add to a number N (the expectation
 semiring): a product adds both, a sum of weights averages N by their shares. All terms have one
 sign, so that small means stay accurate.
-
-A space is known here by its entry in `PARTITIONS`, and by its class nowhere else in this package.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, pad
 
-from setwise.spaces import Cube, Forest, Sized, Space
+from setwise.nn.differentiable import Constant
+from setwise.spaces import Space
 from setwise.taxonomy import forest_levels
 
 
-def in_transform() -> bool:
-    """Whether `torch.func` is at work. (It offers no public way to ask.)"""
-    return torch._C._are_functorch_transforms_active()
+@dataclass(frozen=True)
+class Rows:
+    """A batch: logits, true label sets, which labels are known, and the space's parameters.
 
-
-def is_traced() -> bool:
-    """Whether operations are being compiled or transformed, and must be seen one by one."""
-    return torch.compiler.is_compiling() or in_transform()
-
-
-class Constant:
-    """An array as a tensor: copied to each device once, and kept there in each floating type.
-
-    Whole numbers and truth values keep their type.
+    ``odds`` (n, n_scores) are twice the scores: on the cube the log-odds of each label.
+    ``parameters`` (p,) are -inf where excluded. ``truth`` (n, l) is 0 or 1 in the type of the odds,
+    0 where unknown; ``known`` (n, l) is None where all labels are. ``n_true`` and ``n_known``
+    count labels, (n,), as whole numbers.
     """
 
-    def __init__(self, values: Iterable | np.ndarray):
-        # A copy that torch owns; see `LearnableSpace`.
-        self._values = torch.tensor(np.asarray(values))
-        self._kept: dict[tuple[torch.device, torch.dtype], Tensor] = {}
+    odds: Tensor
+    parameters: Tensor
+    truth: Tensor
+    known: Tensor | None
+    n_true: Tensor
+    n_known: Tensor
 
-    def beside(self, other: Tensor) -> Tensor:
-        """The array on the device and in the floating type of another tensor."""
-        key = other.device, other.dtype
-        if key in self._kept:
-            return self._kept[key]
-        dtype = other.dtype if self._values.is_floating_point() else self._values.dtype
-        if torch.compiler.is_compiling():
-            copy = self._values.to(dtype).to(other.device)
+    @classmethod
+    def of(cls, odds: Tensor, parameters: Tensor, y_true: Tensor, known: Tensor | None) -> Rows:
+        """Rows from label sets of any type."""
+        present = y_true != 0
+        if known is None:
+            n_known = torch.full_like(present[:, 0], y_true.shape[1], dtype=torch.long)
         else:
-            # A copy made inside a transform or in inference mode could not be used outside of it.
-            outside = torch._C._DisableFuncTorch()
-            with torch.inference_mode(False):
-                # The type first: not every device has float64.
-                copy = self._values.to(dtype).to(other.device)
-            del outside
-        # While a compiler traces, tensors may be placeholders, which are not kept.
-        if type(copy) is Tensor and not (torch.compiler.is_compiling() and in_transform()):
-            self._kept[key] = copy
-        return copy
+            present, n_known = present & known, known.sum(1)
+        truth, n_true = present.to(odds.dtype), present.sum(1)
+        return cls(odds, parameters, truth, known, n_true, n_known)
+
+    def at(self, odds: Tensor) -> Rows:
+        """The same label sets at other logits."""
+        return replace(self, odds=odds)
+
+    def tempered(self, q: float | Tensor) -> Rows:
+        """Logits and finite parameters times q; -inf stays."""
+        parameters = torch.where(self.parameters > -torch.inf, q * self.free, -torch.inf)
+        return replace(self, odds=q * self.odds, parameters=parameters)
+
+    @property
+    def free(self) -> Tensor:
+        """The parameters, 0 where excluded."""
+        return torch.where(self.parameters > -torch.inf, self.parameters, 0.0)
+
+    @property
+    def states(self) -> Tensor:
+        """The states of the scores, less what makes the two weights of a label add up to 1.
+
+        An unknown label is left out of the set and weighs nothing.
+        """
+        off, on = logsigmoid(-self.odds), logsigmoid(self.odds)
+        return torch.stack([self.only_known(off), self.only_known(on, -torch.inf)], -1)
+
+    def by_truth(self, if_false: float | Tensor, if_true: float | Tensor) -> Tensor:
+        """One number, or one a row, for the false labels and one for the true, exactly, (n, l).
+
+        (On the CPU this is many times as fast as ``torch.where``.)
+        """
+        return if_false * (1.0 - self.truth) + if_true * self.truth
+
+    def only_known(self, values: Tensor, otherwise: float = 0.0) -> Tensor:
+        """The values, (n, l), replaced where the label is unknown."""
+        return values if self.known is None else values.masked_fill(~self.known, otherwise)
+
+    def counted(self, coefficients: list[float]) -> Tensor:
+        """c_0 + c_1 (number of false labels) + c_2 (number of true labels), (n,)."""
+        n_true = self.n_true.to(self.truth.dtype)
+        return (
+            coefficients[0] + coefficients[1] * (self.n_known - n_true) + coefficients[2] * n_true
+        )
 
 
 def softplus(values: Tensor) -> Tensor:
@@ -84,9 +112,9 @@ class Sum(NamedTuple):
     log: Tensor
     mean: Tensor | None = None
 
-    def after(self, change: Tensor | None) -> Sum:
-        """The same means under changed weights."""
-        return self if change is None else Sum(self.log + change, self.mean)
+    def times(self, log_weight: Tensor) -> Sum:
+        """Terms of other weights, with the same N."""
+        return Sum(self.log + log_weight, self.mean)
 
     def map(self, change: Callable[..., Tensor], *others: Sum) -> Sum:
         """The same change of the logarithms and of the means, together with those of others."""
@@ -141,106 +169,48 @@ def _multiplied(a: Sum, b: Sum, largest: int) -> Sum:
     return log_sum(a.map(pairs, b), -1)
 
 
-class Partition(Protocol):
-    """Sums over the label sets of a space.
-
-    States are normalised: the two weights of a label add up to 1. ``parameters`` (p,) are the
-    space's, -inf where excluded.
-    """
-
-    def __call__(self, states: Sum, parameters: Tensor, change: Tensor | None = None) -> Sum:
-        """A and E[N] (...,) from normalised states (..., l, 2), after a change of them."""
-        ...
-
-    def size_bias(self, parameters: Tensor) -> Tensor | None:
-        """g of a set of each size, if it depends on the size alone."""
-        ...
+# A and E[N] (...,) from states (..., l, 2) and the parameters of the space, (p,).
+Partition = Callable[[Sum, Tensor], Sum]
 
 
-class CubePartition:
-    """Every set, labels independent: A is a sum over labels."""
-
-    def __init__(self, space: Cube):
-        self._no_bias = Constant(np.zeros(space.n_labels + 1))
-
-    def __call__(self, states: Sum, parameters: Tensor, change: Tensor | None = None) -> Sum:
-        off, on = states.after(change).log.unbind(-1)
-        odds = on - off
-        log = torch.zeros_like(odds)
-        if change is not None:
-            # Near 1, the log of the two weights comes from what the change takes off 1; elsewhere
-            # from the larger weight and the odds, which are finite with all their derivatives.
-            gap = (states.log.exp() * torch.expm1(change)).sum(-1)
-            near = gap > -0.5
-            far = torch.where(odds >= 0, on, off) + softplus(negative(odds))
-            log = torch.where(near, torch.log1p(torch.where(near, gap, 0.0)), far)
-        if states.mean is None:
-            return Sum(log.sum(-1))
-        off, on = states.mean.unbind(-1)
-        return Sum(log.sum(-1), (on * torch.sigmoid(odds) + off * torch.sigmoid(-odds)).sum(-1))
-
-    def size_bias(self, parameters: Tensor) -> Tensor | None:
-        return self._no_bias.beside(parameters)
-
-
-class SizedPartition:
+def sized_partition(largest: int) -> Partition:
     """A bias for each size: symmetric polynomials of the labels' weights, O(l^2)."""
 
-    def __init__(self, space: Sized):
-        self._largest = int(space.sizes[-1])
+    def partition(states: Sum, parameters: Tensor) -> Sum:
+        return log_sum(log_polynomial(states, largest).times(parameters[: largest + 1]), -1)
 
-    def __call__(self, states: Sum, parameters: Tensor, change: Tensor | None = None) -> Sum:
-        states = states.after(change)
-        sizes = log_polynomial(states, self._largest)
-        return log_sum(Sum(sizes.log + self.size_bias(parameters), sizes.mean), -1)
-
-    def size_bias(self, parameters: Tensor) -> Tensor:
-        return parameters[: self._largest + 1]
+    return partition
 
 
-class ForestPartition:
+def forest_partition(parents: np.ndarray) -> Partition:
     """Potentials on edges: messages from the deepest labels to the roots, level by level, O(l)."""
+    depth = forest_levels(parents)
+    levels = [np.flatnonzero(depth == d) for d in range(int(depth.max()) + 1)]
+    place = np.zeros(len(parents), dtype=np.int64)
+    place[np.concatenate(levels)] = np.concatenate([np.arange(len(labels)) for labels in levels])
+    # The labels of each level, and where in the level above their parents stand.
+    tables = [Constant(x) for x in levels], [Constant(place[parents[x]]) for x in levels]
 
-    def __init__(self, space: Forest):
-        depth = forest_levels(space.parents)
-        levels = [np.flatnonzero(depth == d) for d in range(int(depth.max()) + 1)]
-        place = np.zeros(space.n_labels, dtype=np.int64)
-        for labels in levels:
-            place[labels] = np.arange(len(labels))
-        self._labels = [Constant(labels) for labels in levels]
-        # Where in the level above the parents of a level stand.
-        self._above = [Constant(place[space.parents[labels]]) for labels in levels]
-
-    def __call__(self, states: Sum, parameters: Tensor, change: Tensor | None = None) -> Sum:
-        states = states.after(change)
+    def partition(states: Sum, parameters: Tensor) -> Sum:
         potentials = parameters.reshape(-1, 2, 2)
-        labels = [level.beside(parameters) for level in self._labels]
+        labels, above = ([table.beside(parameters) for table in part] for part in tables)
         up = states.map(lambda x: x[..., labels[-1], :])
-        for depth in range(len(labels) - 1, 0, -1):
+        for d in range(len(labels) - 1, 0, -1):
             # A message is a sum over the label's own state, for each state of its parent.
-            up = up.map(lambda x: x[..., None])
-            message = log_sum(Sum(up.log + potentials[labels[depth]], up.mean), -2)
-            level, above = labels[depth - 1], self._above[depth].beside(parameters)
+            message = log_sum(up.map(lambda x: x[..., None]).times(potentials[labels[d]]), -2)
             up = states.map(
-                lambda x, y, level=level, above=above: x[..., level, :].index_add(-2, above, y),
-                message,
+                lambda x, y, d=d: x[..., labels[d - 1], :].index_add(-2, above[d], y), message
             )
         return log_sum(up, -1).map(lambda x: x.sum(-1))
 
-    def size_bias(self, parameters: Tensor) -> Tensor | None:
-        return None
-
-
-# What makes the log-partition of a space, by its class. A space without an entry is listed.
-PARTITIONS: dict[type, Callable[..., Partition]] = {
-    Cube: CubePartition,
-    Sized: SizedPartition,
-    Forest: ForestPartition,
-}
+    return partition
 
 
 def partition_of(space: Space) -> Partition | None:
-    """The log-partition of a space, None where it has no entry."""
-    kinds = (kind for kind in type(space).__mro__ if kind in PARTITIONS)
-    kind = next(kinds, None)
-    return None if kind is None else PARTITIONS[kind](space)
+    """The log-partition of a space; None where its sets are gone through one by one."""
+    if space.is_independent:
+        return forest_partition(np.full(space.n_labels, -1))
+    if space.size_bias is not None:
+        return sized_partition(int(space.sizes[-1]))
+    parents = None if space.is_list else getattr(space, "parents", None)
+    return None if parents is None else forest_partition(parents)

@@ -1,110 +1,206 @@
-"""What comes in is checked once: shapes always, values where looking at them costs no waiting."""
+"""Settings and inputs of a loss, checked once.
+
+Of settings: which of them make sense together, and what they mean. Of tensors: shapes always,
+values where looking at them costs no waiting.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from setwise.nn.compiled import as_bytes
-from setwise.nn.partition import is_traced
+from setwise.nn.differentiable import is_plain
 from setwise.spaces import Space
-from setwise.targets.target import hierarchy_of
+from setwise.surrogates.constrained import NAMES as CONSTRAINED_MARGINS
+from setwise.surrogates.margins import MARGINS as RELEVANCE_MARGINS
+from setwise.surrogates.names import COMP_SUM, DEFAULT_Q
+from setwise.targets import Hamming, get_target
+from setwise.targets.target import Target, hierarchy_of, is_hamming
 from setwise.taxonomy import Taxonomy
-from setwise.validation import refuse_not_finite
+from setwise.validation import label_matrix, positive_number, real_number, refuse_not_finite
 
+# The default q of each name of the comp-sum family.
+POWERS = {**COMP_SUM, "generalized_cross_entropy": DEFAULT_Q, "comp_sum": None}
+SURROGATES = (*POWERS, "expected_loss", "likelihood", "constrained", "binary_relevance")
+MARGINS = {"constrained": CONSTRAINED_MARGINS, "binary_relevance": tuple(RELEVANCE_MARGINS)}
+BACKENDS = ("auto", "compiled", "torch")
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def is_plain(tensor: Tensor) -> bool:
-    """Whether values can be looked at now: on the CPU, neither compiled nor transformed."""
-    return tensor.device.type == "cpu" and not is_traced()
+class Settings(NamedTuple):
+    """A target and a surrogate with its settings; the number q is kept apart, for it may change.
+
+    ``margin`` is empty where the surrogate has none; ``weight`` are label weights of binary
+    relevance (those of Hamming loss are part of the target).
+    """
+
+    target: Target
+    surrogate: str
+    margin: str
+    rho: float
+    backend: str
+    weight: tuple[float, ...] | None
+    pos_weight: tuple[float, ...] | None
+
+    @classmethod
+    def of(
+        cls, target: Any, surrogate: str, margin: str | None, rho: float, backend: str,
+        weight: Any, pos_weight: Any,
+    ) -> Settings:  # fmt: skip
+        """Settings that make sense together, or a ValueError that says why not."""
+        require_one_of(surrogate, SURROGATES, "surrogate")
+        require_one_of(backend, BACKENDS, "backend")
+        margins, target = MARGINS.get(surrogate, ()), get_target(target)
+        if margin is not None and margin not in margins:
+            known = f"the margins {', '.join(margins)}" if margins else "no margin"
+            raise ValueError(f"{surrogate!r} has {known}, but margin is {margin!r}")
+        weight, pos_weight = (
+            label_numbers(weight, "weight"),
+            label_numbers(pos_weight, "pos_weight"),
+        )
+        if surrogate != "binary_relevance":
+            if pos_weight is not None or (weight is not None and not is_hamming(target)):
+                raise ValueError(
+                    f"pos_weight belongs to surrogate='binary_relevance', and weight to it and to "
+                    f"'hamming'; {surrogate!r} of {target} has no place for it (weights of rows "
+                    f"are sample_weight of the call)"
+                )
+            target, weight = target if weight is None else Hamming(weight), None
+        margin = margin or (margins[0] if margins else "")
+        rho = positive_number(rho, "rho")
+        return cls(target, surrogate, margin, rho, backend, weight, pos_weight)
+
+    @property
+    def has_power(self) -> bool:
+        """Whether the loss is a member of the comp-sum family, with a number q."""
+        return self.surrogate in POWERS
+
+
+def power_of(surrogate: str, q: Any) -> float | None:
+    """The number q of a surrogate, or None where it has none."""
+    own = POWERS.get(surrogate)
+    if surrogate not in POWERS:
+        wanted, fits = "no q; the family in q is surrogate='comp_sum'", q is None
+    elif surrogate in COMP_SUM:
+        wanted, fits = f"q = {own:g}; any other is surrogate='comp_sum'", q is None or q == own
+    else:
+        q = own if q is None and own is not None else real_number(q, "q", -1.0, 1.0)
+        wanted, fits = "0 < q < 1", surrogate == "comp_sum" or 0.0 < q < 1.0
+    if not fits:
+        raise ValueError(f"{surrogate!r} has {wanted}, but q is {q!r}")
+    return own if q is None else float(q)
+
+
+def label_numbers(values: Any, name: str) -> tuple[float, ...] | None:
+    """A nonnegative number for each label (or one for all), or None."""
+    if values is None:
+        return None
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().double().numpy()
+    array = np.asarray(values, dtype=np.float64)
+    # As torch's own losses do: one number, or a row of them.
+    array = array.reshape(-1) if array.ndim == 0 or array.shape[:-1] == (1,) else array
+    if array.ndim != 1 or not (np.isfinite(array) & (array >= 0)).all():
+        raise ValueError(
+            f"{name} must be a finite number of at least 0 for each label, but it is {values!r}"
+        )
+    return tuple(array.tolist())
 
 
 def require_one_of(value: Any, known: tuple[str, ...], name: str) -> None:
     """Raise unless a setting is one of its names."""
     if value not in known:
-        raise ValueError(
-            f"{name} must be one of {', '.join(map(repr, known))}, but it is {value!r}"
-        )
+        names = ", ".join(map(repr, known))
+        raise ValueError(f"{name} must be one of {names}, but it is {value!r}")
 
 
-def require_space(space: object) -> None:
-    """Raise unless it is a space."""
-    if not isinstance(space, Space):
-        raise ValueError(f"a space is an object such as Cube(10), but this is {space!r}")
+def refuse_tensors(
+    space: Space, logits: Tensor, y_true: Tensor, parameters: Tensor | None = None,
+    mask: Tensor | None = None, sample_weight: Tensor | None = None,
+) -> None:  # fmt: skip
+    """Raise unless each is a dense tensor of its kind and shape, on the device of the logits.
 
-
-def width_of(logits: Tensor) -> int:
-    """The number of labels of logits without a space."""
-    if not isinstance(logits, Tensor):
-        raise ValueError(f"input must be a tensor of logits, but it is {_described(logits)}")
-    if logits.ndim != 2 or logits.shape[1] == 0:
-        raise ValueError(
-            f"input must have shape (n, n_labels), but its shape is {tuple(logits.shape)}"
-        )
-    return logits.shape[1]
-
-
-def refuse_logits(logits: Tensor, n_scores: int) -> None:
-    """Raise unless there is a floating-point score for each row and label (or listed set)."""
-    if not isinstance(logits, Tensor) or not logits.is_floating_point():
-        kind = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
-        raise ValueError(f"input must be a floating-point tensor of logits, but it is {kind}")
-    if logits.ndim != 2 or logits.shape[1] != n_scores:
-        raise ValueError(
-            f"input must have shape (n, {n_scores}), one logit a column, "
-            f"but its shape is {tuple(logits.shape)}"
-        )
-
-
-def refuse_not_finite_logits(logits: Tensor) -> None:
-    """Raise for NaN and infinities, where looking costs no waiting."""
-    if is_plain(logits):
-        refuse_not_finite(logits.detach().numpy(), "input")
-
-
-def refuse_labels(labels: Tensor, logits: Tensor, n_labels: int) -> None:
-    """Raise unless there is a dense real column for each label, beside the logits."""
-    if not isinstance(labels, Tensor):
-        raise ValueError(f"target must be a tensor of 0 and 1, but it is {_described(labels)}")
-    if labels.is_complex() or labels.layout != torch.strided:
-        kind = f"{labels.layout} {labels.dtype}"
-        raise ValueError(f"target must be a dense real tensor of 0 and 1, but it is {kind}")
-    if labels.shape != (logits.shape[0], n_labels):
-        raise ValueError(
-            f"target must have shape ({logits.shape[0]}, {n_labels}), one 0/1 column for each "
-            f"label, but its shape is {tuple(labels.shape)}"
-        )
-    _refuse_elsewhere(labels, logits, "target")
-
-
-def label_bytes(labels: Tensor) -> Tensor:
-    """True label sets as 0/1 bytes (n, n_labels), from bool, whole or floating-point numbers."""
-    if labels.dtype == torch.bool:
-        return labels.view(torch.uint8)
-    if not is_plain(labels):
-        return (labels != 0).view(torch.uint8)
-    # (A kernel for each type of number would be many: the others become one of the usual three.)
-    if labels.dtype in (torch.float16, torch.bfloat16):
-        labels = labels.float()
-    elif not labels.is_floating_point():
-        labels = labels.long()
-    return torch.from_numpy(as_bytes(labels.detach().numpy(), "target"))
-
-
-def refuse_open(labels: Tensor, target: Any, space: Space, within: bool) -> None:
-    """Raise where tree distance on closed sets or paths is given a set that is none.
-
-    A likelihood asks for sets ``within`` the space; other losses take paths to inner nodes on a
-    space of paths to leaves.
+    Weights and parameters are looked at too, where that costs no waiting.
     """
-    hierarchy = hierarchy_of(target)
-    if hierarchy is None or not space.is_closed or not is_plain(labels):
+    n_rows, own = len(logits) if isinstance(logits, Tensor) else 0, space.parameters
+    shape = n_rows, space.n_labels
+    floating, real = torch.is_floating_point, lambda tensor: not tensor.is_complex()
+    for name, tensor, kind, is_kind, wanted in (
+        ("input", logits, "floating-point logits", floating, (n_rows, space.n_scores)),
+        ("target", y_true, "0 and 1", real, shape),
+        ("mask", mask, "bools", lambda mask: mask.dtype == torch.bool, shape),
+        ("sample_weight", sample_weight, "weights of rows", real, (n_rows,)),
+        ("parameters", parameters, "parameters of the space", floating, own.shape),
+    ):
+        if tensor is None and name not in ("input", "target"):
+            continue
+        is_tensor = isinstance(tensor, Tensor)
+        if not is_tensor or tensor.layout != torch.strided or not is_kind(tensor):
+            found = tensor.dtype if is_tensor else type(tensor).__name__
+            raise ValueError(f"{name} must be a dense tensor of {kind}, but it is {found}")
+        if tensor.shape != wanted:
+            raise ValueError(
+                f"{name} must have shape {tuple(wanted)}, but its shape is {tuple(tensor.shape)}"
+            )
+        if name != "parameters" and tensor.device != logits.device:
+            raise ValueError(
+                f"{name} must be on the device of the input, {logits.device}, but it is on "
+                f"{tensor.device}"
+            )
+    if sample_weight is not None:
+        _refuse_numbers(sample_weight, "sample_weight", "finite and at least 0", lambda x: x >= 0)
+    if parameters is not None:
+        wanted = "finite, and -inf where those of the space are"
+        _refuse_numbers(
+            parameters, "parameters", wanted, lambda x: (x == -np.inf) == (own == -np.inf)
+        )
+
+
+def _refuse_numbers(tensor: Tensor, name: str, wanted: str, fits: Any) -> None:
+    """Raise for the first number that is NaN or +inf or does not fit, where one can look."""
+    if is_plain(tensor):
+        values = tensor.detach().double().numpy()
+        wrong = np.flatnonzero(~(fits(values) & (values < np.inf)))
+        if len(wrong):
+            raise ValueError(
+                f"{name} must be {wanted}, but {name}[{wrong[0]}] is {values[wrong[0]]}"
+            )
+
+
+def label_bytes(y_true: Tensor) -> Tensor:
+    """True label sets as 0/1 bytes (n, l), from bool, whole or floating-point numbers."""
+    if y_true.dtype == torch.bool:
+        return y_true.view(torch.uint8)
+    if not is_plain(y_true):
+        return (y_true != 0).view(torch.uint8)
+    # (NumPy has no bfloat16.)
+    y_true = y_true.float() if y_true.dtype == torch.bfloat16 else y_true
+    numbers = np.ascontiguousarray(y_true.detach().numpy())
+    ones = numbers == 1
+    if np.count_nonzero(ones) != np.count_nonzero(numbers != 0):
+        label_matrix(numbers, None, "target")
+    return torch.from_numpy(ones.view(np.uint8))
+
+
+def refuse_values(logits: Tensor, y_true: Tensor, target: Target, space: Space, within: bool):
+    """Raise for logits that are not finite, and for true sets that the target has no value for.
+
+    Those are sets that a table does not list and, for tree distance on closed sets or paths, sets
+    that are none. A likelihood asks for sets ``within`` the space; other losses take paths to inner
+    nodes on a space of paths to leaves.
+    """
+    flat = logits.detach().numpy().ravel()
+    # (One pass: if the sum of squares is finite, so is every term.)
+    if not np.isfinite(np.vdot(flat, flat)):
+        refuse_not_finite(logits.detach().numpy(), "input")
+    sets, hierarchy = y_true.numpy(), hierarchy_of(target)
+    if target.form == "table":
+        target.measure(space.n_labels, "loss").index(sets, "target")  # type: ignore
+    if hierarchy is None or not space.is_closed:
         return
-    sets = labels.numpy()
     hierarchy.refuse_open(sets, "target")
     inside = (space.are_paths if space.is_path and not within else space.contains)(sets)  # type: ignore
     if not inside.all():
@@ -113,64 +209,3 @@ def refuse_open(labels: Tensor, target: Any, space: Space, within: bool) -> None
             f"target must have one path a row, but row {int(np.argmin(inside))} is none of the "
             f"{space}; use Forest(parents, closed=True), which has all closed sets"
         )
-
-
-def refuse_mask(mask: Tensor, labels: Tensor) -> None:
-    """Raise unless the mask says of each label whether it is known."""
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != labels.shape:
-        raise ValueError(
-            f"mask must be a bool tensor of shape {tuple(labels.shape)}, True where the label is "
-            f"known, but it is {_described(mask)}"
-        )
-    _refuse_elsewhere(mask, labels, "mask")
-
-
-def refuse_sample_weight(weight: Tensor, logits: Tensor) -> None:
-    """Raise unless there is a weight for each row: finite and not negative, where one can look."""
-    if not isinstance(weight, Tensor) or weight.shape != logits.shape[:1]:
-        raise ValueError(
-            f"sample_weight must be a tensor of shape ({logits.shape[0]},), a weight for each row, "
-            f"but it is {_described(weight)}"
-        )
-    _refuse_elsewhere(weight, logits, "sample_weight")
-    if is_plain(weight):
-        values = weight.detach().double().numpy()
-        bad = np.flatnonzero(~((values >= 0) & np.isfinite(values)))
-        if len(bad):
-            raise ValueError(
-                f"sample_weight must be finite and at least 0, but sample_weight[{bad[0]}] is "
-                f"{values[bad[0]]}"
-            )
-
-
-def refuse_parameters(parameters: Tensor, space: Space) -> None:
-    """Raise unless they fit the space, and exclude what it excludes, where one can look."""
-    own = space.parameters
-    if not isinstance(parameters, Tensor) or parameters.shape != own.shape:
-        raise ValueError(
-            f"parameters must be a tensor of shape {own.shape}, as {space} has so many, "
-            f"but it is {_described(parameters)}"
-        )
-    if is_plain(parameters):
-        values = parameters.detach().double().numpy()
-        wrong = np.where(np.isneginf(own), ~np.isneginf(values), ~np.isfinite(values))
-        if wrong.any():
-            i = int(np.flatnonzero(wrong)[0])
-            raise ValueError(
-                f"parameters must be -inf where those of the space are, and finite elsewhere, "
-                f"but parameters[{i}] is {values[i]} where {space} has {own[i]}"
-            )
-
-
-def _refuse_elsewhere(tensor: Tensor, logits: Tensor, name: str) -> None:
-    if tensor.device != logits.device:
-        raise ValueError(
-            f"{name} must be on the device of the input, {logits.device}, but it is on "
-            f"{tensor.device}"
-        )
-
-
-def _described(value: object) -> str:
-    """Type and shape of a tensor, or what else it is."""
-    is_tensor = isinstance(value, Tensor)
-    return f"{value.dtype} {tuple(value.shape)}" if is_tensor else type(value).__name__
