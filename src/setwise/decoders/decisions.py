@@ -33,6 +33,22 @@ class Decisions(NamedTuple):
     risk: NDArray[np.float64]
     second_risk: NDArray[np.float64]
 
+    @classmethod
+    def of_sets(cls, sets: Any) -> Decisions:
+        """Sets whose risks were not asked for."""
+        return cls(sets, np.zeros(sets.shape[0]), np.zeros(sets.shape[0]))
+
+
+def top_labels(scores: Array, k: int) -> Array:
+    """The sets of the k labels of highest score, (n, l); ties: the lower label."""
+    place = scores.shape[1] - k
+    least = np.partition(scores, place, axis=1)[:, place, None]
+    above = scores > least
+    # Of the labels that tie for the last places, the first ones.
+    room = k - above.sum(axis=1, keepdims=True)
+    tied = scores == least
+    return (above | (tied & (np.cumsum(tied, axis=1) <= room))).astype(np.uint8)
+
 
 def decide_sparse(matrix, decide: Callable[[Array], Decisions], spare: int | None) -> Decisions:
     """Decisions from the entries of each row and ``spare`` labels without one, if there are.

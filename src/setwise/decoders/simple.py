@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from setwise.decoders.decisions import Decisions, decide_sparse
+from setwise.decoders.decisions import Decisions, decide_sparse, top_labels
 from setwise.spaces.space import Array, Space
 from setwise.sparse import refuse_entries, tidied
 from setwise.validation import require_entries, score_matrix, whole_number
@@ -66,21 +66,7 @@ class TopK:
                 f"TopK({self.k}) needs at least {self.k} labels, but there are {matrix.shape[1]}"
             )
         if not is_sparse:
-            return self._top(matrix).sets
+            return top_labels(matrix, self.k)
         refuse_entries(matrix, ~np.isfinite(matrix.data), "scores", "be finite")
-        return decide_sparse(matrix, self._top, self.k).sets
-
-    def _top(self, scores: Array) -> Decisions:
-        nothing = np.zeros(len(scores))
-        return Decisions(top_labels(scores, self.k), nothing, nothing)
-
-
-def top_labels(scores: Array, k: int) -> Array:
-    """The sets of the k labels of highest score, (n, l); ties: the lower label."""
-    place = scores.shape[1] - k
-    least = np.partition(scores, place, axis=1)[:, place, None]
-    above = scores > least
-    # Of the labels that tie for the last places, the first ones.
-    room = k - above.sum(axis=1, keepdims=True)
-    tied = scores == least
-    return (above | (tied & (np.cumsum(tied, axis=1) <= room))).astype(np.uint8)
+        top = lambda scores: Decisions.of_sets(top_labels(scores, self.k))  # noqa: E731
+        return decide_sparse(matrix, top, self.k).sets
