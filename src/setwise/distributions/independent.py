@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from setwise.distributions.distribution import Array, Ranked, one_set_a_row
+from setwise.distributions.distribution import Array, Distribution, Ranked, one_set_a_row
 from setwise.kernels import kernel
 from setwise.spaces.symmetric import fill, group_of, size_law, sweep
 from setwise.threads import for_rows
@@ -15,7 +15,7 @@ from setwise.validation import probability_matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Independent:
+class Independent(Distribution):
     """Labels that are independent of each other: P(y) = prod_i p_i^(y_i) (1 - p_i)^(1 - y_i).
 
     Parameters
@@ -39,6 +39,11 @@ class Independent:
         """Number of labels."""
         return self.probability.shape[1]
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the probabilities are CSR."""
+        return not isinstance(self.probability, np.ndarray)
+
     def __len__(self) -> int:
         return self.probability.shape[0]
 
@@ -60,10 +65,6 @@ class Independent:
         """By their probabilities."""
         return Ranked(self.probability, None)
 
-    def listed(self) -> None:
-        """None: every label set is possible."""
-        return
-
     def label_sizes(self) -> tuple[Array, Array]:
         """From the Poisson-binomial distribution of the size, O(l^3) a row."""
         return label_sizes(self._dense(), None)
@@ -78,8 +79,8 @@ class Independent:
         return (p > 0.5).astype(np.uint8), log_chance, other
 
     def _dense(self) -> Array:
-        p = self.probability
-        return (p.toarray() if hasattr(p, "toarray") else p).astype(np.float64)
+        p = self.probability.toarray() if self.is_sparse else self.probability
+        return p.astype(np.float64)
 
     def __str__(self) -> str:
         return "independent labels"

@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from setwise.distributions.distribution import SUM_ERROR, Array, one_set_a_row
+from setwise.distributions.distribution import SUM_ERROR, TIE, Array, Distribution, one_set_a_row
 from setwise.spaces.catalog import Catalog
 from setwise.targets.measure import find_rows
 from setwise.validation import real_array
 
-# Probabilities that differ by no more count as equal.
-TIE = 1e-11
-
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class Listed(Distribution):
     """A probability for each of K listed label sets; no other set is possible.
 
     Parameters
@@ -75,10 +72,6 @@ class Listed:
             found = np.log(self.posterior[np.arange(len(place)), place])
         return np.where(place >= 0, found, -np.inf)
 
-    def ranked(self) -> None:
-        """None: which label is likelier may depend on the others."""
-        return
-
     def listed(self) -> tuple[Array, Array]:
         """The list itself."""
         return self.sets, self.posterior
@@ -114,15 +107,15 @@ def _posterior(posterior: Any, n_sets: int) -> Array:
             f"posterior must have shape (n, {n_sets}), one column for each of the listed sets and "
             f"at least one row, but its shape is {array.shape}"
         )
-    inside = (array >= 0.0) & (array <= 1.0 + SUM_ERROR)
-    if not inside.all():
-        row, column = (int(i) for i in np.argwhere(~inside)[0])
+    outside = np.argwhere(~((array >= 0.0) & (array <= 1.0 + SUM_ERROR)))
+    if len(outside):
+        row, column = outside[0].tolist()
         raise ValueError(
             f"posterior must lie in [0, 1], but posterior[{row}, {column}] is {array[row, column]}"
         )
     sums = array.sum(axis=1)
-    if (np.abs(sums - 1.0) > SUM_ERROR).any():
-        row = int(np.argmax(np.abs(sums - 1.0) > SUM_ERROR))
+    row = int(np.argmax(np.abs(sums - 1.0)))
+    if abs(sums[row] - 1.0) > SUM_ERROR:
         raise ValueError(
             f"rows of posterior must add up to 1, but row {row} adds up to {sums[row]}"
         )

@@ -7,19 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from setwise.distributions.distribution import Array, Ranked, one_set_a_row
+from setwise.distributions.distribution import Array, Distribution, Ranked, one_set_a_row
 from setwise.distributions.independent import label_sizes
 from setwise.distributions.listed import Listed
 from setwise.spaces.listing import listing_of, posterior_of
 from setwise.spaces.space import Space
 from setwise.validation import score_matrix
 
-# Spaces with more sets than this are not listed.
-LISTABLE = 2**14
-
 
 @dataclass(frozen=True, eq=False)
-class OfSpace:
+class OfSpace(Distribution):
     """Label sets of a space drawn with probability P(y) = exp(z(y) - A), z(y) = y · scores + g(y).
 
     (y as ±1; A is the log-partition function, g what the space adds.)
@@ -77,14 +74,14 @@ class OfSpace:
 
     def listed(self) -> tuple[Array, Array] | None:
         """The sets of the space, if they are a list or few enough."""
-        return self._list().listed() if is_listable(self.space) else None
+        return self._list().listed() if self.space.is_listable else None
 
     def label_sizes(self) -> tuple[Array, Array] | None:
         """From the ranking of the labels or from the list, where there is one."""
         ranked = self.ranked()
         if ranked is not None:
             return label_sizes(*ranked)
-        return self._list().label_sizes() if is_listable(self.space) else None
+        return self._list().label_sizes() if self.space.is_listable else None
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array]:
         """The space's most likely set, and the best of those with some label the other way."""
@@ -115,8 +112,3 @@ class OfSpace:
 
     def __str__(self) -> str:
         return str(self.space)
-
-
-def is_listable(space: Space) -> bool:
-    """Whether the sets of a space are listed, or few enough to be."""
-    return space.is_list or space.log_size <= np.log(LISTABLE) + 1e-9
