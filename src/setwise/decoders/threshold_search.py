@@ -218,35 +218,31 @@ class Sample:
         truth[place + np.cumsum(~found) - ~found] = true.data
         return row, label, score, truth
 
-    def size(self, by: By) -> int:
-        """How many entries of the matrix each population has."""
-        return {"all": self.shape[0] * self.shape[1], "label": self.shape[0]}.get(by, self.shape[1])
-
-    def populations(self, by: By) -> tuple[Array, int]:
-        """The population of each entry, and how many populations there are."""
-        row, label, _, _ = self.entries
+    def populations(self, by: By) -> tuple[Array, int, int]:
+        """The population of each entry, how many there are, and the cells of the matrix in each."""
+        (row, label, _, _), (n, n_labels) = self.entries, self.shape
         if by == "all":
-            return np.zeros_like(row), 1
-        return (label, self.shape[1]) if by == "label" else (row, self.shape[0])
+            return np.zeros_like(row), 1, n * n_labels
+        return (label, n_labels, n) if by == "label" else (row, n, n_labels)
 
     def counts(self, thresholds: Array, by: By) -> Array:
         """tp, fp, fn, tn of each population where a score reaches its label's threshold, (4, m)."""
-        (_, label, score, true), (population, count) = self.entries, self.populations(by)
+        (_, label, score, true), (population, count, size) = self.entries, self.populations(by)
         tp, fn, predicted, scored = np.zeros((4, count))
         count_entries(label, population, score, true, thresholds, tp, fn, predicted, scored)
         # A threshold that is not above 0 is reached by every entry that is not stored.
-        n_rows, always = self.shape[0], thresholds <= 0
-        every = {"all": n_rows * always.sum(), "label": n_rows * always}.get(by, always.sum())
+        n, always = self.shape[0], thresholds <= 0
+        every = {"all": n * always.sum(), "label": n * always, "row": always.sum()}[by]
         predicted += every - scored
-        return np.stack([tp, predicted - tp, fn, self.size(by) - predicted - fn])
+        return np.stack([tp, predicted - tp, fn, size - predicted - fn])
 
     def ranking(self, by: By, own: bool) -> Ranking:
         """The entries ranked together, or with ``own`` those of each label by themselves."""
-        (_, _, score, true), (population, count) = self.entries, self.populations(by)
-        size, is_whole = np.ones(len(score)), len(score) == self.shape[0] * self.shape[1]
+        (_, _, score, true), (population, count, cells) = self.entries, self.populations(by)
+        size, is_whole = np.ones(len(score)), len(score) == cells * count
         if not is_whole:
             # What is not stored stands as one entry of score 0 a population.
-            rest = self.size(by) - np.bincount(population, minlength=count)
+            rest = cells - np.bincount(population, minlength=count)
             some = np.flatnonzero(rest)
             score, true = (np.append(part, np.zeros(len(some))) for part in (score, true))
             size, population = np.append(size, rest[some]), np.append(population, some)
@@ -298,12 +294,7 @@ def labelled(scores: Any, y_true: Any) -> Sample:
     table = sparse_scores(scores, None) if is_sparse else score_matrix(scores, None)
     require_entries(table.shape, "scores")
     if is_sparse and hasattr(y_true, "tocsr"):
-        true = tidied(y_true, "y_true")
-        if true.shape[1] != table.shape[1]:
-            raise ValueError(
-                f"y_true must have shape (n, {table.shape[1]}), one 0/1 column for each label, "
-                f"but its shape is {true.shape}"
-            )
+        true = _sparse(y_true, table.shape[1], "y_true")
         refuse_entries(true, true.data != 1, "y_true", "hold only 0 and 1")
     else:
         true = label_matrix(y_true, table.shape[1])
@@ -314,15 +305,20 @@ def labelled(scores: Any, y_true: Any) -> Sample:
 
 def sparse_scores(scores: Any, n_labels: int | None) -> Any:
     """Scores as tidy CSR, finite and not below 0."""
-    table = tidied(scores, "scores")
-    if n_labels is not None and table.shape[1] != n_labels:
-        raise ValueError(
-            f"scores must have shape (n, {n_labels}), one column for each label, "
-            f"but its shape is {table.shape}"
-        )
+    table = _sparse(scores, n_labels, "scores")
     refuse_entries(table, ~np.isfinite(table.data), "scores", "be finite")
     above = "not be below 0 unless dense (what is not stored counts as 0)"
     refuse_entries(table, table.data < 0, "scores", above)
+    return table
+
+
+def _sparse(matrix: Any, n_labels: int | None, name: str) -> Any:
+    table = tidied(matrix, name)
+    if n_labels not in (None, table.shape[1]):
+        raise ValueError(
+            f"{name} must have shape (n, {n_labels}), one column for each label, "
+            f"but its shape is {table.shape}"
+        )
     return table
 
 
@@ -334,17 +330,17 @@ def best_thresholds(
 ) -> tuple[Array, Array]:
     """The best threshold of each label, or for all, and the bounds of each, (2, l) or (2, 1)."""
     by = POPULATIONS[average]
-    ranking = sample.ranking("label" if own else by, own)
-    positives = np.bincount(ranking.population, ranking.true, minlength=int(ranking.owned[-1]))
+    ranking, total = sample.ranking("label" if own else by, own), sample.populations(by)[2]
     if own and by == "all":
-        return ranking.thresholds(_best_together(ranking, metric, sample.size(by)))
-    quotient = Quotient.of(metric, positives, sample.size(by))
-    taken, share = np.zeros(len(ranking.start) - 1, np.int64), int(ranking.owned[1])
+        return ranking.thresholds(_best_together(ranking, metric, total))
+    count, taken = int(ranking.owned[-1]), np.zeros(len(ranking.start) - 1, np.int64)
+    positives = np.bincount(ranking.population, ranking.true, minlength=count)
     # Utilities in fixed point: their sum then depends on no order and gathers no rounding.
+    share = int(ranking.owned[1])
     unit = 2.0 ** (61 - share.bit_length())
+    settings = Quotient.of(metric, positives, total), float(total), unit
     margin = int(np.ceil(EQUAL * share * unit))
-    settings = ranking, quotient, float(sample.size(by)), unit, margin
-    for_rows(best_cut_rows, len(taken), *settings, taken, least=1)
+    for_rows(best_cut_rows, len(taken), ranking, *settings, margin, taken, least=1)
     # A label without a positive example is never predicted.
     return ranking.thresholds(np.where(positives > 0, taken, 0) if own else taken)
 
@@ -463,12 +459,12 @@ def best_choice(cuts: Cuts, quotient: Quotient, positives: float, total: float) 
     def value_of(choice: Array, empty: float = np.nan) -> float:
         return quotient._replace(empty=empty).of_counts(counts(choice))[0]
 
-    def gains(value: float) -> tuple[float, float]:
-        if_false, if_true = quotient.gains(value)
-        return if_false[0], if_true[0]
+    def gains(value: float) -> Array:
+        return np.concatenate(quotient.gains(value))
 
+    # What predicting a false, and a true, entry adds to the denominator.
     below = quotient.below[0]
-    growth = below[2] - below[4], below[1] - below[3]
+    growth = np.array([below[2] - below[4], below[1] - below[3]])
     choice = cuts.best(*growth)
     value = value_of(choice)
     if np.isnan(value):  # the denominator is 0 whatever is chosen
@@ -477,7 +473,7 @@ def best_choice(cuts: Cuts, quotient: Quotient, positives: float, total: float) 
         choice, value = better, value_of(better)
     # Among equals the fewest predictions; and where the denominator can be 0, that too.
     slack = EQUAL * (below @ np.append(1.0, counts(choice))) / len(choice)
-    fewest, least = cuts.best(*gains(value), slack), cuts.best(-growth[0], -growth[1])
+    fewest, least = cuts.best(*gains(value), slack), cuts.best(*-growth)
     candidates = [fewest, choice, least]
     if np.isnan(value_of(fewest)):
         candidates.append(_with_denominator(cuts, fewest, gains(value), slack, growth))

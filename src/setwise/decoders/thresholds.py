@@ -40,15 +40,12 @@ class Thresholds(BaseEstimator):
     - macro: the mean over labels of the quotient of a label's counts over the n rows;
     - instance: the mean over rows of the quotient of a row's counts over the l labels.
 
-    `fit` finds the thresholds that are best on given scores and label sets (empirical utility
-    maximisation). The optimum is exact, not one of a grid: every distinct score is tried. One
-    threshold for all labels takes one sweep over all entries. One a label takes independent sweeps
-    for macro; for micro the labels are coupled through the quotient, and Dinkelbach's iteration
-    takes them apart again: v <- N/D of the thresholds that maximise sum_j [N_j - v D_j].
-
-    `fit_probability` needs no label sets. It maximises the measure of the expected counts over all
-    0/1 matrices. The optimum predicts where the probability reaches a threshold that depends on the
-    optimal value v alone; for F1 it is v / 2.
+    `fit` finds the thresholds that are best on given scores and label sets. The optimum is exact:
+    every distinct score is tried. One threshold for all labels takes one sweep over all entries,
+    one a label independent sweeps for macro; for micro the labels are coupled through the quotient,
+    and Dinkelbach's iteration takes them apart: v <- N/D of the thresholds that maximise
+    sum_j [N_j - v D_j]. `fit_probability` needs no label sets: it maximises the measure of the
+    expected counts over all 0/1 matrices, by a threshold that depends on the optimal value alone.
 
     Parameters
     ----------
@@ -79,41 +76,37 @@ class Thresholds(BaseEstimator):
 
     Notes
     -----
-    **Conventions.** A label without a positive example (or with no expected one) has no threshold
-    of its own to find: it is never predicted, its threshold is +inf. It counts in a macro average
-    like any other, with ``empty`` at 0/0, which is 1 unless the target says otherwise. One
-    threshold for all labels holds for such a label too. Entries of equal score are decided alike.
-    Of values that differ by at most 1e-12 the one with fewer predictions is taken. A threshold
-    found by `fit` stands halfway between the lowest score it predicts and the next lower one.
-    Balanced accuracy ignores a class that does not occur. Precision is 1 where nothing is
-    predicted, so its optimum is to predict nothing; ``LinearFractional(..., empty=0.0)`` changes
-    that.
+    **Conventions.** A label without a positive example (or with no expected one) is never
+    predicted, its threshold is +inf; one threshold for all labels holds for it too. It counts in a
+    macro average with ``empty`` at 0/0, which is 1 unless the target says otherwise. Entries of
+    equal score are decided alike. Of values that differ by at most 1e-12 the one with fewer
+    predictions is taken. A threshold found by `fit` stands halfway between the lowest score it
+    predicts and the next lower one. Balanced accuracy ignores a class that does not occur.
+    Precision is 1 where nothing is predicted, so its optimum is to predict nothing;
+    ``LinearFractional(..., empty=0.0)`` changes that.
 
-    **Cross-fitting.** The best threshold for a few positive examples fits their noise. With ``cv``
-    the rows are shuffled into folds. For each fold, a threshold for all labels and one a label are
-    found on the other folds, and their decisions on this fold are counted. The counts are summed
-    over the folds. A label keeps a threshold of its own if that gives the larger quotient of its
-    counts (macro), or belongs to the combination with the largest quotient (micro): then it is the
-    median of those of the folds, the upper of two in the middle. Otherwise it takes the threshold
-    for all labels, found on all rows. ``cross_fitted_value_`` judges every row by thresholds found
-    without it, and lets a label choose by the counts of the other folds only. (Those were decided
-    by thresholds that have seen the row, so it is still a little optimistic; letting all folds
-    choose would be much more so.) With one threshold for all there is nothing to choose, and
-    ``cv`` only adds this value.
+    **Cross-fitting.** The best threshold for a few positive examples fits their noise. With ``cv``,
+    a threshold for all labels and one a label are found on all folds but one, and their decisions
+    on that one are counted. By the counts of all folds, a label keeps its own threshold if that
+    gives the larger quotient (macro), or belongs to the combination with the largest one (micro):
+    the median of those of the folds, the upper of two in the middle. Otherwise it takes the
+    threshold for all labels, found on all rows. ``cross_fitted_value_`` judges every row by
+    thresholds found without it, and lets a label choose by the counts of the other folds only.
+    (Those were decided by thresholds that have seen the row, so it is still a little optimistic.)
 
     **Sparse scores** (CSR, nonnegative) count as 0 where nothing is stored. Fitting takes memory
     for what is stored, and `decode` answers in CSR.
 
-    **Cost.** A sort, O(n l log n) for thresholds a label and O(n l log(n l)) for one, then O(n l);
-    for micro O(number of positives) more for each of Dinkelbach's few steps.
+    **Cost.** A sort, O(n l log n) for thresholds a label and O(n l log(n l)) for one, then O(n l),
+    for micro in each of Dinkelbach's few steps.
 
     References
     ----------
     Dinkelbach (1967), On nonlinear fractional programming: the iteration, and that it ends at the
     optimum. Lipton, Elkan and Naryanaswamy (2014): the threshold for F1 is half the optimal F1.
-    Koyejo, Natarajan, Ravikumar and Dhillon (2015): micro, macro and instance averages have
-    thresholds as optimal decisions, which may be found on data. Dembczyński, Kotłowski, Koyejo and
-    Natarajan (2017): how the two kinds, data first and probabilities first, relate.
+    Koyejo, Natarajan, Ravikumar and Dhillon (2015): all three averages have thresholds as optimal
+    decisions, which may be found on data. Dembczyński, Kotłowski, Koyejo and Natarajan (2017): how
+    the two kinds, data first and probabilities first, relate.
 
     Examples
     --------
@@ -122,8 +115,6 @@ class Thresholds(BaseEstimator):
     >>> decoder = Thresholds("f1", "macro").fit(scores, y_true)
     >>> decoder.thresholds_
     array([0.25, 0.35])
-    >>> decoder.value_
-    0.9
     >>> decoder.decode([[0.3, 0.3], [0.1, 0.8]])
     array([[1, 0],
            [0, 1]], dtype=uint8)
@@ -170,11 +161,6 @@ class Thresholds(BaseEstimator):
             Finite scores; a sparse matrix must not hold negative ones.
         y_true : array or CSR matrix of shape (n, n_labels)
             The true label sets, as 0/1.
-
-        Returns
-        -------
-        Thresholds
-            This object, fitted.
         """
         metric, sample = get_metric(self.metric), labelled(scores, y_true)
         if self.cv is None:
@@ -205,12 +191,7 @@ class Thresholds(BaseEstimator):
         Parameters
         ----------
         probability : array or CSR matrix of shape (n, n_labels)
-            Marginal probabilities of the labels, in [0, 1].
-
-        Returns
-        -------
-        Thresholds
-            This object, fitted; `decode` then takes probabilities.
+            Marginal probabilities of the labels, in [0, 1]; `decode` then takes such.
         """
         if self.average == "instance":
             raise ValueError(
