@@ -151,11 +151,8 @@ class Mixture(Distribution):
 
     def marginals(self) -> Any:
         """The weighted mean of the members' marginals, (n, l)."""
-        first, *others = zip(self.weights, self.distributions, strict=True)
-        total = first[0] * first[1].marginals()
-        for weight, member in others:
-            total = total + weight * member.marginals()
-        return total
+        members = zip(self.weights, self.distributions, strict=True)
+        return sum(weight * member.marginals() for weight, member in members)
 
     def log_probability(self, sets) -> Array:
         """log sum_m weights_m P_m(y), (n,)."""
@@ -165,7 +162,7 @@ class Mixture(Distribution):
 
     def ranked(self) -> Ranked | None:
         """That of a single member; in a mixture a label may be likelier in small sets only."""
-        return self.distributions[0].ranked() if len(self.distributions) == 1 else None
+        return self.distributions[0].ranked() if len(self.weights) == 1 else None
 
     def listed(self) -> tuple[Array, Array] | None:
         """Every set that a member lists; None unless all of them do."""
@@ -187,8 +184,7 @@ class Mixture(Distribution):
         if any(part is None for part in parts):
             return None
         width = max(size.shape[1] for _, size in parts)
-        joint = np.zeros((len(self), width, self.n_labels))
-        size = np.zeros((len(self), width))
+        joint, size = (np.zeros((len(self), width, *more)) for more in ((self.n_labels,), ()))
         for weight, (own_joint, own_size) in zip(self.weights, parts, strict=True):
             joint[:, : own_joint.shape[1]] += weight * own_joint
             size[:, : own_size.shape[1]] += weight * own_size
@@ -196,7 +192,7 @@ class Mixture(Distribution):
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array] | None:
         """That of a single member; of several it is not known without looking at every set."""
-        return self.distributions[0].most_likely(second) if len(self.distributions) == 1 else None
+        return self.distributions[0].most_likely(second) if len(self.weights) == 1 else None
 
     def __str__(self) -> str:
         kinds = ", ".join(dict.fromkeys(str(member) for member in self.distributions))
