@@ -239,23 +239,23 @@ class Sample:
     def ranking(self, by: By, own: bool) -> Ranking:
         """The entries ranked together, or with ``own`` those of each label by themselves."""
         (_, _, score, true), (population, count, cells) = self.entries, self.populations(by)
-        size, is_whole = np.ones(len(score)), len(score) == cells * count
-        if not is_whole:
+        size, is_dense = np.ones(len(score)), isinstance(self.scores, np.ndarray)
+        if not is_dense:
             # What is not stored stands as one entry of score 0 a population.
             rest = cells - np.bincount(population, minlength=count)
             some = np.flatnonzero(rest)
             score, true = (np.append(part, np.zeros(len(some))) for part in (score, true))
             size, population = np.append(size, rest[some]), np.append(population, some)
-        if own and is_whole:
+        if own and is_dense:
             order, start = label_order(score, count), self.shape[0] * np.arange(count + 1)
         else:
             order, start = np.argsort(-score), np.array([0, len(score)])
-        if own and not is_whole:
+        if own and not is_dense:
             # (Labels in the narrowest type are sorted by radix.)
             label = population[order].astype(np.min_scalar_type(count))
             order = order[np.argsort(label, kind="stable")]
             start = np.append(0, np.cumsum(np.bincount(population, minlength=count)))
-        size = size if is_whole else size.take(order)
+        size = size if is_dense else size.take(order)
         parts = score.take(order), size, true.take(order), population.take(order)
         return Ranking(start, np.arange(count + 1) if own else np.array([0, count]), *parts)
 
