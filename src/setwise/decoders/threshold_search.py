@@ -385,116 +385,61 @@ def best_cut_rows(first, last, ranking, quotient, total, unit, margin, taken):
                 taken[group] = i + 1 - start
 
 
-class Cuts(NamedTuple):
-    """What each label can choose from, the fewest predictions first.
-
-    Label j has the cuts from ``start[j]`` to ``start[j + 1]``, with their counts ``tp`` and ``fp``.
-    """
-
-    start: Array
-    tp: Array
-    fp: Array
-
-    def best(self, if_false: float, if_true: float, slack: float = 0.0) -> Array:
-        """The first cut of each label with the largest gain, up to ``slack``, (l,)."""
-        choice = np.empty(len(self.start) - 1, np.int64)
-        largest_gains(*self, float(if_false), float(if_true), slack, choice)
-        return choice
-
-
 def _best_together(ranking: Ranking, metric: Metric, total: int) -> Array:
-    """How many entries of each label to take where the counts of all labels are summed, (l,)."""
-    n_labels, most = len(ranking.start) - 1, len(ranking.score) + len(ranking.start) - 1
-    start, tp, fp = np.empty(n_labels + 1, np.int64), np.empty(most), np.empty(most)
-    taken = np.empty(most, np.int64)
-    fill_cuts(ranking, start, tp, fp, taken)
-    positives = ranking.true.sum()
+    """How many entries of each label to take where the counts of all labels are summed, (l,).
+
+    At the largest quotient v each label takes the cut where numerator - v · denominator, a linear
+    function of its (tp, fp), is largest: a corner of the hull of its cuts. The pieces between
+    corners have a falling share of true entries on the upper side and a rising one on the lower,
+    and all labels stop at the same share. So one pass over the pieces of all labels, by their
+    share, meets the best choice; of pieces of one share the smaller ones come first.
+    """
+    positives, n_labels, found = ranking.true.sum(), len(ranking.start) - 1, []
     quotient = Quotient.of(metric, np.array([positives]), total)
-    return taken[best_choice(Cuts(start, tp, fp), quotient, positives, total)]
+    for side in (1.0, -1.0):
+        label, entries = np.empty((2, len(ranking.score)), np.int64)
+        size, true = np.empty((2, len(ranking.score)))
+        count = hull_pieces(ranking, side, label, entries, size, true)
+        label, entries, size, true = (part[:count] for part in (label, entries, size, true))
+        place = np.arange(count) - np.searchsorted(label, label)
+        order = np.lexsort((size, place, -side * true / size))
+        tp, predicted = (np.append(0.0, np.cumsum(part[order])) for part in (true, size))
+        fp = predicted - tp
+        values = quotient.of_counts(np.stack([tp, fp, positives - tp, total - positives - fp]))
+        cut = int(np.argmax(values >= values.max() - EQUAL))
+        taken = np.bincount(label[order[:cut]], entries[order[:cut]], n_labels)
+        found.append((values.max(), predicted[cut], taken.astype(np.int64)))
+    largest = max(value for value, _, _ in found)
+    return min((f for f in found if f[0] >= largest - EQUAL), key=lambda f: f[1])[2]
 
 
 @kernel
-def fill_cuts(ranking, start, tp, fp, taken):
-    """The cuts of each label and how many entries each takes; nothing alone without a positive."""
-    score, cut = ranking.score, 0
-    for label in range(len(start) - 1):
-        first, stop, hits, size = ranking.start[label], ranking.start[label + 1], 0.0, 0.0
-        start[label] = cut
-        tp[cut], fp[cut], taken[cut] = 0.0, 0.0, 0
-        for i in range(first, stop):
-            hits += ranking.true[i]
-            size += ranking.size[i]
-            if i + 1 == stop or score[i + 1] != score[i]:
-                cut += 1
-                tp[cut], fp[cut], taken[cut] = hits, size - hits, i + 1 - first
-        cut = cut + 1 if hits > 0.0 else start[label] + 1
-    start[-1] = cut
+def hull_pieces(ranking, side, label, entries, size, true):
+    """The pieces of each label's cuts between corners of their upper (side 1) or lower (-1) hull.
 
-
-@kernel
-def largest_gains(start, tp, fp, if_false, if_true, slack, choice):
-    """See `Cuts.best`."""
-    for label in range(len(choice)):
-        largest = -np.inf
-        for cut in range(start[label], start[label + 1]):
-            largest = max(largest, if_false * fp[cut] + if_true * tp[cut])
-        cut = start[label]
-        while if_false * fp[cut] + if_true * tp[cut] < largest - slack:
-            cut += 1
-        choice[label] = cut
-
-
-def best_choice(cuts: Cuts, quotient: Quotient, positives: float, total: float) -> Array:
-    """The cut of each label that makes the quotient of the summed counts largest, (l,).
-
-    Dinkelbach's iteration: for a value v the labels separate in numerator - v · denominator; the
-    quotient of what they choose is the next v. The values increase and come from a finite set, and
-    where they stop no choice is better.
+    Pools neighbours while the share of true entries rises (falls); none without a positive. Out:
+    the label of each piece, its entries, how many they stand for and how many are true; returns
+    the number of pieces.
     """
-
-    def counts(choice: Array) -> Array:
-        tp, fp = cuts.tp[choice].sum(), cuts.fp[choice].sum()
-        return np.array([[tp], [fp], [positives - tp], [total - positives - fp]])
-
-    def value_of(choice: Array, empty: float = np.nan) -> float:
-        return quotient._replace(empty=empty).of_counts(counts(choice))[0]
-
-    def gains(value: float) -> Array:
-        return np.concatenate(quotient.gains(value))
-
-    # What predicting a false, and a true, entry adds to the denominator.
-    below = quotient.below[0]
-    growth = np.array([below[2] - below[4], below[1] - below[3]])
-    choice = cuts.best(*growth)
-    value = value_of(choice)
-    if np.isnan(value):  # the denominator is 0 whatever is chosen
-        return cuts.start[:-1]
-    while value_of(better := cuts.best(*gains(value))) > value:
-        choice, value = better, value_of(better)
-    # Among equals the fewest predictions; and where the denominator can be 0, that too.
-    slack = EQUAL * (below @ np.append(1.0, counts(choice))) / len(choice)
-    fewest, least = cuts.best(*gains(value), slack), cuts.best(*-growth)
-    candidates = [fewest, choice, least]
-    if np.isnan(value_of(fewest)):
-        candidates.append(_with_denominator(cuts, fewest, gains(value), slack, growth))
-    values = [value_of(candidate, quotient.empty) for candidate in candidates]
-    reached = [c for c, v in zip(candidates, values, strict=True) if v >= max(values) - EQUAL]
-    return min(reached, key=lambda choice: (cuts.tp[choice] + cuts.fp[choice]).sum())
-
-
-def _with_denominator(cuts: Cuts, choice: Array, gains, slack: float, growth) -> Array:
-    """The choice with one cut changed, by the fewest predictions that make the quotient exist.
-
-    The other cut gains as much, up to ``slack``, and more of the denominator.
-    """
-    owner = np.repeat(np.arange(len(choice)), np.diff(cuts.start))
-    n_cuts = len(owner)
-    more_tp = cuts.tp[:n_cuts] - cuts.tp[choice][owner]
-    more_fp = cuts.fp[:n_cuts] - cuts.fp[choice][owner]
-    grows = growth[0] * more_fp + growth[1] * more_tp > 0
-    grows &= gains[0] * more_fp + gains[1] * more_tp >= -slack
-    changed = choice.copy()
-    if grows.any():
-        one = int(np.argmin(np.where(grows, more_tp + more_fp, np.inf)))
-        changed[owner[one]] = one
-    return changed
+    score, count = ranking.score, 0
+    for j in range(len(ranking.start) - 1):
+        first, positives, is_new = count, 0.0, True
+        for i in range(ranking.start[j], ranking.start[j + 1]):
+            if is_new:
+                label[count], entries[count], size[count], true[count] = j, 0, 0.0, 0.0
+                count += 1
+            entries[count - 1] += 1
+            size[count - 1] += ranking.size[i]
+            true[count - 1] += ranking.true[i]
+            positives += ranking.true[i]
+            is_new = i + 1 == ranking.start[j + 1] or score[i + 1] != score[i]
+            while is_new and count - first > 1:
+                a, b = count - 2, count - 1
+                if side * (true[a] * size[b] - true[b] * size[a]) >= 0.0:
+                    break
+                entries[a] += entries[b]
+                size[a] += size[b]
+                true[a] += true[b]
+                count -= 1
+        count = count if positives > 0.0 else first
+    return count

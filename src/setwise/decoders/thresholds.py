@@ -14,11 +14,9 @@ from setwise.decoders.threshold_search import (
     EQUAL,
     POPULATIONS,
     Average,
-    Cuts,
     Metric,
     Quotient,
     Sample,
-    best_choice,
     best_thresholds,
     get_metric,
     labelled,
@@ -43,9 +41,9 @@ class Thresholds(BaseEstimator):
     `fit` finds the thresholds that are best on given scores and label sets. The optimum is exact:
     every distinct score is tried. One threshold for all labels takes one sweep over all entries,
     one a label independent sweeps for macro; for micro the labels are coupled through the quotient,
-    and Dinkelbach's iteration takes them apart: v <- N/D of the thresholds that maximise
-    sum_j [N_j - v D_j]. `fit_probability` needs no label sets: it maximises the measure of the
-    expected counts over all 0/1 matrices, by a threshold that depends on the optimal value alone.
+    and one sweep over the corners of the hulls of their (tp, fp) finds them. `fit_probability`
+    needs no label sets: it maximises the measure of the expected counts over all 0/1 matrices, by a
+    threshold that depends on the optimal value alone.
 
     Parameters
     ----------
@@ -97,16 +95,15 @@ class Thresholds(BaseEstimator):
     **Sparse scores** (CSR, nonnegative) count as 0 where nothing is stored. Fitting takes memory
     for what is stored, and `decode` answers in CSR.
 
-    **Cost.** A sort, O(n l log n) for thresholds a label and O(n l log(n l)) for one, then O(n l),
-    for micro in each of Dinkelbach's few steps.
+    **Cost.** A sort, O(n l log n) for thresholds a label and O(n l log(n l)) for one, then O(n l).
 
     References
     ----------
-    Dinkelbach (1967), On nonlinear fractional programming: the iteration, and that it ends at the
-    optimum. Lipton, Elkan and Naryanaswamy (2014): the threshold for F1 is half the optimal F1.
-    Koyejo, Natarajan, Ravikumar and Dhillon (2015): all three averages have thresholds as optimal
-    decisions, which may be found on data. Dembczyński, Kotłowski, Koyejo and Natarajan (2017): how
-    the two kinds, data first and probabilities first, relate.
+    Dinkelbach (1967), On nonlinear fractional programming: at the largest quotient v, the sum of
+    N_j - v D_j over labels is largest too. Lipton, Elkan and Naryanaswamy (2014): the threshold for
+    F1 is half the optimal F1. Koyejo, Natarajan, Ravikumar and Dhillon (2015): all three averages
+    have thresholds as optimal decisions, which may be found on data. Dembczyński, Kotłowski, Koyejo
+    and Natarajan (2017): how the two kinds, data first and probabilities first, relate.
 
     Examples
     --------
@@ -327,14 +324,25 @@ def cross_fit(
 
 
 def prefers_own(metric: Metric, average: Average, shared: Array, own: Array) -> Array:
-    """Which labels do better by their own thresholds, from the counts of both, (4, l) each."""
-    positives = own[0] + own[2]
+    """Which labels do better by their own thresholds, from the counts of both, (4, l) each.
+
+    For micro the labels with the largest quotient together, by Dinkelbach's iteration: for a value
+    v those whose change raises numerator - v · denominator; their quotient is the next v.
+    """
+    positives, change = own[0] + own[2], own - shared
     if average == "macro":
         better = utilities(metric, own) > utilities(metric, shared) + EQUAL
-    else:
-        # Two cuts a label: the decisions of the shared threshold, and of its own.
-        tp, fp = (np.stack([shared[i], own[i]], axis=1).ravel() for i in (0, 1))
-        total = own.sum(axis=1, keepdims=True)
-        cuts, quotient = Cuts(np.arange(0, len(tp) + 1, 2), tp, fp), quotient_of(metric, total)
-        better = best_choice(cuts, quotient, positives.sum(), total.sum()) % 2 == 1
-    return better | (positives == 0)
+        return better | (positives == 0)
+    total = shared.sum(axis=1, keepdims=True)
+    quotient = quotient_of(metric, total)
+
+    def value_of(chosen: Array) -> float:
+        return quotient.of_counts(total + change[:, chosen].sum(axis=1, keepdims=True))[0]
+
+    above, below = quotient.above[0, 1:], quotient.below[0, 1:]
+    better = below @ change > 0
+    value = -np.inf
+    while (reached := value_of(better)) > value + EQUAL:
+        chosen, value = better, reached
+        better = (above - value * below) @ change > 0
+    return (better if reached >= value - EQUAL else chosen) | (positives == 0)
