@@ -116,11 +116,6 @@ class Quotient(NamedTuple):
         """The utility of each population, (m,), from tp, fp, fn, tn of each, (4, m)."""
         return ratios(self.above, self.below, self.empty, counts)
 
-    def gains(self, value: Array | float) -> tuple[Array, Array]:
-        """What predicting an entry adds to numerator - value · denominator: if false, if true."""
-        net = self.above - np.reshape(value, (-1, 1)) * self.below
-        return net[:, 2] - net[:, 4], net[:, 1] - net[:, 3]
-
 
 @kernel
 def ratio(above, below, empty, tp, fp, fn, tn):

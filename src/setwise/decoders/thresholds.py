@@ -275,7 +275,9 @@ def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:
     thresholds, (lower, upper) = best_thresholds(sample, metric, average, by == "label")
     counts = sample.counts(np.broadcast_to(thresholds, sample.shape[1]), by)
     quotient, positives = quotient_of(metric, counts), counts[0] + counts[2]
-    if_false, if_true = quotient.gains(quotient.of_counts(counts))
+    net = quotient.above - quotient.of_counts(counts)[:, None] * quotient.below
+    # What predicting an entry adds to N - v D if it is false, and if it is true.
+    if_false, if_true = net[:, 2] - net[:, 4], net[:, 1] - net[:, 3]
     slope = np.where(positives > 0, if_true - if_false, 0.0)
     falling = slope < -EQUAL * (np.abs(quotient.above) + np.abs(quotient.below)).sum(axis=1)
     if falling.any():
