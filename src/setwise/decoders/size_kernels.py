@@ -68,8 +68,7 @@ class SizeTable(NamedTuple):
 # array, not a named tuple: that would be copied at every call.)
 SORTED, SUMS, SQUARES, BOUNDS, REST, REST_SUMS, FACTOR, SHARE, PRODUCTS, TOTALS = range(10)
 BEFORE, AFTER, UTILITY = 10, 11, 12
-# Rows of ``nodes`` (4, nodes): t to the step of a predicted label, and of another; weights;
-# t^slope.
+# Rows of ``nodes`` (4, nodes): t to the step of a predicted label, of another; weights; t^slope.
 T_HEAD, T_TAIL, WEIGHT, RATIO = range(4)
 
 
@@ -262,9 +261,8 @@ def utilities(p, low, high, table, work, nodes, utility):
             table.count, table.power_head, table.power_tail, table.weight,
             nodes[T_HEAD], nodes[T_TAIL], weight,
         )  # fmt: skip
-        base = table.base[rule]
-        extra, scaled = start[k] + table.lift - base, node_count(rule, mean, table) < 0
-        rule_at_zero = 0.0
+        base, scaled, rule_at_zero = table.base[rule], node_count(rule, mean, table) < 0, 0.0
+        extra = start[k] + table.lift - base
         for m in range(n_nodes):
             # Not from t where nodes are scaled: it may be too close to 1.
             x = table.far_x[n_nodes, m] / (base + mean) if scaled else -np.log(t[m])

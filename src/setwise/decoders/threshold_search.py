@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from setwise.kernels import kernel
-from setwise.sparse import places_among, refuse_entries, rows_of, tidied
+from setwise.sparse import entries_of, places_among, refuse_entries, rows_of, tidied
 from setwise.targets import LinearFractional, Target, get_target
 from setwise.targets.measure import ROUNDING, Array
 from setwise.targets.target import predicted_size, utility_quotient
@@ -198,11 +197,8 @@ class Sample:
         if isinstance(scores, np.ndarray):
             row = np.tile(np.arange(n, dtype=np.int32), n_labels)
             label = np.repeat(np.arange(n_labels, dtype=np.int32), n)
-            return (
-                row,
-                label,
-                *(np.array(m.T, np.float64, order="C").ravel() for m in (scores, true)),
-            )
+            score, truth = (np.array(m.T, np.float64, order="C").ravel() for m in (scores, true))
+            return row, label, score, truth
         place, found = places_among(scores, true)
         at, missed = place[~found], (rows_of(true)[~found], true.indices[~found], 0.0)
         stored = rows_of(scores), scores.indices, scores.data.astype(np.float64)
@@ -289,11 +285,11 @@ def labelled(scores: Any, y_true: Any) -> Sample:
     table = sparse_scores(scores, None) if is_sparse else score_matrix(scores, None)
     require_entries(table.shape, "scores")
     if is_sparse and hasattr(y_true, "tocsr"):
-        true = _sparse(y_true, table.shape[1], "y_true")
+        true: Any = _sparse(y_true, table.shape[1], "y_true")
         refuse_entries(true, true.data != 1, "y_true", "hold only 0 and 1")
     else:
         true = label_matrix(y_true, table.shape[1])
-        true = csr_array(true) if is_sparse else true
+        true = entries_of(true) if is_sparse else true
     same_rows(np.empty(table.shape[0]), np.empty(true.shape[0]))
     return Sample(table, true)
 
