@@ -63,7 +63,7 @@ def exact_utilities(target, probability):
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", FRACTIONS)
 def test_expected_utilities_are_right_to_1e_10_for_every_size(name, law):
-    for n_labels in (1, 2, 7, 30, 75):
+    for n_labels in (1, 2, 7, 50):
         rng = np.random.default_rng(n_labels)
         probability = LAWS[law](rng, n_labels)
         search = ByQuadrature(FRACTIONS[name].measure(n_labels, "utility"), n_labels)

@@ -10,7 +10,6 @@ import sklearn.metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from setwise.decoders import threshold_search
 from setwise.decoders.thresholds import Thresholds
 from setwise.targets import CountTarget, FBeta, Hamming, Jaccard, LinearFractional
 from tests.support.examples import generators
@@ -458,19 +457,6 @@ def test_only_the_order_of_scores_matters(average, per_label, rng, ties):
     ]
     np.testing.assert_array_equal(decisions[1], decisions[0])
     np.testing.assert_array_equal(decisions[2], decisions[0])
-
-
-@every_mode
-def test_the_size_of_blocks_changes_nothing(average, per_label, monkeypatch):
-    scores, y_true = draw(np.random.default_rng(5), 30, 11, ties=False)
-    decoder = Thresholds("f1", average, per_label)
-    thresholds, value = decoder.fit(scores, y_true).thresholds_, decoder.value_
-    positive = scipy.sparse.csr_array(np.maximum(scores, 0))
-    sparse = decoder.fit(positive, y_true).thresholds_
-    monkeypatch.setattr(threshold_search, "BLOCK", 70)
-    np.testing.assert_array_equal(decoder.fit(scores, y_true).thresholds_, thresholds)
-    assert decoder.value_ == pytest.approx(value, abs=1e-15)
-    np.testing.assert_array_equal(decoder.fit(positive, y_true).thresholds_, sparse)
 
 
 # ----------------------------------------------------------------------------------- scikit-learn

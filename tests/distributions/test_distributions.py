@@ -153,14 +153,29 @@ def test_a_mixture_of_one_member_is_that_member(kind, target):
 
 
 def test_a_mixture_on_paths_measures_the_distance_of_paths():
+    """Also where each member has made the same space for itself."""
     parents, rng = [-1, 0, 0, 1], np.random.default_rng(0)
-    space, target = Paths(parents), TreeDistance(parents)
-    members = [OfSpace(space, rng.normal(size=(5, 4))) for _ in range(2)]
+    target = TreeDistance(parents)
+    members = [OfSpace(Paths(parents), rng.normal(size=(5, 4))) for _ in range(2)]
     own, mixed = (
         MinimumRisk(target).decode(one, return_risk=True)
         for one in (members[0], Mixture(members, [1.0, 0.0]))
     )
     agree(own.risk, mixed.risk)
+    other = OfSpace(Paths(parents, leaves_only=True), members[1].scores)
+    assert Mixture([members[0], other], [1.0, 0.0]).space is None
+
+
+@pytest.mark.parametrize("target", ["f1", "hamming", "jaccard", "subset", "recall@2"])
+def test_decisions_are_sparse_where_all_members_are(target):
+    p = np.array([[0.9, 0.0, 0.4], [0.0, 0.2, 0.8]])
+    members = [Independent(scipy.sparse.csr_array(q)) for q in (p, p**2)]
+    found = MinimumRisk(target).decode(Mixture(members, [0.5, 0.5]))
+    assert isinstance(found, scipy.sparse.csr_array)
+    assert found.dtype == np.uint8
+    dense = Mixture([members[0], Independent(p**2)], [0.5, 0.5])
+    assert isinstance(MinimumRisk(target).decode(dense), np.ndarray)
+    agree(found, MinimumRisk(target).decode(dense))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
 """How probabilities or scores become label sets."""
 
-from setwise.decoders.decisions import Decisions
+from setwise.decoders.decisions import Decisions, MostLikely, TopK
 from setwise.decoders.minimum_risk import MinimumRisk
-from setwise.decoders.simple import MostLikely, TopK
 from setwise.decoders.thresholds import Thresholds
 
 __all__ = ["Decisions", "MinimumRisk", "MostLikely", "Thresholds", "TopK"]

@@ -1,18 +1,32 @@
 """Targets for which labels are decided from their own probabilities.
 
-`Labels`: sums over labels (Hamming, weighted or not), each label by itself. `Mode`: subset 0/1, for
-which the most likely set is best.
+`Labels`: sums over labels (Hamming, weighted or not), each label by itself. `ClosedSets`: the same
+where a set must contain the parents of its labels (tree distance). `Mode`: subset 0/1, for which
+the most likely set is best.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numba.extending import register_jitable
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from setwise.decoders.decisions import Decisions
 from setwise.distributions import Independent
+from setwise.kernels import kernel
+from setwise.spaces.nodes import Nodes
 from setwise.targets.measure import Additive, Array
+from setwise.taxonomy import Taxonomy
+from setwise.threads import for_rows
+
+# A sum of gains below this share of its terms is rounding: a tie.
+ROUNDING = 1e-14
+# Gains become whole numbers that add up to no more than this.
+CAPACITY = 2**30
 
 
 @dataclass(frozen=True)
@@ -25,6 +39,16 @@ class Labels:
     measure: Additive
 
     is_by_marginals = True
+
+    @cached_property
+    def constant(self) -> float:
+        """What is lost whichever labels are predicted."""
+        return float(self.measure.constant(np.zeros(1))[0])
+
+    @cached_property
+    def weights(self) -> Array:
+        """What each label weighs in the loss, (l,)."""
+        return self.measure.weights * float(self.measure.scale(np.zeros(1))[0])
 
     @property
     def leaves_out_impossible(self) -> bool:
@@ -40,11 +64,11 @@ class Labels:
             chosen = (values > if_false / (if_false - if_true)).view(np.uint8)
             if not self.measure.weights.all():
                 chosen *= (self.measure.weights > 0.0).view(np.uint8)
-            return Decisions(chosen, np.zeros(len(values)), np.zeros(len(values)))
+            return Decisions.of_sets(chosen)
         absent, present = self.losses(values)
         chosen = present < absent
-        gap = np.abs(present - absent).min(axis=1)
         risk = np.where(chosen, present, absent).sum(axis=1) + self.constant
+        gap = np.abs(present - absent).min(axis=1)
         return Decisions(chosen.astype(np.uint8), risk, risk + gap)
 
     def of_sets(self, values: Array, sets: Array) -> Array:
@@ -52,24 +76,19 @@ class Labels:
         absent, present = self.losses(values)
         return np.where(sets == 1, present, absent).sum(axis=1) + self.constant
 
-    @property
-    def constant(self) -> float:
-        """What is lost whichever labels are predicted."""
-        return float(self.measure.constant(np.zeros(1))[0])
-
-    @property
-    def weights(self) -> Array:
-        """What each label weighs in the loss, (l,)."""
-        return self.measure.weights * float(self.measure.scale(np.zeros(1))[0])
-
     def losses(self, probability: Array) -> tuple[Array, Array]:
         """The expected loss of each label when left out and when predicted, (n, l) each."""
         p = probability.astype(np.float64)
         # Of some of the labels only where all have one weight.
         weights = self.weights if len(self.weights) == p.shape[1] else self.weights[:1]
-        (false_absent, false_present), (true_absent, true_present) = self.measure.agreement
-        absent = weights * (p * true_absent + (1.0 - p) * false_absent)
-        return absent, weights * (p * true_present + (1.0 - p) * false_present)
+        return losses(p, weights, self.measure.agreement)
+
+
+@register_jitable
+def losses(p, weight, agreement):
+    """The expected loss of a label when left out and when predicted, one or an array of them."""
+    absent = weight * (p * agreement[1, 0] + (1.0 - p) * agreement[0, 0])
+    return absent, weight * (p * agreement[1, 1] + (1.0 - p) * agreement[0, 1])
 
 
 @dataclass(frozen=True)
@@ -91,3 +110,119 @@ class Mode:
 def of_mode(sets: Array, log_probability: Array, second: Array) -> Decisions:
     """Decisions for subset 0/1 from the most likely set and the log probability of the next."""
     return Decisions(sets, -np.expm1(log_probability), 1.0 - np.exp(second))
+
+
+@dataclass(frozen=True)
+class ClosedSets:
+    """The closed set of least expected distance, for the additive loss of a hierarchy.
+
+    In a tree, O(l) a row: from the leaves to the roots, a label with its best descendants gains
+    what it gains itself and what its children gain where that is positive; from the roots down, a
+    label is predicted if its parent is and it gains.
+
+    Where labels have several parents, ``parents`` is a spanning tree. Its best closed set is the
+    answer if it is closed in the hierarchy, as the sets closed there are some of the tree's. Other
+    rows are a minimum cut (Picard, 1976): labels that gain hang on the source, those that lose on
+    the sink, a label leads to its parents without limit, and the labels on the source's side are
+    the best. Gains are rounded to 1e-9 of their sum for that. ``second_risk`` is then NaN.
+    """
+
+    measure: Additive
+    parents: Array
+    hierarchy: Taxonomy
+
+    is_by_marginals = True
+    leaves_out_impossible = False
+
+    @cached_property
+    def _nodes(self) -> Nodes:
+        return Nodes.of(self.parents)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        return Labels(self.measure)
+
+    def decide(self, values: Array, second: bool) -> Decisions:
+        """The closed set of least expected distance; on a tie a label is left out."""
+        sets = np.empty(values.shape, dtype=np.uint8)
+        risk, second_risk = np.empty(len(values)), np.empty(len(values))
+        for_rows(
+            closed_set_rows, len(values), np.ascontiguousarray(values), self._nodes.labels,
+            self._nodes.above, self._labels.weights, self.measure.agreement, self._labels.constant,
+            sets, risk, second_risk,
+        )  # fmt: skip
+        if self.hierarchy.is_tree:
+            return Decisions(sets, risk, second_risk)
+        for row in np.flatnonzero(~self.hierarchy.is_closed(sets)):
+            absent, present = self._labels.losses(values[[row]])
+            sets[row] = self._minimum_cut((absent - present)[0])
+        return Decisions(sets, self.of_sets(values, sets), np.full(len(sets), np.nan))
+
+    def of_sets(self, values: Array, sets: Array) -> Array:
+        """The expected distance of given sets, (n,)."""
+        return self._labels.of_sets(values, sets)
+
+    def _minimum_cut(self, gains: Array) -> Array:
+        """The set closed in the hierarchy with the largest sum of gains, (l,)."""
+        edges = self.hierarchy.edges
+        # A label that neither gains nor stands above one that does is in no smallest best set.
+        labels = np.flatnonzero(self.hierarchy.close((gains > 0)[None].astype(np.uint8))[0])
+        place = np.full(len(gains) + 1, -1)
+        place[labels] = np.arange(len(labels))
+        above, child = place[edges].T
+        inside = (above >= 0) & (child >= 0)
+        source, sink = len(labels), len(labels) + 1
+        share = np.rint(gains[labels] / np.abs(gains[labels]).sum() * CAPACITY).astype(np.int32)
+        up, down = np.flatnonzero(share > 0), np.flatnonzero(share < 0)
+        start = np.concatenate([np.full(len(up), source), down, child[inside]])
+        end = np.concatenate([up, np.full(len(down), sink), above[inside]])
+        endless = np.full(int(inside.sum()), np.iinfo(np.int32).max, np.int32)
+        limit = np.concatenate([share[up], -share[down], endless])
+        graph = csr_array((limit, (start, end)), shape=(sink + 1, sink + 1))
+        left = graph - maximum_flow(graph, source, sink).flow
+        left.data = (left.data > 0).astype(np.int32)
+        left.eliminate_zeros()
+        reached = breadth_first_order(left, source, return_predecessors=False)
+        best = np.zeros(len(gains), np.uint8)
+        best[labels[reached[reached < source]]] = 1
+        # A gain too small to be a whole number is one all the same.
+        for label in labels[np.argsort(self.hierarchy.levels[labels], kind="stable")]:
+            over = edges[edges[:, 1] == label, 0]
+            best[label] |= gains[label] > 0 and best[over[over >= 0]].all()
+        return best
+
+
+@kernel
+def closed_set_rows(
+    start, stop, probability, labels, above, weights, agreement, constant, sets, risk, second
+):
+    """The best closed set of each row, (n, l), its risk and that of the second best, (n,).
+
+    ``probability`` (n, l); ``labels`` and ``above`` (l + 1,) are those of `Nodes`, parents first;
+    ``weights`` (l,) and ``agreement`` (2, 2) those of the loss.
+    """
+    gains, rounding = np.empty(len(labels)), np.empty(len(labels))
+    chosen = np.empty(len(labels), dtype=np.bool_)
+    for row in range(start, stop):
+        line, out = probability[row], sets[row]
+        # The virtual root is in every set, and what comes to it is not used.
+        gains[0], rounding[0], chosen[0] = 0.0, 0.0, True
+        for k in range(1, len(labels)):
+            absent, present = losses(np.float64(line[labels[k]]), weights[labels[k]], agreement)
+            gains[k] = absent - present
+            rounding[k] = ROUNDING * abs(gains[k])
+        for k in range(len(labels) - 1, 0, -1):
+            gains[above[k]] += max(gains[k], 0.0)
+            rounding[above[k]] += rounding[k]
+        gap = np.inf
+        for k in range(1, len(labels)):
+            free = chosen[above[k]]
+            chosen[k] = free and gains[k] > rounding[k]
+            out[labels[k]] = chosen[k]
+            # Any other closed set differs first in a label whose parent both have.
+            gap = min(gap, abs(gains[k])) if free else gap
+        total = constant
+        for i in range(len(line)):
+            absent, present = losses(np.float64(line[i]), weights[i], agreement)
+            total += present if out[i] == 1 else absent
+        risk[row], second[row] = total, total + gap

@@ -17,13 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from setwise.decoders.decisions import TIE, Decisions
-from setwise.decoders.simple import top_labels
-from setwise.decoders.size_kernels import SizeTable, best_rows, fill_keys, scratch, size_rows
+from setwise.decoders.decisions import TIE, Decisions, top_labels
+from setwise.decoders.size_kernels import SizeTable, best_rows, scratch, size_rows
 from setwise.kernels import exp, kernel
 from setwise.semirings import log_plus
 from setwise.spaces.quadrature import (
@@ -49,18 +48,10 @@ SIZES_AT_ONCE = 2**14
 # Sizes share nodes where D begins at no more than OCTAVE times the least of them; a new rule is
 # made where it begins NEXT_RULE times as high as in the one before.
 OCTAVE, NEXT_RULE = 2.0, 1.15
-# Rows whose keys are sorted together: few enough to stay in the processor's cache.
+# Rows that are sorted together: few enough to stay in the processor's cache.
 BATCH = 256
 
 _FAR = laguerre_table()
-
-
-class Counted(Protocol):
-    """A function of the confusion counts."""
-
-    def of_counts(self, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-        """Its values."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -79,21 +70,21 @@ class BySize:
     @classmethod
     def of(cls, target: Any, n_labels: int) -> BySize:
         """For a function of the counts, or for predictions of one size."""
-        utility: Any = utility_quotient(target)
-        size = predicted_size(target)
-        if size is not None:
-            only = np.arange(n_labels + 1) == size
-            return cls(ByQuadrature(utility, n_labels), only, only & False)
+        utility, size = utility_quotient(target), predicted_size(target)
         if utility is None and n_labels > MOST_COUNTED:
             raise ValueError(
                 f"{target} is decoded by the law of the counts, O(n_labels^3) a row, for at most "
                 f"{MOST_COUNTED} labels, but there are {n_labels}; a linear-fractional target, or "
                 f"decode_catalog with listed label sets, has no such limit"
             )
-        sides = directions(target.measure(n_labels, "loss"), n_labels, str(target))
+        if size is not None:
+            top = np.arange(n_labels + 1) == size
+            bottom = np.zeros_like(top)
+        else:
+            top, bottom = directions(target.measure(n_labels, "loss"), n_labels, str(target))
         if utility is not None:
-            return cls(ByQuadrature(utility, n_labels), *sides)
-        return cls(ByCounts(target.measure(n_labels, "utility"), n_labels, None), *sides)
+            return cls(ByQuadrature(utility, n_labels), top, bottom)
+        return cls(ByCounts(target.measure(n_labels, "utility"), n_labels, None), top, bottom)
 
     def with_bias(self, bias: Array) -> BySize:
         """The same from scores with a bias for each size."""
@@ -109,16 +100,18 @@ class BySize:
     @property
     def leaves_out_impossible(self) -> bool:
         """Whether a label of probability 0 is never predicted, unless the size asks for it."""
-        fixed = np.count_nonzero(self.top) == 1
-        return fixed or (self.utilities.can_prune and bool(self.top.all()))
+        return np.count_nonzero(self.top) == 1 or self._can_prune
+
+    @property
+    def _can_prune(self) -> bool:
+        return self.utilities.can_prune and bool(self.top.all())
 
     def decide(self, values: Array, second: bool) -> Decisions:
         """The best set of each row, by probabilities or scores."""
-        nothing = np.zeros(len(values))
         if not second and np.count_nonzero(self.top) == 1 and not self.bottom.any():
-            return Decisions(top_labels(values, int(np.argmax(self.top))), nothing, nothing)
-        if not second and self.utilities.can_prune and self.top.all():
-            return Decisions(self.utilities.best(values), nothing, nothing)
+            return Decisions.of_sets(top_labels(values, int(np.argmax(self.top))))
+        if not second and self._can_prune:
+            return Decisions.of_sets(self.utilities.best(values))
         orders = ((-values, self.top), (values, self.bottom))
         found = [self._in_order(values, *order, second) for order in orders if order[1].any()]
         sets, best, other = found[0]
@@ -131,8 +124,7 @@ class BySize:
 
     def of_sets(self, values: Array, sets: Array) -> Array:
         """The expected loss of given sets, (n,)."""
-        order = np.argsort(1 - sets, axis=1, kind="stable")
-        size = sets.sum(axis=1, dtype=np.int64)
+        order, size = np.argsort(1 - sets, axis=1, kind="stable"), sets.sum(axis=1, dtype=np.int64)
         arranged = np.take_along_axis(values, order, axis=1).astype(np.float64)
         return 1.0 - self.utilities.of_first(arranged, size, size)[np.arange(len(size)), size]
 
@@ -148,17 +140,15 @@ class BySize:
         size = np.argmax(utility >= utility.max(axis=1, keepdims=True) - TIE, axis=1)
         best = utility[rows, size]
         utility[rows, size] = -np.inf
-        other, chosen = utility.max(axis=1), (np.arange(width) < size[:, None]).astype(np.uint8)
-        sets = np.zeros((n, width), np.uint8)
-        np.put_along_axis(sets, order, chosen, axis=1)
+        other, sets = utility.max(axis=1), np.zeros((n, width), np.uint8)
+        np.put_along_axis(sets, order, (np.arange(width) < size[:, None]).astype(np.uint8), axis=1)
         if second:
             # The next best set of that size has the first label left out in place of the last one
             # taken: every other one is dominated by it, label by label.
             inside = np.flatnonzero((size > 0) & (size < width))
-            places, k = arranged[inside], size[inside]
-            last = np.arange(len(k)), k - 1
-            places[last], places[last[0], k] = places[last[0], k], places[last]
-            swapped = self.utilities.of_first(places, k, k)[last[0], k]
+            places, k, at = arranged[inside], size[inside], np.arange(len(inside))
+            places[at, k - 1], places[at, k] = places[at, k], places[at, k - 1]
+            swapped = self.utilities.of_first(places, k, k)[at, k]
             other[inside] = np.maximum(other[inside], swapped)
         return sets, best, other
 
@@ -168,17 +158,14 @@ def directions(measure: Any, n_labels: int, name: str) -> tuple[Array, Array]:
 
     Where tp does not matter, the most probable ones are taken. Raises where neither are best.
     """
-    if isinstance(measure, Fraction) and _plainly_falls(measure):
-        return np.ones(n_labels + 1, dtype=bool), np.zeros(n_labels + 1, dtype=bool)
     falls, rises = np.full((2, n_labels + 1), -1)
     for size, n_true, tp in _steps(measure, n_labels):
         least, most = np.maximum(0, size + n_true - n_labels), np.minimum(size, n_true)
         inside = (tp >= least) & (tp < most)
         size, n_true, tp = size[inside], n_true[inside], tp[inside].astype(np.float64)
-        fp, fn, tn = size - tp, n_true - tp, n_labels - n_true - size + tp
-        change = measure.of_counts(tp + 1, fp - 1, fn - 1, tn + 1) - measure.of_counts(
-            tp, fp, fn, tn
-        )
+        counts = np.array([tp, size - tp, n_true - tp, n_labels - n_true - size + tp])
+        up = np.array([[1], [-1], [-1], [1]])
+        change = measure.of_counts(*(counts + up)) - measure.of_counts(*counts)
         for found, happens in ((falls, change < -ROUNDING), (rises, change > ROUNDING)):
             found[size[happens]] = n_true[happens]
     both = np.flatnonzero((falls >= 0) & (rises >= 0))
@@ -191,18 +178,6 @@ def directions(measure: Any, n_labels: int, name: str) -> tuple[Array, Array]:
             f"minimum-risk decoding from marginals; use decode_catalog with listed label sets"
         )
     return rises < 0, rises >= 0
-
-
-def _plainly_falls(loss: Fraction) -> bool:
-    """Whether 1 - loss is c tp / D with c > 0 and a D that never rises with tp, as in F-beta.
-
-    tp up and the sizes as they are means fp and fn down and tn up. D is 0 only where tp, fp and fn
-    are, so that no convention stands in the way.
-    """
-    hits = loss.denominator - loss.numerator
-    constant, tp, fp, fn, tn = loss.denominator
-    only_hits = hits[1] > 0.0 and not hits[[0, 2, 3, 4]].any()
-    return bool(only_hits and min(tp, fp, fn) > 0.0 <= min(constant, tn) and tp + tn <= fp + fn)
 
 
 def _steps(measure: Any, n_labels: int) -> Iterator[tuple[Array, Array, Array]]:
@@ -227,9 +202,6 @@ def _steps(measure: Any, n_labels: int) -> Iterator[tuple[Array, Array, Array]]:
             yield size, n_true, tp
 
 
-# ------------------------------------------------------------------------------------- quotients
-
-
 @dataclass(frozen=True)
 class ByQuadrature:
     """Expected utilities of a quotient over ``n_labels`` independent labels."""
@@ -247,6 +219,30 @@ class ByQuadrature:
         """The same with fewer nodes, exact to 1e-7."""
         return self._tabulated(SINGLE_ERROR)
 
+    def _tabulated(self, error: float) -> SizeTable:
+        # With the roles exchanged (fp for fn) the predicted set is the one that is known.
+        order = [0, 1, 3, 2, 4]
+        above, below = self.utility.numerator, self.utility.denominator
+        unit, steps = whole_steps(Fraction(above[order], below[order], self.utility.empty))
+        largest = np.abs(steps).max() or 1.0
+        steps, above, below = steps / largest, above / (unit * largest), below / (unit * largest)
+        sizes = np.arange(self.n_labels + 1)
+        # A label that counts when false (its step is below 0) begins with what it adds when true.
+        least = np.minimum(below[[1, 3]], below[[2, 4]])
+        start = below[0] + least[0] * sizes + least[1] * (self.n_labels - sizes)
+        zero = start <= ZERO_DENOMINATOR * np.abs(below).max()
+        start, constant = np.where(zero, 0.0, start), above[0] + above[4] * self.n_labels
+        growths = above[2] - above[4], above[1] - above[2], above[3] - above[4]
+        numerator = np.array([constant, *growths])
+        lift = 0.0 if numerator[[0, 1, 3]].any() or steps[0] < 0 else float(steps[0])
+        step, slope = np.abs(steps), float(least[0] - least[1])
+        shape = step, start + lift, zero & (lift == 0.0), slope
+        rule, last, base, rules = shared_rules(*shape, error)
+        return SizeTable(
+            steps < 0, step, numerator, start, zero, self.utility.empty, lift, rule, last, base,
+            slope, np.array(MEANS), *_FAR, np.zeros(len(last)), *rules,
+        )  # fmt: skip
+
     @property
     def can_prune(self) -> bool:
         """Whether the bounds hold by which sizes are ruled out: F-beta, Jaccard and their like.
@@ -260,23 +256,16 @@ class ByQuadrature:
 
     def best(self, values: Array) -> Array:
         """The best sets of probabilities, (n, l); only where `can_prune`."""
-        n, width = values.shape
-        sets = np.zeros((n, width), np.uint8)
-        # The lowest bits that hold any label's index.
-        mask = np.int64((1 << max(int(width - 1).bit_length(), 1)) - 1)
+        sets = np.zeros(values.shape, np.uint8)
 
         def run(start: int, stop: int) -> None:
-            keys = np.empty((min(BATCH, stop - start), width), np.int64)
-            labels, work = np.empty(width, np.int64), scratch(width, self.table)
+            work = scratch(values.shape[1], self.table)
             for first in range(start, stop, BATCH):
                 rows = slice(first, min(first + BATCH, stop))
-                part = keys[: rows.stop - rows.start]
-                fill_keys(values[rows], mask, part)
-                part.sort(axis=1)
-                tables = self.table, self._quick
-                best_rows(values[rows], part, mask, labels, *tables, *work, sets[rows])
+                ordered = np.sort(values[rows], axis=1)
+                best_rows(values[rows], ordered, self.table, self._quick, *work, sets[rows])
 
-        for_rows(run, n)
+        for_rows(run, len(values))
         return sets
 
     def of_first(self, arranged: Array, low: Array, high: Array) -> Array:
@@ -291,84 +280,37 @@ class ByQuadrature:
         for_rows(run, n)
         return utility
 
-    def _tabulated(self, error: float) -> SizeTable:
-        # With the roles exchanged (fp for fn) the predicted set is the one that is known.
-        order = [0, 1, 3, 2, 4]
-        above, below = self.utility.numerator, self.utility.denominator
-        unit, steps = whole_steps(Fraction(above[order], below[order], self.utility.empty))
-        largest = np.abs(steps).max() or 1.0
-        unit, steps = unit * largest, steps / largest
-        above, below = above / unit, below / unit
-        sizes = np.arange(self.n_labels + 1)
-        # A label that counts when false (its step is below 0) begins with what it adds when true.
-        least = np.minimum(below[[1, 3]], below[[2, 4]])
-        start = below[0] + least[0] * sizes + least[1] * (self.n_labels - sizes)
-        zero = start <= ZERO_DENOMINATOR * np.abs(below).max()
-        start = np.where(zero, 0.0, start)
-        constant = above[0] + above[4] * self.n_labels
-        numerator = np.array(
-            [constant, above[2] - above[4], above[1] - above[2], above[3] - above[4]]
-        )
-        lift = 0.0 if numerator[[0, 1, 3]].any() or steps[0] < 0 else float(steps[0])
-        shape = Denominator(
-            np.abs(steps), start + lift, zero & (lift == 0.0), float(least[0] - least[1])
-        )
-        rule, last, base = shape.share()
-        return SizeTable(
-            steps < 0, shape.step, numerator, start, zero, self.utility.empty, lift,
-            rule, last, base, shape.slope, np.array(MEANS), *_FAR, np.zeros(len(last)),
-            *shape.rules(rule, last, base, error),
-        )  # fmt: skip
 
+def shared_rules(step: Array, start: Array, zero: Array, slope: float, error: float):
+    """The rule of each size, the last size and the start of D of each rule, and their nodes.
 
-@dataclass(frozen=True)
-class Denominator:
-    """D by predicted size: where it begins, whether it can be 0, and the growth of its start.
-
-    ``step`` of a predicted and of another label that counts; all in units of the larger.
+    By size, D begins at ``start`` and can be 0 or not; its start grows by ``slope``. Where it
+    begins lower for larger sizes, a rule is made for the last of the sizes it serves.
     """
+    sizes = np.arange(len(start))
+    largest = start + step[0] * sizes + step[1] * sizes[::-1]
 
-    step: Array
-    start: Array
-    zero: Array
-    slope: float
-
-    def share(self) -> tuple[Array, Array, Array]:
-        """The rule of each size, the last size each rule serves, and where its D begins.
-
-        Where D begins lower for larger sizes, a rule is made for the last of the sizes it serves.
-        """
-        rule, last, base = np.zeros(len(self.start), np.int64), [], []
-        size = 0
-        while size < len(self.start):
-            near = self._reach(size, NEXT_RULE)
-            rule[size : near + 1] = len(last)
-            last.append(self._reach(size, OCTAVE) if self.slope >= 0.0 else near)
-            base.append(self.start[size] if self.slope >= 0.0 else self.start[near])
-            size = near + 1
-        return rule, np.array(last), np.array(base)
-
-    def rules(self, rule: Array, last: Array, base: Array, error: float) -> tuple[Array, ...]:
-        """Counts, powers and weights of the rules, by bin of the mean."""
-        sizes = np.arange(len(self.start))
-        largest = self.start + self.step[0] * sizes + self.step[1] * sizes[::-1]
-        firsts, made = np.unique(rule, return_index=True)[1], []
-        for first, final, start in zip(firsts, last, base, strict=True):
-            whole = self.slope == round(self.slope) or first == final
-            high = float(largest[first : final + 1].max())
-            reciprocal = Reciprocal(self.step, error, whole)
-            made.append(reciprocal.rules(float(start), high, bool(self.zero[first])))
-        return tabulated(made)
-
-    def _reach(self, size: int, factor: float) -> int:
+    def reach(size: int, factor: float) -> int:
         """The last size from ``size`` on where D begins within a factor of where it does there."""
-        here, ahead = self.start[size], self.start[size:]
-        apart = np.maximum(ahead, here) > factor * np.minimum(ahead, here)
-        apart |= self.zero[size:] != self.zero[size]
-        return size + int(np.argmax(apart)) - 1 if apart.any() else len(self.start) - 1
+        apart = np.maximum(start[size:], start[size]) > factor * np.minimum(
+            start[size:], start[size]
+        )
+        apart |= zero[size:] != zero[size]
+        return size + int(np.argmax(apart)) - 1 if apart.any() else len(start) - 1
 
-
-# ------------------------------------------------------------------------ functions of the counts
+    rule, last, base, made = np.zeros(len(start), np.int64), [], [], []
+    size = 0
+    while size < len(start):
+        near = reach(size, NEXT_RULE)
+        final = reach(size, OCTAVE) if slope >= 0.0 else near
+        rule[size : near + 1] = len(last)
+        last.append(final)
+        base.append(float(start[size] if slope >= 0.0 else start[near]))
+        reciprocal = Reciprocal(step, error, slope == round(slope) or size == final)
+        high = float(largest[size : final + 1].max())
+        made.append(reciprocal.rules(base[-1], high, bool(zero[size])))
+        size = near + 1
+    return rule, np.array(last), np.array(base), tabulated(made)
 
 
 @dataclass(frozen=True)
@@ -379,7 +321,7 @@ class ByCounts:
     e^(2 · (their sum over it) + bias[its size]), with sizes up to K, O(l K^2).
     """
 
-    utility: Counted
+    utility: Any
     n_labels: int
     bias: Array | None
 
@@ -398,16 +340,14 @@ class ByCounts:
         for first in range(int(low.min(initial=0)), int(high.max(initial=-1)) + 1, block):
             last = min(first + block - 1, self.n_labels)
             values = self._values(np.arange(first, last + 1), len(bias))
-            for_rows(
-                count_rows, len(arranged), log_on, log_off, bias, self.bias is None,
-                np.maximum(low, first), np.minimum(high, last), first, values, out, least=1,
-            )  # fmt: skip
+            ends = np.maximum(low, first), np.minimum(high, last), first
+            inputs = log_on, log_off, bias, *ends, values
+            for_rows(count_rows, len(arranged), *inputs, out, least=1)
         return out
 
     def _values(self, sizes: Array, width: int) -> Array:
         """The utility at each size, tp and number of missed labels; 0 where impossible."""
-        axis = np.arange(width)
-        size, tp, missed = np.meshgrid(sizes, axis, axis, indexing="ij")
+        size, tp, missed = np.meshgrid(sizes, np.arange(width), np.arange(width), indexing="ij")
         counts = (tp, size - tp, missed, self.n_labels - size - missed)
         possible = np.logical_and.reduce([count >= 0 for count in counts])
         values = np.zeros(size.shape)
@@ -416,17 +356,16 @@ class ByCounts:
 
 
 @kernel
-def count_rows(start, stop, log_on, log_off, bias, unbiased, low, high, first, values, out):
+def count_rows(start, stop, log_on, log_off, bias, low, high, first, values, out):
     """out[row, k] = sum over tp and missed of their probability times values[k - first].
 
     The distributions of tp among the first k labels and of the true ones among the others, by
     recursion from both ends, in logarithms. A set weighs e^log_on for each label in it, e^log_off
-    for each other one (n, l), and e^bias of its size (K + 1,); ``unbiased``: the weights are
-    probabilities of independent labels. ``values`` (sizes, K + 1, K + 1), ``out`` (n, l + 1).
+    for each other one (n, l), and e^bias of its size (K + 1,). ``values`` (sizes, K + 1, K + 1),
+    ``out`` (n, l + 1).
     """
     n_labels, width = log_on.shape[1], len(bias)
-    tails = np.empty((n_labels + 1, width))
-    head, chance = np.empty(width), np.empty(width)
+    tails, head = np.empty((n_labels + 1, width)), np.empty(width)
     for row in range(start, stop):
         on, off = log_on[row], log_off[row]
         tails[n_labels] = -np.inf
@@ -443,38 +382,13 @@ def count_rows(start, stop, log_on, log_off, bias, unbiased, low, high, first, v
         head[0] = 0.0
         for k in range(high[row] + 1):
             if k >= low[row]:
-                tail, value = tails[k], 0.0
-                if unbiased:
-                    # Probabilities: what is too small for a float adds nothing.
-                    for s in range(n_labels - k + 1):
-                        chance[s] = np.exp(tail[s])
+                value = 0.0
                 for tp in range(min(k, width - 1) + 1):
-                    most = min(n_labels - k, width - 1 - tp) + 1
-                    here = values[k - first, tp]
-                    if unbiased:
-                        value += np.exp(head[tp]) * dot(chance[:most], here)
-                    else:
-                        value += inner(head[tp] - total, tail[:most], bias[tp:], here)
+                    level, utility = head[tp] - total, values[k - first, tp]
+                    for s in range(min(n_labels - k, width - 1 - tp) + 1):
+                        value += exp(level + tails[k, s] + bias[tp + s]) * utility[s]
                 out[row, k] = value
             if k < n_labels:
                 for s in range(width - 1, 0, -1):
                     head[s] = log_plus(head[s] + off[k], head[s - 1] + on[k])
                 head[0] += off[k]
-
-
-@kernel
-def inner(level, tail, bias, values):
-    """Sum of e^(level + tail + bias) * values."""
-    total = 0.0
-    for s in range(len(tail)):
-        total += exp(level + tail[s] + bias[s]) * values[s]
-    return total
-
-
-@kernel
-def dot(chance, values):
-    """Sum of chance * values."""
-    total = 0.0
-    for s in range(len(chance)):
-        total += chance[s] * values[s]
-    return total

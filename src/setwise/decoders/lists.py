@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from setwise.decoders.decisions import TIE, Decisions
+from setwise.decoders.decisions import TIE, Decisions, row_ranges
 from setwise.distributions import Distribution, Independent
 from setwise.kernels import kernel
 from setwise.spaces.listing import sums_over
 from setwise.spaces.space import all_sets
 from setwise.spaces.symmetric import largest_first
 from setwise.targets.measure import Additive, Array, Fraction, Measure
-from setwise.targets.target import Target
+from setwise.targets.target import Target, predicted_size, utility_quotient
 from setwise.threads import for_rows
 
 # Candidates whose losses are computed at a time.
@@ -47,8 +48,7 @@ def best_among(
     ``candidates`` are label sets, or parts of a list of them; K^2 multiplications a row.
     """
     parts = _parts(candidates) if isinstance(candidates, np.ndarray) else candidates
-    n = len(posterior)
-    rows = np.arange(n)
+    n, rows = len(posterior), np.arange(len(posterior))
     chosen = np.zeros((n, sets.shape[1]), np.uint8)
     best, second = np.full(n, np.inf), np.full(n, np.inf)
     for part in parts:
@@ -119,9 +119,13 @@ class EverySet:
         """The best of all label sets for independent labels."""
         return self.best(Independent(values))
 
-    def best(self, distribution: Distribution) -> Decisions:
-        """The best of all label sets."""
-        return best_among(self.measure, self._posterior(distribution), self.sets, self.sets)
+    def best(self, given: Distribution) -> Decisions:
+        """The best of all label sets, some rows at a time."""
+        parts = (given[rows] for rows in row_ranges(len(given), len(self.sets)))
+        chances = (self._posterior(part) for part in parts)
+        return Decisions.joined(
+            [best_among(self.measure, chance, self.sets, self.sets) for chance in chances]
+        )
 
     def of_sets(self, values: Array, sets: Array) -> Array:
         """The expected loss of given sets, (n,)."""
@@ -135,7 +139,35 @@ class EverySet:
         return np.exp(np.stack(logs, axis=1))
 
 
-def best_of_size(measure: Additive, size: int, joint: Array, chance: Array) -> Decisions:
+def best_by_label_sizes(target: Target, given: Distribution) -> Decisions | None:
+    """The best of all label sets from P(label, size), some rows at a time; None where it is not.
+
+    For precision@k and recall@k, and for utilities that are a multiple of tp over positive
+    multiples of both sizes, as F-beta is: c tp / (a |y'| + b |y|), D = a (tp + fp) + b (tp + fn).
+    """
+    utility, size = utility_quotient(target), predicted_size(target)
+    if size is None and not (utility is not None and _divides_by_sizes(utility)):
+        return None
+    n_labels, parts = given.n_labels, []
+    measure: Any = target.measure(n_labels, "utility")
+    for rows in row_ranges(len(given), n_labels * (n_labels + 1)):
+        found = given[rows].label_sizes()
+        if found is None:
+            return None
+        if size is None:
+            parts.append(_best_quotient(measure, *found))
+        else:
+            parts.append(_best_of_size(measure, size, *found))
+    return Decisions.joined(parts)
+
+
+def _divides_by_sizes(utility: Fraction) -> bool:
+    constant, tp, fp, fn, tn = utility.denominator
+    only_hits = utility.numerator[1] > 0.0 and not utility.numerator[[0, 2, 3, 4]].any()
+    return bool(only_hits and constant == tn == 0.0 and min(fp, fn) > 0.0 and tp == fp + fn)
+
+
+def _best_of_size(measure: Additive, size: int, joint: Array, chance: Array) -> Decisions:
     """The ``size`` labels of highest expected utility, from P(label, size) and P(size).
 
     For a utility that is a constant and a weight for each hit, both by the number of true labels.
@@ -152,39 +184,24 @@ def best_of_size(measure: Additive, size: int, joint: Array, chance: Array) -> D
     return Decisions(sets, risk, risk + ranked[:, size - 1] - ranked[:, size])
 
 
-def divides_by_sizes(utility: Fraction | None) -> bool:
-    """Whether a utility is a multiple of tp over positive multiples of both sizes, as F-beta is.
-
-    c tp / (a |y'| + b |y|) with a, b > 0: then D is a (tp + fp) + b (tp + fn).
-    """
-    if utility is None:
-        return False
-    constant, tp, fp, fn, tn = utility.denominator
-    only_hits = utility.numerator[1] > 0.0 and not utility.numerator[[0, 2, 3, 4]].any()
-    return bool(only_hits and constant == tn == 0.0 and min(fp, fn) > 0.0 and tp == fp + fn)
-
-
-def best_by_label_sizes(utility: Fraction, joint: Array, chance: Array) -> Decisions:
-    """The best of all label sets for a utility that `divides_by_sizes`.
+def _best_quotient(utility: Fraction, joint: Array, chance: Array) -> Decisions:
+    """The best of all label sets for c tp / (a |y'| + b |y|).
 
     A set of k labels has the expected utility sum_i W_ik over them, W_ik = sum_s P(i, s) c /
     (a k + b s): the k largest are best. The sum over all labels of W_ik falls with k, and the
     search ends where it is below the best found.
     """
     n, n_labels = len(joint), joint.shape[2]
-    chosen = np.zeros((n, n_labels), np.uint8)
-    best, second = np.empty(n), np.empty(n)
+    chosen, best, second = np.zeros((n, n_labels), np.uint8), np.empty(n), np.empty(n)
     weights = utility.numerator[1], utility.denominator[2], utility.denominator[3]
-    for_rows(
-        label_size_rows, n, np.ascontiguousarray(joint), chance, weights, utility.empty, chosen,
-        best, second, least=8,
-    )  # fmt: skip
+    inputs = np.ascontiguousarray(joint), chance, weights, utility.empty
+    for_rows(label_size_rows, n, *inputs, chosen, best, second, least=8)
     return Decisions(chosen, 1.0 - best, 1.0 - second)
 
 
 @kernel
 def label_size_rows(start, stop, joint, chance, weights, empty, chosen, best, second):
-    """Decide each row; see `best_by_label_sizes`. On ties the smaller set, then the lower labels.
+    """Decide each row; see `_best_quotient`. On ties the smaller set, then the lower labels.
 
     ``joint`` (n, K + 1, l), ``chance`` (n, K + 1), ``weights`` (c, a, b); out: ``chosen`` (n, l),
     and the utilities ``best`` and ``second`` (n,).

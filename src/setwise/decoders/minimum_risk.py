@@ -3,56 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from setwise.decoders.by_label import Labels, Mode, of_mode
+from setwise.decoders.by_label import ClosedSets, Labels, Mode, of_mode
 from setwise.decoders.by_size import BySize
-from setwise.decoders.closed_sets import ClosedSets
 from setwise.decoders.decisions import Decisions, decide_sparse, row_ranges
 from setwise.decoders.lists import (
     MOST_LABELS,
     EverySet,
     best_among,
     best_by_label_sizes,
-    best_of_size,
-    divides_by_sizes,
     with_edits,
 )
 from setwise.distributions import Distribution, Independent, Listed, OfSpace
-from setwise.distributions.of_space import is_listable
 from setwise.spaces.space import Space
-from setwise.targets.measure import Additive, Array
+from setwise.targets.measure import Array
 from setwise.targets.registry import get_target
-from setwise.targets.target import beta_of, hierarchy_of, predicted_size, utility_quotient
+from setwise.targets.target import beta_of, follows_from_marginals, hierarchy_of, predicted_size
 from setwise.validation import label_matrix, probability_matrix
 
 OVER = ("list", "edits", "all")
 # A risk may be so far beyond 1 by rounding.
 ROUNDED = 1e-9
-
-
-class Search(Protocol):
-    """An exact search for the best set, given the probabilities of independent labels."""
-
-    @property
-    def is_by_marginals(self) -> bool:
-        """Whether marginals are enough, be the labels independent or not."""
-        ...
-
-    @property
-    def leaves_out_impossible(self) -> bool:
-        """Whether only a row's entries above 0 matter."""
-        ...
-
-    def decide(self, values: Array, second: bool) -> Decisions:
-        """The best sets; without ``second`` the second risk has no meaning."""
-        ...
-
-    def of_sets(self, values: Array, sets: Array) -> Array:
-        """The expected loss of given sets, (n,)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -133,7 +107,9 @@ class MinimumRisk:
         if len(distribution) == 0:
             raise ValueError("a distribution to decode must have at least one row, but it has none")
         decoder = self._paired(getattr(distribution, "space", None))
-        return _answer(decoder._decide(distribution, return_risk), return_risk)
+        decisions = decoder._decide(distribution, return_risk)
+        is_sparse = getattr(distribution, "is_sparse", False)
+        return _answer(decisions.sparse() if is_sparse else decisions, return_risk)
 
     def decode_scores(self, scores, space: Space, return_risk: bool = False) -> Any:
         """The best label set of each row for the distribution of a space, p(y) = exp(z(y) - A).
@@ -179,14 +155,13 @@ class MinimumRisk:
                 )
             return _answer(self._decide(given, return_risk), return_risk)
         self._require_size(given.sets)
-        candidates = given.sets
+        candidates, hierarchy = given.sets, hierarchy_of(self.target)
         if over == "edits":
             if predicted_size(self.target) is not None:
                 raise ValueError(
                     f"{self.target} is not defined on label sets one label away from the listed "
                     f"ones; use over='list'"
                 )
-            hierarchy = hierarchy_of(self.target)
             candidates = with_edits(given.sets, hierarchy and hierarchy.is_closed)
         measure = self.target.measure(given.n_labels, "loss")
         return _answer(best_among(measure, given.posterior, given.sets, candidates), return_risk)
@@ -216,7 +191,7 @@ class MinimumRisk:
     def decodes(self, space: Space) -> bool:
         """Whether `decode_scores` has an exact way on a space of this kind and size."""
         form = self.target.form
-        if space.is_independent or form in ("additive", "subset") or is_listable(space):
+        if space.is_independent or form in ("additive", "subset") or space.is_listable:
             return True
         return space.size_bias is not None and form in ("linear_fractional", "counts")
 
@@ -225,12 +200,13 @@ class MinimumRisk:
 
         Nothing is decoded: the tables are kept for what will be.
         """
-        target, n_labels = self._paired(space).target, space.n_labels
+        paired = self._paired(space)
         if not self.decodes(space):
-            raise ValueError(_no_way(target, space))
-        by_size = space.size_bias is not None and target.form not in ("subset", "table")
-        if space.is_independent or target.form == "additive" or by_size:
-            self._paired(space)._search(n_labels)
+            raise ValueError(_no_way(paired.target, space))
+        form = paired.target.form
+        by_size = space.size_bias is not None and form not in ("subset", "table")
+        if space.is_independent or form == "additive" or by_size:
+            paired._search(space.n_labels)
 
     def _decide(self, given: Distribution, second: bool) -> Decisions:
         """By the first of these that the distribution offers and the target can use."""
@@ -241,20 +217,22 @@ class MinimumRisk:
         if ranked is not None and ranked.bias is None:
             return self._by_values(ranked.values, second)
         if ranked is not None and target.form not in ("subset", "table"):
-            search: Any = self._search(n_labels)
-            return search.with_bias(ranked.bias).decide(ranked.values, second)
-        if target.form == "subset" and (found := given.most_likely(second)) is not None:
-            return of_mode(*found)
-        listed = None if target.form != "subset" and self._covers_all else given.listed()
-        if listed is not None:
-            return self._over_list(*listed, anywhere=ranked is not None)
-        decided = self._by_label_sizes(given)
-        if decided is not None:
+            return self._search(n_labels).with_bias(ranked.bias).decide(ranked.values, second)
+        if target.form == "subset":
+            found = given.most_likely(second)
+            if found is None and (sets := given.listed()) is not None:
+                found = Listed.trusted(*sets).most_likely(second)
+            if found is not None:
+                return of_mode(*found)
+        elif not self._covers_all and (sets := given.listed()) is not None:
+            measure: Any = target.measure(n_labels, "loss")
+            # On a space of any sets a table also takes those that only it lists.
+            of_table = ranked is not None and target.form == "table"
+            return best_among(measure, sets[1], sets[0], measure.sets if of_table else sets[0])
+        elif (decided := best_by_label_sizes(target, given)) is not None:
             return decided
         if n_labels <= MOST_LABELS:
-            every = EverySet.of(target, n_labels)
-            ranges = row_ranges(len(given), len(every.sets))
-            return _joined([every.best(given[rows]) for rows in ranges])
+            return EverySet.of(target, n_labels).best(given)
         raise ValueError(_no_way(target, given))
 
     def _by_values(self, values: Any, second: bool) -> Decisions:
@@ -264,31 +242,6 @@ class MinimumRisk:
             return search.decide(values, second)
         spare = (predicted_size(self.target) or 0) + 1 if search.leaves_out_impossible else None
         return decide_sparse(values, lambda part: search.decide(part, second), spare)
-
-    def _by_label_sizes(self, given: Distribution) -> Decisions | None:
-        """The best of all label sets from P(label, size), some rows at a time, if it follows."""
-        target, n_labels = self.target, given.n_labels
-        size, parts = predicted_size(target), []
-        if size is None and not divides_by_sizes(utility_quotient(target)):
-            return None
-        measure: Any = target.measure(n_labels, "utility")
-        for rows in row_ranges(len(given), n_labels * (n_labels + 1)):
-            found = given[rows].label_sizes()
-            if found is None:
-                return None
-            if size is not None:
-                parts.append(best_of_size(measure, size, *found))
-            else:
-                parts.append(best_by_label_sizes(measure, *found))
-        return _joined(parts)
-
-    def _over_list(self, sets: Array, posterior: Array, anywhere: bool) -> Decisions:
-        """The best set of a list; a table ``anywhere`` also takes those that only it lists."""
-        if self.target.form == "subset":
-            return of_mode(*Listed.trusted(sets, posterior).most_likely(True))
-        measure: Any = self.target.measure(sets.shape[1], "loss")
-        candidates = measure.sets if anywhere and self.target.form == "table" else sets
-        return best_among(measure, posterior, sets, candidates)
 
     @property
     def _covers_all(self) -> bool:
@@ -303,7 +256,14 @@ class MinimumRisk:
             self._kept[space] = MinimumRisk(self.target.on(space))
         return self._kept[space]
 
-    def _search(self, n_labels: int) -> Search:
+    def _search(self, n_labels: int) -> Any:
+        """The exact search over that many independent labels, made once.
+
+        It offers ``decide(values, second)``, where the second risk has no meaning without
+        ``second``; ``of_sets(values, sets)``, the expected loss of given sets; ``is_by_marginals``,
+        whether marginals are enough, be the labels independent or not; ``leaves_out_impossible``,
+        whether only a row's entries above 0 matter.
+        """
         if n_labels not in self._kept:
             self._kept[n_labels] = _search_of(self.target, n_labels)
         return self._kept[n_labels]
@@ -326,10 +286,8 @@ def _no_way(target: Any, given: Any) -> str:
     )
 
 
-def _search_of(target: Any, n_labels: int) -> Search:
-    """The exact search for a target over that many independent labels."""
-    measure: Any = target.measure(n_labels, "loss")
-    hierarchy = hierarchy_of(target)
+def _search_of(target: Any, n_labels: int) -> Any:
+    measure, hierarchy = target.measure(n_labels, "loss"), hierarchy_of(target)
     if hierarchy is not None:
         return ClosedSets(measure, target.parents, hierarchy)
     if target.form == "subset":
@@ -338,23 +296,12 @@ def _search_of(target: Any, n_labels: int) -> Search:
         return EverySet.of(target, n_labels)
     if target.form != "additive" or predicted_size(target) is not None:
         return BySize.of(target, n_labels)
-    if _weighs_sizes(measure):
+    if not follows_from_marginals(target, n_labels):
         raise ValueError(
             f"{target} weighs labels by the number of true ones, so they cannot be decided one by "
             f"one; use decode_catalog with listed label sets"
         )
     return Labels(measure)
-
-
-def _weighs_sizes(measure: Additive) -> bool:
-    """Whether a sum over labels is scaled, or shifted, by the number of true ones."""
-    sizes = np.arange(len(measure.weights) + 1.0)
-    return bool(np.ptp(measure.scale(sizes)) > 0 or np.ptp(measure.constant(sizes)) > 0)
-
-
-def _joined(parts: list[Decisions]) -> Decisions:
-    """The decisions of ranges of rows as one."""
-    return Decisions(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def _answer(decisions: Decisions, return_risk: bool) -> Any:

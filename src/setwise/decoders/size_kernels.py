@@ -9,15 +9,7 @@ mean is a sum over the nodes t of a rule for 1/D,
 f_j = 1 - a_j (1 - t^step_j), a_j the probability that label j counts; G and R are the means of tp
 and of missed under the distribution tilted by t^D. The head are the labels before k, the tail the
 others: as k grows, one label at a time moves from the tail to the head.
-
-Rows are sorted as whole numbers: the bits of a probability (whose order is that of the numbers)
-above, the label's index below, so that equal probabilities keep the order of the labels. That is
-several times as fast as sorting indices. Where the index takes bits of the number, a last pass by
-insertion puts the few numbers right that differ in those bits only.
 """
-
-# pyright: reportCallIssue=false
-# (An intrinsic is called without the context its definition names first.)
 
 from typing import Any, NamedTuple
 
@@ -25,7 +17,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from setwise.decoders.decisions import TIE
-from setwise.kernels import bits, kernel, view_kernel
+from setwise.kernels import exp, view_kernel
 from setwise.spaces.cube_kernels import choose_nodes
 
 # Laguerre nodes are scaled by the mean of D. They serve sizes whose means differ by at most this
@@ -38,8 +30,6 @@ ALMOST_ONE = 1.0 - 2.0**-52
 DOUBT = 4e-6
 # Bounds that differ by no more prove nothing: they are rounded.
 SLACK = 1e-9
-# The bits of probabilities are below 2^62, so that keys have two bits to spare.
-_ONE = np.int64(np.float64(1.0).view(np.int64))
 
 
 class SizeTable(NamedTuple):
@@ -78,15 +68,14 @@ class SizeTable(NamedTuple):
 # array, not a named tuple: that would be copied at every call.)
 SORTED, SUMS, SQUARES, BOUNDS, REST, REST_SUMS, FACTOR, SHARE, PRODUCTS, TOTALS = range(10)
 BEFORE, AFTER, UTILITY = 10, 11, 12
-# Rows of ``nodes`` (6, nodes): t to the step of a predicted label, and of another; weights;
-# t^slope; t^(start - base); log t.
-T_HEAD, T_TAIL, WEIGHT, RATIO, SHIFT, LOG_T = range(6)
+# Rows of ``nodes`` (4, nodes): t to the step of a predicted label, of another; weights; t^slope.
+T_HEAD, T_TAIL, WEIGHT, RATIO = range(4)
 
 
 def scratch(n_labels: int, table: SizeTable) -> tuple[Any, Any]:
     """Working space for rows of so many labels: ``work`` and ``nodes``."""
     n_nodes = max(table.weight.shape[2], table.far_x.shape[1]) + 1
-    return np.zeros((13, n_labels + 1)), np.empty((6, n_nodes))
+    return np.zeros((13, n_labels + 1)), np.empty((4, n_nodes))
 
 
 @register_jitable
@@ -119,7 +108,7 @@ def factors(p, chance, lack, factor, share):
 
 
 @register_jitable
-def evaluate(p, head, tail, low, high, n_nodes, flips, lifted, above, work, nodes, utility):
+def evaluate(p, head, tail, low, high, n_nodes, table, work, nodes, utility):
     """utility[k] for k from low to high by one set of nodes, their weights those at k = low.
 
     ``head`` and ``tail`` (l,) are the probabilities that predicted, and other, labels count.
@@ -128,41 +117,41 @@ def evaluate(p, head, tail, low, high, n_nodes, flips, lifted, above, work, node
     before, moving, after = p[:low], p[low:high], p[high:]
     head_before, head_moving = head[:low], head[low:high]
     tail_moving, tail_after = tail[low:high], tail[high:]
-    n, out = high - low, utility[low : high + 1]
+    n, out, above = high - low, utility[low : high + 1], table.above
     factor, share, products, totals = work[FACTOR], work[SHARE], work[PRODUCTS], work[TOTALS]
-    t_head, t_tail, weight, ratio = nodes[T_HEAD], nodes[T_TAIL], nodes[WEIGHT], nodes[RATIO]
     for k in range(n + 1):
         out[k] = 0.0
         totals[k] = 0.0
     for m in range(n_nodes):
         # The labels from low to high begin in the tail: products and totals with the last k of it.
-        lack = min(1.0 - t_tail[m], ALMOST_ONE)
-        gain = 1.0 if flips[1] else t_tail[m]
+        t_head, t_tail = nodes[T_HEAD, m], nodes[T_TAIL, m]
+        lack = min(1.0 - t_tail, ALMOST_ONE)
         if above[3] == 0.0:
             product = product_of_factors(tail_after, lack)
         else:
+            gain = above[3] * (1.0 if table.flips[1] else t_tail)
             product, total = product_and_total(after, tail_after, lack)
             factors(moving, tail_moving, lack, factor, share)
-            totals[n] = above[3] * gain * total
+            totals[n] = gain * total
             for k in range(n - 1, -1, -1):
-                totals[k] = totals[k + 1] + above[3] * gain * share[k]
+                totals[k] = totals[k + 1] + gain * share[k]
         products[n] = product
         for k in range(n - 1, -1, -1):
             product *= 1.0 - tail_moving[k] * lack
             products[k] = product
         # Then they move to the head, one by one.
-        lack = min(1.0 - t_head[m], ALMOST_ONE)
-        gain = 1.0 if flips[0] or lifted else t_head[m]
+        lack = min(1.0 - t_head, ALMOST_ONE)
+        gain = above[2] * (1.0 if table.flips[0] or table.lift > 0.0 else t_head)
         product, total = product_and_total(before, head_before, lack)
-        product *= weight[m]
+        product *= nodes[WEIGHT, m]
         factors(moving, head_moving, lack, factor, share)
-        constant, growth, hits, power = above[0] + above[1] * low, above[1], above[2], ratio[m]
+        constant, growth, power = above[0] + above[1] * low, above[1], nodes[RATIO, m]
         for k in range(n):
-            out[k] += product * products[k] * (constant + hits * gain * total + totals[k])
+            out[k] += product * products[k] * (constant + gain * total + totals[k])
             product *= factor[k] * power
             total += share[k]
             constant += growth
-        out[n] += product * products[n] * (constant + hits * gain * total + totals[n])
+        out[n] += product * products[n] * (constant + gain * total + totals[n])
 
 
 @register_jitable
@@ -172,23 +161,22 @@ def mean_of_steps(k, step, head_sums, tail_sums):
 
 
 @register_jitable
-def bin_of(mean, means):
-    """The bin of a mean."""
+def node_count(rule, mean, table):
+    """How many nodes a rule has at a mean of D - base; negative where they are scaled by it."""
     level = 0
-    while level < len(means) and mean > means[level]:
+    while level < len(table.means) and mean > table.means[level]:
         level += 1
-    return level
+    return table.count[rule, level]
 
 
 @register_jitable
-def stretch(k, high, step, start, lift, base, means, count, head_sums, tail_sums):
-    """The last size up to ``high`` that shares nodes with k, and the mean that chooses them.
-
-    ``base`` and ``count`` (bins + 1,) are those of the rule of k.
-    """
+def stretch(k, table, head_sums, tail_sums, high):
+    """The last size up to ``high`` that shares nodes with k, and the mean that chooses them."""
+    rule, step, start, lift = table.rule[k], table.step, table.start, table.lift
+    high, base = min(high, table.last[rule]), table.base[rule]
     mean = max(start[k], start[high]) + lift - base + step[0] * head_sums[high]
     mean += step[1] * (tail_sums[-1] - tail_sums[k])
-    n_nodes = count[bin_of(mean, means)]
+    n_nodes = node_count(rule, mean, table)
     if n_nodes >= 0:
         return high, mean
     widest = min(WIDEST, NARROWEST + WIDER * (-n_nodes - FEWEST_NODES))
@@ -201,26 +189,6 @@ def stretch(k, high, step, start, lift, base, means, count, head_sums, tail_sums
         smallest, largest = min(smallest, here), max(largest, here)
         last += 1
     return last, np.sqrt(smallest * largest) - base
-
-
-@register_jitable
-def is_short(exponent):
-    """Whether a power is soon multiplied out."""
-    return exponent == np.floor(exponent) and 0.0 <= exponent < 64.0
-
-
-@register_jitable
-def powers(t, log_t, n_nodes, exponent, out):
-    """t^exponent of each node."""
-    if is_short(exponent):
-        for m in range(n_nodes):
-            out[m] = 1.0
-        for _ in range(int(exponent)):
-            for m in range(n_nodes):
-                out[m] *= t[m]
-    else:
-        for m in range(n_nodes):
-            out[m] = np.exp(exponent * log_t[m])
 
 
 @register_jitable
@@ -239,13 +207,13 @@ def add_convention(k, end, head, tail, rule_at_zero, table, work, utility):
     for j in range(n_labels - 1, -1, -1):
         after[j] = after[j + 1] * (1.0 - tail[j] if step[1] > 0.0 else 1.0)
     for size in range(k, end + 1):
-        hits = sums[size] if step[0] == 0.0 else (float(size) if flips[0] else 0.0)
-        rest = sums[n_labels] - sums[size]
-        missed = rest if step[1] == 0.0 else (float(n_labels - size) if flips[1] else 0.0)
-        taken = above[0] + above[1] * size + above[2] * hits + above[3] * missed
-        if table.lift > 0.0:
-            # N is 0 there, and its tilted share was taken without the power that makes it so.
-            taken = 0.0
+        taken = 0.0
+        # With a lift N is 0 there, and its tilted share was taken without the power of t.
+        if table.lift == 0.0:
+            hits = sums[size] if step[0] == 0.0 else (float(size) if flips[0] else 0.0)
+            rest, others = sums[n_labels] - sums[size], float(n_labels - size)
+            missed = rest if step[1] == 0.0 else (others if flips[1] else 0.0)
+            taken = above[0] + above[1] * size + above[2] * hits + above[3] * missed
         if table.zero[size]:
             utility[size] += (table.empty - rule_at_zero * taken) * before[size] * after[size]
 
@@ -265,7 +233,7 @@ def prefix_sums(values, sums, squares):
 @register_jitable
 def utilities(p, low, high, table, work, nodes, utility):
     """utility[k] for k from low to high; the working space holds the prefix sums of p."""
-    sums, above, step, start, base = work[SUMS], table.above, table.step, table.start, table.base
+    sums, above, step, start = work[SUMS], table.above, table.step, table.start
     if step[0] == 0.0 and step[1] == 0.0:
         # D depends on k alone: the mean of N over it.
         for k in range(low, high + 1):
@@ -282,38 +250,26 @@ def utilities(p, low, high, table, work, nodes, utility):
             head, head_sums = rest, work[REST_SUMS]
         if table.flips[1]:
             tail, tail_sums = rest, work[REST_SUMS]
-    weight, shift, log_t = nodes[WEIGHT], nodes[SHIFT], nodes[LOG_T]
     # One of the two steps is the unit, so one of the powers is t itself.
-    t = nodes[T_HEAD] if step[0] == 1.0 else nodes[T_TAIL]
+    t, weight = nodes[T_HEAD if step[0] == 1.0 else T_TAIL], nodes[WEIGHT]
     k = low
     while k <= high:
         rule = table.rule[k]
-        end, mean = stretch(
-            k, min(high, table.last[rule]), step, start, table.lift, base[rule], table.means,
-            table.count[rule], head_sums, tail_sums,
-        )  # fmt: skip
+        end, mean = stretch(k, table, head_sums, tail_sums, high)
         n_nodes = choose_nodes(
-            rule, mean, table.means, step, table.far_x, table.far_w, base, table.no_zero,
+            rule, mean, table.means, step, table.far_x, table.far_w, table.base, table.no_zero,
             table.count, table.power_head, table.power_tail, table.weight,
             nodes[T_HEAD], nodes[T_TAIL], weight,
         )  # fmt: skip
-        extra = start[k] + table.lift - base[rule]
-        if not (is_short(table.slope) and is_short(extra)):
-            # From x where nodes are scaled, as t may be too close to 1.
-            scaled = table.count[rule, bin_of(mean, table.means)] < 0
-            for m in range(n_nodes):
-                x = table.far_x[n_nodes, m] / (base[rule] + mean) if scaled else -np.log(t[m])
-                log_t[m] = -x
-        powers(t, log_t, n_nodes, table.slope, nodes[RATIO])
-        powers(t, log_t, n_nodes, extra, shift)
-        rule_at_zero = 0.0
+        base, scaled, rule_at_zero = table.base[rule], node_count(rule, mean, table) < 0, 0.0
+        extra = start[k] + table.lift - base
         for m in range(n_nodes):
-            weight[m] *= shift[m]
+            # Not from t where nodes are scaled: it may be too close to 1.
+            x = table.far_x[n_nodes, m] / (base + mean) if scaled else -np.log(t[m])
+            nodes[RATIO, m] = exp(-table.slope * x)
+            weight[m] *= exp(-extra * x)
             rule_at_zero += weight[m]
-        evaluate(
-            p, head, tail, k, end, n_nodes, table.flips, table.lift > 0.0, above, work, nodes,
-            utility,
-        )  # fmt: skip
+        evaluate(p, head, tail, k, end, n_nodes, table, work, nodes, utility)
         if table.zero[k] or table.zero[end]:
             add_convention(k, end, head, tail, rule_at_zero, table, work, utility)
         k = end + 1
@@ -334,7 +290,7 @@ def size_rows(arranged, low, high, table, work, nodes, utility):
 
 
 @register_jitable
-def candidates(p, start, step, n1, nothing, sums, squares, bounds):
+def candidates(p, table, nothing, sums, squares, bounds):
     """The sizes from 1 on whose expected utility can be the largest: an interval.
 
     For N = n1 tp and steps of at most 1, given that label i is true, let D' be the denominator,
@@ -347,7 +303,7 @@ def candidates(p, start, step, n1, nothing, sums, squares, bounds):
     from 1/x = 1/y - (x - y)/y² + (x - y)²/(x y²). The loose bound n1 sums / (Y - 1 - step_head p_0)
     is a concave over a convex function of k, so it falls to both sides of its peak.
     """
-    high = len(p)
+    start, step, n1, high = table.start, table.step, table.above[2], len(p)
     fixed = step[1] * sums[-1] - (1.0 + step[0] * p[0] - step[0])
     for k in range(len(bounds)):
         room = start[k] + (step[0] - step[1]) * sums[k] + fixed
@@ -399,9 +355,7 @@ def best_size(p, table, quick, work, nodes):
     utility, sums, squares = work[UTILITY], work[SUMS], work[SQUARES]
     prefix_sums(p, sums, squares)
     nothing = table.empty * product_of_factors(p, 1.0) if table.zero[0] else 0.0
-    first, final = candidates(
-        p, table.start, table.step, table.above[2], nothing, sums, squares, work[BOUNDS]
-    )
+    first, final = candidates(p, table, nothing, sums, squares, work[BOUNDS])
     utilities(p, first, final, quick, work, nodes, utility)
     best = utility[first]
     for k in range(first + 1, final + 1):
@@ -423,44 +377,25 @@ def best_size(p, table, quick, work, nodes):
     return first
 
 
-@kernel
-def fill_keys(probability, mask, keys):
-    """Keys of a block of rows (n, l), which sort by falling probability."""
-    for row in range(len(probability)):
-        line, out = probability[row], keys[row]
-        for j in range(len(line)):
-            # Adding 0 makes a negative zero a zero.
-            place = _ONE - bits(np.float64(line[j]) + 0.0)
-            out[j] = ((place << 2) & ~mask) | j
-
-
-@register_jitable
-def take_sorted(line, keys, mask, labels, sorted_line):
-    """Labels and probabilities of a row in the order of its sorted keys."""
-    for j in range(len(keys)):
-        labels[j] = keys[j] & mask
-    for j in range(len(keys)):
-        sorted_line[j] = line[labels[j]]
-    for j in range(1, len(keys)):
-        if precedes(sorted_line[j], labels[j], sorted_line[j - 1], labels[j - 1]):
-            p, label, place = sorted_line[j], labels[j], j
-            while place > 0 and precedes(p, label, sorted_line[place - 1], labels[place - 1]):
-                sorted_line[place], labels[place] = sorted_line[place - 1], labels[place - 1]
-                place -= 1
-            sorted_line[place], labels[place] = p, label
-
-
-@register_jitable
-def precedes(p, label, other_p, other_label):
-    """Whether a label comes before another: by falling probability, then by index."""
-    return label < other_label if p == other_p else p > other_p
-
-
 @view_kernel
-def best_rows(values, keys, mask, labels, table, quick, work, nodes, sets):
-    """Mark the labels of the best size of each row in ``sets`` (n, l), from its sorted keys."""
-    p = work[SORTED][: values.shape[1]]
-    for row in range(len(keys)):
-        take_sorted(values[row], keys[row], mask, labels, p)
-        for j in range(best_size(p, table, quick, work, nodes)):
-            sets[row, labels[j]] = 1
+def best_rows(values, ordered, table, quick, work, nodes, sets):
+    """Mark the labels of the best size of each row in ``sets`` (n, l).
+
+    ``ordered`` (n, l) are the values by rising size. Of labels that tie for the last places the
+    first are taken.
+    """
+    n_labels = values.shape[1]
+    p = work[SORTED][:n_labels]
+    for row in range(len(values)):
+        for j in range(n_labels):
+            p[j] = ordered[row, n_labels - 1 - j]
+        size = best_size(p, table, quick, work, nodes)
+        if size == 0:
+            continue
+        least, room = ordered[row, n_labels - size], size
+        for j in range(size):
+            room -= p[j] > least
+        for j in range(n_labels):
+            tied = values[row, j] == least and room > 0
+            room -= tied
+            sets[row, j] = values[row, j] > least or tied

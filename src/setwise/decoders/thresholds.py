@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
 from setwise.decoders.threshold_search import (
+    EQUAL,
     POPULATIONS,
-    TIE,
     Average,
-    By,
-    Cuts,
     Metric,
-    Scored,
-    best_choice,
-    coupled_gaps,
-    expected,
+    Quotient,
+    Sample,
+    best_thresholds,
     get_metric,
-    label_gaps,
     labelled,
-    shared_gap,
     sparse_scores,
 )
+from setwise.sparse import rows_of
 from setwise.targets.measure import Array
-from setwise.validation import score_matrix, whole_number
+from setwise.validation import probability_matrix, score_matrix, whole_number
 
 
 @dataclass(eq=False, repr=False)
@@ -42,15 +38,12 @@ class Thresholds(BaseEstimator):
     - macro: the mean over labels of the quotient of a label's counts over the n rows;
     - instance: the mean over rows of the quotient of a row's counts over the l labels.
 
-    `fit` finds the thresholds that are best on given scores and label sets (empirical utility
-    maximisation). The optimum is exact, not one of a grid: every distinct score is tried. One
-    threshold for all labels takes one sweep over all entries. One a label takes independent sweeps
-    for macro; for micro the labels are coupled through the quotient, and Dinkelbach's iteration
-    takes them apart again: v <- N/D of the thresholds that maximise sum_j [N_j - v D_j].
-
-    `fit_probability` needs no label sets. It maximises the measure of the expected counts over all
-    0/1 matrices. The optimum predicts where the probability reaches a threshold that depends on the
-    optimal value v alone; for F1 it is v / 2.
+    `fit` finds the thresholds that are best on given scores and label sets. The optimum is exact:
+    every distinct score is tried. One threshold for all labels takes one sweep over all entries,
+    one a label independent sweeps for macro; for micro the labels are coupled through the quotient,
+    and one sweep over the corners of the hulls of their (tp, fp) finds them. `fit_probability`
+    needs no label sets: it maximises the measure of the expected counts over all 0/1 matrices, by a
+    threshold that depends on the optimal value alone.
 
     Parameters
     ----------
@@ -81,41 +74,36 @@ class Thresholds(BaseEstimator):
 
     Notes
     -----
-    **Conventions.** A label without a positive example (or with no expected one) has no threshold
-    of its own to find: it is never predicted, its threshold is +inf. It counts in a macro average
-    like any other, with ``empty`` at 0/0, which is 1 unless the target says otherwise. One
-    threshold for all labels holds for such a label too. Entries of equal score are decided alike.
-    Of values that differ by at most 1e-12 the one with fewer predictions is taken. A threshold
-    found by `fit` stands halfway between the lowest score it predicts and the next lower one.
-    Balanced accuracy ignores a class that does not occur. Precision is 1 where nothing is
-    predicted, so its optimum is to predict nothing; ``LinearFractional(..., empty=0.0)`` changes
-    that.
+    **Conventions.** A label without a positive example (or with no expected one) is never
+    predicted, its threshold is +inf; one threshold for all labels holds for it too. It counts in a
+    macro average with ``empty`` at 0/0, which is 1 unless the target says otherwise. Entries of
+    equal score are decided alike. Of values that differ by at most 1e-12 the one with fewer
+    predictions is taken. A threshold found by `fit` stands halfway between the lowest score it
+    predicts and the next lower one. Balanced accuracy ignores a class that does not occur.
+    Precision is 1 where nothing is predicted, so its optimum is to predict nothing;
+    ``LinearFractional(..., empty=0.0)`` changes that.
 
-    **Cross-fitting.** The best threshold for a few positive examples fits their noise. With ``cv``
-    the rows are shuffled into folds. For each fold, a threshold for all labels and one a label are
-    found on the other folds, and their decisions on this fold are counted. The counts are summed
-    over the folds. A label keeps a threshold of its own if that gives the larger quotient of its
-    counts (macro), or belongs to the combination with the largest quotient (micro): then it is the
-    median of those of the folds, the upper of two in the middle. Otherwise it takes the threshold
-    for all labels, found on all rows. ``cross_fitted_value_`` judges every row by thresholds found
-    without it, and lets a label choose by the counts of the other folds only. (Those were decided
-    by thresholds that have seen the row, so it is still a little optimistic; letting all folds
-    choose would be much more so.) With one threshold for all there is nothing to choose, and
-    ``cv`` only adds this value.
+    **Cross-fitting.** The best threshold for a few positive examples fits their noise. With ``cv``,
+    a threshold for all labels and one a label are found on all folds but one, and their decisions
+    on that one are counted. By the counts of all folds, a label keeps its own threshold if that
+    gives the larger quotient (macro), or belongs to the combination with the largest one (micro):
+    the median of those of the folds, the upper of two in the middle. Otherwise it takes the
+    threshold for all labels, found on all rows. ``cross_fitted_value_`` judges every row by
+    thresholds found without it, and lets a label choose by the counts of the other folds only.
+    (Those were decided by thresholds that have seen the row, so it is still a little optimistic.)
 
     **Sparse scores** (CSR, nonnegative) count as 0 where nothing is stored. Fitting takes memory
     for what is stored, and `decode` answers in CSR.
 
-    **Cost.** A sort, O(n l log n) for thresholds a label and O(n l log(n l)) for one, then O(n l);
-    for micro O(number of positives) more for each of Dinkelbach's few steps.
+    **Cost.** A sort, O(n l log n) for thresholds a label and O(n l log(n l)) for one, then O(n l).
 
     References
     ----------
-    Dinkelbach (1967), On nonlinear fractional programming: the iteration, and that it ends at the
-    optimum. Lipton, Elkan and Naryanaswamy (2014): the threshold for F1 is half the optimal F1.
-    Koyejo, Natarajan, Ravikumar and Dhillon (2015): micro, macro and instance averages have
-    thresholds as optimal decisions, which may be found on data. Dembczyński, Kotłowski, Koyejo and
-    Natarajan (2017): how the two kinds, data first and probabilities first, relate.
+    Dinkelbach (1967), On nonlinear fractional programming: at the largest quotient v, the sum of
+    N_j - v D_j over labels is largest too. Lipton, Elkan and Naryanaswamy (2014): the threshold for
+    F1 is half the optimal F1. Koyejo, Natarajan, Ravikumar and Dhillon (2015): all three averages
+    have thresholds as optimal decisions, which may be found on data. Dembczyński, Kotłowski, Koyejo
+    and Natarajan (2017): how the two kinds, data first and probabilities first, relate.
 
     Examples
     --------
@@ -124,8 +112,6 @@ class Thresholds(BaseEstimator):
     >>> decoder = Thresholds("f1", "macro").fit(scores, y_true)
     >>> decoder.thresholds_
     array([0.25, 0.35])
-    >>> decoder.value_
-    0.9
     >>> decoder.decode([[0.3, 0.3], [0.1, 0.8]])
     array([[1, 0],
            [0, 1]], dtype=uint8)
@@ -172,25 +158,19 @@ class Thresholds(BaseEstimator):
             Finite scores; a sparse matrix must not hold negative ones.
         y_true : array or CSR matrix of shape (n, n_labels)
             The true label sets, as 0/1.
-
-        Returns
-        -------
-        Thresholds
-            This object, fitted.
         """
-        metric, scored = get_metric(self.metric), labelled(scores, y_true)
+        metric, sample = get_metric(self.metric), labelled(scores, y_true)
         if self.cv is None:
-            thresholds = solve(scored, metric, self.average, self._own)
-            return self._keep(scored, thresholds, not self._own)
-        n_rows = scored.shape[0]
+            thresholds = best_thresholds(sample, metric, self.average, self._own)[0]
+            return self._keep(sample, thresholds, not self._own)
+        n_rows = sample.shape[0]
         if self.cv > n_rows:
             raise ValueError(
                 f"cv must be at most the number of rows, which is {n_rows}, but it is {self.cv}"
             )
         folds = np.random.default_rng(self.random_state).permutation(n_rows) % self.cv
-        cross_fit = cross_fit_own if self._own else cross_fit_shared
-        thresholds, value = cross_fit(scored, metric, self.average, folds)
-        return self._keep(scored, thresholds, not self._own, value)
+        thresholds, value = cross_fit(sample, metric, self.average, self._own, folds)
+        return self._keep(sample, thresholds, not self._own, value)
 
     def fit_probability(self, probability) -> Thresholds:
         """Find the thresholds that maximise the measure of the expected counts.
@@ -208,12 +188,7 @@ class Thresholds(BaseEstimator):
         Parameters
         ----------
         probability : array or CSR matrix of shape (n, n_labels)
-            Marginal probabilities of the labels, in [0, 1].
-
-        Returns
-        -------
-        Thresholds
-            This object, fitted; `decode` then takes probabilities.
+            Marginal probabilities of the labels, in [0, 1]; `decode` then takes such.
         """
         if self.average == "instance":
             raise ValueError(
@@ -225,12 +200,14 @@ class Thresholds(BaseEstimator):
                 f"fit_probability has no label sets to cross-fit with, but cv is {self.cv}; "
                 f"use cv=None, or fit(scores, y_true)"
             )
-        metric, scored = get_metric(self.metric), expected(probability)
-        if self.average == "macro" and not self._own:
-            thresholds = solve(scored, metric, self.average, own=False)
+        table = probability_matrix(probability)
+        metric, sample = get_metric(self.metric), Sample(table, table)
+        one = not self._own or self.average == "micro"
+        if one and self.average == "macro":
+            thresholds = best_thresholds(sample, metric, self.average, own=False)[0]
         else:
-            thresholds = solve_expected(scored, metric, POPULATIONS[self.average])
-        return self._keep(scored, thresholds, not self._own or self.average == "micro")
+            thresholds = fixed_points(sample, metric, self.average)
+        return self._keep(sample, thresholds, one)
 
     def decode(self, scores):
         """Predict every label whose score reaches its threshold.
@@ -248,153 +225,126 @@ class Thresholds(BaseEstimator):
         """
         thresholds = getattr(self, "thresholds_", None)
         if thresholds is None:
-            from sklearn.exceptions import NotFittedError
-
             raise NotFittedError(
                 "these Thresholds are not fitted: call fit(scores, y_true) or "
                 "fit_probability(probability) before decode"
             )
-        if hasattr(scores, "tocsr"):
-            return _decode_sparse(scores, thresholds)
-        return (score_matrix(scores, len(thresholds)) >= thresholds).view(np.uint8)
+        if not hasattr(scores, "tocsr"):
+            return (score_matrix(scores, len(thresholds)) >= thresholds).view(np.uint8)
+        table = sparse_scores(scores, len(thresholds))
+        always, every_row = np.flatnonzero(thresholds <= 0), np.arange(table.shape[0])
+        kept = (table.data >= thresholds[table.indices]) & (thresholds[table.indices] > 0)
+        rows = np.append(rows_of(table)[kept], np.repeat(every_row, len(always)))
+        labels = np.append(table.indices[kept], np.tile(always, len(every_row)))
+        return csr_array((np.ones(len(rows), np.uint8), (rows, labels)), shape=table.shape)
 
     @property
     def _own(self) -> bool:
         """Whether each label has its own threshold."""
         return self.average != "instance" if self.per_label is None else bool(self.per_label)
 
-    def _keep(self, scored: Scored, thresholds: Array, one: bool, cross_fitted=None) -> Thresholds:
+    def _keep(self, sample: Sample, found: Array, one: bool, cross_fitted=None) -> Thresholds:
         """Store what was found; ``one`` says whether it is one threshold for all labels."""
-        counts = scored.counts(thresholds, POPULATIONS[self.average])
+        thresholds = np.broadcast_to(found, sample.shape[1]).copy()
+        counts = sample.counts(thresholds, POPULATIONS[self.average])
         self.thresholds_ = thresholds
         self.threshold_ = float(thresholds[0]) if one else None
-        self.value_ = mean_utility(get_metric(self.metric), counts)
+        self.value_ = float(utilities(get_metric(self.metric), counts).mean())
         self.cross_fitted_value_ = cross_fitted
         return self
 
 
-def mean_utility(metric: Metric, counts: Array) -> float:
-    """The mean over populations of their utility, from tp, fp, fn, tn of each, (4, m)."""
-    return float(utility_of(metric, counts).mean())
+def utilities(metric: Metric, counts: Array) -> Array:
+    """The utility of each population, (m,), from tp, fp, fn, tn of each, (4, m)."""
+    return quotient_of(metric, counts).of_counts(counts)
 
 
-def utility_of(metric: Metric, counts: Array) -> Array:
-    """The utility of each population, (m,)."""
-    total = int(np.rint(counts[:, 0].sum()))
-    return metric.quotient(counts[0] + counts[2], total).of_counts(counts)
+def quotient_of(metric: Metric, counts: Array) -> Quotient:
+    """The utility of populations with these counts, (4, m)."""
+    return Quotient.of(metric, counts[0] + counts[2], int(np.rint(counts[:, 0].sum())))
 
 
-def halfway(gaps: Array) -> Array:
-    """A threshold in each gap: lower < threshold <= upper, or infinite where an end is."""
-    lower, upper = gaps
-    middle = lower / 2.0 + upper / 2.0
-    return np.where((lower < middle) | np.isinf(lower), middle, upper)
+def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:
+    """The thresholds on probabilities that maximise the quotient of expected counts, (l,) or (1,).
 
-
-def solve(scored: Scored, metric: Metric, average: Average, own: bool) -> Array:
-    """The best thresholds on scored entries, (l,): each label's own, or one repeated."""
-    if not own:
-        return np.full(scored.shape[1], halfway(shared_gap(scored, metric, POPULATIONS[average])))
-    return halfway((label_gaps if average == "macro" else coupled_gaps)(scored, metric))
-
-
-def solve_expected(scored: Scored, metric: Metric, by: By) -> Array:
-    """The thresholds on probabilities that maximise the quotient of expected counts, (l,).
-
-    The sweep gives the best of the cuts, and so the optimal value v of each population. The best
-    0/1 matrix of all maximises N - v D entry by entry; where its gain grows with the probability it
-    is a cut too, so nothing is better. The threshold that v gives lies in the gap of that cut.
+    The best cuts give the optimal value v of each population. The best 0/1 matrix of all maximises
+    N - v D entry by entry; where its gain grows with the probability it is a cut too, so nothing is
+    better. The threshold that v gives lies within the bounds of that cut.
     """
-    gaps = label_gaps(scored, metric) if by == "label" else shared_gap(scored, metric, by)
-    n_labels, thresholds = scored.shape[1], halfway(gaps)
-    counts = scored.counts(np.broadcast_to(thresholds, n_labels), by)
-    positives = counts[0] + counts[2]
-    total = int(np.rint(counts[:, 0].sum()))
-    quotient = metric.quotient(positives, total)
-    if_false, if_true = quotient.gains(quotient.of_counts(counts))
+    by = POPULATIONS[average]
+    thresholds, (lower, upper) = best_thresholds(sample, metric, average, by == "label")
+    counts = sample.counts(np.broadcast_to(thresholds, sample.shape[1]), by)
+    quotient, positives = quotient_of(metric, counts), counts[0] + counts[2]
+    net = quotient.above - quotient.of_counts(counts)[:, None] * quotient.below
+    # What predicting an entry adds to N - v D if it is false, and if it is true.
+    if_false, if_true = net[:, 2] - net[:, 4], net[:, 1] - net[:, 3]
     slope = np.where(positives > 0, if_true - if_false, 0.0)
-    _refuse_falling(metric, slope, np.abs(quotient.above) + np.abs(quotient.below), by)
-    # Where the optimum is 0/0 there is no v to go by.
-    usable = (slope > 0) & ~np.isnan(quotient.ratios(counts))
-    exact = np.where(usable, -if_false / np.where(usable, slope, 1.0), np.nan)
-    thresholds = np.where((gaps[0] < exact) & (exact <= gaps[1]), exact, thresholds)
-    return np.broadcast_to(np.where(positives > 0, thresholds, np.inf), n_labels).copy()
-
-
-def _refuse_falling(metric: Metric, slope: Array, scale: Array, by: By) -> None:
-    falling = slope < -TIE * scale.sum(axis=1)
+    falling = slope < -EQUAL * (np.abs(quotient.above) + np.abs(quotient.below)).sum(axis=1)
     if falling.any():
         where = f" of label {int(np.argmax(falling))}" if by == "label" else ""
         raise ValueError(
             f"{metric} rewards errors: at its best value{where} it gains more by predicting "
             f"improbable labels than probable ones, which a threshold on the probability cannot do"
         )
+    # Where the optimum is 0/0 there is no v to go by.
+    usable = (slope > 0) & ~np.isnan(quotient._replace(empty=np.nan).of_counts(counts))
+    exact = np.where(usable, -if_false / np.where(usable, slope, 1.0), np.nan)
+    thresholds = np.where((lower < exact) & (exact <= upper), exact, thresholds)
+    return np.where(positives > 0, thresholds, np.inf)
 
 
-def cross_fit_shared(
-    scored: Scored, metric: Metric, average: Average, folds: Array
+def cross_fit(
+    sample: Sample, metric: Metric, average: Average, own: bool, folds: Array
 ) -> tuple[Array, float]:
-    """The threshold for all labels, and the value of the decisions out of fold."""
-    by = POPULATIONS[average]
-    parts = []
-    for train, held_out in _splits(scored, folds):
-        thresholds = solve(train, metric, average, own=False)
-        parts.append(held_out.counts(thresholds, by))
-    counts = np.concatenate(parts, axis=1) if by == "row" else np.sum(parts, axis=0)
-    return solve(scored, metric, average, own=False), mean_utility(metric, counts)
+    """The thresholds, and the measure of the decisions out of fold; see the notes of `Thresholds`.
 
-
-def cross_fit_own(
-    scored: Scored, metric: Metric, average: Average, folds: Array
-) -> tuple[Array, float]:
-    """The threshold of each label, and the value of the decisions out of fold."""
-    own, counts_own, counts_shared = [], [], []
-    for train, held_out in _splits(scored, folds):
-        own.append(solve(train, metric, average, own=True))
-        counts_own.append(held_out.counts(own[-1], "label"))
-        shared = solve(train, metric, average, own=False)
-        counts_shared.append(held_out.counts(shared, "label"))
-    total_own, total_shared = np.sum(counts_own, axis=0), np.sum(counts_shared, axis=0)
-    median = np.sort(own, axis=0)[len(own) // 2]
-    shared = solve(scored, metric, average, own=False)
-    thresholds = np.where(prefers_own(metric, average, total_own, total_shared), median, shared)
-    thresholds[total_own[0] + total_own[2] == 0] = np.inf
-    counts = np.zeros_like(total_own)
-    for part_own, part_shared in zip(counts_own, counts_shared, strict=True):
-        chosen = prefers_own(metric, average, total_own - part_own, total_shared - part_shared)
-        counts += np.where(chosen, part_own, part_shared)
-    if average == "micro":
-        counts = counts.sum(axis=1, keepdims=True)
-    return thresholds, mean_utility(metric, counts)
-
-
-def prefers_own(metric: Metric, average: Average, own: Array, shared: Array) -> Array:
-    """Which labels do better by their own thresholds, from the counts of both, (4, l) each."""
-    positives = own[0] + own[2]
-    if average == "macro":
-        better = utility_of(metric, own) > utility_of(metric, shared) + TIE
+    ``folds`` (n,) says which fold each row belongs to.
+    """
+    by = "row" if average == "instance" else "label"
+    found, counts = ([], []), ([], [])
+    for fold in range(folds.max() + 1):
+        train, held_out = sample[folds != fold], sample[folds == fold]
+        for kind in range(1 + own):
+            best = best_thresholds(train, metric, average, kind == 1)[0]
+            found[kind].append(np.broadcast_to(best, sample.shape[1]))
+            counts[kind].append(held_out.counts(found[kind][-1], by))
+    thresholds = best_thresholds(sample, metric, average, own=False)[0]
+    if not own:
+        decided = np.concatenate(counts[0], axis=1) if by == "row" else np.sum(counts[0], axis=0)
     else:
-        # Two cuts a label: the decisions of the shared threshold, and of its own.
-        tp, fp = (np.stack([shared[i], own[i]], axis=1).ravel() for i in (0, 1))
-        start = np.arange(0, len(tp) + 1, 2)
-        cuts = Cuts(start, np.repeat(np.arange(len(tp) // 2), 2), tp, fp, np.empty((2, 0)))
-        total = np.rint(own.sum())
-        quotient = metric.quotient(positives.sum(keepdims=True), int(total))
-        better = best_choice(cuts, quotient, positives.sum(), total) % 2 == 1
-    return better | (positives == 0)
+        parts, totals = np.array(counts), np.sum(counts, axis=1)
+        median = np.sort(found[1], axis=0)[len(found[1]) // 2]
+        thresholds = np.where(prefers_own(metric, average, *totals), median, thresholds)
+        thresholds[totals[1, 0] + totals[1, 2] == 0] = np.inf
+        decided = np.zeros_like(totals[0])
+        for shared, its_own in parts.swapaxes(0, 1):
+            chosen = prefers_own(metric, average, totals[0] - shared, totals[1] - its_own)
+            decided += np.where(chosen, its_own, shared)
+    if average == "micro":
+        decided = decided.sum(axis=1, keepdims=True)
+    return thresholds, float(utilities(metric, decided).mean())
 
 
-def _splits(scored: Scored, folds: Array) -> Iterator[tuple[Scored, Scored]]:
-    for fold in range(int(folds.max()) + 1):
-        yield scored.take(np.flatnonzero(folds != fold)), scored.take(np.flatnonzero(folds == fold))
+def prefers_own(metric: Metric, average: Average, shared: Array, own: Array) -> Array:
+    """Which labels do better by their own thresholds, from the counts of both, (4, l) each.
 
+    For micro the labels with the largest quotient together, by Dinkelbach's iteration: for a value
+    v those whose change raises numerator - v · denominator; their quotient is the next v.
+    """
+    positives, change = own[0] + own[2], own - shared
+    if average == "macro":
+        better = utilities(metric, own) > utilities(metric, shared) + EQUAL
+        return better | (positives == 0)
+    total = shared.sum(axis=1, keepdims=True)
+    quotient = quotient_of(metric, total)
 
-def _decode_sparse(scores: Any, thresholds: Array):
-    """CSR of the stored scores that reach their thresholds, and full columns where 0 does."""
-    table = sparse_scores(scores, len(thresholds))
-    always = np.flatnonzero(thresholds <= 0)
-    row = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
-    kept = (table.data >= thresholds[table.indices]) & (thresholds[table.indices] > 0)
-    rows = np.concatenate([row[kept], np.repeat(np.arange(table.shape[0]), len(always))])
-    labels = np.concatenate([table.indices[kept], np.tile(always, table.shape[0])])
-    return csr_array((np.ones(len(rows), np.uint8), (rows, labels)), shape=table.shape)
+    def value_of(chosen: Array) -> float:
+        return quotient.of_counts(total + change[:, chosen].sum(axis=1, keepdims=True))[0]
+
+    above, below = quotient.above[0, 1:], quotient.below[0, 1:]
+    better = below @ change > 0
+    value = -np.inf
+    while (reached := value_of(better)) > value + EQUAL:
+        chosen, value = better, reached
+        better = (above - value * below) @ change > 0
+    return (better if reached >= value - EQUAL else chosen) | (positives == 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,6 +13,9 @@ from setwise.validation import label_matrix, real_array
 
 Array = NDArray[Any]
 
+# Expected losses, and probabilities, that differ by no more count as equal. (Losses by quadrature
+# have an error of up to 1e-10; on few labels, and between sizes that share nodes, a far smaller.)
+TIE = 1e-11
 # How far the probabilities of a row, or the weights of a mixture, may be from a sum of 1.
 SUM_ERROR = 1e-5
 
@@ -55,26 +58,26 @@ class Distribution(Protocol):
 
     def ranked(self) -> Ranked | None:
         """What ranks the labels, whatever the size of a set."""
-        ...
+        return None
 
     def listed(self) -> tuple[Array, Array] | None:
         """All possible sets, (K, l), and the probability of each, (n, K)."""
-        ...
+        return None
 
     def label_sizes(self) -> tuple[Array, Array] | None:
         """P(label in the set, set of size s), (n, K + 1, l), and P(set of size s), (n, K + 1)."""
-        ...
+        return None
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array] | None:
         """The most likely sets, (n, l), and log P of each and of the next likely one, (n,).
 
         Without ``second`` the last has no meaning; -inf where no other set is possible.
         """
-        ...
+        return None
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class Mixture(Distribution):
     """A weighted mean of distributions over the label sets of the same rows and labels.
 
     P(y) = sum_m weights_m P_m(y). Marginals, P(label, size) and the probabilities of listed sets
@@ -125,10 +128,14 @@ class Mixture:
 
     @property
     def space(self) -> Any:
-        """The space that all members share, None where they have not the same one."""
-        first = getattr(self.distributions[0], "space", None)
-        same = all(getattr(m, "space", None) is first for m in self.distributions)
-        return first if same else None
+        """The space of the members, None where they have not the same one."""
+        first, *others = (getattr(member, "space", None) for member in self.distributions)
+        return first if all(_are_equal(first, other) for other in others) else None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether all members were given as CSR."""
+        return all(getattr(member, "is_sparse", False) for member in self.distributions)
 
     @property
     def n_labels(self) -> int:
@@ -144,7 +151,8 @@ class Mixture:
 
     def marginals(self) -> Any:
         """The weighted mean of the members' marginals, (n, l)."""
-        return self._mean([member.marginals() for member in self.distributions])
+        members = zip(self.weights, self.distributions, strict=True)
+        return sum(weight * member.marginals() for weight, member in members)
 
     def log_probability(self, sets) -> Array:
         """log sum_m weights_m P_m(y), (n,)."""
@@ -154,7 +162,7 @@ class Mixture:
 
     def ranked(self) -> Ranked | None:
         """That of a single member; in a mixture a label may be likelier in small sets only."""
-        return self.distributions[0].ranked() if len(self.distributions) == 1 else None
+        return self.distributions[0].ranked() if len(self.weights) == 1 else None
 
     def listed(self) -> tuple[Array, Array] | None:
         """Every set that a member lists; None unless all of them do."""
@@ -175,26 +183,28 @@ class Mixture:
         parts = [member.label_sizes() for member in self.distributions]
         if any(part is None for part in parts):
             return None
-        joints, sizes = zip(*parts, strict=True)
-        width = max(size.shape[1] for size in sizes)
-        joints = [np.pad(j, ((0, 0), (0, width - j.shape[1]), (0, 0))) for j in joints]
-        return self._mean(joints), self._mean(
-            [np.pad(size, ((0, 0), (0, width - size.shape[1]))) for size in sizes]
-        )
+        width = max(size.shape[1] for _, size in parts)
+        joint, size = (np.zeros((len(self), width, *more)) for more in ((self.n_labels,), ()))
+        for weight, (own_joint, own_size) in zip(self.weights, parts, strict=True):
+            joint[:, : own_joint.shape[1]] += weight * own_joint
+            size[:, : own_size.shape[1]] += weight * own_size
+        return joint, size
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array] | None:
         """That of a single member; of several it is not known without looking at every set."""
-        return self.distributions[0].most_likely(second) if len(self.distributions) == 1 else None
-
-    def _mean(self, parts: list) -> Any:
-        total = parts[0] * self.weights[0]
-        for weight, part in zip(self.weights[1:], parts[1:], strict=True):
-            total = total + weight * part
-        return total
+        return self.distributions[0].most_likely(second) if len(self.weights) == 1 else None
 
     def __str__(self) -> str:
         kinds = ", ".join(dict.fromkeys(str(member) for member in self.distributions))
         return f"a mixture of {len(self.distributions)} distributions ({kinds})"
+
+
+def _are_equal(first: Any, second: Any) -> bool:
+    """Whether two spaces are of one kind and were made from equal arguments; or are both None."""
+    if first is second or type(first) is not type(second):
+        return first is second
+    names = [field.name for field in fields(first) if field.init]
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names)
 
 
 def one_set_a_row(sets: Any, distribution: Distribution) -> Array:
