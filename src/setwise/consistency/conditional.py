@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from setwise.spaces.space import Array, Space, weighted_features
-from setwise.surrogates.margins import MARGINS, Margin, rho_margin
+from setwise.surrogates.binary_relevance import MARGINS, Margin, rho_margin
 from setwise.targets.measure import find_rows
 
 Kind = Literal["labelwise", "joint"]

@@ -25,8 +25,8 @@ from setwise.nn.validation import (
     require_one_of,
 )
 from setwise.spaces import Cube, Space
+from setwise.surrogates.binary_relevance import MARGINS as RELEVANCE_MARGINS
 from setwise.surrogates.constrained import NAMES as CONSTRAINED_MARGINS
-from setwise.surrogates.margins import MARGINS as RELEVANCE_MARGINS
 from setwise.surrogates.names import COMP_SUM, DEFAULT_Q
 from setwise.targets import Hamming, ZeroOne, get_target
 from setwise.targets.target import Target, hierarchy_of, is_hamming, label_weights

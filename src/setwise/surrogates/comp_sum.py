@@ -75,18 +75,16 @@ class CompSum:
     expectation: Expectation = field(init=False, repr=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "q", _power(self.q))
         check_scale(self.scale)
         if not isinstance(self.space, Space):
             raise ValueError(f"a space is an object such as Cube(10), but this is {self.space!r}")
         pair = self.space.expectation(self.target)
-        object.__setattr__(self, "expectation", pair)
-        object.__setattr__(self, "target", pair.target)
+        vars(self).update(q=_power(self.q), expectation=pair, target=pair.target)
 
     def with_q(self, q: float) -> CompSum:
         """Another member of the family; what was made for the target and the space is shared."""
         other = copy(self)
-        object.__setattr__(other, "q", _power(q))
+        vars(other).update(q=_power(q))
         return other
 
     def value_and_gradient(self, scores, y_true) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.targets.hamming import AGREE, DIFFER
+from setwise.targets.additive import AGREE, DIFFER
 from setwise.targets.measure import ROUNDING, ZERO_DIFFERENCE, Additive, Array, Form, Of
 from setwise.targets.target import Target, require_labels
 from setwise.taxonomy import Taxonomy, parent_vector, tree_of
