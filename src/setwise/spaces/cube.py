@@ -52,7 +52,7 @@ class Cube(Space):
     carries = frozenset({"additive", "subset", "linear_fractional", "counts"})
 
     def __post_init__(self):
-        object.__setattr__(self, "n_labels", whole_number(self.n_labels, "n_labels", 1))
+        vars(self).update(n_labels=whole_number(self.n_labels, "n_labels", 1))
 
     @property
     def size_bias(self) -> Array:
@@ -204,11 +204,10 @@ class CubeExpectation:
             error = SINGLE_ERROR if key[1] else DOUBLE_ERROR
             self._rules[key] = Rules(measure, self.space.n_labels, error)
         rules = self._rules[key]
-        table = rules.table(n_true)
+        table, sign = rules.table(n_true), np.where(rules.flip, -1.0, 1.0)
         return FractionTable(
-            table.slot[n_true], rules.step, np.where(rules.flip, -1.0, 1.0), rules.on, rules.off,
-            rules.measure.empty, np.array(MEANS), *_FAR, table.start, table.zero, table.least,
-            table.count, table.power_true, table.power_false, table.weight,
+            table.slot[n_true], rules.step, sign, rules.on, rules.off, rules.measure.empty,
+            np.array(MEANS), *_FAR, table,
         )  # fmt: skip
 
     def _pulls(self, y_true: Array, of: Of) -> tuple[Array, Array, Array, Array]:

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from setwise.kernels import kernel
 from setwise.spaces.cube import true_counts
-from setwise.spaces.cube_kernels import state_sums
 from setwise.spaces.expectation import Moment, Tempered, additive, times_exp
 from setwise.spaces.nodes import LANES, NodeMeasure, Nodes, Power
 from setwise.spaces.space import Array, Space
@@ -107,3 +107,14 @@ class HierarchyExpectation:
     def _overflows(self, slope: Array) -> bool:
         """Whether slopes by parameters, which are differences of these, have no value."""
         return len(self.space.parameters) > 0 and not np.isfinite(slope).all()
+
+
+@kernel
+def state_sums(start, stop, y_true, if_true, if_false, sums):
+    """Of each row the sum of if_true over its true labels and of if_false over the others."""
+    for row in range(start, stop):
+        y = y_true[row]
+        total = 0.0
+        for j in range(len(y)):
+            total += if_true[j] if y[j] == 1 else if_false[j]
+        sums[row] = total
