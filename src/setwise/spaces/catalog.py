@@ -159,7 +159,7 @@ class Catalog(Space):
         if self.joint:
             return self._joint_likelihood(scores, place, parameters)
         n = len(scores)
-        value, by_score = np.empty(n), np.empty(scores.shape)
+        value, by_score = np.empty(n), np.empty_like(scores)
         by_set = np.empty((n if parameters else 0, self.count))
         for_rows(
             likelihood_rows, n, scores, *self._labels, self.bias, place, value, by_score, by_set
@@ -184,7 +184,8 @@ class Catalog(Space):
             np.log1p(others / np.where(near, own, 1.0)),
             np.log(own + others) + high - here,
         )
-        return value, gradient, gradient.copy() if parameters else np.empty((len(place), 0))
+        by_set = gradient if parameters else np.empty((len(place), 0))
+        return value, gradient.astype(scores.dtype), by_set
 
     def __str__(self) -> str:
         return f"Catalog of {len(self.sets)} sets of {self.n_labels} labels"

@@ -1,4 +1,4 @@
-"""Closed label sets of a forest, weighed label by label."""
+"""Closed label sets of a forest: their uniform law, and sums over labels by one pass."""
 
 from __future__ import annotations
 
@@ -7,19 +7,30 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numba.extending import register_jitable
 from scipy.special import expit
 
-from setwise.spaces.closed_kernels import additive_rows, likelihood_rows, marginal_rows
-from setwise.spaces.nodes import Nodes
+from setwise.kernels import kernel
+from setwise.spaces.forest_kernels import Given, Tree, climb_closed, collect, read_weights
+from setwise.spaces.nodes import (
+    GROUP,
+    LANES,
+    Nodes,
+    add_up,
+    fill_lanes,
+    of_parents,
+    read_values,
+    slope_factors,
+    take_large_factors,
+    write_rows,
+    write_values,
+)
 from setwise.spaces.space import Array
-from setwise.sparse import entries_of
-from setwise.taxonomy import are_closed, steps_up
-from setwise.threads import for_rows
 
 
 @dataclass(frozen=True, eq=False)
 class ClosedLaw:
-    """A Forest whose sets are all closed ones: one exponential a node in place of 2x2 tables.
+    """A Forest whose sets are all closed ones.
 
     On closed sets the state of an edge is a sum of labels b in 0/1, so potentials only add to what
     labels weigh:
@@ -47,71 +58,37 @@ class ClosedLaw:
         np.add.at(shift, parents[child], parent - neither)
         return cls(parents, nodes, nodes.of_labels(shift), float(neither.sum()))
 
+    @property
+    def tree(self) -> Tree:
+        """What kernels take."""
+        return Tree(*self.nodes, np.empty((0, 2, 2)), self.shift)
+
     @cached_property
     def log_counts(self) -> Array:
         """log of the number of closed sets below each node that hold it, (nodes,)."""
         counts = np.zeros(len(self.nodes.labels))
-        for first, stop in self._groups[::-1]:
+        for first, stop in self.nodes.groups[::-1]:
             without = np.logaddexp(0.0, counts[first:stop])
             np.add.at(counts, self.nodes.above[first:stop], without)
         return counts
 
-    @property
-    def log_size(self) -> float:
-        """log of the number of closed sets."""
-        return float(self.log_counts[0])
-
-    @property
+    @cached_property
     def uniform_marginals(self) -> Array:
         """The share of all closed sets that hold each label, (l,)."""
-        return self._uniform
-
-    @cached_property
-    def _uniform(self) -> Array:
         share = expit(self.log_counts)
         share[0] = 1.0
-        for first, stop in self._groups:
+        for first, stop in self.nodes.groups:
             share[first:stop] *= share[self.nodes.above[first:stop]]
         out = np.empty(len(self.parents))
         out[self.nodes.labels[1:]] = share[1:]
         return out
 
-    @property
-    def additive_pass(self) -> tuple[Any, Any]:
-        """The kernel for sums over labels; the shift, and P(label | parent) of the uniform law."""
-        return additive_rows, (self.shift, self._even)
-
     @cached_property
-    def _even(self) -> Array:
-        """P(label | parent) and P(no label | parent) of the uniform law, (nodes, 2)."""
+    def additive_pass(self) -> tuple[Any, Any]:
+        """The kernel for sums over labels, and what it needs of the law."""
         even = np.stack([expit(self.log_counts), expit(-self.log_counts)], axis=1)
         even[0] = 1.0, 0.0
-        return even
-
-    @cached_property
-    def _groups(self) -> Array:
-        """Where each group of nodes begins and ends, the virtual root's left out, (groups, 2)."""
-        return np.column_stack([self.nodes.ends[:-1], self.nodes.ends[1:]])
-
-    def marginals(self, scores: Array) -> tuple[Array, Array]:
-        """A and P(label), (n,) and (n, l)."""
-        log_sum, on = np.empty(len(scores)), np.empty_like(scores)
-        for_rows(marginal_rows, len(scores), scores, self.nodes, self.shift, log_sum, on)
-        # The sets were weighed against the one without labels.
-        return log_sum - scores.sum(axis=1, dtype=np.float64) + self.constant, on
-
-    def negative_log_likelihood(self, scores: Array, sets: Array) -> tuple[Array, Array]:
-        """-log s(y), inf where y is not closed, and E[y'] - y of one set a row, (n,) and (n, l)."""
-        value, by_score = np.empty(len(scores)), np.empty_like(scores)
-        for_rows(
-            likelihood_rows, len(scores), scores, sets, self.nodes, self.shift, value, by_score
-        )
-        return value, by_score
-
-    def contains(self, sets: Array) -> Array:
-        """Whether each set is closed, (n,)."""
-        edges = np.column_stack([self.parents, np.arange(len(self.parents))])
-        return are_closed(entries_of(sets), steps_up(edges, len(edges)))
+        return additive_rows, (self.tree, even)
 
     def by_parameters(self, by_score: Array) -> Array:
         """Derivatives by the potentials from those by the scores, (n, 4 l).
@@ -125,3 +102,97 @@ class ClosedLaw:
         own, above = half[:, child], half[:, self.parents[child]]
         out[:, child, 0, 0], out[:, child, 0, 1], out[:, child, 1, 1] = -above, above - own, own
         return out.reshape(len(half), 4 * half.shape[1])
+
+
+@register_jitable
+def step(p, r, on, off, chance, around):
+    """p becomes P(label) and on its covariance with N, from those of the parents.
+
+    C = p (P(parent) r (V - W) + C of the parent), on closed sets.
+    """
+    for j in range(len(p)):
+        on[j] = p[j] * ((on[j] - off[j]) * chance[j] * r[j] + around[j])
+        p[j] *= chance[j]
+
+
+@register_jitable
+def times(values, part):
+    """values *= part, entry by entry."""
+    for j in range(len(values)):
+        values[j] *= part[j]
+
+
+@register_jitable
+def join(share, height, on, p, whole, part):
+    """part = share C + height (P - P_1)."""
+    for j in range(len(p)):
+        part[j] = share[j] * on[j] + height[j] * (p[j] - whole[j])
+
+
+@register_jitable
+def weigh(on, p, share, mean, x, part):
+    """part = x E[u label], of the nodes of a group."""
+    for k in range(len(p) // LANES):
+        for b in range(LANES):
+            j = k * LANES + b
+            part[j] = x[j] * (share[b] * on[j] + mean[b] * p[j])
+
+
+@kernel
+def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope):
+    """The `Power` of a `NodeMeasure` on closed sets (n,), and its slope by the scores (n, l).
+
+    ``own`` = (tree, even): ``even`` (nodes, 2) holds p and r of the uniform law. Arrays named
+    ``whole`` belong to the weights themselves, p, r, on and off to the weights times q.
+    """
+    (tree, even), q = own, power.q
+    labels, above, ends, _, shift = tree
+    size, most = len(labels) * LANES, GROUP * LANES
+    a, p, r, on, off = (
+        np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    )  # fmt: skip
+    whole, rest = np.empty(size), np.empty(size if power.limit else most)
+    part, chance, around, soft = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    shares, heights = np.empty(most), np.empty(most)
+    log_sum, log_whole, mean, share, exponent, factor, inner = np.empty((7, LANES))
+    for row in range(start, stop, LANES):
+        if q == 0.0:
+            for k in range(len(even)):
+                p[k * LANES : (k + 1) * LANES] = even[k, 0]
+                r[k * LANES : (k + 1) * LANES] = even[k, 1]
+            log_sum[:] = power.log_size
+        else:
+            climb_closed(scores, row, stop, tree, q, Given(a, p, r, soft), log_sum, part)
+        read_values(y_true, row, stop, labels, measure, on, off)
+        collect(tree, p, r, p, r, on, off, part)
+        log_whole[:] = log_sum
+        if q != 1.0:
+            climb_closed(scores, row, stop, tree, 1.0, Given(a, whole, rest, soft), log_whole, part)
+        slope_factors(power, log_sum, log_whole, exponent, factor)
+        for b in range(LANES):
+            at = min(row + b, stop - 1)
+            share[b], mean[b] = measure.scale[at], measure.constant[at] + measure.scale[at] * on[b]
+        fill_lanes(factor * share, shares)
+        fill_lanes(factor * mean, heights)
+        # The virtual root is certain, and its covariance 0.
+        p[:LANES], whole[:LANES], on[:LANES], inner[:] = 1.0, 1.0, 0.0, 0.0
+        if power.limit:
+            read_weights(scores, row, stop, labels, 1.0, shift, rest)
+        for group in range(1, len(ends)):
+            first, end = ends[group - 1], ends[group]
+            here, until = first * LANES, end * LANES
+            of_parents(p, first, end, above, chance)
+            of_parents(on, first, end, above, around)
+            step(p[here:until], r[here:until], on[here:until], off[here:until], chance, around)
+            at_one = p[here:until]
+            if q != 1.0:
+                at_one = whole[here:until]
+                of_parents(whole, first, end, above, chance)
+                times(at_one, chance)
+            join(shares, heights, on[here:until], p[here:until], at_one, part)
+            take_large_factors(exponent, part[: until - here])
+            write_rows(part, row, stop, labels, first, end, slope)
+            if power.limit:
+                weigh(on[here:until], p[here:until], share, mean, rest[here:until], part)
+                add_up(part[: until - here], inner)
+        write_values(power, row, stop, mean, log_whole, inner, exponent, value)

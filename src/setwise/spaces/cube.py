@@ -121,7 +121,8 @@ class Cube(Space):
         sign = 2.0 * sets - 1.0
         lack = -2.0 * sign * scores
         value = np.logaddexp(0.0, lack).sum(axis=1)
-        return value, -2.0 * sign * expit(lack), np.empty((len(scores), 0))
+        by_score = (-2.0 * sign * expit(lack)).astype(scores.dtype)
+        return value, by_score, np.empty((len(scores), 0))
 
     def __str__(self) -> str:
         return f"Cube({self.n_labels})"

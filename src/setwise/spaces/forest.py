@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,29 +10,15 @@ import numpy as np
 
 from setwise.spaces.closed import ClosedLaw
 from setwise.spaces.expectation import Expectation, Mean, additive_mean, values_of
-from setwise.spaces.forest_kernels import (
-    Tree,
-    likelihood_rows,
-    log_partition_rows,
-    moments_rows,
-    most_likely_rows,
-    sum_moments_rows,
-)
+from setwise.spaces.forest_kernels import Tree, likelihood_rows, moments_rows, most_likely_rows
 from setwise.spaces.hierarchy import HierarchyExpectation
-from setwise.spaces.nodes import Nodes
+from setwise.spaces.nodes import LANES, Nodes
 from setwise.spaces.shifted import shifted_mean
-from setwise.spaces.space import (
-    FEW,
-    Array,
-    Moments,
-    Space,
-    all_sets,
-    refuse_large,
-    tempered_values,
-)
+from setwise.spaces.space import FEW, Array, Moments, Space, refuse_large, tempered_values
+from setwise.sparse import entries_of
 from setwise.targets.measure import Fraction, Of
 from setwise.targets.target import Target
-from setwise.taxonomy import tree_parents
+from setwise.taxonomy import are_closed, steps_up, tree_parents
 from setwise.threads import for_rows
 from setwise.validation import label_matrix, real_array, refuse_bad_weights, score_matrix
 
@@ -66,9 +53,11 @@ class Forest(Space):
     parents: Any
     potentials: Any = None
     closed: bool = False
+    n_labels: int = field(init=False, repr=False)
+    is_closed: bool = field(init=False, repr=False)
     nodes: Nodes = field(init=False, repr=False)
     closed_law: ClosedLaw | None = field(init=False, repr=False)
-    _log_size: float = field(init=False, repr=False)
+    log_size: float = field(init=False, repr=False)
     carries = frozenset({"additive", "subset", "linear_fractional"})
 
     def __post_init__(self):
@@ -84,32 +73,18 @@ class Forest(Space):
         refuse_bad_weights(potentials, "potentials")
         if self.closed:
             potentials[parents >= 0, 1, 0] = -np.inf
-        object.__setattr__(self, "parents", parents)
-        object.__setattr__(self, "potentials", potentials)
         nodes = Nodes.of(parents)
-        object.__setattr__(self, "nodes", nodes)
-        object.__setattr__(self, "closed_law", ClosedLaw.of(parents, nodes, potentials))
-        object.__setattr__(self, "_log_size", self._count())
+        law = ClosedLaw.of(parents, nodes, potentials)
+        vars(self).update(
+            parents=parents, potentials=potentials, n_labels=len(parents), is_closed=self.closed,
+            nodes=nodes, closed_law=law,
+        )  # fmt: skip
+        vars(self).update(log_size=float(law.log_counts[0]) if law else self._count())
 
     @classmethod
     def chain(cls, n_labels: int, potentials=None) -> Forest:
         """Label i hangs on label i - 1: the paper's automaton, with weights between neighbours."""
         return cls(np.arange(n_labels) - 1, potentials)
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether only sets closed under the forest are allowed."""
-        return self.closed
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return len(self.parents)
-
-    @property
-    def log_size(self) -> float:
-        """log of the number of sets that no potential excludes."""
-        return self._log_size
 
     @property
     def sizes(self) -> Array:
@@ -139,39 +114,32 @@ class Forest(Space):
         """Finite potentials times q."""
         return replace(self, potentials=tempered_values(self.potentials, q))
 
-    def log_partition(self, scores) -> Array:
-        """A(h) by one pass from the leaves to the roots, (n,)."""
-        checked = score_matrix(scores, self.n_labels)
-        if self.closed_law is not None:
-            return self.closed_law.marginals(checked)[0].astype(checked.dtype)
-        return self._log_partition(checked, self.potentials).astype(checked.dtype)
-
-    def marginals(self, scores) -> Array:
-        """P(label in the set) by two passes, (n, l)."""
-        if self.closed_law is None:
-            return super().marginals(scores)
-        return self.closed_law.marginals(score_matrix(scores, self.n_labels))[1]
-
     def most_likely(self, scores) -> Array:
         """Max-product; on a tie a label is left out, parents decided before children, (n, l)."""
-        checked = score_matrix(scores, self.n_labels)
+        checked, tree = score_matrix(scores, self.n_labels), self._tree(self.potentials)
         out = np.empty(checked.shape, dtype=np.uint8)
-        for_rows(most_likely_rows, len(out), checked, self._tree(), out)
+        for_rows(most_likely_rows, len(out), checked, tree, tree.potentials, out)
         return out
 
     def enumerate(self) -> Array:
         """All label sets that no potential excludes, (|Y|, l)."""
         refuse_large(self)
-        if self.n_labels > 20:
-            return self._grow_sets()
-        sets = all_sets(self.n_labels)
-        return sets[self.contains(sets)]
+        # Label by label, parents first, dropping excluded beginnings.
+        sets = np.zeros((1, self.n_labels), dtype=np.uint8)
+        for label in self.nodes.labels[1:]:
+            with_label = sets.copy()
+            with_label[:, label] = 1
+            sets, parent = np.vstack([sets, with_label]), self.parents[label]
+            if parent >= 0:
+                sets = sets[self.potentials[label, sets[:, label], sets[:, parent]] > -np.inf]
+        return sets[np.lexsort(sets.T[::-1])]
 
     def contains(self, sets) -> Array:
         """Whether no potential excludes the set, (n,)."""
         sets = label_matrix(sets, self.n_labels, "sets")
         if self.closed_law is not None:
-            return self.closed_law.contains(sets)
+            edges = np.column_stack([self.parents, np.arange(self.n_labels)])
+            return are_closed(entries_of(sets), steps_up(edges, self.n_labels))
         child = np.flatnonzero(self.parents >= 0)
         values = self.potentials[child, sets[:, child], sets[:, self.parents[child]]]
         return (values > -np.inf).all(axis=1)
@@ -206,13 +174,6 @@ class Forest(Space):
         out[rows, child, sets[:, child], sets[:, self.parents[child]]] = 1.0
         return out.reshape(len(sets), 4 * self.n_labels)
 
-    def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
-        """A and its gradients: E[y'] and the probability of each edge's states."""
-        if self.closed_law is None or parameters:
-            return super().mean_scores(scores, parameters)
-        log_partition, on = self.closed_law.marginals(scores)
-        return log_partition, 2.0 * on - 1.0, np.empty((len(scores), 0))
-
     def moments(
         self, scores: Array, values: tuple[Array, Array] | None = None, *, features: bool = False
     ) -> Moments:
@@ -222,19 +183,21 @@ class Forest(Space):
         the log-partition is -inf and every moment 0.
         """
         n, n_labels = scores.shape
-        flat = (n, 4 * n_labels if features else 0)
+        n_sums, n_pairs = n if values else 0, n if features else 0
 
-        def room() -> tuple[Array, Array, Array, Array]:
-            pairs = np.zeros((n if features else 0, n_labels, 2, 2))
+        def room(n: int, n_pairs: int) -> tuple[Array, Array, Array, Array]:
+            pairs = np.empty((n_pairs, n_labels, 2, 2))
             return np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels)), pairs
 
-        law = room()
-        if values is None:
-            for_rows(moments_rows, n, scores, self._tree(), *law)
-            return Moments(*law[:3], law[3].reshape(flat))
-        sums = room()
-        for_rows(sum_moments_rows, n, scores, self._tree(), *values, *law, *sums)
-        return Moments(*law[:3], law[3].reshape(flat), *sums[:3], sums[3].reshape(flat))
+        law, sums = room(n, n_pairs), room(n_sums, n_pairs if values else 0)
+        # The weights of closed sets, one against another, know no fixed labels.
+        closed = self.closed_law is not None and bool(np.isfinite(scores).all())
+        tree = self._tree(None if closed else self.potentials)
+        for_rows(moments_rows, n, scores, tree, values or law[1:3], law, sums, least=8 * LANES)
+        if self.closed_law is not None and closed:
+            law[0][:] += self.closed_law.constant - scores.sum(axis=1)
+        flat = 4 * n_labels if features else 0
+        return Moments(*law[:3], law[3].reshape(n, flat), *sums[:3], sums[3].reshape(n_sums, flat))
 
     def mean(
         self, target: Target, scores: Array, y_true: Array, of: Of, parameters: bool = True
@@ -247,7 +210,7 @@ class Forest(Space):
             m = self.moments(scores, values_of(target, y_true, of), features=parameters)
             return additive_mean(target, m, y_true, of)
         measure = target.measure(self.n_labels, of)
-        if isinstance(measure, Fraction) and self.log_size > np.log(FEW) + 1e-9:
+        if isinstance(measure, Fraction) and not self.has_at_most(FEW):
             return shifted_mean(self, measure, scores, y_true, parameters)
         return super().mean(target, scores, y_true, of, parameters)
 
@@ -255,15 +218,11 @@ class Forest(Space):
         self, scores: Array, sets: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
         """By one pass up and one down; inf for a set outside the support."""
-        if self.closed_law is not None:
-            value, by_score = self.closed_law.negative_log_likelihood(scores, sets)
-            nothing = np.empty((len(scores), 0))
-            by_parameter = self.closed_law.by_parameters(by_score) if parameters else nothing
-            return value, by_score, by_parameter
         n, n_labels = scores.shape
-        value, by_score = np.empty(n), np.empty((n, n_labels))
+        value, by_score = np.empty(n), np.empty_like(scores)
         by_pair = np.empty((n if parameters else 0, n_labels, 2, 2))
-        for_rows(likelihood_rows, n, scores, sets, self._tree(), value, by_score, by_pair)
+        tree = self._tree(self.potentials if self.closed_law is None else None)
+        for_rows(likelihood_rows, n, scores, sets, tree, value, by_score, by_pair, least=8 * LANES)
         return value, by_score, by_pair.reshape(n, 4 * n_labels if parameters else 0)
 
     def log_probability(self, scores: Array, sets: Array) -> Array:
@@ -274,35 +233,20 @@ class Forest(Space):
         kind = ", closed=True" if self.closed else ""
         return f"Forest of {self.n_labels} labels{kind}"
 
-    def _tree(self, potentials: Array | None = None) -> Tree:
-        """What kernels take; without ``potentials`` those of the space."""
-        given = self.potentials if potentials is None else potentials
-        return Tree(self.nodes.labels[1:], self.parents, given)
+    def _tree(self, potentials: Array | None) -> Tree:
+        """What kernels take; without ``potentials`` that of closed sets."""
+        if potentials is None:
+            assert self.closed_law is not None
+            return self.closed_law.tree
+        by_node = np.concatenate([np.zeros((1, 2, 2)), potentials[self.nodes.labels[1:]]])
+        by_node[self.nodes.above == 0] = 0.0
+        return Tree(*self.nodes, by_node, np.empty(0))
 
     def _count(self) -> float:
         """log of the number of sets; refused if there are none."""
-        if self.closed_law is not None:
-            return self.closed_law.log_size
-        nothing, flat = np.zeros((1, self.n_labels)), tempered_values(self.potentials, 0.0)
-        size = float(self._log_partition(nothing, flat)[0])
+        flat = copy(self)
+        vars(flat).update(potentials=tempered_values(self.potentials, 0.0))
+        size = float(flat.moments(np.zeros((1, self.n_labels))).log_partition[0])
         if not np.isfinite(size):
             raise ValueError("potentials exclude every label set: a Forest needs at least one")
         return size
-
-    def _log_partition(self, scores: Array, potentials: Array) -> Array:
-        out = np.empty(len(scores))
-        for_rows(log_partition_rows, len(out), scores, self._tree(potentials), out)
-        return out
-
-    def _grow_sets(self) -> Array:
-        """List the sets label by label, parents first, dropping excluded beginnings."""
-        sets = np.zeros((1, self.n_labels), dtype=np.uint8)
-        for label in self.nodes.labels[1:]:
-            with_label = sets.copy()
-            with_label[:, label] = 1
-            sets = np.vstack([sets, with_label])
-            parent = self.parents[label]
-            if parent >= 0:
-                possible = self.potentials[label, sets[:, label], sets[:, parent]] > -np.inf
-                sets = sets[possible]
-        return sets[np.lexsort(sets.T[::-1])]

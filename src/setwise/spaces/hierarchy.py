@@ -96,7 +96,7 @@ class HierarchyExpectation:
         value, slope = np.empty(len(scores)), np.empty_like(scores)
         kernel, own = self.law.additive_pass
         for_rows(
-            kernel, len(scores), scores, y_true, power, nodes, own, by_node, value, slope,
+            kernel, len(scores), scores, y_true, power, own, by_node, value, slope,
             least=8 * LANES,
         )  # fmt: skip
         return value, slope

@@ -51,9 +51,9 @@ class Nodes(NamedTuple):
         return cls(np.concatenate([[-1], order]), above, np.array(ends))
 
     @property
-    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """labels, above, ends."""
-        return self.labels, self.above, self.ends
+    def groups(self) -> NDArray[np.int64]:
+        """Where each group begins and ends, the virtual root's left out, (groups - 1, 2)."""
+        return np.column_stack([self.ends[:-1], self.ends[1:]])
 
     def of_labels(self, values, at_root: float = 0.0) -> NDArray[np.float64]:
         """A value for each label, and one for the virtual root, in the order of the nodes."""
@@ -87,6 +87,12 @@ class Power(NamedTuple):
     limit: bool
     log_scale: float
     log_size: float
+
+
+@register_jitable
+def of_group(values, here, until, size):
+    """The entries of a group in an array of all nodes, or of one that serves every group anew."""
+    return values[here:until] if len(values) == size else values[: until - here]
 
 
 @register_jitable
@@ -142,6 +148,13 @@ def write_rows(part, row, rows, labels, first, stop, out):
         for k in range(first, stop):
             for b in range(rows - row):
                 out[row + b, labels[k]] = part[(k - first) * LANES + b]
+
+
+@register_jitable
+def write_lanes(lanes, row, rows, out):
+    """out[row + b] = lanes[b]."""
+    for b in range(min(LANES, rows - row)):
+        out[row + b] = lanes[b]
 
 
 @register_jitable

@@ -261,13 +261,14 @@ def uniform_chance(is_end, log_size, chance):
 
 
 @kernel
-def additive_rows(start, stop, scores, y_true, power, nodes, is_end, measure, value, slope):
+def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope):
     """The `Power` of a `NodeMeasure` (n,), and its slope by the scores (n, l).
 
     ``weighted`` is u times the probability under the weights times q, first of each path and then
     of all paths below a node; ``chance`` ends as the same of 1 under the weights themselves.
     """
-    labels, ends, q = nodes.labels, nodes.ends, power.q
+    (nodes, is_end), q = own, power.q
+    labels, ends = nodes.labels, nodes.ends
     size, most = len(labels) * LANES, GROUP * LANES
     z, chance, path_value, weighted = (
         np.empty(size), np.empty(size), np.empty(size), np.empty(size)

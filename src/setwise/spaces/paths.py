@@ -171,7 +171,7 @@ class Paths(Space):
     @property
     def additive_pass(self) -> tuple[Any, Any]:
         """The kernel for sums over labels, and the nodes at which paths may end."""
-        return additive_rows, self.is_end
+        return additive_rows, (self.nodes, self.is_end)
 
     @property
     def uniform_marginals(self) -> Array:

@@ -61,6 +61,8 @@ class Space(Protocol):
     """
 
     n_labels: int
+    log_size: float
+    """log of the number of sets in the support."""
     # Facts about a space that other packages go by, in place of its class.
     is_independent: ClassVar[bool] = False
     """Whether the labels are independent given the scores."""
@@ -68,18 +70,12 @@ class Space(Protocol):
     """Whether each set is one path from a root of a hierarchy."""
     is_list: ClassVar[bool] = False
     """Whether all sets are gone through for every sum, however many there are."""
-    # Forms of targets whose expectation needs no list of the label sets.
+    is_closed: bool = False
+    """Whether the sets are all those closed under a forest, or all its paths."""
+    is_joint: bool = False
+    """Whether each listed set has a score of its own."""
     carries: ClassVar[frozenset[Form]] = frozenset()
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the sets are all those closed under a forest, or all its paths."""
-        return False
-
-    @property
-    def is_joint(self) -> bool:
-        """Whether each listed set has a score of its own."""
-        return False
+    """Forms of targets whose expectation needs no list of the label sets."""
 
     @property
     def size_bias(self) -> Array | None:
@@ -90,11 +86,6 @@ class Space(Protocol):
     def n_scores(self) -> int:
         """One score for each label; with joint scores one for each set."""
         return self.n_labels
-
-    @property
-    def log_size(self) -> float:
-        """log of the number of sets in the support."""
-        ...
 
     @property
     def sizes(self) -> Array:
@@ -189,8 +180,9 @@ class Space(Protocol):
     ) -> tuple[Array, Array, Array]:
         """-log s(y) of one set a row, (n,), and its gradients by scores and by parameters.
 
-        The gradients are (n, n_scores) and (n, p). The sets must be in the support: ask `contains`
-        first. Without ``parameters`` the last may be left out; it is 0 for parameters of -inf.
+        The gradients are (n, n_scores), in the precision of the scores, and (n, p). The sets must
+        be in the support: ask `contains` first. Without ``parameters`` the last may be left out; it
+        is 0 for parameters of -inf.
         """
         m = self.moments(scores.astype(np.float64), features=parameters)
         # E[y'_i] - y_i as twice the probability of the other state, accurate near 0.
@@ -204,7 +196,7 @@ class Space(Protocol):
             others = others_of_group(m.features, self.feature_group)
             by_parameter = np.where(features == 1.0, -others, m.features)
             by_parameter *= np.isfinite(self.parameters)
-        return m.log_partition - weight, by_score, by_parameter
+        return m.log_partition - weight, by_score.astype(scores.dtype), by_parameter
 
     def paired(self, target: Target | str) -> Target:
         """The target as it is on this space; refused where its expectation has no exact way."""
@@ -213,7 +205,7 @@ class Space(Protocol):
         paired = get_target(target).on(self)
         if paired.form in self.carries:
             return paired
-        if not self.is_listable:
+        if not (self.is_list or self.has_at_most(LISTABLE)):
             raise ValueError(
                 f"{paired} (a {paired.form} target) has no exact expectation on {self}: it would "
                 f"need all e^{self.log_size:.0f} label sets. Use {_alternatives(paired, self)}"
@@ -226,10 +218,9 @@ class Space(Protocol):
                 raise ValueError(f"{paired} does not cover {self}: {error}") from None
         return paired
 
-    @property
-    def is_listable(self) -> bool:
-        """Whether there are few enough sets to go through all of them."""
-        return self.is_list or self.log_size <= np.log(LISTABLE) + 1e-9
+    def has_at_most(self, count: int) -> bool:
+        """Whether there are no more sets than that."""
+        return self.log_size <= np.log(count) + 1e-9
 
 
 def _alternatives(target: Target, space: Space) -> str:
@@ -265,7 +256,7 @@ def weighted_features(features: Array, parameters: Array) -> Array:
 
 def refuse_large(space: Space) -> None:
     """Raise if the support has more sets than can be listed."""
-    if space.log_size > np.log(ENUMERATION_LIMIT) + 1e-9:
+    if not space.has_at_most(ENUMERATION_LIMIT):
         raise ValueError(
             f"{space} has about e^{space.log_size:.1f} label sets, too many to list; "
             f"the limit is {ENUMERATION_LIMIT}"

@@ -98,7 +98,7 @@ class Constrained:
     @property
     def is_exact(self) -> bool:
         """Whether values are exact, not sampled."""
-        few = self.space.is_list or self.space.log_size <= np.log(LISTED) + 1e-9
+        few = self.space.is_list or self.space.has_at_most(LISTED)
         return self.margin == "exponential" or few
 
     def value_and_gradient(self, scores, y_true) -> tuple[Array, Array]:

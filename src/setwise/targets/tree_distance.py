@@ -175,7 +175,7 @@ def _diameter(space, lengths: Array) -> float:
     """The largest distance of two sets of a space; on large ones, of sets of the same sizes."""
     if hasattr(space, "diameter"):
         return space.diameter(lengths)
-    if space.log_size <= np.log(MOST_COMPARED) + 1e-9:
+    if space.has_at_most(MOST_COMPARED):
         sets = space.enumerate().astype(np.float64)
         alone = sets @ lengths
         return float(
