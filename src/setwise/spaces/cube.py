@@ -136,7 +136,7 @@ def true_counts(y_true: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class CubeExpectation:
+class CubeExpectation(Expectation):
     """Moments of a sum over labels, a quotient, or any function of the counts, on the cube.
 
     At q = 0 every target on the cube is cross-entropy with soft labels: the loss needs only
@@ -144,8 +144,6 @@ class CubeExpectation:
     number of true labels. They are computed once, by the moments at zero scores.
     """
 
-    target: Target
-    space: Cube
     _uniform: dict[Of, Array] = field(default_factory=dict, repr=False)
     _rules: dict[tuple[Of, bool], Rules] = field(default_factory=dict, repr=False)
 
@@ -153,7 +151,6 @@ class CubeExpectation:
         self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
         parameters: bool = True,
     ) -> Moment:  # fmt: skip
-        """F(q) and its derivatives, by one pass unless the target is any function of the counts."""
         if self.target.form == "counts":
             return Tempered(self.target, self.space).moment(scores, y_true, q, of, log_scale)
         # For q < 0 powers of probabilities outgrow float32.
@@ -168,7 +165,6 @@ class CubeExpectation:
         return Moment(value, slope, np.empty((len(work), 0)))
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
-        """F(0), the mean over all label sets."""
         base, _, _, _ = self._pulls(y_true, of)
         return times_exp(base, log_scale)
 

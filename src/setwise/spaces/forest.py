@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from setwise.spaces.closed import ClosedLaw
 from setwise.spaces.expectation import Expectation, Mean, additive_mean, values_of
 from setwise.spaces.forest_kernels import Tree, likelihood_rows, moments_rows, most_likely_rows
-from setwise.spaces.hierarchy import HierarchyExpectation
+from setwise.spaces.hierarchy import ClosedLaw, HierarchyExpectation
 from setwise.spaces.nodes import LANES, Nodes
 from setwise.spaces.shifted import shifted_mean
 from setwise.spaces.space import FEW, Array, Moments, Space, refuse_large, tempered_values
