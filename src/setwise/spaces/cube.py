@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import expit
 
-from setwise.spaces.count_law import count_mean
 from setwise.spaces.cube_kernels import (
     AdditiveTable,
     FractionTable,
@@ -26,6 +25,7 @@ from setwise.spaces.expectation import (
 )
 from setwise.spaces.quadrature import DOUBLE_ERROR, MEANS, SINGLE_ERROR, Rules, laguerre_table
 from setwise.spaces.space import Array, Moments, Space, all_sets, refuse_large
+from setwise.spaces.symmetric import count_mean
 from setwise.targets.measure import Additive, Fraction, Of
 from setwise.targets.target import Target
 from setwise.threads import for_rows

@@ -219,6 +219,13 @@ def read_path_values(y_true, row, rows, nodes, measure, path_value, off, part):
 
 
 @register_jitable
+def times_into(first, second, out):
+    """out = first * second, entry by entry. (An expression of arrays would make room each time.)"""
+    for j in range(len(out)):
+        out[j] = first[j] * second[j]
+
+
+@register_jitable
 def join(factors, heights, weighted, chance, part):
     """part = factor E[u label] - height P(label)."""
     for j in range(len(weighted)):
@@ -251,12 +258,13 @@ def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope
             weigh(scores, row, stop, nodes, q, z, part)
             share_out(z, is_end, ends, high, mass, chance, part)
             log_sum[:] = high + np.log(mass)
-        weighted[:] = path_value * chance
+        times_into(path_value, chance, weighted)
         add_up(weighted, mean)
         if q != 1.0:
             weigh(scores, row, stop, nodes, 1.0, z, part)
             if power.limit:
-                add_up(weighted * z, inner)
+                times_into(weighted, z, path_value)
+                add_up(path_value, inner)
             share_out(z, is_end, ends, high, mass, chance, part)
         add_below(weighted, nodes)
         add_below(chance, nodes)

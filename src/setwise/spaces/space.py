@@ -63,6 +63,8 @@ class Space(Protocol):
     n_labels: int
     log_size: float
     """log of the number of sets in the support."""
+    sizes: Array
+    """The numbers of labels that sets have, ascending."""
     # Facts about a space that other packages go by, in place of its class.
     is_independent: ClassVar[bool] = False
     """Whether the labels are independent given the scores."""
@@ -77,20 +79,13 @@ class Space(Protocol):
     carries: ClassVar[frozenset[Form]] = frozenset()
     """Forms of targets whose expectation needs no list of the label sets."""
 
-    @property
-    def size_bias(self) -> Array | None:
-        """g by the size of a set, where it depends on nothing else; None where it does."""
-        return None
+    size_bias: Array | None = None
+    """g by the size of a set, where it depends on nothing else; None where it does."""
 
     @property
     def n_scores(self) -> int:
         """One score for each label; with joint scores one for each set."""
         return self.n_labels
-
-    @property
-    def sizes(self) -> Array:
-        """The numbers of labels that sets have, ascending."""
-        ...
 
     @property
     def parameters(self) -> Array:
