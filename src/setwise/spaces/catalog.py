@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from setwise.spaces.catalog_kernels import likelihood_rows
-from setwise.spaces.listing import posterior_of, sums_over
+from setwise.spaces.listing import Listing, posterior_of, row_chunks
 from setwise.spaces.space import Array, Moments, Space, tempered_values
 from setwise.targets.measure import find_rows
-from setwise.threads import for_rows
 from setwise.validation import label_matrix, real_vector, score_matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Catalog(Space):
+class Catalog(Listing, Space):
     """Listed label sets with a bias each.
 
     Label-wise scores: z(y'_k) = y'_k · h + bias[k], one matrix product. Joint scores: one score
@@ -41,8 +39,7 @@ class Catalog(Space):
     sets: Any
     bias: Any = None
     joint: bool = False
-    _signs: Array = field(init=False, repr=False)
-    _labels: tuple[Array, Array] = field(init=False, repr=False)
+    n_labels: int = field(init=False, repr=False)
     is_list = True
 
     def __post_init__(self):
@@ -52,23 +49,8 @@ class Catalog(Space):
                 f"a Catalog needs at least one label set, but sets has shape {sets.shape}"
             )
         _refuse_duplicates(sets)
-        bias = np.zeros(len(sets)) if self.bias is None else self.bias
-        object.__setattr__(self, "sets", sets)
-        object.__setattr__(self, "bias", _biases(bias, len(sets)))
-        object.__setattr__(self, "_signs", 2.0 * sets - 1.0)
-        rows, labels = np.nonzero(sets)
-        begins = np.searchsorted(rows, np.arange(len(sets) + 1))
-        object.__setattr__(self, "_labels", (begins, labels))
-
-    @property
-    def is_joint(self) -> bool:
-        """Whether each listed set has a score of its own."""
-        return self.joint
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return self.sets.shape[1]
+        bias = _biases(np.zeros(len(sets)) if self.bias is None else self.bias, len(sets))
+        vars(self).update(sets=sets, bias=bias, n_labels=sets.shape[1], is_joint=self.joint)
 
     @property
     def n_scores(self) -> int:
@@ -98,7 +80,7 @@ class Catalog(Space):
     def with_parameters(self, values) -> Catalog:
         """The same list, which is not checked again, with other biases."""
         other = copy(self)
-        object.__setattr__(other, "bias", _biases(values, len(self.sets)))
+        vars(other).update(bias=_biases(values, len(self.sets)))
         return other
 
     def tempered(self, q: float) -> Catalog:
@@ -123,23 +105,6 @@ class Catalog(Space):
         """1 at the place of each set in the list, (m, K)."""
         return (find_rows(self.sets, sets)[:, None] == np.arange(len(self.sets))).astype(np.float64)
 
-    @property
-    def count(self) -> int:
-        """How many sets are listed."""
-        return len(self.sets)
-
-    def sums(self, present: Array, absent: Array) -> Array:
-        """``present`` over the labels of each set plus ``absent`` over the others, (n, K)."""
-        return sums_over(self.sets, present, absent)
-
-    def weights(self, scores: Array) -> Array:
-        """z of each listed set, (n, K)."""
-        return (scores if self.joint else scores @ self._signs.T) + self.bias
-
-    def aggregate(self, weights: Array) -> tuple[Array, Array]:
-        """Sums over the list of weights times the derivative of z, by scores and parameters."""
-        return (weights if self.joint else weights @ self._signs), weights
-
     def moments(self, scores: Array, *, features: bool = False) -> Moments:
         """A, the marginals and the probability of each listed set."""
         log_partition, posterior = posterior_of(self, scores)
@@ -154,38 +119,31 @@ class Catalog(Space):
     def negative_log_likelihood(
         self, scores: Array, sets: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
-        """-log s(y) and its gradients, by going through the labels of the listed sets."""
-        place = find_rows(self.sets, sets)
-        if self.joint:
-            return self._joint_likelihood(scores, place, parameters)
-        n = len(scores)
-        value, by_score = np.empty(n), np.empty_like(scores)
-        by_set = np.empty((n if parameters else 0, self.count))
-        for_rows(
-            likelihood_rows, n, scores, *self._labels, self.bias, place, value, by_score, by_set
-        )
-        return value, by_score, by_set if parameters else np.empty((n, 0))
+        """-log s(y) and its gradients, those of a softmax over the list.
 
-    def _joint_likelihood(
-        self, scores: Array, place: Array, parameters: bool
-    ) -> tuple[Array, Array, Array]:
-        """That of a softmax; what the other sets weigh is kept apart, so it may be small."""
-        true = np.arange(len(place)), place
-        weights = self.weights(scores.astype(np.float64))
-        here, high = weights[true], weights.max(axis=1)
-        gradient = np.exp(weights - high[:, None])
-        gradient[true] = 0.0
-        others, own = gradient.sum(axis=1), np.exp(here - high)
-        gradient /= (own + others)[:, None]
-        gradient[true] = -others / (own + others)
-        near = others < own
-        value = np.where(
-            near,
-            np.log1p(others / np.where(near, own, 1.0)),
-            np.log(own + others) + high - here,
-        )
-        by_set = gradient if parameters else np.empty((len(place), 0))
-        return value, gradient.astype(scores.dtype), by_set
+        What the other sets weigh is kept apart, so that it may be small.
+        """
+        place, parts = find_rows(self.sets, sets), []
+        for rows in row_chunks(len(scores), self):
+            weights = self.weights(scores[rows].astype(np.float64))
+            true = np.arange(len(weights)), place[rows]
+            here, high = weights[true], weights.max(axis=1)
+            gradient = np.exp(weights - high[:, None])
+            gradient[true] = 0.0
+            others, own = gradient.sum(axis=1), np.exp(here - high)
+            gradient /= (own + others)[:, None]
+            gradient[true] = -others / (own + others)
+            near = others < own
+            value = np.where(
+                near,
+                np.log1p(others / np.where(near, own, 1.0)),
+                np.log(own + others) + high - here,
+            )
+            by_score, by_set = self.aggregate(gradient)
+            by_set = by_set if parameters else by_set[:, :0]
+            parts.append((value, by_score.astype(scores.dtype), by_set))
+        value, by_score, by_set = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return value, by_score, by_set
 
     def __str__(self) -> str:
         return f"Catalog of {len(self.sets)} sets of {self.n_labels} labels"

@@ -19,6 +19,8 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from setwise.taxonomy import forest_levels
+
 # Rows that go through together: few, so that what is held of ten thousand nodes stays in cache.
 LANES = 4
 # The most nodes of a group: what is held of a group alone stays in the nearest cache.
@@ -37,7 +39,7 @@ class Nodes(NamedTuple):
     @classmethod
     def of(cls, parents: NDArray[np.int64]) -> Nodes:
         """The nodes of a forest given by the parent of each label, -1 for a root."""
-        order = parents_first(parents)
+        order = np.argsort(forest_levels(parents), kind="stable")
         place = np.zeros(len(parents) + 1, dtype=np.int64)
         place[order] = np.arange(1, len(parents) + 1)
         # A root's parent is -1, the last place, where the virtual root stands.
@@ -55,20 +57,9 @@ class Nodes(NamedTuple):
         """Where each group begins and ends, the virtual root's left out, (groups - 1, 2)."""
         return np.column_stack([self.ends[:-1], self.ends[1:]])
 
-    def of_labels(self, values, at_root: float = 0.0) -> NDArray[np.float64]:
-        """A value for each label, and one for the virtual root, in the order of the nodes."""
-        return np.concatenate([[at_root], np.asarray(values, dtype=np.float64)[self.labels[1:]]])
-
-
-def parents_first(parents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """An order of the labels, level by level, so that parents stand before their children, (l,)."""
-    children: list[list[int]] = [[] for _ in parents]
-    order = [int(label) for label in np.flatnonzero(parents < 0)]
-    for label in np.flatnonzero(parents >= 0):
-        children[parents[label]].append(int(label))
-    for label in order:
-        order.extend(children[label])
-    return np.array(order, dtype=np.int64)
+    def of_labels(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A value for each label, and 0 for the virtual root, in the order of the nodes."""
+        return np.concatenate([[0.0], values[self.labels[1:]]])
 
 
 class NodeMeasure(NamedTuple):

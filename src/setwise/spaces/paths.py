@@ -9,6 +9,7 @@ import numpy as np
 
 from setwise.spaces.expectation import Expectation
 from setwise.spaces.hierarchy import HierarchyExpectation
+from setwise.spaces.listing import Listing
 from setwise.spaces.nodes import Nodes
 from setwise.spaces.path_kernels import (
     additive_rows,
@@ -26,7 +27,7 @@ from setwise.validation import label_matrix, score_matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Paths(Space):
+class Paths(Listing, Space):
     """Label sets that are a node of a forest and its ancestors.
 
     z of the path to node i is 2 (sum of h along the path) - sum of all h, by one pass from the
