@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from setwise.spaces.listing import Listing, posterior_of, row_chunks
+from setwise.kernels import exp, kernel
+from setwise.spaces.listing import Listing, posterior_of
 from setwise.spaces.space import Array, Moments, Space, tempered_values
 from setwise.targets.measure import find_rows
+from setwise.threads import for_rows
 from setwise.validation import label_matrix, real_vector, score_matrix
 
 
@@ -39,7 +42,6 @@ class Catalog(Listing, Space):
     sets: Any
     bias: Any = None
     joint: bool = False
-    n_labels: int = field(init=False, repr=False)
     is_list = True
 
     def __post_init__(self):
@@ -50,12 +52,15 @@ class Catalog(Listing, Space):
             )
         _refuse_duplicates(sets)
         bias = _biases(np.zeros(len(sets)) if self.bias is None else self.bias, len(sets))
-        vars(self).update(sets=sets, bias=bias, n_labels=sets.shape[1], is_joint=self.joint)
+        vars(self).update(
+            sets=sets, bias=bias, n_labels=sets.shape[1], is_joint=self.joint,
+            feature_group=len(sets),
+        )  # fmt: skip
 
     @property
     def n_scores(self) -> int:
         """One score for each label, or for each set if joint."""
-        return len(self.sets) if self.joint else self.n_labels
+        return self.count if self.joint else self.n_labels
 
     @property
     def log_size(self) -> float:
@@ -71,11 +76,6 @@ class Catalog(Listing, Space):
     def parameters(self) -> Array:
         """The bias of each set."""
         return self.bias.copy()
-
-    @property
-    def feature_group(self) -> int:
-        """All: a set stands in one place of the list."""
-        return len(self.sets)
 
     def with_parameters(self, values) -> Catalog:
         """The same list, which is not checked again, with other biases."""
@@ -119,31 +119,22 @@ class Catalog(Listing, Space):
     def negative_log_likelihood(
         self, scores: Array, sets: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
-        """-log s(y) and its gradients, those of a softmax over the list.
+        """-log s(y) and its gradients, by going through the scores of each listed set."""
+        n, place = len(scores), find_rows(self.sets, sets)
+        value, by_score = np.empty(n), np.empty_like(scores)
+        by_set = np.empty((n if parameters else 0, self.count))
+        for_rows(
+            likelihood_rows, n, scores, *self._touched, self.bias, place, value, by_score, by_set
+        )
+        return value, by_score, by_set if parameters else np.empty((n, 0))
 
-        What the other sets weigh is kept apart, so that it may be small.
-        """
-        place, parts = find_rows(self.sets, sets), []
-        for rows in row_chunks(len(scores), self):
-            weights = self.weights(scores[rows].astype(np.float64))
-            true = np.arange(len(weights)), place[rows]
-            here, high = weights[true], weights.max(axis=1)
-            gradient = np.exp(weights - high[:, None])
-            gradient[true] = 0.0
-            others, own = gradient.sum(axis=1), np.exp(here - high)
-            gradient /= (own + others)[:, None]
-            gradient[true] = -others / (own + others)
-            near = others < own
-            value = np.where(
-                near,
-                np.log1p(others / np.where(near, own, 1.0)),
-                np.log(own + others) + high - here,
-            )
-            by_score, by_set = self.aggregate(gradient)
-            by_set = by_set if parameters else by_set[:, :0]
-            parts.append((value, by_score.astype(scores.dtype), by_set))
-        value, by_score, by_set = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return value, by_score, by_set
+    @cached_property
+    def _touched(self) -> tuple[Array, Array, float]:
+        """Which scores weigh in each set, in compressed rows, and how much each does."""
+        if self.joint:
+            return np.arange(self.count + 1), np.arange(self.count), 1.0
+        rows, labels = np.nonzero(self.sets)
+        return np.searchsorted(rows, np.arange(self.count + 1)), labels, 2.0
 
     def __str__(self) -> str:
         return f"Catalog of {len(self.sets)} sets of {self.n_labels} labels"
@@ -165,3 +156,43 @@ def _refuse_duplicates(sets: Array) -> None:
                 f"sets must not list a label set twice, but rows {first} and {row} are both "
                 f"{labels.tolist()}"
             )
+
+
+@kernel
+def likelihood_rows(
+    start, stop, scores, begins, columns, factor, bias, place, value, by_score, by_set
+):
+    """-log s(y) (n,), its gradient by the scores (n, n_scores) and, if it has rows, by biases.
+
+    Set k weighs ``factor`` times its scores, columns[begins[k] : begins[k + 1]], plus its bias and
+    a number common to all; ``place`` (n,) says where in the list y stands. The true set is kept
+    apart from the others: what they weigh together is what y lacks of probability 1, also where
+    that is small.
+    """
+    n_sets = len(bias)
+    weight = np.empty(n_sets)
+    for row in range(start, stop):
+        line, out, true = scores[row], by_score[row], place[row]
+        high, others = -np.inf, 0.0
+        for k in range(n_sets):
+            z = bias[k]
+            for position in range(begins[k], begins[k + 1]):
+                z += factor * np.float64(line[columns[position]])
+            weight[k] = z
+            high = max(high, z)
+        here = weight[true]
+        weight[true] = -np.inf
+        for k in range(n_sets):
+            weight[k] = exp(weight[k] - high) if weight[k] > -np.inf else 0.0
+            others += weight[k]
+        own = exp(here - high) if here - high > -700.0 else 0.0
+        value[row] = np.log1p(others / own) if others < own else np.log(own + others) + high - here
+        share = 1.0 / (own + others)
+        weight[true] = -others
+        out[:] = 0.0
+        for k in range(n_sets):
+            weight[k] *= share
+            for position in range(begins[k], begins[k + 1]):
+                out[columns[position]] += factor * weight[k]
+        if len(by_set) > 0:
+            by_set[row] = weight

@@ -52,22 +52,11 @@ class Cube(Space):
     carries = frozenset({"additive", "subset", "linear_fractional", "counts"})
 
     def __post_init__(self):
-        vars(self).update(n_labels=whole_number(self.n_labels, "n_labels", 1))
-
-    @property
-    def size_bias(self) -> Array:
-        """0 for every size."""
-        return np.zeros(self.n_labels + 1)
-
-    @property
-    def log_size(self) -> float:
-        """log of the number of sets, l log 2."""
-        return self.n_labels * float(np.log(2.0))
-
-    @property
-    def sizes(self) -> Array:
-        """All sizes from 0 to the number of labels."""
-        return np.arange(self.n_labels + 1)
+        n_labels = whole_number(self.n_labels, "n_labels", 1)
+        vars(self).update(
+            n_labels=n_labels, log_size=n_labels * float(np.log(2.0)),
+            sizes=np.arange(n_labels + 1), size_bias=np.zeros(n_labels + 1),
+        )  # fmt: skip
 
     def most_likely(self, scores) -> Array:
         """The labels whose score is not negative, (n, l)."""

@@ -12,10 +12,10 @@ from setwise.spaces.expectation import Expectation, Mean, additive_mean, values_
 from setwise.spaces.forest_kernels import Tree, likelihood_rows, moments_rows, most_likely_rows
 from setwise.spaces.hierarchy import ClosedLaw, HierarchyExpectation
 from setwise.spaces.nodes import LANES, Nodes
-from setwise.spaces.shifted import shifted_mean
+from setwise.spaces.quadrature import DOUBLE_ERROR, Rules, exponential_sum, jacobi
 from setwise.spaces.space import FEW, Array, Moments, Space, refuse_large, tempered_values
 from setwise.sparse import entries_of
-from setwise.targets.measure import Fraction, Of
+from setwise.targets.measure import ZERO_DENOMINATOR, Fraction, Of
 from setwise.targets.target import Target
 from setwise.taxonomy import are_closed, steps_up, tree_parents
 from setwise.threads import for_rows
@@ -52,11 +52,9 @@ class Forest(Space):
     parents: Any
     potentials: Any = None
     closed: bool = False
-    n_labels: int = field(init=False, repr=False)
-    is_closed: bool = field(init=False, repr=False)
     nodes: Nodes = field(init=False, repr=False)
     closed_law: ClosedLaw | None = field(init=False, repr=False)
-    log_size: float = field(init=False, repr=False)
+    feature_group = 4  # the states of an edge
     carries = frozenset({"additive", "subset", "linear_fractional"})
 
     def __post_init__(self):
@@ -76,7 +74,7 @@ class Forest(Space):
         law = ClosedLaw.of(parents, nodes, potentials)
         vars(self).update(
             parents=parents, potentials=potentials, n_labels=len(parents), is_closed=self.closed,
-            nodes=nodes, closed_law=law,
+            nodes=nodes, closed_law=law, sizes=np.arange(len(parents) + 1),
         )  # fmt: skip
         vars(self).update(log_size=float(law.log_counts[0]) if law else self._count())
 
@@ -86,19 +84,9 @@ class Forest(Space):
         return cls(np.arange(n_labels) - 1, potentials)
 
     @property
-    def sizes(self) -> Array:
-        """All sizes from 0 to the number of labels (exclusions are not worked out)."""
-        return np.arange(self.n_labels + 1)
-
-    @property
     def parameters(self) -> Array:
         """The potentials, flat, (4 l,)."""
         return self.potentials.ravel().copy()
-
-    @property
-    def feature_group(self) -> int:
-        """4: each edge is in one of four states."""
-        return 4
 
     def with_parameters(self, values) -> Forest:
         """The same forest with other potentials; what ``closed`` excludes stays excluded."""
@@ -249,3 +237,67 @@ class Forest(Space):
         if not np.isfinite(size):
             raise ValueError("potentials exclude every label set: a Forest needs at least one")
         return size
+
+
+def shifted_mean(
+    space: Forest, measure: Fraction, scores: Array, y_true: Array, parameters: bool
+) -> Mean:
+    """E[N / D] and its joint means by shifting scores: a pass for each node of a rule for 1/D.
+
+    On any space E_h[t^(a·b)] = exp(A(h + a log(t)/2) - A(h)) t^(sum a / 2): a power of a linear
+    count is a change of scores. So E[N / D] is a sum over the nodes t of weight * E[N t^D], the
+    moments of N at shifted scores, and of what D = 0 contributes, where a score of +-inf fixes a
+    label. D = start + the steps of labels that count, see `Rules`; it has no concentrated law here
+    (a forest may favour small and large sets together), so the rule holds for all its values.
+    """
+    plain = space.moments(scores, features=parameters)
+    zeros = np.zeros(len(scores)), np.zeros(scores.shape), np.zeros(plain.features.shape)
+    total = Mean(plain.log_partition, *zeros)
+    if len(scores) == 0:
+        return total
+    rules, is_true = Rules(measure, scores.shape[1], DOUBLE_ERROR), y_true == 1
+    start, high, zero, least = rules.ends(y_true.sum(axis=1, dtype=np.int64))
+    step, flip, on, off = (
+        np.where(is_true, *pair) for pair in (rules.step, rules.flip, rules.on, rules.off)
+    )
+    signed, values = np.where(flip, -step, step), (np.where(flip, off, on), np.where(flip, on, off))
+    x_nodes, weights = _rule(rules, start, high, zero)
+    for x, weight in zip(x_nodes, weights, strict=True):
+        m = space.moments(scores - 0.5 * x * signed, values, features=parameters)
+        exponent = m.log_partition - plain.log_partition - x * (start + 0.5 * step.sum(axis=1))
+        total = _add(total, m, weight * np.exp(exponent), least, 1.0)
+    if zero.any():
+        # D = 0 when no label with a step counts: take out what the rule made of that, and put the
+        # convention in.
+        side = np.where(zero[:, None], -np.sign(signed), 0.0)
+        fixed = np.where(side == 0.0, scores, np.where(side > 0, np.inf, -np.inf))
+        m = space.moments(fixed, values, features=parameters)
+        exponent = m.log_partition + (side * scores).sum(axis=1) - plain.log_partition
+        probability, excess = np.where(zero, np.exp(exponent), 0.0), weights.sum()
+        total = _add(total, m, probability, measure.empty - excess * least, -excess)
+    return total
+
+
+def _rule(rules: Rules, start: Array, high: Array, zero: Array) -> tuple[Array, Array]:
+    """Nodes x (t = e^-x) and weights for 1/D on all values that D takes in these rows."""
+    least_step = rules.step[rules.step > 0].min(initial=1.0)
+    low, most = np.where(zero, least_step, start).min(), high.max()
+    x, w = exponential_sum(low, max(most, low))
+    units = np.concatenate([start, high, rules.step]) * rules.units
+    whole = np.abs(units - np.round(units)).max() < ZERO_DENOMINATOR
+    if whole and most * rules.units <= 2 * len(x):
+        # All values of D are whole numbers of units, for which a Gauss rule is exact.
+        t, w = jacobi(max(int(np.ceil(most * rules.units / 2.0)), 1), 0.0)
+        return -np.log(t) * rules.units, w / t * rules.units
+    return x, w
+
+
+def _add(total: Mean, m: Moments, weight: Array, constant: Array, factor: float) -> Mean:
+    """total + weight * (constant + factor * N), in mean and in both joint means."""
+    base, gain = (weight * constant)[:, None], (weight * factor)[:, None]
+    return Mean(
+        total.log_partition,
+        total.value + weight * (constant + factor * m.total),
+        total.scores + base * (m.on - m.off) + gain * (m.total_on - m.total_off),
+        total.parameters + base * m.features + gain * m.total_features,
+    )

@@ -37,6 +37,7 @@ from setwise.spaces.nodes import (
     add_up,
     of_group,
     of_parents,
+    plus,
     read_rows,
     write_lanes,
     write_rows,
@@ -172,13 +173,6 @@ def compare(absent, present, extra_absent, extra_present, gap, high):
 
 
 @register_jitable
-def plus(values, part):
-    """values += part, entry by entry."""
-    for j in range(len(part)):
-        values[j] += part[j]
-
-
-@register_jitable
 def climb(scores, row, rows, tree, room):
     """The pass from the leaves to the roots; if fixed labels leave no set, log_sum is -inf."""
     labels, above, ends, potentials, _ = tree
@@ -203,7 +197,7 @@ def climb(scores, row, rows, tree, room):
                 gap[here:until], high,
             )  # fmt: skip
             split(gap[here:until], p[here:until], r[here:until], soft[here:until], part)
-            plus(high, soft[here:until])
+            plus(high[: until - here], soft[here:until])
             add_to_parents(high, first, stop, above, present if s == 1 else absent)
     plus(log_sum, present[:LANES])
 
@@ -217,21 +211,23 @@ def mix(p1, r1, p0, r0, above_on, above_off, on, off):
 
 
 @register_jitable
-def descend(tree, room):
-    """The pass from the roots to the leaves: P(label) and P(not label); the root is certain."""
-    size = len(room.on)
-    room.on[:LANES], room.off[:LANES] = 1.0, 0.0
-    for group in range(1, len(tree.ends)):
-        first, stop = tree.ends[group - 1], tree.ends[group]
-        here, until = first * LANES, stop * LANES
-        of_parents(room.on, first, stop, tree.above, room.part)
-        of_parents(room.off, first, stop, tree.above, room.other)
-        mix(
-            room.beside.p[here:until], room.beside.r[here:until],
-            of_group(room.without.p, here, until, size),
-            of_group(room.without.r, here, until, size),
-            room.part, room.other, room.on[here:until], room.off[here:until],
-        )  # fmt: skip
+def descend(tree, room, group):
+    """From the roots to the leaves: P(label) and P(not label) of a group from its parents'.
+
+    The virtual root, group 0, is certain.
+    """
+    if group == 0:
+        room.on[:LANES], room.off[:LANES] = 1.0, 0.0
+        return
+    size, first, stop = len(room.on), tree.ends[group - 1], tree.ends[group]
+    here, until = first * LANES, stop * LANES
+    of_parents(room.on, first, stop, tree.above, room.part)
+    of_parents(room.off, first, stop, tree.above, room.other)
+    mix(
+        room.beside.p[here:until], room.beside.r[here:until],
+        of_group(room.without.p, here, until, size), of_group(room.without.r, here, until, size),
+        room.part, room.other, room.on[here:until], room.off[here:until],
+    )  # fmt: skip
 
 
 @kernel
@@ -284,7 +280,7 @@ def likelihood_rows(start, stop, scores, y_true, tree, value, by_score, by_pair)
     nothing = np.zeros(len(room.on) if len(by_pair) > 0 else 0)
     for row in range(start, stop, LANES):
         climb(scores, row, stop, tree, room)
-        descend(tree, room)
+        descend(tree, room, 0)
         read_rows(y_true, row, stop, labels, 1.0, 1.0, truth)
         total[:] = 0.0
         for group in range(1, len(ends)):
@@ -297,6 +293,7 @@ def likelihood_rows(start, stop, scores, y_true, tree, value, by_score, by_pair)
                 of_group(room.without.soft, here, until, len(truth)), part,
             )  # fmt: skip
             add_up(part[: until - here], total)
+            descend(tree, room, group)
             step_away(truth[here:until], room.on[here:until], room.off[here:until], part)
             write_rows(part, row, stop, labels, first, end, by_score)
         for b in range(min(LANES, stop - row)):
@@ -398,7 +395,8 @@ def moments_rows(start, stop, scores, tree, values, law, sums):
     above = (np.empty(most), np.empty(most), np.empty(most), np.empty(most))
     for row in range(start, stop, LANES):
         climb(scores, row, stop, tree, room)
-        descend(tree, room)
+        for group in range(len(tree.ends)):
+            descend(tree, room, group)
         write_rows(room.on[LANES:], row, stop, labels, 1, n_nodes, law[1])
         write_rows(room.off[LANES:], row, stop, labels, 1, n_nodes, law[2])
         write_lanes(room.log_sum, row, stop, law[0])

@@ -26,6 +26,7 @@ from setwise.spaces.nodes import (
     read_values,
     slope_factors,
     take_large_factors,
+    times_into,
     write_rows,
     write_values,
 )
@@ -256,7 +257,7 @@ def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope
             if q != 1.0:
                 at_one = whole[here:until]
                 of_parents(whole, first, end, above, chance)
-                at_one *= chance[: until - here]
+                times_into(at_one, chance, at_one)
             join(shares, heights, on[here:until], p[here:until], at_one, part)
             take_large_factors(exponent, part[: until - here])
             write_rows(part, row, stop, labels, first, end, slope)

@@ -149,6 +149,20 @@ def write_lanes(lanes, row, rows, out):
 
 
 @register_jitable
+def plus(values, part):
+    """values += part, entry by entry. (An expression of slices would make room each time.)"""
+    for j in range(len(values)):
+        values[j] += part[j]
+
+
+@register_jitable
+def times_into(first, second, out):
+    """out = first * second, entry by entry."""
+    for j in range(len(out)):
+        out[j] = first[j] * second[j]
+
+
+@register_jitable
 def add_up(part, sums):
     """sums[b] += the entries of lane b."""
     for k in range(len(part) // LANES):

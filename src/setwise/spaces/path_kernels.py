@@ -19,10 +19,12 @@ from setwise.spaces.nodes import (
     add_up,
     fill_lanes,
     of_parents,
+    plus,
     read_rows,
     read_values,
     slope_factors,
     take_large_factors,
+    times_into,
     write_lanes,
     write_rows,
     write_values,
@@ -37,7 +39,7 @@ def add_down(values, nodes, part):
     for group in range(1, len(ends)):
         first, stop = ends[group - 1], ends[group]
         of_parents(values, first, stop, above, part)
-        values[first * LANES : stop * LANES] += part[: (stop - first) * LANES]
+        plus(values[first * LANES : stop * LANES], part)
 
 
 @register_jitable
@@ -216,13 +218,6 @@ def read_path_values(y_true, row, rows, nodes, measure, path_value, off, part):
         at = min(row + b, rows - 1)
         scale[b], constant[b] = measure.scale[at], measure.constant[at]
     values_of_paths(path_value, off, total, scale, constant)
-
-
-@register_jitable
-def times_into(first, second, out):
-    """out = first * second, entry by entry. (An expression of arrays would make room each time.)"""
-    for j in range(len(out)):
-        out[j] = first[j] * second[j]
 
 
 @register_jitable

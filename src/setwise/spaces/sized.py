@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -49,9 +49,6 @@ class Sized(Space):
 
     n_labels: int
     bias: Any
-    sizes: Array = field(init=False, repr=False)
-    size_bias: Array = field(init=False, repr=False)
-    log_size: float = field(init=False, repr=False)
     carries = frozenset({"additive", "subset", "linear_fractional", "counts"})
 
     def __post_init__(self):
@@ -75,18 +72,13 @@ class Sized(Space):
         log_size = float(np.logaddexp.reduce(log_binomial(n_labels, allowed)))
         vars(self).update(
             n_labels=n_labels, bias=bias, sizes=allowed, size_bias=bias[: largest + 1],
-            log_size=log_size,
+            log_size=log_size, feature_group=len(bias),
         )  # fmt: skip
 
     @property
     def parameters(self) -> Array:
         """The bias of each size."""
         return self.bias.copy()
-
-    @property
-    def feature_group(self) -> int:
-        """All: a set has one size."""
-        return len(self.bias)
 
     def with_parameters(self, values) -> Sized:
         """The same labels with other biases."""

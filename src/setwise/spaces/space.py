@@ -76,6 +76,8 @@ class Space(Protocol):
     """Whether the sets are all those closed under a forest, or all its paths."""
     is_joint: bool = False
     """Whether each listed set has a score of its own."""
+    feature_group: int = 0
+    """Features come in groups of this many, of which exactly one is 1; 0 without features."""
     carries: ClassVar[frozenset[Form]] = frozenset()
     """Forms of targets whose expectation needs no list of the label sets."""
 
@@ -91,11 +93,6 @@ class Space(Protocol):
     def parameters(self) -> Array:
         """What the space adds to the scores, (p,); nothing unless a space says so."""
         return np.empty(0)
-
-    @property
-    def feature_group(self) -> int:
-        """Features come in groups of this many, of which exactly one is 1; 0 without features."""
-        return 0
 
     def with_parameters(self, values: ArrayLike) -> Space:
         """The same space with other parameters."""
