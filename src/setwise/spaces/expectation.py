@@ -15,7 +15,7 @@ scores carries a factor q, which is left out so that the limit q -> 0 needs no c
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -215,24 +215,22 @@ def _scaled(slopes: Array, exponent: Array, sign: int = 1) -> Array:
     return times_exp(slopes, exponent[:, None]) if exponent.any() else slopes
 
 
-def additive_mean(target: Target, m: Moments, y_true: Array, of: Of) -> Mean:
-    """constant + scale * E[N] of an additive target, from the moments of N, see `values_of`."""
+def additive_mean(
+    space: Any, target: Target, scores: Array, y_true: Array, of: Of, parameters: bool
+) -> Mean:
+    """constant + scale * E[N] of an additive target, from a space's moments of N.
+
+    N is the sum of what each label adds when present and when absent.
+    """
     measure, n_true = additive(target, y_true.shape[1], of), y_true.sum(axis=1, dtype=np.float64)
+    values = tuple(measure.agreement[y_true, state] * measure.weights for state in (1, 0))
+    m: Moments = space.moments(scores, values, features=parameters)
     constant, scale = measure.constant(n_true), measure.scale(n_true)
     return Mean(
         m.log_partition,
         constant + scale * m.total,
         constant[:, None] * (m.on - m.off) + scale[:, None] * (m.total_on - m.total_off),
         constant[:, None] * m.features + scale[:, None] * m.total_features,
-    )
-
-
-def values_of(target: Target, y_true: Array, of: Of) -> tuple[Array, Array]:
-    """What each label adds to an additive target when present and when absent, (n, l) each."""
-    measure = additive(target, y_true.shape[1], of)
-    return (
-        measure.agreement[y_true, 1] * measure.weights,
-        measure.agreement[y_true, 0] * measure.weights,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from setwise.spaces.expectation import Expectation, Mean, additive_mean, values_of
+from setwise.spaces.expectation import Expectation, Mean, additive_mean
 from setwise.spaces.forest_kernels import Tree, likelihood_rows, moments_rows, most_likely_rows
 from setwise.spaces.hierarchy import ClosedLaw, HierarchyExpectation
 from setwise.spaces.nodes import LANES, Nodes
@@ -194,8 +194,7 @@ class Forest(Space):
         Quotients on a small space by the list too: that takes fewer passes, and no differences.
         """
         if target.form == "additive":
-            m = self.moments(scores, values_of(target, y_true, of), features=parameters)
-            return additive_mean(target, m, y_true, of)
+            return additive_mean(self, target, scores, y_true, of, parameters)
         measure = target.measure(self.n_labels, of)
         if isinstance(measure, Fraction) and not self.has_at_most(FEW):
             return shifted_mean(self, measure, scores, y_true, parameters)

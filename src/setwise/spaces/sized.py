@@ -15,7 +15,6 @@ from setwise.spaces.expectation import (
     SubsetExpectation,
     Tempered,
     additive_mean,
-    values_of,
 )
 from setwise.spaces.space import Array, Moments, Space, refuse_large, tempered_values
 from setwise.spaces.symmetric import LARGEST_LOG_BINOMIAL, count_mean, moments_rows
@@ -156,8 +155,7 @@ class Sized(Space):
     ) -> Mean:
         """Sums over labels by the moments of a sum, functions of the counts by their joint law."""
         if target.form == "additive":
-            m = self.moments(scores, values_of(target, y_true, of))
-            return additive_mean(target, m, y_true, of)
+            return additive_mean(self, target, scores, y_true, of, parameters)
         if target.form == "table":
             return super().mean(target, scores, y_true, of, parameters)
         return Mean(*count_mean(target.measure(self.n_labels, of), scores, y_true, self.bias))
