@@ -21,6 +21,7 @@ from setwise.spaces.expectation import (
     Moment,
     SubsetExpectation,
     Tempered,
+    additive,
     times_exp,
 )
 from setwise.spaces.quadrature import DOUBLE_ERROR, MEANS, SINGLE_ERROR, Rules, laguerre_table
@@ -147,7 +148,10 @@ class CubeExpectation(Expectation):
         value, slope = np.empty(len(work)), np.empty_like(work)
         one, n_true = work.dtype.type(1), true_counts(y_true)
         if self.target.form == "additive":
-            kernel, table = additive_rows, self._additive_table(n_true, of, work.dtype)
+            measure, sizes = additive(self.target, self.space.n_labels, of), n_true * 1.0
+            weights, scale = measure.weights.astype(work.dtype), measure.scale(sizes)
+            table = AdditiveTable(weights, measure.agreement, scale, measure.constant(sizes))
+            kernel = additive_rows
         else:
             kernel, table = fraction_rows, self._fraction_table(n_true, of, work.dtype)
         for_rows(kernel, len(work), work, y_true, float(q), one, log_scale, table, value, slope)
@@ -171,15 +175,6 @@ class CubeExpectation(Expectation):
         if log_scale != 0.0:
             value, slope = times_exp(value, log_scale), times_exp(slope, log_scale)
         return Moment(value, slope, np.empty((len(scores), 0)))
-
-    def _additive_table(self, n_true: Array, of: Of, dtype: np.dtype) -> AdditiveTable:
-        """What the kernel needs of a sum over labels, for rows of so many true labels."""
-        measure, sizes = self.target.measure(self.space.n_labels, of), n_true.astype(np.float64)
-        assert isinstance(measure, Additive)
-        weights = measure.weights.astype(dtype)
-        return AdditiveTable(
-            weights, measure.agreement, measure.scale(sizes), measure.constant(sizes)
-        )
 
     def _fraction_table(self, n_true: Array, of: Of, dtype: np.dtype) -> FractionTable:
         """What the kernel needs of a quotient, for rows of so many true labels."""

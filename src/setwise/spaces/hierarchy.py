@@ -12,12 +12,12 @@ from scipy.special import expit
 
 from setwise.kernels import kernel
 from setwise.spaces.cube import true_counts
+from setwise.spaces.cube_kernels import AdditiveTable
 from setwise.spaces.expectation import Expectation, Moment, Tempered, additive, times_exp
 from setwise.spaces.forest_kernels import Given, Tree, climb_closed, collect, read_weights
 from setwise.spaces.nodes import (
     GROUP,
     LANES,
-    NodeMeasure,
     Nodes,
     Power,
     add_up,
@@ -80,7 +80,7 @@ class HierarchyExpectation(Expectation):
         """
         measure = additive(self.target, self.space.n_labels, of)
         n_true, (kernel, own) = true_counts(y_true).astype(np.float64), self.law.additive_pass
-        by_node = NodeMeasure(
+        by_node = AdditiveTable(
             self.law.nodes.of_labels(measure.weights), measure.agreement,
             measure.scale(n_true), measure.constant(n_true),
         )  # fmt: skip
@@ -209,7 +209,7 @@ def weigh(on, p, share, mean, x, part):
 
 @kernel
 def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope):
-    """The `Power` of a `NodeMeasure` on closed sets (n,), and its slope by the scores (n, l).
+    """The `Power` of an `AdditiveTable` of nodes on closed sets (n,), and its slopes (n, l).
 
     ``own`` = (tree, even): ``even`` (nodes, 2) holds p and r of the uniform law. Arrays named
     ``whole`` belong to the weights themselves, p, r, on and off to the weights times q.

@@ -19,6 +19,7 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from setwise.spaces.cube_kernels import times_exp
 from setwise.taxonomy import forest_levels
 
 # Rows that go through together: few, so that what is held of ten thousand nodes stays in cache.
@@ -60,15 +61,6 @@ class Nodes(NamedTuple):
     def of_labels(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """A value for each label, and 0 for the virtual root, in the order of the nodes."""
         return np.concatenate([[0.0], values[self.labels[1:]]])
-
-
-class NodeMeasure(NamedTuple):
-    """constant + scale * sum over nodes of weights_k agreement[y_k, y'_k]."""
-
-    weights: NDArray[np.float64]  # (m,)
-    agreement: NDArray[np.float64]  # (2, 2): [true, predicted]
-    scale: NDArray[np.float64]  # (n,)
-    constant: NDArray[np.float64]  # (n,)
 
 
 class Power(NamedTuple):
@@ -176,12 +168,6 @@ def fill_lanes(lanes, out):
     for k in range(len(out) // LANES):
         for b in range(LANES):
             out[k * LANES + b] = lanes[b]
-
-
-@register_jitable
-def times_exp(value, exponent):
-    """value * e^exponent, where 0 times an overflow is 0."""
-    return value * np.exp(exponent) if value != 0.0 else 0.0
 
 
 @register_jitable

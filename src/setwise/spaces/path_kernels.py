@@ -229,7 +229,7 @@ def join(factors, heights, weighted, chance, part):
 
 @kernel
 def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope):
-    """The `Power` of a `NodeMeasure` (n,), and its slope by the scores (n, l).
+    """The `Power` of an `AdditiveTable` of nodes (n,), and its slope by the scores (n, l).
 
     ``weighted`` is u times the probability under the weights times q, first of each path and then
     of all paths below a node; ``chance`` ends as the same of 1 under the weights themselves.

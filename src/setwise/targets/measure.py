@@ -38,21 +38,12 @@ class Measure(Protocol):
         """The value for each pair of rows, (n,)."""
         ...
 
-    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
-        """The value of each of the K listed sets against each of the n true sets, (n, K)."""
-        ...
+    def matrix(self, listed: Any, y_true: Array) -> Array:
+        """The value of each of the K listed sets against each of the n true sets, (n, K).
 
-
-class ListedSets(Protocol):
-    """Label sets in a list, and sums over the labels of each."""
-
-    @property
-    def sets(self) -> Array:
-        """The label sets, (K, l)."""
-        ...
-
-    def sums(self, present: Array, absent: Array) -> Array:
-        """``present`` over the labels of each set plus ``absent`` over the others, (n, K)."""
+        ``listed`` has the ``sets`` (K, l), and ``sums(present, absent)``, which adds up values of
+        labels (n, l) in each set and out of it, (n, K).
+        """
         ...
 
 
@@ -73,7 +64,7 @@ class Additive:
         constant, total = self.constant(n_true), self.agreement[y_true, y_pred] @ self.weights
         return self._complete(constant, self.scale(n_true) * total, np.abs(constant))
 
-    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
+    def matrix(self, listed: Any, y_true: Array) -> Array:
         n_true = y_true.sum(axis=1, dtype=np.float64)
         present = self.agreement[y_true, 1] * self.weights
         absent = self.agreement[y_true, 0] * self.weights
@@ -102,7 +93,7 @@ class OfCounts:
         sizes = y_pred.sum(axis=1, dtype=np.float64), y_true.sum(axis=1, dtype=np.float64)
         return self._at(tp, *sizes, y_true.shape[1])
 
-    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
+    def matrix(self, listed: Any, y_true: Array) -> Array:
         true, nothing = y_true.astype(np.float64), np.zeros(y_true.shape)
         every, none = np.ones((1, y_true.shape[1])), np.zeros((1, y_true.shape[1]))
         sizes = listed.sums(every, none), true.sum(axis=1, keepdims=True)
@@ -177,7 +168,7 @@ class Table:
     def rows(self, y_pred: Array, y_true: Array) -> Array:
         return self.values[self.index(y_pred, "y_pred"), self.index(y_true, "y_true")]
 
-    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
+    def matrix(self, listed: Any, y_true: Array) -> Array:
         places = self.index(listed.sets, "sets"), self.index(y_true, "y_true")
         return self.values[np.ix_(*places)].T
 
