@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +42,7 @@ class Catalog(Listing, Space):
     sets: Any
     bias: Any = None
     joint: bool = False
+    n_labels: int = field(init=False, repr=False)
     is_list = True
 
     def __post_init__(self):

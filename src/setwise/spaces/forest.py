@@ -52,6 +52,7 @@ class Forest(Space):
     parents: Any
     potentials: Any = None
     closed: bool = False
+    n_labels: int = field(init=False, repr=False)
     nodes: Nodes = field(init=False, repr=False)
     closed_law: ClosedLaw | None = field(init=False, repr=False)
     feature_group = 4  # the states of an edge

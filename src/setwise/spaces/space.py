@@ -61,9 +61,9 @@ class Space(Protocol):
     """
 
     n_labels: int
-    log_size: float
+    log_size: float = np.inf
     """log of the number of sets in the support."""
-    sizes: Array
+    sizes: Array = np.empty(0, dtype=np.int64)
     """The numbers of labels that sets have, ascending."""
     # Facts about a space that other packages go by, in place of its class.
     is_independent: ClassVar[bool] = False
