@@ -235,7 +235,7 @@ def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope
     of all paths below a node; ``chance`` ends as the same of 1 under the weights themselves.
     """
     (nodes, is_end), q = own, power.q
-    labels, ends = nodes.labels, nodes.ends
+    labels, ends, even = nodes.labels, nodes.ends, np.exp(-power.log_size)
     size, most = len(labels) * LANES, GROUP * LANES
     z, chance, path_value, weighted = (
         np.empty(size), np.empty(size), np.empty(size), np.empty(size)
@@ -247,7 +247,7 @@ def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope
         read_path_values(y_true, row, stop, nodes, measure, path_value, weighted, part)
         if q == 0.0:
             for k in range(len(is_end)):
-                chance[k * LANES : (k + 1) * LANES] = np.exp(-power.log_size) * is_end[k]
+                chance[k * LANES : (k + 1) * LANES] = even if is_end[k] else 0.0
             log_sum[:] = power.log_size
         else:
             weigh(scores, row, stop, nodes, q, z, part)
