@@ -43,6 +43,8 @@ class Catalog(Listing, Space):
     bias: Any = None
     joint: bool = False
     n_labels: int = field(init=False, repr=False)
+    is_joint: bool = field(init=False, repr=False)
+    feature_group: int = field(init=False, repr=False)
     is_list = True
 
     def __post_init__(self):

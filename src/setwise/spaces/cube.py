@@ -49,6 +49,9 @@ class Cube(Space):
     """
 
     n_labels: int
+    log_size: float = field(init=False, repr=False, compare=False)
+    sizes: Array = field(init=False, repr=False, compare=False)
+    size_bias: Array = field(init=False, repr=False, compare=False)
     is_independent = True
     carries = frozenset({"additive", "subset", "linear_fractional", "counts"})
 

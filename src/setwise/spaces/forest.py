@@ -53,6 +53,9 @@ class Forest(Space):
     potentials: Any = None
     closed: bool = False
     n_labels: int = field(init=False, repr=False)
+    log_size: float = field(init=False, repr=False)
+    sizes: Array = field(init=False, repr=False)
+    is_closed: bool = field(init=False, repr=False)
     nodes: Nodes = field(init=False, repr=False)
     closed_law: ClosedLaw | None = field(init=False, repr=False)
     feature_group = 4  # the states of an edge

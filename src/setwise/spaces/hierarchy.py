@@ -223,12 +223,15 @@ def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope
     whole, rest = np.empty(size), np.empty(size if power.limit else most)
     part, chance, around, soft = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     shares, heights = np.empty(most), np.empty(most)
-    log_sum, log_whole, mean, share, exponent, factor, inner = np.empty((7, LANES))
+    log_sum, log_whole, mean, share = (
+        np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    )  # fmt: skip
+    exponent, factor, inner = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     for row in range(start, stop, LANES):
         if q == 0.0:
             for k in range(len(even)):
-                p[k * LANES : (k + 1) * LANES] = even[k, 0]
-                r[k * LANES : (k + 1) * LANES] = even[k, 1]
+                for b in range(LANES):
+                    p[k * LANES + b], r[k * LANES + b] = even[k, 0], even[k, 1]
             log_sum[:] = power.log_size
         else:
             climb_closed(scores, row, stop, tree, q, Given(a, p, r, soft), log_sum, part)

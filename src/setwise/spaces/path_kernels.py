@@ -241,13 +241,15 @@ def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope
         np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     )  # fmt: skip
     part, factors, heights = np.empty(most), np.empty(most), np.empty(most)
-    high, mass, log_sum, mean, inner, exponent, factor = np.empty((7, LANES))
+    high, mass, log_sum, mean = np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    inner, exponent, factor = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     for row in range(start, stop, LANES):
         mean[:], inner[:] = 0.0, 0.0
         read_path_values(y_true, row, stop, nodes, measure, path_value, weighted, part)
         if q == 0.0:
             for k in range(len(is_end)):
-                chance[k * LANES : (k + 1) * LANES] = even if is_end[k] else 0.0
+                for b in range(LANES):
+                    chance[k * LANES + b] = even if is_end[k] else 0.0
             log_sum[:] = power.log_size
         else:
             weigh(scores, row, stop, nodes, q, z, part)

@@ -51,6 +51,7 @@ class Paths(Listing, Space):
     parents: Any
     leaves_only: bool = False
     n_labels: int = field(init=False, repr=False)
+    log_size: float = field(init=False, repr=False)
     nodes: Nodes = field(init=False, repr=False)
     is_end: Array = field(init=False, repr=False)
     _ends: Array = field(init=False, repr=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -48,6 +48,10 @@ class Sized(Space):
 
     n_labels: int
     bias: Any
+    log_size: float = field(init=False, repr=False)
+    sizes: Array = field(init=False, repr=False)
+    size_bias: Array = field(init=False, repr=False)
+    feature_group: int = field(init=False, repr=False)
     carries = frozenset({"additive", "subset", "linear_fractional", "counts"})
 
     def __post_init__(self):
