@@ -9,64 +9,17 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from setwise import (
-        consistency,
-        datasets,
-        decoders,
-        distributions,
-        estimators,
-        evaluation,
-        spaces,
-        study,
-        surrogates,
-        targets,
-    )
-    from setwise import nn as nn
-    from setwise.estimators import (
-        CatalogClassifier,
-        SetClassifier,
-        SetClassifierCV,
-        TargetDecoder,
-    )
-    from setwise.persistence import load, save
-    from setwise.targets import get_target
-    from setwise.taxonomy import Taxonomy
+    from setwise.estimators import CatalogClassifier as CatalogClassifier
+    from setwise.estimators import SetClassifier as SetClassifier
+    from setwise.estimators import SetClassifierCV as SetClassifierCV
+    from setwise.estimators import TargetDecoder as TargetDecoder
+    from setwise.persistence import load as load
+    from setwise.persistence import save as save
+    from setwise.targets import get_target as get_target
+    from setwise.taxonomy import Taxonomy as Taxonomy
 
 __version__ = "0.1.0"
-__all__ = [
-    "CatalogClassifier",
-    "SetClassifier",
-    "SetClassifierCV",
-    "TargetDecoder",
-    "Taxonomy",
-    "consistency",
-    "datasets",
-    "decoders",
-    "distributions",
-    "estimators",
-    "evaluation",
-    "get_target",
-    "load",
-    "save",
-    "spaces",
-    "study",
-    "surrogates",
-    "targets",
-]
 
-_SUBMODULES = {
-    "consistency",
-    "datasets",
-    "decoders",
-    "distributions",
-    "estimators",
-    "evaluation",
-    "nn",  # not in __all__: it needs PyTorch, which `from setwise import *` does not
-    "spaces",
-    "study",
-    "surrogates",
-    "targets",
-}
 _NAMES = {
     "CatalogClassifier": "setwise.estimators",
     "SetClassifier": "setwise.estimators",
@@ -77,10 +30,16 @@ _NAMES = {
     "load": "setwise.persistence",
     "save": "setwise.persistence",
 }
+_SUBMODULES = (
+    "consistency", "datasets", "decoders", "distributions", "estimators", "evaluation", "spaces",
+    "study", "surrogates", "targets",
+)  # fmt: skip
+# Not `nn`: it needs PyTorch, which `from setwise import *` does not.
+__all__ = [*_NAMES, *_SUBMODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str):
-    if name in _SUBMODULES:
+    if name in (*_SUBMODULES, "nn"):
         return importlib.import_module(f"setwise.{name}")
     if name in _NAMES:
         return getattr(importlib.import_module(_NAMES[name]), name)

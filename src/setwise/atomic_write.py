@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
@@ -41,7 +41,13 @@ def opened_whole(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    _flush_folder(path.parent)
+    # The renaming too, on systems where a folder can be opened.
+    with suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def remove_partial(folder: Path) -> int:
@@ -50,17 +56,3 @@ def remove_partial(folder: Path) -> int:
     for leftover in leftovers:
         leftover.unlink(missing_ok=True)
     return len(leftovers)
-
-
-def _flush_folder(folder: Path) -> None:
-    """Flush the renaming to disk too, on systems where a folder can be opened."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)

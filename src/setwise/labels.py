@@ -8,32 +8,25 @@ array or CSR. Users have data frames, lists of names, sparse matrices, or one cl
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from setwise.label_forms import (
-    ROW,
-    Lists,
-    form_of,
-    name_array,
-    require_columns,
-    some,
-    zeros_and_ones,
-)
+from setwise.sparse import refuse_entries, tidied
+from setwise.validation import label_matrix, require_entries
 
-__all__ = [
-    "ROW",
-    "LabelNames",
-    "Lists",
-    "form_of",
-    "name_array",
-    "read_labels",
-    "some",
-    "zeros_and_ones",
-]
+EXPECTED = (
+    "expected is a 0/1 array or sparse matrix of shape (n, n_labels), a data frame of 0/1 columns, "
+    "a list with the labels of each row, or one class for each row"
+)
+USE_SETS = "to list labels that are numbers, make each row a Python set, such as {3, 7}"
+ROW = (list, tuple, set, frozenset, np.ndarray)
+NUMBER = (Real, np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +91,7 @@ class LabelNames:
         The class of each row, (n,), if ``one_dimensional``; else the sets in int64.
         """
         checked = zeros_and_ones(sets, "sets")
-        require_columns(checked, self.n_labels, "sets")
+        _require_columns(checked, self.n_labels, "sets")
         if not self.one_dimensional:
             return checked.astype(np.int64)
         size = np.asarray(checked.sum(axis=1, dtype=np.int64)).ravel()
@@ -131,22 +124,12 @@ def read_labels(y: Any) -> tuple[Any, LabelNames]:
     one column (n, 1)                       the same, with a warning            True
     ======================================  ==================================  ================
 
-    A data frame is anything with ``columns`` and ``to_numpy`` (pandas, polars); a series counts as
-    an array.
+    The label sets are a uint8 array (n, n_labels) of 0/1 in C order or, if y is sparse, a
+    csr_array, sorted, without stored zeros or repeated entries. A data frame is anything with
+    ``columns`` and ``to_numpy`` (pandas, polars); a series counts as an array.
 
-    Returns
-    -------
-    sets : uint8 array of shape (n, n_labels), or csr_array if y is sparse
-        0/1; the array in C order, the CSR array sorted, without stored zeros or repeated entries.
-    names : LabelNames
-        What the columns stand for.
-
-    Raises
-    ------
-    ValueError
-        If y is None, empty, ragged, of mixed types, has missing or complex values, a data frame
-        with two columns of one name, or numbers that are neither 0/1 in columns nor whole numbers
-        of classes. The message says where.
+    Raises ValueError, saying where, if y is None, empty, ragged, of mixed types, has missing or
+    complex values, two columns of one name, or numbers that are neither 0/1 in columns nor whole.
 
     Notes
     -----
@@ -176,5 +159,225 @@ def read_labels(y: Any) -> tuple[Any, LabelNames]:
     (array([3, 5]), array([3, 5, 3]))
     """
     form = form_of(y, column_of_classes=True)
-    names = LabelNames(form.own_names(), form.one_dimensional)
+    if form.own.shape[1] == 0:
+        raise ValueError("y must have at least one label, but the label list of every row is empty")
+    own = np.arange(form.own.shape[1]) if form.columns is None else form.columns
+    names = LabelNames(own, form.one_dimensional)
     return form.sets(names.names), names
+
+
+# ------------------------------------------------------------------------------------- forms of y
+
+
+@dataclass(frozen=True)
+class Form:
+    """The labels of all rows as label sets over their own names; ``told`` says how they came.
+
+    ``columns`` are the names, None for the columns of an array; ``in_order`` says that they are
+    columns that y itself has.
+    """
+
+    own: Any
+    columns: NDArray[Any] | None
+    one_dimensional: bool
+    told: str
+    in_order: bool = False
+
+    def sets(self, names: NDArray[Any]) -> Any:
+        """The label sets over the labels of these names; raises if there are others."""
+        if self.in_order:
+            _require_columns(self.own, len(names), "y")
+        wanted = names.tolist()
+        own = wanted if self.columns is None else self.columns.tolist()
+        place = {name: column for column, name in enumerate(wanted)}
+        unknown = sorted((name for name in own if name not in place), key=str)
+        if unknown:
+            what = "columns" if self.in_order else "classes" if self.one_dimensional else "labels"
+            raise ValueError(
+                f"y has {what} that are not among the labels: {some(unknown)}; "
+                f"the labels are {some(wanted)}"
+            )
+        if own == wanted:
+            return self.own
+        if self.in_order:
+            raise ValueError(
+                f"the columns of y must be in the order of the labels, {some(wanted)}, "
+                f"but they are {some(own)}"
+            )
+        out = np.zeros((len(self.own), len(names)), dtype=np.uint8)
+        out[:, [place[name] for name in own]] = self.own
+        return out
+
+
+def form_of(y: Any, column_of_classes: bool) -> Form:
+    """Recognise the form of y; a single dense column is one of classes if so said."""
+    if y is None:
+        raise ValueError(f"this requires y to be passed, but the target y is None; {EXPECTED}")
+    if issparse(y):
+        return _columns(y)
+    if hasattr(y, "columns") and hasattr(y, "to_numpy"):
+        return _form_of_array(y.to_numpy(), column_of_classes, name_array(y.columns))
+    if isinstance(y, str | bytes) or not (hasattr(y, "__array__") or isinstance(y, Sequence)):
+        raise ValueError(f"y cannot be a {type(y).__name__}; {EXPECTED}")
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
+        row = int(np.argwhere(np.ma.getmaskarray(y))[0][0])
+        raise ValueError(f"y must not have missing values, but an entry of row {row} is masked")
+    array: Any = y if isinstance(y, list | tuple) else np.asarray(y)
+    if isinstance(y, list | tuple) or (array.ndim == 1 and array.dtype == object):
+        return _form_of_list(list(array), column_of_classes)
+    return _form_of_array(array, column_of_classes)
+
+
+def Lists(rows: list[Any]) -> Form:
+    """The form of a list of labels for each row."""
+    from sklearn.preprocessing import MultiLabelBinarizer
+
+    binarizer = MultiLabelBinarizer()
+    sets = np.asarray(binarizer.fit_transform(rows), dtype=np.uint8)
+    names = name_array(binarizer.classes_) if sets.shape[1] else binarizer.classes_
+    return Form(sets, names, False, "a list of labels for each row")
+
+
+def _columns(values: Any, names: NDArray[Any] | None = None) -> Form:
+    sets = zeros_and_ones(values, "y")
+    return Form(sets, names, False, f"the shape {sets.shape}", in_order=True)
+
+
+def _form_of_array(
+    array: NDArray[Any], column_of_classes: bool, columns: NDArray[Any] | None = None
+) -> Form:
+    """0/1 columns, or one class a row."""
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: y has the type {array.dtype}")
+    if array.ndim not in (1, 2) or 0 in array.shape:
+        raise ValueError(
+            f"y must have at least one row and one label, in one or two dimensions, "
+            f"but its shape is {array.shape}; {EXPECTED}"
+        )
+    if array.ndim == 2 and not (array.shape[1] == 1 and column_of_classes):
+        return _columns(array, columns)
+    if array.ndim == 2:
+        from sklearn.utils import column_or_1d
+
+        array = column_or_1d(array, warn=True)
+    values = array.tolist()
+    if array.dtype.kind not in "biuU":
+        _refuse_labels(values, "y[{}]".format)
+        array = array.astype(object) if isinstance(values[0], str) else np.asarray(values)
+    classes, place = np.unique(array, return_inverse=True)
+    sets = (place[:, None] == np.arange(len(classes))).astype(np.uint8)
+    return Form(sets, classes, True, f"one class for each row (y[0] is {values[0]!r})")
+
+
+def _form_of_list(rows: list[Any], column_of_classes: bool) -> Form:
+    """A list of classes, of numbers that make a matrix, or of label lists."""
+    nested = [isinstance(row, ROW) and getattr(row, "ndim", 1) > 0 for row in rows]
+    if not any(nested):
+        _refuse_labels(rows, "y[{}]".format)
+        return _form_of_array(np.asarray(rows), column_of_classes)
+    if not all(nested):
+        row = nested.index(False)
+        raise ValueError(
+            f"y must have a list of labels for each row, but y[{row}] is {rows[row]!r}; {EXPECTED}"
+        )
+    listed = [row.tolist() if isinstance(row, np.ndarray) else list(row) for row in rows]
+    labels, lengths = [label for row in listed for label in row], [len(row) for row in rows]
+    others = any(issubclass(kind, (str, *ROW)) for kind in set(map(type, labels)))
+    plain = labels and not others and not any(isinstance(row, set | frozenset) for row in rows)
+    if plain and (len(set(lengths)) == 1 or all(label in (0, 1) for label in labels)):
+        return _matrix(listed, lengths, column_of_classes)
+    row_of = np.repeat(np.arange(len(rows)), lengths)
+    _refuse_labels(labels, lambda place: f"a label of y[{row_of[place]}]")
+    return Lists(listed)
+
+
+def _matrix(rows: list[Any], lengths: list[int], column_of_classes: bool) -> Form:
+    """Lists of numbers that are the rows of a matrix."""
+    for row, length in enumerate(lengths):
+        if length != lengths[0]:
+            raise ValueError(
+                f"the rows of a 0/1 matrix must be of one length, but y[0] has {lengths[0]} "
+                f"entries and y[{row}] has {length}; {USE_SETS}"
+            )
+    try:
+        return _form_of_array(np.asarray(rows), column_of_classes)
+    except ValueError as error:
+        raise ValueError(f"{error}; {USE_SETS}") from error
+
+
+# -------------------------------------------------------------- single labels and their names
+
+
+def zeros_and_ones(values: Any, name: str) -> Any:
+    """0/1 of type uint8 in C order, or CSR, in a copy."""
+    if issparse(values):
+        matrix = tidied(values, name)
+        require_entries(matrix.shape, name)
+        refuse_entries(matrix, matrix.data != 1, name, "hold only 0 and 1")
+        return matrix.astype(np.uint8)
+    array = np.asarray(values)
+    if array.dtype == object:
+        # A frame of 0/1 columns of several types.
+        for place, value in np.ndenumerate(array):
+            if not isinstance(value, NUMBER):
+                raise ValueError(
+                    f"{name} must hold only 0 and 1, but {name}{list(place)} is {value!r}; "
+                    f"{EXPECTED}"
+                )
+        array = array.astype(np.float64)
+    return label_matrix(array, None, name)
+
+
+def _require_columns(sets: Any, n_labels: int, name: str) -> None:
+    if sets.shape[1] != n_labels:
+        raise ValueError(
+            f"{name} must have {n_labels} columns, one a label, but its shape is {sets.shape}"
+        )
+
+
+def _refuse_labels(values: list[Any], where: Callable[[int], str]) -> None:
+    """Raise unless all are text, or all whole numbers; `where` says where the i-th stands."""
+    for place, value in enumerate(values):
+        is_text = isinstance(value, str)
+        # The first words are scikit-learn's own.
+        if not is_text and (not isinstance(value, NUMBER) or value != value):
+            raise ValueError(
+                f"Unknown label type: labels must be text or numbers, but {where(place)} is "
+                f"{value!r} (NaN, missing or of the type {type(value).__name__}); {EXPECTED}"
+            )
+        if is_text != isinstance(values[0], str):
+            raise ValueError(
+                f"labels must be all text or all numbers, but {where(0)} is {values[0]!r} "
+                f"and {where(place)} is {value!r}"
+            )
+        if not is_text and not float(value).is_integer():
+            raise ValueError(
+                f"Unknown label type: continuous: {where(place)} is {value!r}; labels must be "
+                f"whole numbers, text or bools; {EXPECTED}"
+            )
+
+
+def name_array(names: Any) -> NDArray[Any]:
+    """A one-dimensional array of names: text or numbers of one type, else objects."""
+    if isinstance(names, str) or not hasattr(names, "__iter__"):
+        raise ValueError(f"names must be a list with one name for each label, but it is {names!r}")
+    # (Filled one by one, so that a tuple stays one name.)
+    array = names.copy() if isinstance(names, np.ndarray) else np.fromiter(names, dtype=object)
+    if array.ndim != 1 or len(array) == 0:
+        raise ValueError(
+            f"names must be one-dimensional, with one name for each label, "
+            f"but their shape is {array.shape}"
+        )
+    values = array.tolist()
+    alike = any(all(isinstance(name, kind) for name in values) for kind in (str, NUMBER))
+    if array.dtype == object and alike:
+        # Text is kept as objects if numpy's own would change it (it drops trailing zeros).
+        plain = np.array(values)
+        return plain if plain.tolist() == values else array
+    return array
+
+
+def some(names: list[Any]) -> str:
+    """The first names, for a message."""
+    listed, more = ", ".join(map(repr, names[:10])), len(names) - 10
+    return f"{listed} and {more} more" if more > 0 else listed

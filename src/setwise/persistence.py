@@ -23,31 +23,27 @@ from setwise.atomic_write import write_whole
 
 PACKAGE = __name__.partition(".")[0]
 ONLY = f"only types of {PACKAGE}, and data and estimators that skops trusts, are made from a file"
-# How an object of this package is made from its parts.
-Change = Callable[[Any, dict[str, Any]], Any]
 # Types that skops does not trust by itself and that hold nothing but data.
 PLAIN = (
-    "builtins.frozenset",
-    "numpy.dtype",
-    "scipy.sparse._csc.csc_array",
-    "scipy.sparse._csc.csc_matrix",
-    "scipy.sparse._csr.csr_array",
-    "scipy.sparse._csr.csr_matrix",
-    "sklearn.calibration._CalibratedClassifier",
-    "sklearn.calibration._SigmoidCalibration",
+    "builtins.frozenset", "numpy.dtype",
+    "scipy.sparse._csc.csc_array", "scipy.sparse._csc.csc_matrix",
+    "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix",
+    "sklearn.calibration._CalibratedClassifier", "sklearn.calibration._SigmoidCalibration",
     "sklearn.metrics._scorer._PassthroughScorer",
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
     "sklearn.utils._metadata_requests.MetadataRequest",
     "sklearn.utils._metadata_requests.MethodMetadataRequest",
-)
+)  # fmt: skip
 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> None:
     """Write an estimator, or any object of this package, to a file.
 
-    The file appears whole or not at all: it is written beside its place, flushed to disk, and then
-    takes the place of what was there.
+    The file appears whole or not at all. What `load` would refuse is refused with a ValueError that
+    names it. A function is such a thing, so a `CountTarget` cannot be saved: its file would have to
+    hold code. (With ``trusted=["module.function"]`` the *name* of a function is saved, and `load`
+    imports it.)
 
     Parameters
     ----------
@@ -59,13 +55,6 @@ def save(estimator: Any, path: str | os.PathLike[str], *, trusted: Iterable[str]
     trusted : list of str, optional
         Further types that may be in the file, such as "sklearn.tree._tree.Tree"; `load` has to be
         told the same. See there.
-
-    Raises
-    ------
-    ValueError
-        If the estimator holds what `load` would refuse; the message names it. A function is such a
-        thing, so a `CountTarget` cannot be saved: its file would have to hold code. (With
-        ``trusted=["module.function"]`` the *name* of a function is saved, and `load` imports it.)
 
     Examples
     --------
@@ -99,9 +88,10 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
 
     A file that holds any type but those of this package, those that skops trusts (numbers, arrays,
     containers, scikit-learn's estimators) and a few plain containers is refused before anything of
-    it is made. The objects of this package are then made by their constructors and the sparse
-    matrices checked, so that a file with impossible values is refused too. The file is not signed:
-    whether its numbers are the ones that were saved, only its source can tell.
+    it is made, with a ValueError that names it; so is a pickle or a damaged file. The objects of
+    this package are then made by their constructors and the sparse matrices checked, so that a file
+    with impossible values is refused too. The file is not signed: whether its numbers are the ones
+    that were saved, only its source can tell.
 
     Parameters
     ----------
@@ -116,13 +106,6 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
     -------
     object
         Equal to what was saved, but for caches.
-
-    Raises
-    ------
-    ValueError
-        If the file is a pickle or damaged, or holds another type; the message names it.
-    FileNotFoundError
-        If there is no such file.
     """
     trusted, skops = _names(trusted), _skops()
     data, what = Path(path).read_bytes(), f"{os.fspath(path)!r} was not loaded"
@@ -153,9 +136,6 @@ def _skops() -> Any:
     except ImportError as error:
         raise ImportError("to save and load, install skops: pip install skops") from error
     return skops.io
-
-
-# ------------------------------------------------------------------------------ which types may be
 
 
 def _names(trusted: Iterable[str]) -> list[str]:
@@ -201,9 +181,6 @@ def _of_package(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == PACKAGE
 
 
-# -------------------------------------------------------------------- what is written and made anew
-
-
 def _bare(value: Any, parts: dict[str, Any]) -> Any:
     """An object of the package with nothing but what its constructor takes, and what was fitted."""
     bare = object.__new__(type(value))
@@ -212,65 +189,58 @@ def _bare(value: Any, parts: dict[str, Any]) -> Any:
 
 
 def _made_anew(value: Any, parts: dict[str, Any]) -> Any:
-    """The same object by its constructor, which checks; caches in the file are not looked at."""
-    unknown = vars(value).keys() - {field.name for field in fields(value)}
-    if unknown and _is_frozen(value):
-        raise ValueError(f"{type(value).__name__} has no {', '.join(sorted(unknown))}")
-    made = type(value)(**{name: part for name, part in parts.items() if name not in unknown})
-    made.__dict__.update({name: parts[name] for name in unknown})
+    """The same object by its constructor, which checks, with what was fitted."""
+    taken = {field.name for field in fields(value)}
+    fitted = vars(value).keys() - taken
+    if fitted and type(value).__dataclass_params__.frozen:
+        raise ValueError(f"{type(value).__name__} has no {', '.join(sorted(fitted))}")
+    made = type(value)(**{name: part for name, part in parts.items() if name in taken})
+    made.__dict__.update({name: parts[name] for name in fitted})
     return made
 
 
-def _is_frozen(value: Any) -> bool:
-    return type(value).__dataclass_params__.frozen
-
-
-def _rebuilt(value: Any, change: Change, done: dict[int, tuple[Any, Any]]) -> Any:
-    """The value with ``change`` made to every dataclass of this package in it, inside first.
+def _rebuilt(value: Any, made: Callable[..., Any], done: dict[int, tuple[Any, Any]]) -> Any:
+    """The value with ``made`` applied to every dataclass of this package in it, inside first.
 
     What occurs twice is changed once: ``done`` has each value by its id, and keeps it alive so
     that no other takes the id.
     """
-    if id(value) not in done:
-        done[id(value)] = (value, _rebuilt_once(value, change, done))
-    return done[id(value)][1]
+    if id(value) in done:
+        return done[id(value)][1]
 
-
-def _rebuilt_once(value: Any, change: Change, done: dict[int, tuple[Any, Any]]) -> Any:
     def rebuilt(parts: dict[Any, Any]) -> dict[Any, Any]:
-        return {name: _rebuilt(part, change, done) for name, part in parts.items()}
+        return {name: _rebuilt(part, made, done) for name, part in parts.items()}
 
-    if is_dataclass(value) and not isinstance(value, type) and _of_package(type(value)):
+    kind, changed = type(value), value
+    if is_dataclass(value) and not isinstance(value, type) and _of_package(kind):
         # What a frozen object has beyond its fields is a cache; of others it was fitted.
-        taken = {field.name: field.init for field in fields(value)}
-        beyond = not _is_frozen(value)
-        return change(
-            value, rebuilt({k: v for k, v in vars(value).items() if taken.get(k, beyond)})
+        taken, beyond = (
+            {f.name: f.init for f in fields(value)},
+            not kind.__dataclass_params__.frozen,
         )
-    if isinstance(value, dict):
+        kept = {name: part for name, part in vars(value).items() if taken.get(name, beyond)}
+        changed = made(value, rebuilt(kept))
+    elif isinstance(value, dict):
         changed = copy.copy(value)
         changed.update(rebuilt(value))
-        return changed
-    if isinstance(value, list | tuple | set | frozenset):
+    elif isinstance(value, list | tuple | set | frozenset):
         parts = rebuilt(dict(enumerate(value))).values()
-        return value._make(parts) if hasattr(value, "_make") else type(value)(parts)  # type: ignore
-    if isinstance(value, np.ndarray) and value.dtype == object:
+        changed = value._make(parts) if hasattr(value, "_make") else kind(parts)  # type: ignore
+    elif isinstance(value, np.ndarray) and value.dtype == object:
         changed = value.copy()
         entries = np.ma.getdata(changed).reshape(-1)
         for place, part in rebuilt(dict(enumerate(entries))).items():
             entries[place] = part
-        return changed
-    if hasattr(value, "check_format"):
+    elif hasattr(value, "check_format"):
         # A sparse matrix whose indices point outside of it would be read outside of it.
         value.check_format(full_check=True)  # type: ignore
-        return value
-    if not hasattr(value, "__dict__") or inspect.isroutine(value) or isinstance(value, type):
-        return value
-    own = dict(vars(value))
-    if type(value).__module__ == "sklearn.utils._metadata_requests" and "owner" in own:
-        # A metadata request names its estimator; the estimator itself would hold it in turn.
-        owner = own["owner"]
-        own["owner"] = owner if isinstance(owner, str) else type(owner).__name__
-    changed = copy.copy(value)
-    changed.__dict__.update(rebuilt(own))
+    elif hasattr(value, "__dict__") and not (inspect.isroutine(value) or isinstance(value, type)):
+        own = dict(vars(value))
+        if kind.__module__ == "sklearn.utils._metadata_requests" and "owner" in own:
+            # A metadata request names its estimator; the estimator itself would hold it in turn.
+            owner = own["owner"]
+            own["owner"] = owner if isinstance(owner, str) else type(owner).__name__
+        changed = copy.copy(value)
+        changed.__dict__.update(rebuilt(own))
+    done[id(value)] = (value, changed)
     return changed

@@ -27,10 +27,7 @@ def score_matrix(scores: Any, n_scores: int | None, name: str = "scores") -> NDA
             f"{name} must have shape (n, {n_scores or 'n_labels'}), one score a column, "
             f"but its shape is {array.shape}"
         )
-    array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float32 else np.float64)
-    if not array.flags.writeable:
-        # Numba compiles another kernel for read-only arrays; copying is cheaper than that.
-        array = array.copy()
+    array = _plain(array)
     refuse_not_finite(array, name)
     return array
 
@@ -48,13 +45,30 @@ def probability_matrix(probability: Any, name: str = "probability") -> Any:
         return matrix.astype(np.float32 if matrix.dtype == np.float32 else np.float64)
     array = real_array(probability, name)
     require_entries(array.shape, name)
-    array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float32 else np.float64)
+    array = _plain(array)
     if not (array.min() >= 0.0 and array.max() <= 1.0):
-        row, column = (int(i) for i in np.argwhere(~((array >= 0.0) & (array <= 1.0)))[0])
-        raise ValueError(
-            f"{name} must lie in [0, 1], but {name}[{row}, {column}] is {array[row, column]}"
-        )
+        _refuse(array, ~((array >= 0.0) & (array <= 1.0)), name, "lie in [0, 1]")
+    return array
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """In C order, float32 or float64, and writeable.
+
+    Numba compiles another kernel for read-only arrays; copying is cheaper than that.
+    """
+    array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float32 else np.float64)
     return array if array.flags.writeable else array.copy()
+
+
+def _refuse(array: NDArray[Any], wrong: NDArray[np.bool_], name: str, expected: str) -> None:
+    """Raise for the first entry that is wrong, naming its place and what is expected."""
+    bad = np.argwhere(wrong)
+    if len(bad):
+        place = tuple(int(i) for i in bad[0])
+        raise ValueError(
+            f"{name} must {expected}, but {name}{list(place)} is {array[place]} "
+            f"({len(bad)} such entries)"
+        )
 
 
 def require_entries(shape: tuple[int, ...], name: str) -> None:
@@ -73,13 +87,7 @@ def refuse_not_finite(array: NDArray[Any], name: str) -> None:
         total = array.sum() if array.size < SHARED_CHECK else _shared_sum(array)
         if np.isfinite(total):
             return
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        place = tuple(int(i) for i in bad[0])
-        raise ValueError(
-            f"{name} must be finite, but {name}{list(place)} is {array[place]} "
-            f"({len(bad)} such entries)"
-        )
+    _refuse(array, ~np.isfinite(array), name, "be finite")
 
 
 def _shared_sum(array: NDArray[Any]) -> float:
@@ -103,18 +111,11 @@ def label_matrix(sets: Any, n_labels: int | None, name: str = "y_true") -> NDArr
             f"{name} must have shape (n, {width}), one 0/1 column for each label, "
             f"but its shape is {array.shape}"
         )
-    if array.dtype == bool:
-        return np.ascontiguousarray(array.astype(np.uint8))
     with np.errstate(invalid="ignore"):
         cast = np.ascontiguousarray(array.astype(np.uint8))
-        agree = cast.max(initial=0) <= 1 and (
-            array.dtype == np.uint8 or bool(np.array_equal(cast, array))
-        )
-    if not agree:
-        row, column = (int(i) for i in np.argwhere((array != 0) & (array != 1))[0])
-        raise ValueError(
-            f"{name} must hold only 0 and 1, but {name}[{row}, {column}] is {array[row, column]}"
-        )
+        same = array.dtype in (np.uint8, bool) or np.array_equal(cast, array)
+    if not same or cast.max(initial=0) > 1:
+        _refuse(array, (array != 0) & (array != 1), name, "hold only 0 and 1")
     return cast
 
 
@@ -136,10 +137,7 @@ def whole_number(value: Any, name: str, least: int) -> int:
 
 def real_number(value: Any, name: str, low: float, high: float) -> float:
     """A finite float in [low, high]."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
+    number = _number(value)
     if not low <= number <= high or not np.isfinite(number):
         raise ValueError(f"{name} must be a number in [{low}, {high}], but it is {value!r}")
     return number
@@ -147,13 +145,17 @@ def real_number(value: Any, name: str, low: float, high: float) -> float:
 
 def positive_number(value: Any, name: str) -> float:
     """A finite float above 0."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
+    number = _number(value)
     if not 0.0 < number < np.inf:
         raise ValueError(f"{name} must be a positive number, but it is {value!r}")
     return number
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
 
 
 def real_vector(values: Any, length: int | None, name: str, minus_infinity: bool = False):
@@ -169,10 +171,7 @@ def real_vector(values: Any, length: int | None, name: str, minus_infinity: bool
 def refuse_bad_weights(array: NDArray[Any], name: str, minus_infinity: bool = True) -> None:
     """Raise for NaN or +inf, and for -inf unless that means 'excluded'."""
     allowed = np.isfinite(array) | (minus_infinity & np.isneginf(array))
-    if not allowed.all():
-        place = tuple(int(i) for i in np.argwhere(~allowed)[0])
-        kind = "finite or -inf" if minus_infinity else "finite"
-        raise ValueError(f"{name} must be {kind}, but {name}{list(place)} is {array[place]}")
+    _refuse(array, ~allowed, name, "be finite or -inf" if minus_infinity else "be finite")
 
 
 def real_array(values: Any, name: str, integers: bool = False) -> NDArray[Any]:

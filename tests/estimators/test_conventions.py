@@ -88,8 +88,8 @@ def assert_same_model(one, other, X=X):
 def test_every_form_of_the_same_label_matrix_gives_the_same_model(model):
     plain = clone(model).fit(X, Y)
     assert plain.classes_.tolist() == [0, 1, 2]
-    types = (bool, np.int8, np.uint8, np.int32, np.float32, np.float64, object)
-    formats = ("csr_array", "csr_matrix", "csc_array", "csc_matrix", "coo_array")
+    types = (bool, np.uint8, np.float32, object)
+    formats = ("csr_array", "csc_matrix", "coo_array")
     forms = [Y.astype(kind) for kind in types]
     forms += [getattr(scipy.sparse, name)(Y.astype(np.uint8)) for name in formats]
     forms += [Y.tolist(), np.asfortranarray(Y), pd.DataFrame(Y).astype(bool)]
@@ -115,8 +115,8 @@ def test_beyond_256_labels_columns_keep_their_order(model):
     plain = clone(model).fit(X, Y)
     predicted = plain.predict(X)
     assert (predicted == Y).mean() > 0.7
-    for kind in (bool, np.int8, np.uint8):
-        np.testing.assert_array_equal(clone(model).fit(X, Y.astype(kind)).predict(X), predicted)
+    again = clone(model).fit(X, Y.astype(np.uint8))
+    np.testing.assert_array_equal(again.predict(X), predicted)
 
 
 def test_beyond_256_label_sets_classes_keep_their_order():
@@ -532,10 +532,10 @@ REFUSED = {
     "three dimensions in Y": ((X, Y[:, :, None]), r"y .* its shape is \(60, 3, 1\)"),
     "text in Y": ((X, np.full((60, 2), "a")), "y must be an array of 0/1"),
     "a fraction of a class": ((X, X[:, 0]), "Unknown label type: continuous"),
-    "no class": ((X, changed(Y[:, 0], np.nan, 5)), r"y contains NaN .*y\[5\]"),
+    "no class": ((X, changed(Y[:, 0], np.nan, 5)), r"y\[5\] is nan \(NaN"),
     "no labels in any list": ((X, [[] for _ in X]), "label list of every row is empty"),
     "labels of two kinds": ((X, [["a"]] * 59 + [[1]]), "all text or all numbers"),
-    "numbers as label lists": ((X, [[1, 2]] * 60), r"y\[0, 1\] is 2; .*make each row a Python set"),
+    "numbers as label lists": ((X, [[1, 2]] * 60), r"y\[0, 1\] is 2 .*make each row a Python set"),
     "fewer rows in Y": ((X, Y[:-1]), "60.*59"),
     "more rows in Y": ((X[:-1], Y), "59.*60"),
     "fewer classes than rows": ((X, Y[:-1, 0]), "60.*59"),

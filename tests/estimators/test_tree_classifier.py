@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import setwise
 from setwise import SetClassifier, SetClassifierCV, Taxonomy
-from setwise.estimators.training import Likelihood
+from setwise.estimators.training import Objective
 from setwise.spaces import Catalog, Cube, Forest, Paths
 from setwise.targets import TreeDistance
 from tests.support import cases
@@ -71,7 +71,7 @@ def test_the_likelihood_is_the_enumerated_one(kind, rng, n_labels):
     })  # fmt: skip
     y_true = case.oracle.sets[rng.integers(case.oracle.size, size=7)].astype(np.uint8)
     scores, weights, rows = rng.normal(size=(7, n_labels)), rng.random(7), slice(0, 7)
-    value, gradient, by_parameter = Likelihood(space, y_true, weights).sums(
+    value, gradient, by_parameter = Objective(None, space, y_true, weights).sums(
         rows, scores, np.empty(0)
     )
     signs, true = 2.0 * case.oracle.sets - 1.0, 2.0 * y_true - 1.0
@@ -87,7 +87,7 @@ def test_the_likelihood_is_the_enumerated_one(kind, rng, n_labels):
 def test_training_begins_where_labels_are_as_frequent_as_in_the_rows(kind):
     Y = np.repeat(drawn(ANIMALS, kind)[1].astype(np.uint8), 1000, axis=0)
     space = Forest(ANIMALS, closed=True) if kind == "closed" else Paths(ANIMALS)
-    start = Likelihood(space, Y, np.ones(len(Y))).start()
+    start = Objective(None, space, Y, np.ones(len(Y))).start()
     np.testing.assert_allclose(space.marginals(start[None])[0], Y.mean(axis=0), atol=1e-3)
 
 

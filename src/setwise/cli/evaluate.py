@@ -110,8 +110,8 @@ class Sample(NamedTuple):
 
     def closed(self) -> Sample:
         """With all above predicted labels, at least as probable; counts what lacked some."""
-        from setwise.datasets.dataset import raised
         from setwise.targets.target import predicted_size
+        from setwise.taxonomy import raised
 
         taxonomy, known, target = self.data.taxonomy, self.probability, self.target
         n_completed = int((~taxonomy.is_closed(self.y_pred)).sum())

@@ -87,8 +87,8 @@ def predict(
 def _lines(fitted: Fitted, format: str, separator: str | None) -> LabelRows:
     """Written so that the same options read it that read the training file."""
     source = getattr(fitted.schema, "labels", None)
-    column = str(getattr(source, "column", "labels"))
-    own = str(getattr(source, "separator", SEPARATOR))
+    column = str(getattr(source, "column", None) or "labels")
+    own = SEPARATOR if source is None or source.column is None else source.separator
     return LabelRows(fitted.label_names, format, column, own if separator is None else separator)
 
 

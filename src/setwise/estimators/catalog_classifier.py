@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.distributions import Distribution, Listed
 from setwise.estimators.label_model import ClassModel
-from setwise.estimators.wrapped import (
-    DecodedClassifier,
-    gives_probability,
-    require_classifier,
-    require_law,
-    routed,
-    seeded,
-)
+from setwise.estimators.wrapped import DecodedClassifier, gives_probability, require_law
 from setwise.spaces import Catalog
 from setwise.targets import Hamming
 from setwise.targets.measure import Array
 from setwise.targets.target import Target, predicted_size
-from setwise.targets.truth import read_truth, refuse_open
+from setwise.targets.truth import refuse_open
 from setwise.validation import whole_number
 
 OVER = ("auto", "list", "edits", "all")
@@ -32,6 +25,7 @@ OVER = ("auto", "list", "edits", "all")
 ROWS = 2048
 
 
+@dataclass(eq=False, repr=False)
 class CatalogClassifier(DecodedClassifier):
     """Any multi-class classifier over label sets, its posterior decoded for the target.
 
@@ -49,8 +43,8 @@ class CatalogClassifier(DecodedClassifier):
     estimator : classifier
         Cloned and fitted in `fit` to the numbers of the label sets. With a single label set a
         DummyClassifier takes its place.
-    target : Target or str, default "f1"
-        What a prediction is judged by.
+    target, sparse_output, random_state
+        As in `TargetDecoder`.
     over : {"auto", "list", "edits", "all"}, default "auto"
         Which sets may be predicted, as in `MinimumRisk.decode_catalog`. "auto": all label sets
         where that is exact (F-beta, sums over labels, subset 0/1), else those seen in training.
@@ -60,11 +54,6 @@ class CatalogClassifier(DecodedClassifier):
         k labels only, of least Hamming loss), then the one with more rows, then the earlier. If no
         set has as many, those with the most rows are kept. Rows are counted, not weighed; 1 keeps
         all.
-    sparse_output : bool, default False
-        Whether `predict` returns a CSR array (not for a one-dimensional y).
-    random_state : int, RandomState or None, default 0
-        Seeds the parts of the estimator whose own random_state is None, so that equal fits are
-        equal; with None those stay random.
 
     Attributes
     ----------
@@ -76,13 +65,8 @@ class CatalogClassifier(DecodedClassifier):
         Rows of each, those merged into it included.
     over_ : str
         Which sets may be predicted: what "auto" became; "list" for a one-dimensional y.
-    classes_ : array of shape (l,)
-        Names of the labels: column numbers, or names of a DataFrame's columns; of a one-dimensional
-        y the classes.
-    n_features_in_ : int
-        Number of features, if the estimator tells it.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Names of the features, if the estimator tells them.
+    classes_, n_features_in_, feature_names_in_
+        As in `TargetDecoder`.
 
     Examples
     --------
@@ -99,58 +83,22 @@ class CatalogClassifier(DecodedClassifier):
            [0, 1]])
     """
 
-    def __init__(
-        self,
-        estimator,
-        target="f1",
-        over="auto",
-        min_count=1,
-        sparse_output=False,
-        random_state=0,
-    ):
-        self.estimator = estimator
-        self.target = target
-        self.over = over
-        self.min_count = min_count
-        self.sparse_output = sparse_output
-        self.random_state = random_state
+    estimator: Any
+    target: Any = "f1"
+    over: str = "auto"
+    min_count: int = 1
+    sparse_output: bool = False
+    random_state: Any = 0
 
-    def fit(self, X, y, sample_weight=None, **fit_params):
-        """Fit the estimator to the numbers of the label sets.
-
-        Parameters
-        ----------
-        X : what the estimator takes
-            Handed on as it is.
-        y : array, CSR matrix or DataFrame of 0 and 1, of shape (n, l); list of label lists; or
-            classes of shape (n,)
-        sample_weight : array of shape (n,), optional
-            None negative, not all 0. Handed on to the estimator, which must take it.
-        **fit_params
-            Handed on to the estimator; with metadata routing enabled, as it requests.
-
-        Returns
-        -------
-        self : CatalogClassifier
-        """
-        require_classifier(self.estimator)
+    def _fit(self, inner: Any, X: Any, labels: Any, params: dict, split_params: dict) -> ClassModel:
         least = whole_number(self.min_count, "min_count", 1)
         if self.over not in OVER:
             raise ValueError(f"over must be one of {', '.join(map(repr, OVER))}, not {self.over!r}")
-        labels, names = read_truth(self.target, y)
-        refuse_open(self.target, labels)
-        check_consistent_length(X, labels)
-        decoder = MinimumRisk(self.target)
-        seen = merge_rare(distinct_sets(labels), least, decoder.target)
-        over = "list" if names.one_dimensional else _usable_over(decoder, seen.sets, self.over)
-        params, _ = routed(self, labels, sample_weight, fit_params)
-        numbers = np.arange(len(seen.sets))
-        self._names, self._decoder = names, decoder
-        estimator = seeded(self.estimator, self.random_state)
-        self._take_over(ClassModel.fit(estimator, X, seen.number, numbers, params))
-        self.sets_, self.counts_, self.over_ = seen.sets, seen.counts, over
-        self.classes_ = names.names
-        return self
+        seen = merge_rare(distinct_sets(labels), least, self._decoder.target)
+        one = self._names.one_dimensional
+        self.over_ = "list" if one else _usable_over(self._decoder, seen.sets, self.over)
+        self.sets_, self.counts_ = seen.sets, seen.counts
+        return ClassModel.fit(inner, X, seen.number, np.arange(len(seen.sets)), params)
 
     def for_target(self, target) -> CatalogClassifier:
         """The same fit, decoded for another target; nothing is trained again.
@@ -201,19 +149,14 @@ class SeenSets(NamedTuple):
 
 def distinct_sets(labels: Any) -> SeenSets:
     """The label sets of the rows: smaller ones first, then those with the lower labels."""
-    keys = np.concatenate(
-        [
-            np.packbits(_dense(labels[first : first + ROWS]), axis=1)
-            for first in range(0, labels.shape[0], ROWS)
-        ]
-    )
+    parts = (labels[first : first + ROWS] for first in range(0, labels.shape[0], ROWS))
+    dense = (part.toarray() if hasattr(part, "toarray") else part for part in parts)
+    keys = np.concatenate([np.packbits(part, axis=1) for part in dense])
     found, number, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     sets = np.unpackbits(found, axis=1, count=labels.shape[1])
     # Unique rows come in increasing order, so the set with the lower labels is the later one.
     order = np.lexsort((-np.arange(len(sets)), sets.sum(axis=1, dtype=np.int64)))
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return SeenSets(sets[order], counts[order], place[number.ravel()])
+    return SeenSets(sets[order], counts[order], np.argsort(order)[number.ravel()])
 
 
 def merge_rare(seen: SeenSets, min_count: int, target: Target) -> SeenSets:
@@ -253,7 +196,3 @@ def _usable_over(decoder: MinimumRisk, sets: Array, over: str) -> str:
         decoder.target.loss(sets, sets)
         refuse_open(decoder.target, sets)
     return over
-
-
-def _dense(labels: Any) -> Array:
-    return labels.toarray() if hasattr(labels, "toarray") else labels

@@ -9,6 +9,7 @@ With intercepts the features are centred, without ever being changed.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
+from sklearn.utils.sparsefuncs import inplace_column_scale, mean_variance_axis
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from setwise.labels import LabelNames, read_labels
@@ -42,14 +45,12 @@ class Rows(NamedTuple):
     sets: NDArray[np.uint8]
     weights: NDArray[np.float64]
 
-    def counted(self) -> Rows:
-        """Those of positive weight: one of weight 0 is as if it were not there."""
-        return self if (self.weights > 0).all() else self.taken(self.weights > 0)
-
-    def taken(self, rows: Any) -> Rows:
-        """Those of a split, given by numbers or as a mask, that have a positive weight."""
-        chosen = np.asarray(rows)
-        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+    def taken(self, rows: Any = None) -> Rows:
+        """Those of a split (of all) that have a positive weight: others are as if not there."""
+        if rows is None and (self.weights > 0).all():
+            return self
+        chosen = np.arange(len(self.sets))
+        chosen = chosen if rows is None else chosen[np.asarray(rows)]
         kept = chosen[self.weights[chosen] > 0]
         if len(kept) == 0:
             raise ValueError(
@@ -70,8 +71,8 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[R
             f"X and y must have the same number of rows, but X has {inputs.shape[0]} and y "
             f"{len(sets)}"
         )
-    weights = np.asarray(
-        _check_sample_weight(sample_weight, inputs, ensure_non_negative=True), np.float64
+    weights = _check_sample_weight(
+        sample_weight, inputs, dtype=np.float64, ensure_non_negative=True
     )
     if not weights.sum() > 0:
         raise ValueError("sample_weight must not be all zero")
@@ -100,15 +101,18 @@ class Design:
         unit = np.ones(inputs.shape[1])
         if scaling == "standard":
             unit = standard_deviations(inputs, rows.weights)
-            inputs = _divided(inputs, unit)
+            if issparse(inputs):
+                inputs = inputs.copy()
+                inplace_column_scale(inputs, 1.0 / unit)
+            else:
+                inputs = (inputs / unit).astype(inputs.dtype)
         return cls(scaled_rows(inputs, scaling), unit, fit_intercept)
 
     @cached_property
     def precise(self) -> Any:
         """The inputs in float64 if they are not too many, else as they are."""
-        if self.n_entries > ENTRIES_AT_ONCE:
-            return self.inputs
-        return self.inputs.astype(np.float64)
+        few = self.n_entries <= ENTRIES_AT_ONCE
+        return self.inputs.astype(np.float64) if few else self.inputs
 
     @property
     def n_entries(self) -> int:
@@ -131,26 +135,20 @@ class Design:
     @cached_property
     def spectrum(self) -> tuple[Array, Array | None]:
         """Variances (d,) along the principal directions (d, d), or along the features and None."""
-        d = self.inputs.shape[1]
-        if d <= MOST_ROTATED and d * d <= ROTATION_COST * self.n_entries:
-            variance, rotation = np.linalg.eigh(self._covariance())
-        else:
-            variance, rotation = squares(self.inputs, self.center), None
-        return np.maximum(variance, 0.0), rotation
-
-    def _covariance(self) -> Array:
-        """Second moments about the center, (d, d)."""
         n, d = self.inputs.shape
-        total = np.zeros((d, d))
+        if d > MOST_ROTATED or d * d > ROTATION_COST * self.n_entries:
+            mean, variance = moments(self.inputs, np.ones(n))
+            return variance + (mean - self.center) ** 2, None
+        # Of dense inputs about the center, of sparse ones about 0.
+        total, sparse = np.zeros((d, d)), issparse(self.inputs)
         for first in range(0, n, CHUNK_ROWS):
-            part = self.inputs[first : first + CHUNK_ROWS]
-            if issparse(part):
-                part = part.astype(np.float64)
-                total += (part.T @ part).toarray()
-            else:
-                part = part - self.center
-                total += part.T @ part
-        return total / n - np.outer(self.center, self.center) * issparse(self.inputs)
+            part = self.inputs[first : first + CHUNK_ROWS].astype(np.float64)
+            part = part if sparse else part - self.center
+            product = part.T @ part
+            total += product.toarray() if sparse else product
+        covariance = total / n - np.outer(self.center, self.center) * sparse
+        variance, rotation = np.linalg.eigh(covariance)
+        return np.maximum(variance, 0.0), rotation
 
 
 def scaled_rows(inputs: Any, scaling: str | None) -> Any:
@@ -158,38 +156,46 @@ def scaled_rows(inputs: Any, scaling: str | None) -> Any:
     return normalize(inputs) if scaling == "rows" else inputs
 
 
-def squares(inputs: Any, center: Array, weights: Array | None = None) -> Array:
-    """Weighted mean of each feature's squared distance from its center, (d,)."""
-    n, d = inputs.shape
-    share = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
+def moments(inputs: Any, weights: Array) -> tuple[Array, Array]:
+    """Weighted mean and variance of each feature, (d,)."""
     if issparse(inputs):
-        row = np.repeat(np.arange(n), np.diff(inputs.indptr))
-        far = (inputs.data - center[inputs.indices]) ** 2
-        stored = np.bincount(inputs.indices, share[row], d)
-        away = np.bincount(inputs.indices, share[row] * far, d)
-        # What is not stored is 0, as far away as the center itself.
-        return away + np.where(stored < 1.0 - 1e-12, 1.0 - stored, 0.0) * center**2
-    total = np.zeros(d)
-    for first in range(0, n, CHUNK_ROWS):
+        found: Any = mean_variance_axis(inputs.astype(np.float64), 0, weights)
+        return found
+    share = weights / weights.sum()
+    mean, variance = share @ inputs, np.zeros(inputs.shape[1])
+    for first in range(0, len(inputs), CHUNK_ROWS):
         rows = slice(first, first + CHUNK_ROWS)
-        total += share[rows] @ np.square(inputs[rows] - center)
-    return total
+        variance += share[rows] @ np.square(inputs[rows] - mean)
+    return mean, variance
 
 
 def standard_deviations(inputs: Any, weights: Array) -> Array:
     """Of each feature, 1 for one that is constant, (d,)."""
-    mean = np.asarray(inputs.T @ (weights / weights.sum())).ravel()
-    deviation = np.sqrt(squares(inputs, mean, weights))
+    mean, variance = moments(inputs, weights)
+    deviation = np.sqrt(variance)
     return np.where(deviation > 1e-7 * np.abs(mean), deviation, 1.0)
 
 
-def _divided(inputs: Any, unit: Array) -> Any:
-    """A copy with each feature divided by its unit, in the inputs' type."""
-    if issparse(inputs):
-        copy = inputs.copy()
-        copy.data = (copy.data / unit[copy.indices]).astype(inputs.dtype)
-        return copy
-    return (inputs / unit).astype(inputs.dtype)
+@dataclass(frozen=True)
+class Solution:
+    """Weights (d, n_scores), intercepts (n_scores,), parameters (p,), and how it ended."""
+
+    weights: Array
+    intercept: Array
+    parameters: Array
+    value: float = np.inf
+    gradient_norm: float = np.inf
+    n_iter: int = 0
+
+
+def warn_of(steps: int, norm: float, tol: float) -> None:
+    """Say that a solver stopped early, and where."""
+    warnings.warn(
+        f"the solver stopped after {steps} iterations with a gradient of {norm:.2e}, above "
+        f"tol = {tol:g}; raise max_iter or alpha, or scale the features",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
 
 
 @dataclass(frozen=True)
@@ -220,12 +226,9 @@ class Conditioning:
     def flat(self, weights: Array, intercept: Array, parameters: Array) -> Array:
         """The variables of a point."""
         turned = weights if self.rotation is None else self.rotation.T @ weights
+        shift = (intercept + self.center @ weights) / self.by_score
         return np.concatenate(
-            [
-                (turned / self.scale).ravel(),
-                (intercept + self.center @ weights) / self.by_score,
-                parameters / self.by_parameter,
-            ]
+            [(turned / self.scale).ravel(), shift, parameters / self.by_parameter]
         )
 
     def point(self, flat: Array) -> tuple[Array, Array, Array]:
@@ -238,12 +241,6 @@ class Conditioning:
     def gradient(self, by_weight: Array, by_intercept: Array, by_parameter: Array) -> Array:
         """The gradient by the variables, from that by weights, intercepts and parameters."""
         inner = by_weight - np.outer(self.center, by_intercept)
-        if self.rotation is not None:
-            inner = self.rotation.T @ inner
-        return np.concatenate(
-            [
-                (inner * self.scale).ravel(),
-                by_intercept * self.by_score,
-                by_parameter * self.by_parameter,
-            ]
-        )
+        inner = inner if self.rotation is None else self.rotation.T @ inner
+        parts = by_intercept * self.by_score, by_parameter * self.by_parameter
+        return np.concatenate([(inner * self.scale).ravel(), *parts])

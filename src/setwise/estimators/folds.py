@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
 
 from setwise.kernels import kernel
 from setwise.labels import read_labels
@@ -85,23 +87,13 @@ class StratifiedLabelSets:
     def split(
         self, X: Any, y: Any, groups: Any = None
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """The rows to train on and the rows to test on, for each fold.
+        """The rows to train on and the rows to test on, in increasing order, for each fold.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame or None
-            Only its number of rows is looked at.
-        y : see `setwise.labels.read_labels`
-            The labels of each row.
-        groups : None
-            Not used; rows of a group are not kept together.
-
-        Yields
-        ------
-        train, test : int64 arrays, in increasing order
+        Of X, which may be None, only the number of rows is looked at; y is in any form of
+        `setwise.labels.read_labels`; groups are not used.
         """
         folds = self.assign(y)
-        n_rows = len(folds) if X is None else X.shape[0] if hasattr(X, "shape") else len(X)
+        n_rows = len(folds) if X is None else _num_samples(X)
         if n_rows != len(folds):
             raise ValueError(
                 f"X and y must have the same number of rows, "
@@ -112,46 +104,35 @@ class StratifiedLabelSets:
 
     def assign(self, y: Any) -> NDArray[np.int64]:
         """The fold of each row, from 0 to n_splits - 1, (n,)."""
-        from sklearn.utils import check_random_state
-
         sets: Any = csr_array(read_labels(y)[0])
-        n_rows = sets.shape[0]
+        n_rows, n_labels = sets.shape
         if n_rows < self.n_splits:
             raise ValueError(
                 f"{self.n_splits} folds need at least as many rows, but y has n_samples = {n_rows}"
             )
         random = check_random_state(self.random_state if self.shuffle else 0)
-        order = _by_label_set(sets, random, self.shuffle)
-        turns = (
-            random.randint(self.n_splits, size=n_rows) if self.shuffle else np.zeros(n_rows, int)
+        # Rows in an order that depends on their label sets, and only among equal ones on more: each
+        # label has a random 64-bit number, and rows are sorted by the sum of theirs.
+        numbers = random.randint(0, 2**64, size=n_labels, dtype=np.uint64)
+        among_equals = random.permutation(n_rows) if self.shuffle else np.arange(n_rows)
+        order = np.lexsort((among_equals, sets.astype(np.uint64) @ numbers))
+        turns = np.zeros(n_rows, int)
+        if self.shuffle:
+            turns = random.randint(self.n_splits, size=n_rows)
+        rows = sets[order]
+        columns = rows.tocsc()
+        by_row, by_label = (
+            (part.indptr.astype(np.int64), part.indices.astype(np.int64))
+            for part in (rows, columns)
         )
+        dealt, sizes = np.full(n_rows, -1), np.zeros(self.n_splits, np.int64)
+        counts = np.zeros((n_labels, self.n_splits), np.int64)
+        _deal_out(*by_row, *by_label, turns, dealt, counts, sizes)
+        _improve(*by_row, dealt, counts, sizes)
+        _even_out(*by_row, dealt, counts, sizes)
         folds = np.empty(n_rows, dtype=np.int64)
-        folds[order] = _deal(sets[order], turns, self.n_splits)
+        folds[order] = dealt
         return folds
-
-
-def _by_label_set(sets: Any, random: Any, shuffle: bool) -> NDArray[np.int64]:
-    """The rows in an order that depends on their label sets, and only among equal ones on more.
-
-    Each label has a random 64-bit number; rows are sorted by the sum of theirs.
-    """
-    n_rows, n_labels = sets.shape
-    numbers = random.randint(0, 2**64, size=n_labels, dtype=np.uint64)
-    among_equals = random.permutation(n_rows) if shuffle else np.arange(n_rows)
-    return np.lexsort((among_equals, sets.astype(np.uint64) @ numbers))
-
-
-def _deal(sets: Any, turns: NDArray[np.int64], n_folds: int) -> NDArray[np.int64]:
-    """The fold of each row."""
-    columns = sets.tocsc()
-    rows = (sets.indptr.astype(np.int64), sets.indices.astype(np.int64))
-    labels = (columns.indptr.astype(np.int64), columns.indices.astype(np.int64))
-    folds = np.full(sets.shape[0], -1)
-    counts, sizes = np.zeros((sets.shape[1], n_folds), np.int64), np.zeros(n_folds, np.int64)
-    _deal_out(*rows, *labels, turns, folds, counts, sizes)
-    _improve(*rows, folds, counts, sizes)
-    _even_out(*rows, folds, counts, sizes)
-    return folds
 
 
 # ---------------------------------------------------------------------------------------- kernels
@@ -173,14 +154,14 @@ def _deal_out(start, labels, label_start, rows_of, turns, folds, counts, sizes):
         for place in range(label_start[rarest], label_start[rarest + 1]):
             row = rows_of[place]
             if folds[row] < 0:
-                folds[row] = _neediest(counts[rarest], sizes, turns[row])
-                _count(row, folds[row], 1, start, labels, counts, sizes)
+                fold = _neediest(counts[rarest], sizes, turns[row])
+                _move(row, fold, start, labels, folds, counts, sizes)
                 for entry in range(start[row], start[row + 1]):
                     left[labels[entry]] -= 1
     for row in range(len(folds)):
         if folds[row] < 0:
-            folds[row] = _neediest(sizes, sizes, turns[row])
-            sizes[folds[row]] += 1
+            fold = _neediest(sizes, sizes, turns[row])
+            _move(row, fold, start, labels, folds, counts, sizes)
 
 
 @kernel
@@ -196,18 +177,14 @@ def _neediest(counts, sizes, turn):
 
 
 @kernel
-def _count(row, fold, step, start, labels, counts, sizes):
-    """Count a row in (step 1) or out of (-1) a fold."""
-    sizes[fold] += step
-    for entry in range(start[row], start[row + 1]):
-        counts[labels[entry], fold] += step
-
-
-@kernel
 def _move(row, fold, start, labels, folds, counts, sizes):
-    """Move a row to another fold."""
-    _count(row, folds[row], -1, start, labels, counts, sizes)
-    _count(row, fold, 1, start, labels, counts, sizes)
+    """Move a row to another fold, or into a first one."""
+    source = folds[row]
+    for place, step in ((source, -1), (fold, 1)):
+        if place >= 0:
+            sizes[place] += step
+            for entry in range(start[row], start[row + 1]):
+                counts[labels[entry], place] += step
     folds[row] = fold
 
 

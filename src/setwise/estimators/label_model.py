@@ -51,10 +51,21 @@ class LabelModel:
         if not varying.any():
             return cls(DummyClassifier().fit(X, sets.astype(np.int64)), constant)
         # Not uint8: beyond 256 labels scikit-learn's label_binarize puts its columns out of order.
-        labels = sets[:, varying].astype(np.int64)
+        labels: Array = sets[:, varying].astype(np.int64)
+        copy: Any = clone(estimator)
         try:
-            return cls(_fit_matrix(estimator, X, labels, params), constant)
+            with warnings.catch_warnings():
+                if labels.shape[1] == 1:
+                    # A column is what all classifiers take, though most say that they flatten it.
+                    warnings.simplefilter("ignore", DataConversionWarning)
+                return cls(copy.fit(X, labels, **params), constant)
         except ValueError as error:
+            kind = type(estimator).__name__
+            if labels.shape[1] > 1 and not takes_label_matrix(estimator):
+                error.add_note(
+                    f"If {kind} takes one label at a time, wrap it: "
+                    f"MultiOutputClassifier({kind}(...)), or OneVsRestClassifier"
+                )
             if not varying.all():
                 error.add_note(
                     f"The estimator was given {labels.shape[1]} of the {len(varying)} labels; the "
@@ -115,43 +126,28 @@ class ClassModel:
         return probability
 
 
-def _fit_matrix(estimator: Any, X: Any, labels: Array, params: dict) -> Any:
-    """A clone fitted to a label matrix; says what to do if it takes one label only."""
-    copy: Any = clone(estimator)
-    try:
-        with warnings.catch_warnings():
-            if labels.shape[1] == 1:
-                # A column is what all classifiers take, though most say that they flatten it.
-                warnings.simplefilter("ignore", DataConversionWarning)
-            return copy.fit(X, labels, **params)
-    except ValueError as error:
-        if labels.shape[1] > 1 and not takes_label_matrix(estimator):
-            error.add_note(
-                f"If {type(estimator).__name__} takes one label at a time, wrap it: "
-                f"MultiOutputClassifier({type(estimator).__name__}(...)), or OneVsRestClassifier"
-            )
-        raise
-
-
 def label_probability(estimator: Any, X: Any, n_labels: int) -> Array:
     """The probability of each label from `predict_proba` of any shape, (n, l)."""
     output: Any = _said(estimator, X)
-    if isinstance(output, list | tuple) and all(np.ndim(part) == 2 for part in output):
-        if len(output) != n_labels:
-            raise ValueError(_odd(estimator, f"a list of {len(output)} arrays", n_labels))
+    listed = isinstance(output, list | tuple) and all(np.ndim(part) == 2 for part in output)
+    if listed and len(output) == n_labels:
         classes = _classes_of_labels(estimator, n_labels)
         columns = [
-            present(np.asarray(part), own, estimator)
+            _present(np.asarray(part), own, estimator)
             for part, own in zip(output, classes, strict=True)
         ]
         return in_unit_interval(np.stack(columns, axis=1), estimator)
-    matrix = np.asarray(getattr(output, "toarray", lambda: output)())
+    matrix = np.asarray([] if listed else getattr(output, "toarray", lambda: output)())
     if n_labels == 1 and matrix.ndim == 2 and matrix.shape[1] in (1, 2):
         own = _classes_of_labels(estimator, 1)[0]
         if matrix.shape[1] == 2 or own is not None:
-            matrix = present(matrix, own, estimator)[:, None]
+            matrix = _present(matrix, own, estimator)[:, None]
     if matrix.ndim != 2 or matrix.shape[1] != n_labels:
-        raise ValueError(_odd(estimator, f"an array of shape {matrix.shape}", n_labels))
+        found = f"a list of {len(output)} arrays" if listed else f"an array of shape {matrix.shape}"
+        raise ValueError(
+            f"{type(estimator).__name__}.predict_proba gave {found} for {n_labels} labels; "
+            f"expected is an array of shape (n, {n_labels}) or a list of {n_labels} arrays (n, 2)"
+        )
     return in_unit_interval(matrix, estimator)
 
 
@@ -172,7 +168,7 @@ def _said(estimator: Any, X: Any) -> Any:
     return stack.final_estimator_.predict_proba(stack.transform(X))
 
 
-def present(part: Array, classes: Any, estimator: Any) -> Array:
+def _present(part: Array, classes: Any, estimator: Any) -> Array:
     """The probability of class 1 of one label, (n,), from a column a class.
 
     A single column is the probability of the only class, 0 or 1, that was seen; where both were,
@@ -203,10 +199,3 @@ def _classes_of_labels(estimator: Any, n_labels: int) -> list:
     if isinstance(parts, list | tuple) and len(parts) == n_labels:
         return [getattr(part, "classes_", None) for part in parts]
     return [None] * n_labels
-
-
-def _odd(estimator: Any, found: str, n_labels: int) -> str:
-    return (
-        f"{type(estimator).__name__}.predict_proba gave {found} for {n_labels} labels; expected is "
-        f"an array of shape (n, {n_labels}) or a list of {n_labels} arrays of shape (n, 2)"
-    )

@@ -19,10 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from setwise.estimators.design import squares
-from setwise.estimators.lanes import Array, empty_lanes, move_labels, to_strips
-from setwise.estimators.newton_passes import Passes, directions
-from setwise.estimators.solver import Solution, warn_of
+from setwise.estimators.design import Solution, moments, warn_of
+from setwise.estimators.newton_passes import (
+    Array,
+    Passes,
+    directions,
+    empty_lanes,
+    in_lanes,
+)
 
 Progress = Callable[[int, int, float], None]
 
@@ -39,7 +43,6 @@ ARMIJO, WOLFE = 1e-4, 0.5
 # A step too long is cut to between these parts of it.
 SHORTEST, LONGEST = 0.1, 0.8
 MAX_TRIALS = 40
-COUNT_ROWS = 256
 
 
 def solve_binary_relevance(
@@ -61,23 +64,12 @@ def solve_binary_relevance(
     of ±30 (`INTERCEPT_LIMIT`) if intercepts are fitted. Warns with the norm if ``max_iter`` steps
     are not enough.
 
-    Parameters
-    ----------
-    inputs : array or CSR matrix of shape (n, d), float32 or float64
-    y_true : uint8 array of shape (n, l)
-    weights : array of shape (n,)
-        Not negative, not all zero.
-    block : int, optional
-        Labels taken together; by default as many as `BLOCK_ENTRIES` allows.
-    progress : callable, optional
-        Called before each step of each block with the number of the step, the labels of the block
-        that have not converged, and the largest entry of their gradients.
-
-    Returns
-    -------
-    Solution
-        ``value`` is the sum of the labels' objectives, ``gradient_norm`` the largest entry of the
-        gradient, ``n_iter`` the most steps any block took.
+    ``inputs`` are (n, d), dense or CSR, float32 or float64; ``y_true`` is uint8 (n, l); ``weights``
+    (n,) are not negative and not all zero. ``block`` labels are taken together, by default as many
+    as `BLOCK_ENTRIES` allows. ``progress`` is called before each step of each block with the number
+    of the step, the labels of the block that have not converged, and the largest entry of their
+    gradients. Of the solution, ``value`` is the sum of the labels' objectives and ``n_iter`` the
+    most steps any block took.
 
     Examples
     --------
@@ -90,52 +82,48 @@ def solve_binary_relevance(
     weights = np.ascontiguousarray(weights, np.float64)
     passes = Passes(inputs, weights, float(weights.sum()))
     point, settled = _begin(passes, y_true, fit_intercept, start)
-    values, norms, n_iter = np.zeros(len(point)), np.zeros(len(point)), 0
+    values, norms, n_iter = np.zeros(len(settled)), np.zeros(len(settled)), 0
     if settled.any():
         values[settled] = np.logaddexp(0.0, -INTERCEPT_LIMIT)
         by_weight = np.abs(np.asarray(inputs.T @ (weights / passes.mass))).max(initial=1.0)
         norms[settled] = float(by_weight) / (1.0 + np.exp(INTERCEPT_LIMIT))
-    spread = np.append(squares(inputs, np.zeros(d), weights), 1.0)
+    mean, variance = moments(inputs, weights)
+    spread = np.append(variance + mean**2, 1.0)
     newton = _Newton(passes, spread, float(alpha), fit_intercept, float(tol), progress)
     if block is None:
         block = max(1, BLOCK_ENTRIES // max(n, 4 * (d + 1)))
     open_labels = np.flatnonzero(~settled)
     for first in range(0, len(open_labels), block):
         labels = open_labels[first : first + block]
-        found = newton.solve(point[labels], np.take(y_true, labels, axis=1), max_iter)
-        point[labels], values[labels], norms[labels], steps = found
+        found = newton.solve(point[:, labels], in_lanes(y_true, labels), max_iter)
+        point[:, labels], values[labels], norms[labels], steps = found
         n_iter = max(n_iter, steps)
     norm = float(norms.max(initial=0.0))
     if norm > tol:
         warn_of(n_iter, norm, tol)
-    flat = np.ascontiguousarray(point.T)
-    return Solution(flat[:d], flat[d].copy(), np.empty(0), float(values.sum()), norm, n_iter)
+    return Solution(point[:d], point[d].copy(), np.empty(0), float(values.sum()), norm, n_iter)
 
 
 def _begin(
     passes: Passes, y_true: Array, fit_intercept: bool, start: Solution | None
 ) -> tuple[Array, Array]:
-    """Where the labels begin, (l, d + 1), and which are settled: all rows have them, or none."""
-    point = np.zeros((y_true.shape[1], passes.inputs.shape[1] + 1))
+    """Where the labels begin, (d + 1, l), and which are settled: all rows have them, or none."""
+    point = np.zeros((passes.inputs.shape[1] + 1, y_true.shape[1]))
     if start is not None:
-        point[:, :-1] = start.weights.T
+        point[:-1] = start.weights
     if not fit_intercept:
-        return point, np.zeros(len(point), bool)
-    # In float64: counts in uint8 would begin anew at 256.
-    pair = np.stack([passes.weights, passes.weights > 0.0])
-    mass, count = np.zeros((2, len(point)))
-    for first in range(0, len(y_true), COUNT_ROWS):
-        rows = slice(first, first + COUNT_ROWS)
-        by_rows = pair[:, rows] @ y_true[rows].astype(np.float64)
-        mass, count = mass + by_rows[0], count + by_rows[1]
-    none, every = count == 0, count == np.count_nonzero(passes.weights)
+        return point, np.zeros(point.shape[1], bool)
+    counted = y_true[passes.weights > 0.0]
+    none, every = counted.max(axis=0) == 0, counted.min(axis=0) == 1
+    # Not by a product with y_true, which would be copied to float64 as a whole.
+    mass = np.einsum("i,ij->j", passes.weights, y_true)
     settled, share = none | every, mass / passes.mass
     if start is not None:
-        point[:, -1] = start.intercept
+        point[-1] = start.intercept
     else:
-        point[~settled, -1] = np.log(share[~settled]) - np.log1p(-share[~settled])
-    point[settled] = 0.0
-    point[none, -1], point[every, -1] = -INTERCEPT_LIMIT, INTERCEPT_LIMIT
+        point[-1, ~settled] = np.log(share[~settled]) - np.log1p(-share[~settled])
+    point[:, settled] = 0.0
+    point[-1, none], point[-1, every] = -INTERCEPT_LIMIT, INTERCEPT_LIMIT
     return point, settled
 
 
@@ -143,10 +131,10 @@ def _begin(
 class _Labels:
     """Labels on their way, m of them, and what is known where they are.
 
-    ``which`` are their places in the block, ``point`` and ``gradient`` (m, d + 1) with intercepts
+    ``which`` are their places in the block, ``point`` and ``gradient`` (d + 1, m) with intercepts
     last, ``norm`` the largest entries of the gradients, ``bend`` the mean second derivatives of the
     loss; ``begun`` and ``first`` the values and the lengths of the gradients at the start; y_true
-    and curvature are strips (strips, n, LANES).
+    and curvature are (n, m) in lanes.
     """
 
     which: Array
@@ -162,14 +150,11 @@ class _Labels:
 
     def keep(self, kept: Array) -> None:
         """Let the others leave."""
-        if kept.all():
-            return
-        rest = np.flatnonzero(kept)
-        for name in ("which", "point", "value", "gradient", "norm", "bend", "begun", "first"):
-            setattr(self, name, getattr(self, name)[rest])
-        self.y_true, self.curvature = (
-            move_labels(strips, rest, strips) for strips in (self.y_true, self.curvature)
-        )
+        if not kept.all():
+            rest = np.flatnonzero(kept)
+            for name, part in vars(self).items():
+                lanes = name in ("y_true", "curvature")
+                setattr(self, name, in_lanes(part, rest, part) if lanes else part[..., rest])
 
 
 @dataclass(frozen=True)
@@ -184,88 +169,84 @@ class _Newton:
     progress: Progress | None
 
     def solve(self, point: Array, y_true: Array, max_iter: int) -> tuple[Array, Array, Array, int]:
-        """The minimisers (m, d + 1) from ``point``, their values and norms, and the steps taken."""
-        strips = to_strips(y_true.T, np.uint8)
-        curvature = empty_lanes(strips.shape[:2], self.passes.inputs.dtype)
-        value, gradient, norm, bend = self._evaluate(point, strips, curvature)
-        length = np.linalg.norm(gradient, axis=1)
+        """The minimisers (d + 1, m) from ``point``, their values, norms, and the steps taken."""
+        curvature = empty_lanes(y_true.shape[:2], self.passes.inputs.dtype)
+        value, gradient, norm, bend = self._evaluate(point, y_true, curvature)
         left = _Labels(
-            np.arange(len(point)), point, value, gradient, norm, bend, value.copy(), length, strips,
-            curvature,
+            np.arange(len(value)), point, value, gradient, norm, bend, value.copy(),
+            np.linalg.norm(gradient, axis=0), y_true, curvature,
         )  # fmt: skip
         point, value, norm, steps = point.copy(), value.copy(), norm.copy(), 0
-        while True:
-            left.keep(left.norm > self.tol)
-            if len(left.which) == 0 or steps == max_iter:
-                return point, value, norm, steps
+        left.keep(left.norm > self.tol)
+        while len(left.which) and steps < max_iter:
             steps += 1
             if self.progress is not None:
                 self.progress(steps, len(left.which), float(left.norm.max()))
             moved = self._search(left, self._direction(left))
             at = left.which
-            point[at], value[at], norm[at] = left.point, left.value, left.norm
-            # Nothing lowers the others: they are as good as can be told.
-            left.keep(moved)
+            point[:, at], value[at], norm[at] = left.point, left.value, left.norm
+            # Nothing lowers labels that did not move: they are as good as can be told.
+            left.keep(moved & (left.norm > self.tol))
+        return point, value, norm, steps
 
     def _direction(self, left: _Labels) -> Array:
-        """-H^-1 g, truncated, (m, d + 1); the curvatures are not the same afterwards."""
+        """-H^-1 g, truncated, (d + 1, m); the curvatures are not the same afterwards."""
         # Of the Hessian, as if all rows had the mean curvature. Its root is the better scale: rare
         # features, for which the penalty is most of the curvature, need not be stretched.
-        diagonal = left.bend[:, None] * self.spread + (self.alpha + 1e-12)
-        size = np.linalg.norm(left.gradient, axis=1)
+        diagonal = self.spread[:, None] * left.bend + (self.alpha + 1e-12)
+        size = np.linalg.norm(left.gradient, axis=0)
         enough = np.maximum(
             np.minimum(0.25, np.sqrt(size / left.first)), self.tol / 2.0 / left.norm
         )
-        free = left.gradient.shape[1] - (not self.fit_intercept)
-        direction = directions(
-            self.passes, left.curvature, left.gradient / size[:, None], 1.0 / np.sqrt(diagonal),
-            enough, self.alpha, free,
+        direction = -size * directions(
+            self.passes, left.curvature, left.gradient / size, 1.0 / np.sqrt(diagonal), enough,
+            self.alpha, len(diagonal) - (not self.fit_intercept),
         )  # fmt: skip
-        direction *= -size[:, None]
-        wrong = ~(np.einsum("ij,ij->i", left.gradient, direction) < 0.0)
-        direction[wrong] = -left.gradient[wrong] / diagonal[wrong]
+        wrong = ~(_products(left.gradient, direction) < 0.0)
+        direction[:, wrong] = -left.gradient[:, wrong] / diagonal[:, wrong]
         return direction
 
     def _search(self, left: _Labels, direction: Array) -> Array:
         """Steps along the directions by Armijo's and Wolfe's conditions; which labels took one."""
-        slope = np.einsum("ij,ij->i", left.gradient, direction)
+        slope = _products(left.gradient, direction)
         # No loss is negative: at most to where the tangent falls to 0.
         length = np.minimum(1.0, left.value / -slope)
-        # Labels that have not found a step yet, and their strips.
+        # Labels that have not found a step yet, and what belongs to them.
         seek, y_true, curvature = np.arange(len(slope)), left.y_true, left.curvature
         for _ in range(MAX_TRIALS):
-            trial = left.point[seek] + length[seek, None] * direction[seek]
+            trial = left.point[:, seek] + length[seek] * direction[:, seek]
             value, gradient, norm, bend = self._evaluate(trial, y_true, curvature)
-            behind, old = np.einsum("ij,ij->i", gradient, direction[seek]), left.value[seek]
+            behind, old = _products(gradient, direction[:, seek]), left.value[seek]
             good = value <= old + ARMIJO * length[seek] * slope[seek]
             good &= behind <= -WOLFE * slope[seek]
             # Where the value cannot tell any more, the gradient does.
             alike = (value <= old + NOISE * np.abs(old)) & (value <= left.begun[seek])
             good |= alike & (norm < left.norm[seek])
             at = seek[good]
-            left.point[at], left.value[at], left.gradient[at] = (
-                trial[good],
-                value[good],
-                gradient[good],
-            )
-            left.norm[at], left.bend[at] = norm[good], bend[good]
+            left.point[:, at], left.gradient[:, at] = trial[:, good], gradient[:, good]
+            left.value[at], left.norm[at], left.bend[at] = value[good], norm[good], bend[good]
             if curvature is not left.curvature:
-                move_labels(curvature, np.flatnonzero(good), left.curvature, at)
+                in_lanes(curvature, np.flatnonzero(good), left.curvature, at)
             seek, behind = seek[~good], behind[~good]
             if len(seek) == 0:
                 break
             # To where the slope would vanish if it were linear.
             part = slope[seek] / (slope[seek] - behind)
             length[seek] *= np.where(part > SHORTEST, np.minimum(part, LONGEST), SHORTEST)
-            y_true = move_labels(left.y_true, seek)
+            y_true = in_lanes(left.y_true, seek)
             curvature = empty_lanes(y_true.shape[:2], left.curvature.dtype)
         return ~np.isin(np.arange(len(slope)), seek)
 
     def _evaluate(self, point: Array, y_true: Array, curvature: Array) -> tuple[Array, ...]:
         """Values, gradients, their largest entries, mean curvatures; fills ``curvature``."""
         value, gradient, bend = self.passes.evaluate(point, y_true, curvature)
-        value += self.alpha / 2.0 * np.einsum("ij,ij->i", point[:, :-1], point[:, :-1])
-        gradient[:, :-1] += self.alpha * point[:, :-1]
+        value += self.alpha / 2.0 * _products(point[:-1], point[:-1])
+        gradient[:-1] += self.alpha * point[:-1]
         if not self.fit_intercept:
-            gradient[:, -1] = 0.0
-        return value, gradient, np.abs(gradient).max(axis=1), bend
+            gradient[-1] = 0.0
+        return value, gradient, np.abs(gradient).max(axis=0), bend
+
+
+def _products(one: Array, other: Array) -> Array:
+    """The inner product of the columns of each label, (m,)."""
+    return np.einsum("ij,ij->j", one, other)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from copy import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.distributions import Distribution, Independent, OfSpace
-from setwise.estimators.choice import (
-    DECODERS,
-    decoder_for,
-    refuse_undecodable,
-    space_for,
-    unseen_mass,
-)
-from setwise.estimators.design import Design, Rows, read_training, scaled_rows
-from setwise.estimators.fitting import Fitting
-from setwise.estimators.guarantee import claim, claim_of_classes, trains_likelihood
-from setwise.estimators.solver import CHUNK_ENTRIES, Solution
-from setwise.estimators.training import Training
+from setwise.estimators.choice import decoder_for, space_for, unseen_mass
+from setwise.estimators.design import Design, Rows, Solution, read_training, scaled_rows
+from setwise.estimators.guarantee import guarantee, guarantee_of_classes, trains_likelihood
+from setwise.estimators.solver import Fitting, progress_shown
+from setwise.estimators.training import CHUNK_ENTRIES, Training
 from setwise.labels import LabelNames
+from setwise.persistence import save
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
 from setwise.targets.target import mean_utility
@@ -38,7 +33,73 @@ from setwise.validation import positive_number, score_matrix, whole_number
 LEAST = 1e-7
 
 
-class SetClassifier(ClassifierMixin, BaseEstimator):
+class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """What a linear classifier is asked once it is fitted, whoever chose its settings."""
+
+    @abstractmethod
+    def _fitted(self) -> SetClassifier:
+        """The classifier that answers; raises if there is none yet."""
+
+    @property
+    def guarantee_(self) -> str:
+        """Which theorem covers the combination, if any, in words."""
+        return self._fitted()._guarantee()
+
+    def decision_function(self, X):
+        """The scores of the labels, (n, n_labels); (n,) for a y of two classes.
+
+        With the space "joint", which scores label sets, half the log-odds of each label.
+        """
+        model = self._fitted()
+        inputs = model._checked(X)
+        if model.space_.is_joint:
+            likely = model._by_ranges(lambda rows: model._distribution(rows).marginals(), inputs)
+            return logit(np.clip(likely, LEAST, 1.0 - LEAST)) / 2.0
+        scores = model._scores(inputs)
+        is_binary = model._names.one_dimensional and len(model.classes_) == 2
+        return scores[:, 1] - scores[:, 0] if is_binary else scores
+
+    def predict_distribution(self, X) -> Distribution:
+        """The distribution over label sets that the scores of each row stand for.
+
+        Independent labels for binary relevance; else that of the space with its learnt parameters.
+        (Where a target's own loss was trained, rather than a likelihood, it is no estimate of the
+        probabilities.)
+        """
+        model = self._fitted()
+        return model._distribution(model._checked(X))
+
+    def predict_proba(self, X):
+        """The probability of each label, (n, n_labels)."""
+        model = self._fitted()
+        return model._by_ranges(model._probability, model._checked(X))
+
+    def predict(self, X):
+        """The label sets, or classes, to predict."""
+        model = self._fitted()
+        return model._predict(model._checked(X))
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
+        model = self._fitted()
+        if model._names.one_dimensional:
+            return super().score(X, y, sample_weight)
+        known = encode_truth(model.target_, model._names, y)
+        return mean_utility(model.target_, self.predict(X), known, sample_weight)
+
+    def save(self, path) -> None:
+        """Write the classifier to a file that holds data only; `setwise.load` reads it."""
+        save(self, path)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class SetClassifier(LinearClassifier):
     """A linear classifier trained and decoded for the target it is judged by.
 
     Scores are X W + b. By default the joint likelihood of the label sets is trained, on the list
@@ -127,40 +188,22 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
            [1, 0]])
     """
 
-    def __init__(
-        self,
-        target="f1",
-        surrogate="auto",
-        space="auto",
-        decoder="auto",
-        *,
-        alpha=1e-3,
-        q=DEFAULT_Q,
-        scaling=None,
-        fit_intercept=True,
-        tol=1e-4,
-        max_iter=1000,
-        sparse_output=False,
-        warm_start=False,
-        label_features=None,
-        verbose=False,
-        random_state=None,
-    ):
-        self.target = target
-        self.surrogate = surrogate
-        self.space = space
-        self.decoder = decoder
-        self.alpha = alpha
-        self.q = q
-        self.scaling = scaling
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.sparse_output = sparse_output
-        self.warm_start = warm_start
-        self.label_features = label_features
-        self.verbose = verbose
-        self.random_state = random_state
+    target: Any = "f1"
+    surrogate: Any = "auto"
+    space: Any = "auto"
+    decoder: str = "auto"
+    _: KW_ONLY
+    alpha: float = 1e-3
+    q: float = DEFAULT_Q
+    scaling: str | None = None
+    fit_intercept: bool = True
+    tol: float = 1e-4
+    max_iter: int = 1000
+    sparse_output: bool = False
+    warm_start: bool = False
+    label_features: Any = None
+    verbose: bool = False
+    random_state: Any = None
 
     def fit(self, X, y, sample_weight=None):
         """Learn weights and the parameters of the space.
@@ -172,58 +215,41 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
         """
         rows, names = read_training(self, X, y, sample_weight)
-        rows = rows.counted()
+        rows = rows.taken()
         design = Design.of(rows, self.scaling, self.fit_intercept)
         return self._fit(design, rows, names, MinimumRisk(self.target))
 
     def _fit(self, design: Design, rows: Rows, names: LabelNames, risk: MinimumRisk):
         """Learn from what has been read and checked, to be decoded by ``risk``."""
-        self._check_parameters()
-        sets, weights = rows.sets, rows.weights
-        training = self._training(risk.target)
-        space = space_for(self.space, training, names.one_dimensional, sets, weights)
+        positive_number(self.alpha, "alpha")
+        positive_number(self.tol, "tol")
+        whole_number(self.max_iter, "max_iter", 1)
+        sets, is_class, training = rows.sets, names.one_dimensional, self._training(risk.target)
+        space = space_for(self.space, training, is_class, sets, rows.weights)
         self._names, self.classes_ = names, names.names
         last = self._last(design)
         self._decode_by(risk, training, space)
         fitting = Fitting(
-            training, space, float(self.alpha), self.fit_intercept, float(self.tol),
-            self.max_iter, self.verbose, self.label_features,
+            training, space, design, sets, rows.weights, float(self.alpha), float(self.tol),
+            self.max_iter, self.label_features,
         )  # fmt: skip
-        solution = fitting.solve(design, sets, weights, last)
-        self._scaling = self.scaling
-        self._features = fitting.features(space.n_scores)
-        dtype = design.inputs.dtype
+        with progress_shown(self.verbose) as progress:
+            solution = fitting.solve(last, progress)
+        dtype, intercept = design.inputs.dtype, solution.intercept
+        self._scaling, self._features = self.scaling, fitting.features()
         self.space_ = fitting.learnt(solution)
         coef = (solution.weights / design.unit[:, None]).T
         self.coef_ = np.ascontiguousarray(coef).astype(dtype)
-        intercept = solution.intercept
-        if names.one_dimensional and not training.is_by_label and self.label_features is None:
+        if is_class and not training.is_by_label and self.label_features is None:
             # The scores of all classes may be raised together; these have the mean 0.
             intercept = intercept - intercept.mean()
         self.intercept_ = intercept.astype(dtype)
         self.objective_, self.n_iter_ = solution.value, solution.n_iter
         # What the guarantee tells of the training rows.
         self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
-        likelihood = trains_likelihood(training, space, names.one_dimensional)
-        self._reached = fitting.log_loss(design, sets, weights, solution) if likelihood else None
+        likelihood = trains_likelihood(training, space, is_class)
+        self._reached = fitting.log_loss(solution) if likelihood else None
         return self
-
-    def _decode_by(self, risk: MinimumRisk, training: Training, space: Any) -> None:
-        """Settle what predictions are decoded for, and how; refuses what cannot be."""
-        decoder = decoder_for(self.decoder, training, risk, space)
-        refuse_undecodable(decoder, training, risk, space, self._names.one_dimensional)
-        self.target_, self.decoder_ = risk.target, decoder
-        self._trained, self._risk = training, risk
-
-    @property
-    def guarantee_(self) -> str:
-        """Which theorem covers the combination, if any, in words."""
-        if not hasattr(self, "coef_"):
-            raise AttributeError("there is no guarantee_ before fit")
-        trained, space, reached = self._trained, self.space_, self._reached
-        if self._names.one_dimensional:
-            return claim_of_classes(trained, space, len(self.classes_), reached).describe()
-        return claim(trained, self.target_, space, self.decoder_, reached, self._unseen).describe()
 
     def for_target(self, target, decoder=None):
         """The same fit, decoded for another target; nothing is trained again.
@@ -242,64 +268,80 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         SetClassifier
             A fitted one; this one stays as it is.
         """
-        check_is_fitted(self, "coef_")
-        if not (self._trained.is_likelihood or self._trained.is_by_label):
+        trained = self._fitted()._trained
+        if not (trained.is_likelihood or trained.is_by_label):
             raise ValueError(
-                f"a classifier trained on the loss {self._trained} of {self.target_} is not one "
+                f"a classifier trained on the loss {trained} of {self.target_} is not one "
                 f"for {target}: fit it again; only 'likelihood' and 'binary_relevance' serve all"
             )
         other: Any = copy(self)
         other.set_params(target=target, decoder=self.decoder if decoder is None else decoder)
-        other._check_parameters()
         judge = get_target(target)
         refuse_other_labels(judge, self._names)
-        other._decode_by(MinimumRisk(judge), replace(self._trained, target=judge), self.space_)
+        other._decode_by(MinimumRisk(judge), replace(trained, target=judge), self.space_)
         return other
 
-    def decision_function(self, X):
-        """The scores of the labels, (n, n_labels); (n,) for a y of two classes.
+    def score_labels(self, X, label_features):
+        """The scores of labels given by their features, seen in training or not, (n, rows of V)."""
+        inputs = self._fitted()._checked(X)
+        if self._features is None:
+            raise ValueError(
+                "labels can be scored by their features only if fit had label_features"
+            )
+        features = score_matrix(label_features, len(self.intercept_), "label_features")
+        return self._projections(inputs) @ features.T.astype(self.coef_.dtype)
 
-        With the space "joint", which scores label sets, half the log-odds of each label.
-        """
-        inputs = self._checked(X)
-        if self.space_.is_joint:
-            likely = self._by_ranges(lambda rows: self._distribution(rows).marginals(), inputs)
-            return logit(np.clip(likely, LEAST, 1.0 - LEAST)) / 2.0
-        scores = self._scores(inputs)
-        is_binary = self._names.one_dimensional and len(self.classes_) == 2
-        return scores[:, 1] - scores[:, 0] if is_binary else scores
+    # ------------------------------------------------------------------ what training begins with
 
-    def predict_distribution(self, X) -> Distribution:
-        """The distribution over label sets that the scores of each row stand for.
+    def _training(self, target: Any) -> Training:
+        is_auto = isinstance(self.surrogate, str) and self.surrogate == "auto"
+        seed = 0 if self.random_state is None else self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        return Training("likelihood" if is_auto else self.surrogate, target, self.q, int(seed))
 
-        Independent labels for binary relevance; else that of the space with its learnt parameters.
-        (Where a target's own loss was trained, rather than a likelihood, it is no estimate of the
-        probabilities.)
-        """
-        return self._distribution(self._checked(X))
+    def _last(self, design: Design) -> Solution | None:
+        """The last solution if a fit is to begin there, else None."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        if self.coef_.shape[1] != len(design.unit):
+            return None
+        weights = self.coef_.T.astype(np.float64) * design.unit[:, None]
+        intercept = self.intercept_.astype(np.float64)
+        finite = np.isfinite(weights).all() and np.isfinite(intercept).all()
+        return Solution(weights, intercept, self.space_.parameters) if finite else None
 
-    def predict_proba(self, X):
-        """The probability of each label, (n, n_labels)."""
-        return self._by_ranges(self._probability, self._checked(X))
+    def _decode_by(self, risk: MinimumRisk, training: Training, space: Any) -> None:
+        """Settle what predictions are decoded for, and how; refuses what cannot be."""
+        is_class = self._names.one_dimensional
+        self.decoder_ = decoder_for(self.decoder, training, risk, space, is_class)
+        self.target_, self._trained, self._risk = risk.target, training, risk
 
-    def predict(self, X):
-        """The label sets, or classes, to predict."""
-        return self._predict(self._checked(X))
+    # ------------------------------------------------------------------- answers to checked inputs
 
-    def _predict(self, X):
-        """From checked inputs."""
+    def _fitted(self) -> SetClassifier:
+        check_is_fitted(self, "coef_")
+        return self
+
+    def _guarantee(self) -> str:
+        trained, space, reached = self._trained, self.space_, self._reached
         if self._names.one_dimensional:
-            return self.classes_[np.argmax(self._scores(X), axis=1)]
-        sets = self._by_ranges(self._decoded, X)
-        return csr_array(sets).astype(np.int64) if self.sparse_output else self._names.decode(sets)
+            return guarantee_of_classes(trained, space, len(self.classes_), reached)
+        return guarantee(trained, self.target_, space, self.decoder_, reached, self._unseen)
 
-    def _decoded(self, X):
-        if self.decoder_ == "most_likely":
-            return self.space_.most_likely(self._scores(X))
-        distribution = self._distribution(X)
-        if self.decoder_ == "marginals":
-            distribution = Independent(distribution.marginals())
-        return self._risk.decode(distribution)
+    def _checked(self, X):
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+
+    def _projections(self, X):
+        return np.asarray(scaled_rows(X, self._scaling) @ self.coef_.T + self.intercept_)
+
+    def _scores(self, X):
+        projections = self._projections(X)
+        if self._features is None:
+            return projections
+        return projections @ self._features.T.astype(projections.dtype)
 
     def _distribution(self, X) -> Any:
         scores = self._scores(X)
@@ -313,87 +355,23 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             probability = probability / probability.sum(axis=1, keepdims=True)
         return probability
 
+    def _predict(self, X):
+        if self._names.one_dimensional:
+            return self.classes_[np.argmax(self._scores(X), axis=1)]
+        sets = self._by_ranges(self._decoded, X)
+        return csr_array(sets).astype(np.int64) if self.sparse_output else self._names.decode(sets)
+
+    def _decoded(self, X):
+        if self.decoder_ == "most_likely":
+            return self.space_.most_likely(self._scores(X))
+        distribution = self._distribution(X)
+        if self.decoder_ == "marginals":
+            distribution = Independent(distribution.marginals())
+        return self._risk.decode(distribution)
+
     def _by_ranges(self, function, X):
         """Rows in ranges, so that arrays of rows by scores or listed sets stay small."""
         widest = max(self.space_.n_scores, len(self.space_.parameters), 1)
         step = max(64, CHUNK_ENTRIES // widest)
-        if X.shape[0] <= step:
-            return function(X)
         parts = [function(X[first : first + step]) for first in range(0, X.shape[0], step)]
-        return np.concatenate(parts)
-
-    def score_labels(self, X, label_features):
-        """The scores of labels given by their features, seen in training or not, (n, rows of V)."""
-        inputs = self._checked(X)
-        if self._features is None:
-            raise ValueError(
-                "labels can be scored by their features only if fit had label_features"
-            )
-        features = score_matrix(label_features, len(self.intercept_), "label_features")
-        return self._projections(inputs) @ features.T.astype(self.coef_.dtype)
-
-    def score(self, X, y, sample_weight=None) -> float:
-        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
-        check_is_fitted(self)
-        if self._names.one_dimensional:
-            return super().score(X, y, sample_weight)
-        known = encode_truth(self.target_, self._names, y)
-        return mean_utility(self.target_, self.predict(X), known, sample_weight)
-
-    def save(self, path) -> None:
-        """Write the classifier to a file that holds data only; `setwise.load` reads it."""
-        from setwise.persistence import save
-
-        save(self, path)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = True
-        return tags
-
-    def _training(self, target: Any) -> Training:
-        is_auto = isinstance(self.surrogate, str) and self.surrogate == "auto"
-        surrogate = "likelihood" if is_auto else self.surrogate
-        seed = self.random_state
-        if seed is None:
-            seed = 0
-        elif not isinstance(seed, int | np.integer):
-            seed = check_random_state(seed).randint(2**31 - 1)
-        return Training(surrogate, target, self.q, int(seed))
-
-    def _check_parameters(self) -> None:
-        positive_number(self.alpha, "alpha")
-        positive_number(self.tol, "tol")
-        whole_number(self.max_iter, "max_iter", 1)
-        if self.decoder not in DECODERS:
-            known = ", ".join(map(repr, DECODERS))
-            raise ValueError(f"decoder must be one of {known}, not {self.decoder!r}")
-
-    def _last(self, design: Design) -> Solution | None:
-        """The last solution if a fit is to begin there, else None."""
-        if not self.warm_start or not hasattr(self, "coef_"):
-            return None
-        if self.coef_.shape[1] != len(design.unit):
-            return None
-        weights = self.coef_.T.astype(np.float64) * design.unit[:, None]
-        intercept = self.intercept_.astype(np.float64)
-        if not (np.isfinite(weights).all() and np.isfinite(intercept).all()):
-            return None
-        return Solution(weights, intercept, self.space_.parameters, np.inf, np.inf, 0)
-
-    def _scores(self, X):
-        projections = self._projections(X)
-        if self._features is None:
-            return projections
-        return projections @ self._features.T.astype(projections.dtype)
-
-    def _checked(self, X):
-        check_is_fitted(self, "coef_")
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
-
-    def _projections(self, X):
-        X = scaled_rows(X, self._scaling)
-        return np.asarray(X @ self.coef_.T + self.intercept_)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders.minimum_risk import MinimumRisk
-from setwise.distributions import Distribution
 from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
 from setwise.estimators.design import SCALINGS, Design, Rows, read_training
 from setwise.estimators.folds import StratifiedLabelSets
-from setwise.estimators.set_classifier import SetClassifier
-from setwise.estimators.solver import trials_shown
+from setwise.estimators.set_classifier import LinearClassifier, SetClassifier
+from setwise.estimators.solver import progress_shown
 from setwise.labels import LabelNames
-from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
-from setwise.surrogates.comp_sum import CompSum
-from setwise.surrogates.constrained import Constrained
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
 from setwise.targets.target import hierarchy_of
@@ -44,26 +39,22 @@ FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
 
 @dataclass(frozen=True)
 class Fold:
-    """Rows to learn from and rows held out, with one decoder for all models."""
+    """Rows to learn from, in a scaling, and rows held out, with one decoder for all models."""
 
     learnt: Rows
     held: Rows
     names: LabelNames
     risk: MinimumRisk
 
-    def design(self, scaling: Any, fit_intercept: bool) -> Design:
-        """The inputs to learn from in a scaling."""
-        return Design.of(self.learnt, scaling, fit_intercept)
+    def fit(self, model: SetClassifier, design: Design, alpha: float) -> SetClassifier:
+        """Learn from the rows of the fold on a path of penalties.
 
-    def fit(self, model: SetClassifier, design: Design) -> SetClassifier:
-        """Learn from the rows of the fold."""
-        return model._fit(design, self.learnt, self.names, self.risk)
-
-    def fit_quietly(self, model: SetClassifier, alpha: float, design: Design) -> SetClassifier:
-        """On a path of penalties: begins where the last one ended, and need not converge."""
+        Begins where the last one ended, and need not converge.
+        """
+        model.set_params(alpha=alpha, warm_start=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return self.fit(model.set_params(alpha=alpha, warm_start=True), design)
+            return model._fit(design, self.learnt, self.names, self.risk)
 
     def loss(self, model: SetClassifier) -> float:
         """The mean loss of the model's target on the rows held out; of classes, the error."""
@@ -75,7 +66,8 @@ class Fold:
         return float(np.average(losses, weights=self.held.weights))
 
 
-class SetClassifierCV(ClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class SetClassifierCV(LinearClassifier):
     """`SetClassifier` that chooses alpha, the space and the surrogate by the target itself.
 
     Every combination is trained on all folds but one and judged by the mean loss of the target on
@@ -135,38 +127,21 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
     array([[0, 1]])
     """
 
-    def __init__(
-        self,
-        target="f1",
-        *,
-        alphas=None,
-        spaces="auto",
-        surrogates=("likelihood",),
-        scalings="auto",
-        cv=None,
-        decoder="auto",
-        q=DEFAULT_Q,
-        fit_intercept=True,
-        tol=1e-3,
-        max_iter=300,
-        sparse_output=False,
-        verbose=False,
-        random_state=None,
-    ):
-        self.target = target
-        self.alphas = alphas
-        self.spaces = spaces
-        self.surrogates = surrogates
-        self.scalings = scalings
-        self.cv = cv
-        self.decoder = decoder
-        self.q = q
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.sparse_output = sparse_output
-        self.verbose = verbose
-        self.random_state = random_state
+    target: Any = "f1"
+    _: KW_ONLY
+    alphas: Any = None
+    spaces: Any = "auto"
+    surrogates: Any = ("likelihood",)
+    scalings: Any = "auto"
+    cv: Any = None
+    decoder: str = "auto"
+    q: float = DEFAULT_Q
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_iter: int = 300
+    sparse_output: bool = False
+    verbose: bool = False
+    random_state: Any = None
 
     def fit(self, X, y, sample_weight=None):
         """Choose by cross-validation, then learn from all rows.
@@ -180,108 +155,94 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
         """
         rows, names = read_training(self, X, y, sample_weight)
         # A row of weight 0 is not there; splits that are given count it all the same.
-        rows, risk = (
-            rows if hasattr(self.cv, "__iter__") else rows.counted(),
-            MinimumRisk(self.target),
-        )
-        inputs, sets, weights = rows
-        truth: Any = names.decode(sets) if names.one_dimensional else csr_array(sets)
+        rows = rows if hasattr(self.cv, "__iter__") else rows.taken()
+        risk = MinimumRisk(self.target)
+        truth: Any = names.decode(rows.sets) if names.one_dimensional else csr_array(rows.sets)
         folds = [
             Fold(rows.taken(train), rows.taken(test), names, risk)
-            for train, test in self._splitter(len(sets)).split(inputs, truth)
+            for train, test in self._splitter(len(rows.sets)).split(rows.inputs, truth)
         ]
         if not folds:
             raise ValueError("cv must give at least one split, but it gives none")
-        scalings = self._scalings(inputs)
-        first, *others = self._pairs(names, sets)
-        self.cv_results_ = []
+        scalings = self._scalings(rows.inputs)
+        first, *others = self._pairs(names, rows.sets)
+        self.cv_results_ = results = []
         n_trials = (len(scalings) + len(others)) * len(self._alphas(None))
-        with trials_shown(self.verbose, n_trials) as advance:
+        with progress_shown(self.verbose, n_trials) as progress:
             for scaling in scalings:
-                self.cv_results_ += self._paths([first], scaling, folds, advance)
-            scaling = min(self.cv_results_, key=_loss)["scaling"]
-            self.cv_results_ += self._paths(others, scaling, folds, advance)
-        everything = rows.taken(weights > 0)
+                results += self._path(first, scaling, folds, progress)
+            scaling = min(results, key=_loss)["scaling"]
+            designs = [Design.of(fold.learnt, scaling, self.fit_intercept) for fold in folds]
+            for pair in others:
+                results += self._path(pair, scaling, folds, progress, designs)
+        everything = rows.taken()
         self._finish(Fold(everything, everything, names, risk))
         return self
 
-    def _paths(
-        self,
-        pairs: list[tuple[Any, Any]],
-        scaling: Any,
-        folds: list[Fold],
-        advance: Callable[[str], None],
-    ) -> list[dict[str, Any]]:
-        """A row of results for each penalty of each surrogate on its space, in one scaling."""
-        designs = [fold.design(scaling, self.fit_intercept) for fold in folds] if pairs else []
-        results = []
-        for surrogate, space in pairs:
-            settings = {"surrogate": surrogate, "space": space, "scaling": scaling}
-            results += self._path(settings, folds, designs, advance)
-        return results
+    def _path(
+        self, pair: tuple[Any, Any], scaling: Any, folds: list[Fold], progress: Any,
+        designs: list[Design] | None = None,
+    ) -> Iterator[dict[str, Any]]:  # fmt: skip
+        """A row of results for each alpha; each begins where the last one ended.
+
+        Ends when `PATIENCE` alphas in a row are worse than the best.
+        """
+        if designs is None:
+            designs = [Design.of(fold.learnt, scaling, self.fit_intercept) for fold in folds]
+        settings = dict(zip(SETTINGS, (*pair, scaling), strict=True))
+        alphas = self._alphas(scaling)
+        models = [self._model(**settings) for _ in folds]
+        least, worse = np.inf, 0
+        for alpha in alphas:
+            if progress is not None:
+                progress(advance=1, description=f"{settings['space']} {alpha:.2g}")
+            if worse == PATIENCE:
+                continue
+            losses = [
+                fold.loss(fold.fit(model, design, alpha))
+                for fold, model, design in zip(folds, models, designs, strict=True)
+            ]
+            loss = float(np.mean(losses))
+            yield {**settings, "alpha": alpha, "loss": loss, "fold_losses": losses}
+            if loss < least - TIE:
+                least, worse = loss, 0
+            elif loss > least + TIE:
+                worse += 1
 
     def _finish(self, rows: Fold) -> None:
         """Learn from all rows with what was chosen."""
         best = min(self.cv_results_, key=_loss)
+        alpha, scaling = _between(best, self.cv_results_), best["scaling"]
         self.best_loss_ = best["loss"]
-        self.best_params_ = {name: best[name] for name in SETTINGS}
-        self.best_params_["alpha"] = alpha = _between(best, self.cv_results_)
-        design = rows.design(best["scaling"], self.fit_intercept)
-        model = self._model(**self.best_params_).set_params(sparse_output=self.sparse_output)
+        self.best_params_ = {**{name: best[name] for name in SETTINGS}, "alpha": alpha}
+        design = Design.of(rows.learnt, scaling, self.fit_intercept)
+        model = self._model(*(best[name] for name in SETTINGS))
         # By the same path as in the folds: where the objective is flat, it matters.
-        for larger in self._alphas(best["scaling"]):
+        for larger in self._alphas(scaling):
             if larger > alpha:
-                rows.fit_quietly(model, larger, design)
-        self.best_estimator_ = rows.fit(model.set_params(alpha=alpha), design)
+                rows.fit(model, design, larger)
+        model.set_params(alpha=alpha, sparse_output=self.sparse_output)
+        self.best_estimator_ = model._fit(design, rows.learnt, rows.names, rows.risk)
         model.set_params(warm_start=False)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
-        self.classes_ = model.classes_
-        self.n_iter_ = model.n_iter_
-
-    @property
-    def guarantee_(self) -> str:
-        """What is proved of the model chosen, in words."""
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError("there is no guarantee_ before fit")
-        return self.best_estimator_.guarantee_
-
-    def predict_distribution(self, X) -> Distribution:
-        """The distribution over label sets that the scores of each row stand for."""
-        return self._fitted().predict_distribution(X)
-
-    def predict(self, X):
-        """The label sets, or classes, to predict."""
-        return self._fitted().predict(X)
-
-    def predict_proba(self, X):
-        """The probability of each label, (n, n_labels)."""
-        return self._fitted().predict_proba(X)
-
-    def decision_function(self, X):
-        """The scores of the labels, (n, n_labels); (n,) for a y of two classes."""
-        return self._fitted().decision_function(X)
-
-    def score(self, X, y, sample_weight=None) -> float:
-        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
-        return self._fitted().score(X, y, sample_weight)
-
-    def save(self, path) -> None:
-        """Write the classifier to a file that holds data only; `setwise.load` reads it."""
-        from setwise.persistence import save
-
-        save(self, path)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = True
-        return tags
+        self.classes_, self.n_iter_ = model.classes_, model.n_iter_
 
     def _fitted(self) -> SetClassifier:
         check_is_fitted(self)
         return self.best_estimator_
+
+    def _model(self, surrogate, space, scaling) -> SetClassifier:
+        # Entries of rows of length 1 are small, and so are gradients.
+        tol = self.tol / 10.0 if scaling == "rows" else self.tol
+        return SetClassifier(
+            self.target, surrogate, space, self.decoder, tol=tol, q=self.q, scaling=scaling,
+            fit_intercept=self.fit_intercept, max_iter=self.max_iter, warm_start=True,
+            random_state=self.random_state,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------------------ what is tried
 
     def _pairs(self, names: LabelNames, sets) -> list[tuple[Any, Any]]:
         """Surrogates with the spaces to try them on; binary relevance has its own."""
@@ -333,41 +294,6 @@ class SetClassifierCV(ClassifierMixin, BaseEstimator):
             raise ValueError("alphas must have at least one penalty, but it is empty")
         return alphas
 
-    def _model(self, surrogate, space, scaling, alpha) -> SetClassifier:
-        # Entries of rows of length 1 are small, and so are gradients.
-        tol = self.tol / 10.0 if scaling == "rows" else self.tol
-        return SetClassifier(
-            self.target, surrogate, space, self.decoder, alpha=alpha, tol=tol, q=self.q,
-            scaling=scaling, fit_intercept=self.fit_intercept, max_iter=self.max_iter,
-            random_state=self.random_state,
-        )  # fmt: skip
-
-    def _path(
-        self,
-        settings: dict[str, Any],
-        folds: list[Fold],
-        designs: list[Design],
-        advance: Callable[[str], None],
-    ) -> Iterator[dict[str, Any]]:
-        """A row for each alpha, beginning where the last one ended; ends when it gets worse."""
-        alphas = self._alphas(settings["scaling"])
-        models = [self._model(**settings, alpha=alphas[0]) for _ in folds]
-        least, worse = np.inf, 0
-        for alpha in alphas:
-            advance(f"{settings['space']} {alpha:.2g}")
-            if worse == PATIENCE:
-                continue
-            losses = [
-                fold.loss(fold.fit_quietly(model, alpha, design))
-                for fold, model, design in zip(folds, models, designs, strict=True)
-            ]
-            loss = float(np.mean(losses))
-            yield {**settings, "alpha": alpha, "loss": loss, "fold_losses": losses}
-            if loss < least - TIE:
-                least, worse = loss, 0
-            elif loss > least + TIE:
-                worse += 1
-
 
 def _loss(row: dict[str, Any]) -> float:
     return row["loss"]
@@ -375,8 +301,8 @@ def _loss(row: dict[str, Any]) -> float:
 
 def _several(given: Any, name: str) -> list[Any]:
     """What is to be tried, as a list; a single one need not be in one."""
-    alone = isinstance(given, str | Space | CompSum | Constrained | BinaryRelevance)
-    several = [given] if alone or given is None else list(given)
+    alone = isinstance(given, str) or not hasattr(given, "__iter__")
+    several = [given] if alone else list(given)
     if not several:
         raise ValueError(f"{name} must have at least one to try, but it is empty")
     return several

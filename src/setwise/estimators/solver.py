@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import log
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from setwise.estimators.design import Conditioning, Design
-from setwise.estimators.training import CHUNK_ENTRIES, Objective
-
-Array = NDArray[Any]
+from setwise.estimators.design import Array, Conditioning, Design, Solution, warn_of
+from setwise.estimators.newton import solve_binary_relevance
+from setwise.estimators.training import CHUNK_ENTRIES, Objective, Training
+from setwise.spaces.space import Space
+from setwise.validation import score_matrix
 
 # Pairs of vectors L-BFGS remembers, and numbers they may take (1 GiB); at least three pairs.
 MEMORY, MEMORY_ENTRIES = 10, 2**27
 ROUNDING = 1e-13
-Progress = Callable[[int, float, float], None]
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Weights (d, n_scores), intercepts (n_scores,), parameters (p,), and how it ended."""
-
-    weights: Array
-    intercept: Array
-    parameters: Array
-    value: float
-    gradient_norm: float
-    n_iter: int
+Progress = Callable[..., None]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A design and an objective; ``mass`` is the sum of the weights of the rows.
+    """A design and an objective, whose value is divided by the sum of the weights of the rows.
 
     With ``label_features`` V, a row for each score, the scores are (X W + b) V^T.
     """
@@ -46,45 +32,42 @@ class Problem:
     design: Design
     objective: Objective
     alpha: float
-    mass: float
     label_features: Array | None = None
 
     def start(self) -> Solution:
         """All weights 0, intercepts and parameters as the objective has them to begin with."""
-        space, intercept = self.objective.space, self.objective.start()
+        intercept = self.objective.start()
         if self.label_features is not None:
             intercept = np.linalg.lstsq(self.label_features, intercept)[0]
         if not self.design.fit_intercept:
             intercept = np.zeros_like(intercept)
-        parameters = np.empty(0) if space is None else space.parameters
         weights = np.zeros((self.design.inputs.shape[1], len(intercept)))
-        return Solution(weights, intercept, parameters, np.inf, np.inf, 0)
+        return Solution(weights, intercept, self.objective.parameters)
 
     def value_and_gradient(
         self, weights: Array, intercept: Array, parameters: Array
     ) -> tuple[float, Array, Array, Array]:
         """The objective and its gradients by weights, intercepts and parameters, in float64."""
-        inputs = self.design.precise
+        inputs, features = self.design.precise, self.label_features
+        mass, n = self.objective.mass, inputs.shape[0]
         value, by_weight = 0.0, np.zeros_like(weights)
         by_intercept, by_parameter = np.zeros_like(intercept), np.zeros_like(parameters)
-        for rows in self._ranges(len(parameters)):
-            whole = rows.stop - rows.start == inputs.shape[0]
-            part = (inputs if whole else inputs[rows]).astype(np.float64, copy=False)
+        step = max(64, CHUNK_ENTRIES // max(self.objective.space.n_scores, len(parameters), 1))
+        for first in range(0, n, step):
+            rows = slice(first, min(first + step, n))
+            part = (inputs if step >= n else inputs[rows]).astype(np.float64, copy=False)
             scores = part @ weights + intercept
-            if self.label_features is not None:
-                scores = scores @ self.label_features.T
+            scores = scores if features is None else scores @ features.T
             loss, gradient, by_part = self.objective.sums(rows, scores, parameters)
-            if self.label_features is not None:
-                gradient = gradient @ self.label_features
+            gradient = gradient if features is None else gradient @ features
             value += loss
             by_weight += part.T @ gradient
             by_intercept += gradient.sum(axis=0)
             by_parameter += by_part
-        value = value / self.mass + self.alpha / 2.0 * float((weights**2).sum())
-        by_weight = by_weight / self.mass + self.alpha * weights
-        if not self.design.fit_intercept:
-            by_intercept[:] = 0.0
-        return value, by_weight, by_intercept / self.mass, by_parameter / self.mass
+        value = value / mass + self.alpha / 2.0 * float((weights**2).sum())
+        by_weight = by_weight / mass + self.alpha * weights
+        by_intercept *= self.design.fit_intercept
+        return value, by_weight, by_intercept / mass, by_parameter / mass
 
     def value(self, at: Solution) -> float:
         """The objective at a point."""
@@ -97,13 +80,12 @@ class Problem:
         would dominate the stopping test. The plain gradient counts up to ten times the other, so
         that it is small too where features are near 0.
         """
-        shift = np.outer(self.design.center, by_intercept)
-        plain = float(np.abs(by_weight).max(initial=0.0))
-        centred = max(
+        centred = by_weight - np.outer(self.design.center, by_intercept)
+        plain, *parts = (
             float(np.abs(part).max(initial=0.0))
-            for part in (by_weight - shift, by_intercept, by_parameter)
+            for part in (by_weight, centred, by_intercept, by_parameter)
         )
-        return max(centred, min(plain, 10.0 * centred))
+        return max(*parts, min(plain, 10.0 * max(parts)))
 
     def conditioning(self, free: Array) -> Conditioning:
         """The change of variables the solver works in; ``free`` are the finite parameters."""
@@ -111,12 +93,6 @@ class Problem:
         if self.label_features is not None:
             spread = spread @ self.label_features**2
         return Conditioning.of(self.design, self.alpha, spread, parameters[free])
-
-    def _ranges(self, n_parameters: int) -> Iterator[slice]:
-        step = max(64, CHUNK_ENTRIES // max(self.objective.n_scores, n_parameters, 1))
-        n_rows = self.design.inputs.shape[0]
-        for first in range(0, n_rows, step):
-            yield slice(first, min(first + step, n_rows))
 
 
 def solve(
@@ -130,8 +106,7 @@ def solve(
     """The minimiser by L-BFGS from ``start``, in variables of like curvature.
 
     Ends where no entry of the gradient exceeds ``tol``; else warns with the one that does. Never
-    ends higher than it began. ``progress`` hears of each step: its number, the objective, the
-    largest entry of the gradient.
+    ends higher than it began. ``progress`` hears of each step, in words.
     """
     search = _Search(problem, start, tol, progress)
     norm = np.inf
@@ -179,7 +154,8 @@ class _Search:
         """Counts a step; ends the search where the gradient is small enough."""
         self.steps += 1
         if self.progress is not None:
-            self.progress(self.steps, self.best.value, self.best.gradient_norm)
+            norm = f"objective {self.best.value:.6g}, |g| {self.best.gradient_norm:.1e}"
+            self.progress(description=f"training, step {self.steps}, {norm}")
         if self.best.gradient_norm <= self.tol:
             raise StopIteration
 
@@ -190,69 +166,121 @@ class _Search:
         value, *gradients = self.problem.value_and_gradient(weights, intercept, parameters)
         gradients[2] = gradients[2][self.free]
         norm = self.problem.gradient_norm(*gradients)
-        here = Solution(weights, intercept, parameters, value, norm, 0)
+        here = Solution(weights, intercept, parameters, value, norm)
         return here, self.conditioning.gradient(*gradients)
 
 
-def warn_of(steps: int, norm: float, tol: float) -> None:
-    """Say that a solver stopped early, and where."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    warnings.warn(
-        f"the solver stopped after {steps} iterations with a gradient of {norm:.2e}, above "
-        f"tol = {tol:g}; raise max_iter or alpha, or scale the features",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
+# ------------------------------------------------------------------- from training rows to a model
 
 
-# --------------------------------------------------------------------------- progress on the screen
+@dataclass(frozen=True)
+class Fitting:
+    """What is fitted, to which rows, and how closely; settings are those of `SetClassifier`."""
+
+    training: Training
+    space: Space
+    design: Design
+    sets: Array
+    weights: Array
+    alpha: float
+    tol: float
+    max_iter: int
+    label_features: Any = None
+
+    def solve(self, last: Solution | None, progress: Progress | None = None) -> Solution:
+        """The solution, from the last one if it is given and fits the space.
+
+        By Newton steps for labels that are each by themselves, else by L-BFGS, by way of convex
+        losses for one that is not.
+        """
+        if self.training.is_separate and self.label_features is None:
+            return self._by_label(last, progress)
+        objectives = [
+            self.training.objective(stage, self.space, self.sets, self.weights)
+            for stage in self.training.stages()
+        ]
+        problems = [Problem(self.design, o, self.alpha, self.features()) for o in objectives]
+        blank = problems[-1].start()
+        found = _fitting(last, len(blank.intercept), blank.parameters)
+        if found is None or not problems[0].value(found) <= problems[0].value(blank):
+            found = blank
+        begun = [found]
+        for problem in problems[:-1]:
+            begun.append(solve(problem, begun[-1], self.tol, self.max_iter, False, progress))
+        if len(begun) > 1:
+            found = min(begun, key=problems[-1].value)
+        return solve(problems[-1], found, self.tol, self.max_iter, True, progress)
+
+    def _by_label(self, last: Solution | None, progress: Progress | None) -> Solution:
+        inputs, center = self.design.centred()
+        start = _fitting(last, self.sets.shape[1], np.empty(0))
+        if start is not None:
+            start = replace(start, intercept=start.intercept + center @ start.weights)
+
+        def told(step: int, n_left: int, norm: float) -> None:
+            if progress is not None:
+                words = f"training, step {step}, {n_left} labels left, |g| {norm:.1e}"
+                progress(description=words)
+
+        # So that the gradient is small by the plain features too, if they are near 0.
+        nearer = self.tol / min(10.0, 1.0 + float(np.abs(center).max(initial=0.0)))
+        found = solve_binary_relevance(
+            inputs, self.sets, self.weights, self.alpha, self.design.fit_intercept, nearer,
+            self.max_iter, start, progress=told,
+        )  # fmt: skip
+        return replace(found, intercept=found.intercept - center @ found.weights)
+
+    def learnt(self, solution: Solution) -> Space:
+        """The space with the parameters of the solution, where it has any."""
+        parameters = solution.parameters
+        return self.space.with_parameters(parameters) if len(parameters) else self.space
+
+    def log_loss(self, solution: Solution) -> float:
+        """The mean log-loss of the training rows, of those in the space, in nats."""
+        if self.training.is_likelihood or self.training.is_separate:
+            return solution.value - self.alpha / 2.0 * float((solution.weights**2).sum())
+        space = self.learnt(solution)
+        held = space.contains(self.sets)
+        if not held.any():
+            return float("inf")
+        design = replace(self.design, inputs=self.design.inputs[held])
+        likelihood = Objective(None, space, self.sets[held], self.weights[held])
+        return Problem(design, likelihood, 0.0, self.features()).value(solution)
+
+    def features(self) -> Array | None:
+        """The features of the labels, a row for each score, or None."""
+        if self.label_features is None:
+            return None
+        features = score_matrix(self.label_features, None, "label_features")
+        n_scores = self.space.n_scores
+        if len(features) != n_scores or features.shape[1] == 0:
+            raise ValueError(
+                f"label_features must have shape ({n_scores}, m), a row for each label, "
+                f"but its shape is {features.shape}"
+            )
+        return features.astype(np.float64)
+
+
+def _fitting(last: Solution | None, n_scores: int, blank: Array) -> Solution | None:
+    """The last solution with the parameters that are wanted, or None if it does not fit."""
+    if last is None:
+        return None
+    parameters = last.parameters if len(blank) else np.empty(0)
+    same = np.array_equal(np.isfinite(parameters), np.isfinite(blank))
+    fits = same and last.weights.shape[1] == n_scores
+    return replace(last, parameters=parameters) if fits else None
 
 
 @contextmanager
-def steps_shown(verbose: object, tol: float) -> Iterator[Callable[[int, str, float], None] | None]:
-    """A bar that fills as the gradient falls to ``tol``: called with (step, words, gradient)."""
+def progress_shown(verbose: object, total: int | None = None) -> Iterator[Progress | None]:
+    """A bar on the error stream, and what changes it; rich is imported only for those who ask."""
     if not verbose:
         yield None
         return
-    with _bar("training", 1.0) as update:
-        first: list[float] = []
-
-        def step(number: int, words: str, gradient: float) -> None:
-            first.append(max(gradient, tol))
-            whole = max(log(first[0] / tol), 1e-9)
-            done = max(1.0 - log(max(gradient, tol) / tol) / whole, 0.0)
-            update(completed=done, words=f"step {number}, {words}, |g| {gradient:.1e}")
-
-        yield step
-
-
-@contextmanager
-def trials_shown(verbose: object, total: int) -> Iterator[Callable[[str], None]]:
-    """A bar over a known number of fits, with the time left: called once each fit."""
-    if not verbose:
-        yield lambda words: None
-        return
-    with _bar("choosing", total) as update:
-        yield lambda words: update(advance=1, description=words)
-
-
-@contextmanager
-def _bar(description: str, total: float) -> Iterator[Callable[..., None]]:
-    """A bar on the error stream, and what changes it; rich is imported only for those who ask."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import MofNCompleteColumn, Progress
 
-    counted = (MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    told = (TextColumn("{task.fields[words]}"), TimeElapsedColumn())
-    columns = (TextColumn("{task.description}"), BarColumn(), *(counted if total > 1 else told))
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(description, total=total, words="")
+        task = bar.add_task("training", total=total)
         yield lambda **changes: bar.update(task, **changes)

@@ -1,42 +1,42 @@
-"""Any classifier with probabilities, decoded for the target."""
+"""Any classifier with probabilities, calibrated if asked for, decoded for the target."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_consistent_length, indexable
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+from scipy.special import expit
+from sklearn.isotonic import IsotonicRegression
+from sklearn.model_selection import check_cv
+from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import MethodMapping
 from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
-from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.distributions import Distribution, Independent, Listed
-from setwise.estimators.calibration import (
-    METHODS,
-    Calibrator,
-    calibrate,
-    enough_rows,
-    fit_calibrator,
-    out_of_fold,
-    splits_of,
-)
+from setwise.estimators.folds import StratifiedLabelSets
 from setwise.estimators.label_model import ClassModel, LabelModel
 from setwise.estimators.wrapped import (
     DecodedClassifier,
     gives_probability,
-    require_classifier,
-    routed,
-    seeded,
+    logits,
     takes_label_matrix,
     weights_of,
 )
-from setwise.labels import LabelNames
 from setwise.spaces import Cube
 from setwise.targets.measure import Array
-from setwise.targets.truth import read_truth, refuse_open
+from setwise.validation import whole_number
+
+METHODS = (None, "sigmoid", "isotonic")
+# A label with fewer positive or fewer negative rows is left as it is.
+LEAST_ROWS = 10
 
 
+@dataclass(eq=False, repr=False)
 class TargetDecoder(DecodedClassifier):
     """Any classifier with `predict_proba`, its probabilities decoded for the target.
 
@@ -67,7 +67,8 @@ class TargetDecoder(DecodedClassifier):
         Put the probabilities right by one increasing function a label, fitted to what clones of the
         estimator say of rows held out from them; the estimator itself is fitted to all rows.
         "sigmoid" is Platt's on the logit, "isotonic" any increasing step function, for many rows. A
-        label with fewer than 10 positive or fewer than 10 negative rows is left as it is. Classes
+        label with fewer than 10 positive or fewer than 10 negative rows is left as it is. The
+        weights that the estimator is handed weigh the calibration too. Classes
         of a one-dimensional y are calibrated one by one and their probabilities divided by their
         sum.
     cv : int or splitter, default 5
@@ -106,64 +107,30 @@ class TargetDecoder(DecodedClassifier):
     array([[1, 1]])
     """
 
-    def __init__(
-        self,
-        estimator,
-        target="f1",
-        calibration=None,
-        cv=5,
-        sparse_output=False,
-        random_state=0,
-    ):
-        self.estimator = estimator
-        self.target = target
-        self.calibration = calibration
-        self.cv = cv
-        self.sparse_output = sparse_output
-        self.random_state = random_state
+    estimator: Any
+    target: Any = "f1"
+    calibration: str | None = None
+    cv: Any = 5
+    sparse_output: bool = False
+    random_state: Any = 0
 
-    def fit(self, X, y, sample_weight=None, **fit_params):
-        """Fit the estimator, and the calibrators if asked for.
-
-        Parameters
-        ----------
-        X : what the estimator takes
-            Handed on as it is.
-        y : array, CSR matrix or DataFrame of 0 and 1, of shape (n, l); list of label lists; or
-            classes of shape (n,)
-        sample_weight : array of shape (n,), optional
-            None negative, not all 0. Handed on to the estimator, which must take it; weighs the
-            calibration too.
-        **fit_params
-            Handed on to the estimator; with metadata routing enabled, as it requests.
-
-        Returns
-        -------
-        self : TargetDecoder
-        """
-        require_classifier(self.estimator)
-        if self.calibration is not None and self.calibration not in METHODS:
+    def _fit(self, inner: Any, X: Any, labels: Any, params: dict, split_params: dict) -> Any:
+        if self.calibration not in METHODS:
             raise ValueError(
                 f"calibration must be None, 'sigmoid' or 'isotonic', not {self.calibration!r}"
             )
-        labels, names = read_truth(self.target, y)
-        refuse_open(self.target, labels)
-        check_consistent_length(X, labels)
+        self._refuse_undecodable()
         sets = labels.toarray() if hasattr(labels, "toarray") else labels
-        decoder = _usable_decoder(self.target, names)
-        params, split_params = routed(self, sets, sample_weight, fit_params)
-        self._names, self._decoder = names, decoder
-        estimator = seeded(self.estimator, self.random_state)
-        self._take_over(self._fit_model(estimator, X, sets, params))
-        self.classes_ = names.names
-        weight = weights_of(params.get("sample_weight", sample_weight), sets)
-        self.calibrators_ = self._calibrators(estimator, X, sets, weight, params, split_params)
-        return self
+        model = self._fit_model(inner, X, sets, params)
+        self.calibrators_ = None
+        if self.calibration is not None:
+            self.calibrators_ = self._calibrators(inner, X, sets, params, split_params)
+        return model
 
     def for_target(self, target) -> TargetDecoder:
         """The same fit, decoded for another target; nothing is trained again."""
         other = super().for_target(target)
-        other._decoder = _usable_decoder(target, self._names)
+        other._refuse_undecodable()
         return other
 
     @available_if(gives_probability)
@@ -173,8 +140,18 @@ class TargetDecoder(DecodedClassifier):
         probability = self._model.probability(X)
         if self.calibrators_ is None:
             return probability
-        calibrated = calibrate(probability, self.calibrators_)
-        return _as_law(calibrated, probability) if self._names.one_dimensional else calibrated
+        calibrated = probability.copy()
+        for label, calibrator in enumerate(self.calibrators_):
+            if calibrator is not None:
+                calibrated[:, label] = np.clip(calibrator.predict(probability[:, label]), 0.0, 1.0)
+        if not self._names.one_dimensional:
+            return calibrated
+        if calibrated.shape[1] == 2:
+            calibrated[:, 0] = 1.0 - calibrated[:, 1]
+            return calibrated
+        # Rows that add up to 1; a row of zeros goes back to what the estimator said.
+        total = calibrated.sum(axis=1, keepdims=True)
+        return np.where(total > 0, calibrated / np.where(total > 0, total, 1.0), probability)
 
     @available_if(gives_probability)
     def predict_distribution(self, X) -> Distribution:
@@ -197,54 +174,108 @@ class TargetDecoder(DecodedClassifier):
         tags.classifier_tags.multi_label = takes_label_matrix(self.estimator)
         return tags
 
-    def _fit_model(
-        self, estimator: Any, X: Any, sets: Array, params: dict
-    ) -> LabelModel | ClassModel:
+    def _refuse_undecodable(self) -> None:
+        """Refuse a target that cannot be decoded here rather than in predict."""
         if not self._names.one_dimensional:
-            return LabelModel.fit(estimator, X, sets, params)
-        y = self._names.decode(sets)
-        return ClassModel.fit(estimator, X, y, self._names.names, params)
+            self._decoder.prepare(Cube(self._names.n_labels))
+
+    def _fit_model(self, inner: Any, X: Any, sets: Array, params: dict) -> LabelModel | ClassModel:
+        if not self._names.one_dimensional:
+            return LabelModel.fit(inner, X, sets, params)
+        return ClassModel.fit(inner, X, self._names.decode(sets), self._names.names, params)
 
     def _calibrators(
-        self, estimator: Any, X: Any, sets: Array, weight: Array, params: dict, split_params: dict
-    ) -> list[Calibrator | None] | None:
-        if self.calibration is None:
-            return None
-        enough = enough_rows(sets, weight)
+        self, inner: Any, X: Any, sets: Array, params: dict, split_params: dict
+    ) -> list[Any]:
+        """The calibrator of each label, None for one that has too few rows."""
+        weight = weights_of(params.get("sample_weight"), sets)
+        counted = sets[weight > 0]
+        positive = counted.sum(axis=0, dtype=np.int64)
+        enough = np.minimum(positive, len(counted) - positive) >= LEAST_ROWS
         if self._names.one_dimensional and self._names.n_labels == 2:
             enough[0] = False  # 1 minus the other
         if not enough.any():
             return [None for _ in enough]
         (X,) = indexable(X)
-
-        def predict(train: Array, test: Array) -> Array:
-            seen, _ = _safe_split(estimator, X, None, train)
-            unseen, _ = _safe_split(estimator, X, None, test, train)
+        probability, times = np.zeros(sets.shape), np.zeros(len(sets), np.int64)
+        for train, test in splits_of(self.cv, X, sets, self.random_state, split_params):
+            seen, _ = _safe_split(inner, X, None, train)
+            unseen, _ = _safe_split(inner, X, None, test, train)
             part = _check_method_params(X, params, train)
-            return self._fit_model(estimator, seen, sets[train], part).probability(unseen)
-
-        splits = splits_of(self.cv, X, sets, self.random_state, split_params)
-        probability = out_of_fold(sets, splits, predict)
+            model = self._fit_model(inner, seen, sets[train], part)
+            probability[test] = model.probability(unseen)
+            times[test] += 1
+        if (times != 1).any():
+            row = int(np.argmax(times != 1))
+            raise ValueError(
+                f"cv must hold out each row once, but row {row} is held out {times[row]} times"
+            )
         return [
-            fit_calibrator(self.calibration, probability[:, label], sets[:, label], weight)
-            if enough[label]
-            else None
-            for label in range(len(enough))
+            self._calibrator(probability[:, label], sets[:, label], weight) if few else None
+            for label, few in enumerate(enough)
         ]
 
+    def _calibrator(self, probability: Array, y_true: Array, weight: Array) -> Any:
+        """The increasing function that best maps the probabilities of a label to what was true."""
+        if self.calibration == "sigmoid":
+            return Sigmoid.fit(probability, y_true, weight)
+        isotonic = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+        return isotonic.fit(probability, y_true, sample_weight=weight)
 
-def _usable_decoder(target: Any, names: LabelNames) -> MinimumRisk:
-    """The decoder; a target that cannot be decoded is refused here rather than in predict."""
-    decoder = MinimumRisk(target)
-    if not names.one_dimensional:
-        decoder.prepare(Cube(names.n_labels))
-    return decoder
+
+@dataclass(frozen=True)
+class Sigmoid:
+    """p -> 1 / (1 + exp(-slope * logit(p) - intercept)), slope >= 0 (Platt, 2000).
+
+    On the logit, so that probabilities that are right already are kept (slope 1, intercept 0).
+    Logits are cut at ``limit``: a probability of 0 says less than its logit.
+    """
+
+    slope: float
+    intercept: float
+    limit: float
+
+    @classmethod
+    def fit(cls, probability: Array, y_true: Array, weight: Array) -> Sigmoid:
+        """The least log-loss against Platt's targets, (N+ + 1) / (N+ + 2) and 1 / (N- + 2).
+
+        Among increasing functions only: out of fold, a label that cannot be predicted correlates
+        with its own probability negatively. N+ and N- are sums of the weights, in units of their
+        mean: weights say how much a row counts beside others.
+        """
+        weight = weight * (np.count_nonzero(weight) / weight.sum())
+        limit = float(np.log(2.0 * len(y_true) + 1.0))
+        given = _cut_logits(probability, limit)
+        positive, negative = weight @ y_true, weight @ (1.0 - y_true)
+        goal = np.where(y_true == 1, (positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0))
+        share = weight / weight.sum()
+
+        def loss(parameters: Array) -> tuple[float, Array]:
+            score = parameters[0] * given + parameters[1]
+            value = share @ (np.logaddexp(0.0, score) - goal * score)
+            slack = share * (expit(score) - goal)
+            return float(value), np.array([slack @ given, slack.sum()])
+
+        bounds = [(0.0, None), (None, None)]
+        found = minimize(loss, np.array([1.0, 0.0]), jac=True, bounds=bounds, method="L-BFGS-B")
+        return cls(float(found.x[0]), float(found.x[1]), limit)
+
+    def predict(self, probability: Array) -> Array:
+        return expit(self.slope * _cut_logits(probability, self.limit) + self.intercept)
 
 
-def _as_law(calibrated: Array, probability: Array) -> Array:
-    """Rows that add up to 1; a row of zeros goes back to what the estimator said."""
-    if calibrated.shape[1] == 2:
-        calibrated[:, 0] = 1.0 - calibrated[:, 1]
-        return calibrated
-    total = calibrated.sum(axis=1, keepdims=True)
-    return np.where(total > 0, calibrated / np.where(total > 0, total, 1.0), probability)
+def _cut_logits(probability: Array, limit: float) -> Array:
+    return np.clip(logits(probability.astype(np.float64)), -limit, limit)
+
+
+def splits_of(cv: Any, X: Any, sets: Array, random_state: Any, params: dict) -> Iterator:
+    """Pairs of training and held-out rows: of a number of folds, or of a splitter as it is.
+
+    ``params`` are handed to the splitter beside X and y, such as groups.
+    """
+    if isinstance(cv, int | np.integer):
+        folds = StratifiedLabelSets(whole_number(cv, "cv", 2), random_state=random_state)
+        # Sparse, because a single dense column would be one of classes.
+        return folds.split(None, csr_array(sets))
+    splitter: Any = check_cv(cv)
+    return splitter.split(X, sets.astype(np.int64), **params)

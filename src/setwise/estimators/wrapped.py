@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import check_consistent_length, check_random_state, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
@@ -23,7 +23,7 @@ from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.labels import LabelNames
 from setwise.targets.measure import Array
 from setwise.targets.target import mean_utility
-from setwise.targets.truth import encode_truth, refuse_other_labels
+from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
 
 # How far outside [0, 1] rounding may take a probability, and a sum of many from 1.
 ROUNDING, SUM_ROUNDING = 1e-6, 1e-5
@@ -34,40 +34,15 @@ def gives_probability(meta: Any) -> bool:
     return hasattr(getattr(meta, "estimator_", meta.estimator), "predict_proba")
 
 
-def require_classifier(estimator: Any) -> None:
-    """Raise unless the estimator is an object with `fit` and `predict_proba`."""
-    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-        raise ValueError(
-            f"estimator must be a classifier such as RandomForestClassifier(), not {estimator!r}"
-        )
-    # Stacking without a final estimator makes its own in fit; only then it has probabilities.
-    to_be_stacked = getattr(estimator, "final_estimator", estimator) is None
-    if not hasattr(estimator, "predict_proba") and not to_be_stacked:
-        raise ValueError(
-            f"estimator must have predict_proba, but {estimator!r} has none; wrap it in "
-            f"CalibratedClassifierCV, or choose parameters with which it gives probabilities"
-        )
-
-
 def seeded(estimator: Any, random_state: Any) -> Any:
     """A clone whose parts with random_state=None have seeds; with None, nothing is changed."""
     copy: Any = clone(estimator)
-    if random_state is None:
-        return copy
-    generator = check_random_state(random_state)
-    given = sorted(copy.get_params(deep=True).items(), key=lambda item: item[0])
-    unset = [
-        name
-        for name, value in given
-        if (name == "random_state" or name.endswith("__random_state")) and value is None
-    ]
-    copy.set_params(**{name: int(generator.randint(2**31 - 1)) for name in unset})
+    if random_state is not None:
+        generator, given = check_random_state(random_state), copy.get_params(deep=True)
+        named = (name for name in sorted(given) if name.split("__")[-1] == "random_state")
+        unset = [name for name in named if given[name] is None]
+        copy.set_params(**{name: int(generator.randint(2**31 - 1)) for name in unset})
     return copy
-
-
-def weights_of(sample_weight: Any, rows: Any) -> Array:
-    """A weight for each row, none negative and not all 0; ones if there are none."""
-    return _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
 
 
 def routed(meta: Any, rows: Any, sample_weight: Any, fit_params: dict) -> tuple[dict, dict]:
@@ -75,24 +50,24 @@ def routed(meta: Any, rows: Any, sample_weight: Any, fit_params: dict) -> tuple[
 
     With metadata routing enabled, what they have requested; otherwise everything goes to `fit`.
     """
-    params = dict(fit_params)
+    params, fit = dict(fit_params), meta.estimator.fit
     if sample_weight is not None:
         params["sample_weight"] = weights_of(sample_weight, rows)
     if get_config()["enable_metadata_routing"]:
         found = process_routing(meta, "fit", **params)
         return dict(found.estimator.fit), dict(found.get("splitter", {}).get("split", {}))
-    if sample_weight is not None and not _takes(meta.estimator.fit, "sample_weight"):
+    taken = inspect.signature(fit).parameters.values()
+    takes = any(one.name == "sample_weight" or one.kind is one.VAR_KEYWORD for one in taken)
+    if sample_weight is not None and not takes:
         raise ValueError(
             f"{type(meta.estimator).__name__}.fit takes no sample_weight, so none can be passed on"
         )
     return params, {}
 
 
-def _takes(function: Any, name: str) -> bool:
-    parameters = inspect.signature(function).parameters
-    return name in parameters or any(
-        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
-    )
+def weights_of(sample_weight: Any, rows: Any) -> Array:
+    """A weight for each row, none negative and not all 0; ones if there are none."""
+    return _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
 
 
 def last_estimator(estimator: Any) -> Any:
@@ -151,8 +126,8 @@ def logits(probability: Array) -> Array:
 class DecodedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):
     """A classifier that holds another, ``estimator``, and decodes what it says for ``target``.
 
-    What its kinds have in common once they are fitted: ``_names``, the names of the labels, and
-    ``_decoder``, the minimum-risk decoder of the target.
+    Once fitted it has ``_names``, the names of the labels, ``_decoder``, the minimum-risk decoder
+    of the target, and ``_model``, which has the fitted estimator.
     """
 
     # Weights are handed on to the estimator, which says whether it wants them.
@@ -160,10 +135,62 @@ class DecodedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC)
 
     estimator: Any
     target: Any
-    sparse_output: Any
+    sparse_output: bool
+    random_state: Any
     classes_: Array
     _names: LabelNames
     _decoder: MinimumRisk
+
+    def fit(self, X, y, sample_weight=None, **fit_params) -> Self:
+        """Fit the estimator.
+
+        Parameters
+        ----------
+        X : what the estimator takes
+            Handed on as it is.
+        y : array, CSR matrix or DataFrame of 0 and 1, of shape (n, l); list of label lists; or
+            classes of shape (n,)
+        sample_weight : array of shape (n,), optional
+            None negative, not all 0. Handed on to the estimator, which must take it.
+        **fit_params
+            Handed on to the estimator; with metadata routing enabled, as it requests.
+        """
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+            raise ValueError(
+                f"estimator must be a classifier such as RandomForestClassifier(), not "
+                f"{self.estimator!r}"
+            )
+        # Stacking without a final estimator makes its own in fit; only then it has probabilities.
+        to_be_stacked = getattr(self.estimator, "final_estimator", self.estimator) is None
+        if not hasattr(self.estimator, "predict_proba") and not to_be_stacked:
+            raise ValueError(
+                f"estimator must have predict_proba, but {self.estimator!r} has none; wrap it in "
+                f"CalibratedClassifierCV, or choose parameters with which it gives probabilities"
+            )
+        labels, names = read_truth(self.target, y)
+        refuse_open(self.target, labels)
+        check_consistent_length(X, labels)
+        params, split_params = routed(self, labels, sample_weight, fit_params)
+        # What is refused leaves the model as it was, so a copy is fitted.
+        fitted = copy(self)
+        fitted._names, fitted._decoder = names, MinimumRisk(self.target)
+        inner = seeded(self.estimator, self.random_state)
+        fitted._model = fitted._fit(inner, X, labels, params, split_params)
+        vars(self).update(vars(fitted))
+        self.classes_, self.estimator_ = names.names, self._model.estimator
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+        return self
+
+    @abstractmethod
+    def _fit(self, inner: Any, X: Any, labels: Any, params: dict, split_params: dict) -> Any:
+        """The model of a seeded clone fitted to label sets (n, l), after all that may be refused.
+
+        ``params`` are for the clone's `fit`, ``split_params`` for a splitter's `split`.
+        """
 
     @available_if(gives_probability)
     @abstractmethod
@@ -222,12 +249,3 @@ class DecodedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC)
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         tags.classifier_tags.multi_label = True
         return tags
-
-    def _take_over(self, model: Any) -> None:
-        """Keep a fitted model, and what its estimator knows of the columns of X."""
-        self._model, self.estimator_ = model, model.estimator
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
-            elif hasattr(self, name):
-                delattr(self, name)

@@ -15,10 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.evaluation import ByLevel, PerLabel, per_label
-from setwise.evaluation.comparison import holm, p_values
-from setwise.evaluation.figure import aligned, described, interval, number
-from setwise.evaluation.hierarchy import closed, row_distances
-from setwise.evaluation.statistics import Bootstrap, RowMeans, Sums, Title
+from setwise.evaluation.figure import aligned, described, interval, number, too_few_resamples
+from setwise.evaluation.label_sets import closed, row_distances
+from setwise.evaluation.statistics import (
+    Bootstrap,
+    Statistic,
+    Title,
+    holm,
+    p_values,
+    row_means,
+)
 from setwise.study.results import Outcome, Results, Scale, losses_of, said, unit_of
 from setwise.targets import get_target
 
@@ -132,13 +138,8 @@ class Leaderboard(Sequence[Standing]):
             f"target) above {level:.4g}"
         ]
         most = max(len(self.of(target)) for target in self.targets)
-        least = most * (most - 1) // 2 / (self.n_bootstrap + 1)
-        if least > level:
-            notes.append(
-                f"  the smallest adjusted p that {self.n_bootstrap} resamples can show is "
-                f"{min(least, 1.0):.4g}: increase n_bootstrap"
-            )
-        return notes
+        n_pairs = most * (most - 1) // 2
+        return notes + too_few_resamples(n_pairs, self.n_bootstrap, self.confidence)
 
 
 def _line(standing: Standing, far: bool) -> list[str]:
@@ -212,11 +213,11 @@ def _losses(outcome: Outcome, results: Results) -> NDArray[np.float64]:
     return losses_of(get_target(outcome.target), outcome.y_pred, results.y_true)
 
 
-def _mean_losses(outcomes: Sequence[Outcome], results: Results) -> RowMeans:
+def _mean_losses(outcomes: Sequence[Outcome], results: Results) -> Statistic:
     """The mean loss of each outcome of a target, on the rows as they are or resampled."""
     titles = tuple(Title(outcome.method, "target", "lower") for outcome in outcomes)
     losses = np.column_stack([_losses(outcome, results) for outcome in outcomes])
-    return RowMeans(titles, Sums.of(losses))
+    return row_means(titles, losses)
 
 
 def _standings(
