@@ -74,16 +74,6 @@ def _power_of_two32(_context, _exponent):
     return types.float32(types.int32), codegen
 
 
-@intrinsic
-def bits(_context, _number):
-    """The 64 bits of a float64 as an int64; for numbers >= 0 their order is that of the numbers."""
-
-    def codegen(_context, builder, _signature, arguments):
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.int64(types.float64), codegen
-
-
 @_in_order
 def _exp64(x):
     x = x if x > _LOWEST else _LOWEST
@@ -173,3 +163,18 @@ def log1p_unit(x):
     t = t * u + 0.33333333333333076
     t = t * u + 1.0
     return 2.0 * s * t
+
+
+# e^_LEAST is nothing beside 1.
+_LEAST = -700.0
+
+
+@register_jitable
+def log_plus(a, b):
+    """log(e^a + e^b) for finite numbers or -inf; both -inf give -inf, never NaN."""
+    high = a if a > b else b
+    low = b if a > b else a
+    gap = low - high
+    # Not a number if both are -inf; the comparison then fails too, and -inf plus nothing is left.
+    gap = gap if gap > _LEAST else _LEAST
+    return high + log1p_unit(exp(gap))

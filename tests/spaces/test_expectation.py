@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
+from setwise.spaces.forest import shifted_mean
 from setwise.spaces.listing import listed_mean
-from setwise.spaces.shifted import shifted_mean
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
 from setwise.targets import CountTarget, FBeta, Jaccard, LinearFractional, TreeDistance
 

@@ -5,6 +5,8 @@ with it to thirteen digits (test_oracle.py). Mean absolute error shows the expec
 unit_1 = M(0) - M(h).
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -181,8 +183,14 @@ def test_logistic_values_agree_with_counting_at_a_thousand_labels(name, n_true):
     np.testing.assert_allclose(values, expected, rtol=ACCURACY, atol=ACCURACY)
 
 
+@cache
+def uniform_utility(name, n_true):
+    """That of label sets drawn evenly: it depends on the number of true labels alone."""
+    return high_order_utility(name, np.full(N_MANY, 0.5), (np.arange(N_MANY) < n_true) * 1)
+
+
 @every_fraction
-@pytest.mark.parametrize("expected_size", [1, 10, 300, 15_000])
+@pytest.mark.parametrize("expected_size", [1, 300, 15_000])
 def test_expected_utility_agrees_with_a_high_order_rule_at_thirty_thousand_labels(
     name, expected_size
 ):
@@ -192,9 +200,8 @@ def test_expected_utility_agrees_with_a_high_order_rule_at_thirty_thousand_label
     )
     scores = np.tile(as_scores(probability), (len(y_true), 1))
     values, _ = CompSum(FRACTIONS[name][0], Cube(N_MANY), q=1.0).value_and_gradient(scores, y_true)
-    half = np.full(N_MANY, 0.5)
     expected = [
-        high_order_utility(name, half, row) - high_order_utility(name, probability, row)
+        uniform_utility(name, int(row.sum())) - high_order_utility(name, probability, row)
         for row in y_true
     ]
     np.testing.assert_allclose(values, expected, rtol=0, atol=ACCURACY)

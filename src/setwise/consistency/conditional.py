@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import log_softmax, xlogy
 
 from setwise.spaces.space import Array, Space, weighted_features
-from setwise.surrogates.margins import MARGINS, Margin, rho_margin
+from setwise.surrogates.binary_relevance import MARGINS, Margin, rho_margin
 
 Kind = Literal["labelwise", "joint"]
 KINDS = ("labelwise", "joint")

@@ -23,8 +23,7 @@ import numpy as np
 
 from setwise.decoders.decisions import TIE, Decisions, top_labels
 from setwise.decoders.size_kernels import SizeTable, best_rows, scratch, size_rows
-from setwise.kernels import exp, kernel
-from setwise.semirings import log_plus
+from setwise.kernels import exp, kernel, log_plus
 from setwise.spaces.quadrature import (
     DOUBLE_ERROR,
     MEANS,

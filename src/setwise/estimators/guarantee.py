@@ -18,7 +18,7 @@ from setwise.estimators.choice import lists_seen
 from setwise.estimators.training import Training
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
-from setwise.targets.counts import ZeroOne
+from setwise.targets.arbitrary import ZeroOne
 from setwise.targets.target import Target, beta_of, hierarchy_of, predicted_size
 
 SENTENCES = {

@@ -140,6 +140,7 @@ class DecodedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC)
     classes_: Array
     _names: LabelNames
     _decoder: MinimumRisk
+    _model: Any
 
     def fit(self, X, y, sample_weight=None, **fit_params) -> Self:
         """Fit the estimator.

@@ -54,7 +54,7 @@ def psi(lift: Tensor, q: float, log_size: Tensor | float = 0.0) -> Tensor:
 
 
 def margin_loss(margin: Tensor, name: str, rho: float = 1.0) -> Tensor:
-    """Phi of `setwise.surrogates.margins`; at a kink the slope is that of the larger margin."""
+    """Phi of `MARGINS`; at a kink the slope is that of the larger margin."""
     if name == "logistic":
         return softplus(-margin)
     if name == "exponential":

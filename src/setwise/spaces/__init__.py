@@ -14,21 +14,13 @@ from setwise.spaces.space import Array, Space, all_sets
 __all__ = ["SPACES", "Catalog", "Cube", "Forest", "Paths", "Sized", "Slice", "Space", "register"]
 
 
-def _ends_raised(n_labels: int) -> Space:
-    return Sized(n_labels, np.isin(np.arange(n_labels + 1), (0, n_labels)) * 1.0)
-
-
-def _like_neighbours(n_labels: int) -> Space:
-    return Forest.chain(n_labels, np.tile(np.eye(2), (n_labels, 1, 1)))
-
-
 # A small example of each kind of space, from the parent of each label. The laws of the tests run on
 # every kind that is registered.
 SPACES: dict[str, Callable[[Array], Space]] = {
     "cube": lambda parents: Cube(len(parents)),
     "slice": lambda parents: Slice(len(parents), min(2, len(parents))),
-    "sized": lambda parents: _ends_raised(len(parents)),
-    "chain": lambda parents: _like_neighbours(len(parents)),
+    "sized": lambda parents: Sized(len(parents), [1.0, *np.zeros(len(parents) - 1), 1.0]),
+    "chain": lambda parents: Forest.chain(len(parents), np.tile(np.eye(2), (len(parents), 1, 1))),
     "closed": lambda parents: Forest(parents, closed=True),
     "paths": lambda parents: Paths(parents),
     "list": lambda parents: Catalog(all_sets(len(parents))[1::2]),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from setwise.spaces.catalog_kernels import likelihood_rows
-from setwise.spaces.listing import posterior_of, sums_over
+from setwise.kernels import exp, kernel
+from setwise.spaces.listing import Listing, posterior_of
 from setwise.spaces.space import Array, Moments, Space, tempered_values
 from setwise.targets.measure import find_rows
 from setwise.threads import for_rows
@@ -17,7 +18,7 @@ from setwise.validation import label_matrix, real_vector, score_matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Catalog(Space):
+class Catalog(Listing, Space):
     """Listed label sets with a bias each.
 
     Label-wise scores: z(y'_k) = y'_k · h + bias[k], one matrix product. Joint scores: one score
@@ -41,8 +42,9 @@ class Catalog(Space):
     sets: Any
     bias: Any = None
     joint: bool = False
-    _signs: Array = field(init=False, repr=False)
-    _labels: tuple[Array, Array] = field(init=False, repr=False)
+    n_labels: int = field(init=False, repr=False)
+    is_joint: bool = field(init=False, repr=False)
+    feature_group: int = field(init=False, repr=False)
     is_list = True
 
     def __post_init__(self):
@@ -52,28 +54,16 @@ class Catalog(Space):
                 f"a Catalog needs at least one label set, but sets has shape {sets.shape}"
             )
         _refuse_duplicates(sets)
-        bias = np.zeros(len(sets)) if self.bias is None else self.bias
-        object.__setattr__(self, "sets", sets)
-        object.__setattr__(self, "bias", _biases(bias, len(sets)))
-        object.__setattr__(self, "_signs", 2.0 * sets - 1.0)
-        rows, labels = np.nonzero(sets)
-        begins = np.searchsorted(rows, np.arange(len(sets) + 1))
-        object.__setattr__(self, "_labels", (begins, labels))
-
-    @property
-    def is_joint(self) -> bool:
-        """Whether each listed set has a score of its own."""
-        return self.joint
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return self.sets.shape[1]
+        bias = _biases(np.zeros(len(sets)) if self.bias is None else self.bias, len(sets))
+        vars(self).update(
+            sets=sets, bias=bias, n_labels=sets.shape[1], is_joint=self.joint,
+            feature_group=len(sets),
+        )  # fmt: skip
 
     @property
     def n_scores(self) -> int:
         """One score for each label, or for each set if joint."""
-        return len(self.sets) if self.joint else self.n_labels
+        return self.count if self.joint else self.n_labels
 
     @property
     def log_size(self) -> float:
@@ -90,15 +80,10 @@ class Catalog(Space):
         """The bias of each set."""
         return self.bias.copy()
 
-    @property
-    def feature_group(self) -> int:
-        """All: a set stands in one place of the list."""
-        return len(self.sets)
-
     def with_parameters(self, values) -> Catalog:
         """The same list, which is not checked again, with other biases."""
         other = copy(self)
-        object.__setattr__(other, "bias", _biases(values, len(self.sets)))
+        vars(other).update(bias=_biases(values, len(self.sets)))
         return other
 
     def tempered(self, q: float) -> Catalog:
@@ -123,23 +108,6 @@ class Catalog(Space):
         """1 at the place of each set in the list, (m, K)."""
         return (find_rows(self.sets, sets)[:, None] == np.arange(len(self.sets))).astype(np.float64)
 
-    @property
-    def count(self) -> int:
-        """How many sets are listed."""
-        return len(self.sets)
-
-    def sums(self, present: Array, absent: Array) -> Array:
-        """``present`` over the labels of each set plus ``absent`` over the others, (n, K)."""
-        return sums_over(self.sets, present, absent)
-
-    def weights(self, scores: Array) -> Array:
-        """z of each listed set, (n, K)."""
-        return (scores if self.joint else scores @ self._signs.T) + self.bias
-
-    def aggregate(self, weights: Array) -> tuple[Array, Array]:
-        """Sums over the list of weights times the derivative of z, by scores and parameters."""
-        return (weights if self.joint else weights @ self._signs), weights
-
     def moments(self, scores: Array, *, features: bool = False) -> Moments:
         """A, the marginals and the probability of each listed set."""
         log_partition, posterior = posterior_of(self, scores)
@@ -154,37 +122,22 @@ class Catalog(Space):
     def negative_log_likelihood(
         self, scores: Array, sets: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
-        """-log s(y) and its gradients, by going through the labels of the listed sets."""
-        place = find_rows(self.sets, sets)
-        if self.joint:
-            return self._joint_likelihood(scores, place, parameters)
-        n = len(scores)
-        value, by_score = np.empty(n), np.empty(scores.shape)
+        """-log s(y) and its gradients, by going through the scores of each listed set."""
+        n, place = len(scores), find_rows(self.sets, sets)
+        value, by_score = np.empty(n), np.empty_like(scores)
         by_set = np.empty((n if parameters else 0, self.count))
         for_rows(
-            likelihood_rows, n, scores, *self._labels, self.bias, place, value, by_score, by_set
+            likelihood_rows, n, scores, *self._touched, self.bias, place, value, by_score, by_set
         )
         return value, by_score, by_set if parameters else np.empty((n, 0))
 
-    def _joint_likelihood(
-        self, scores: Array, place: Array, parameters: bool
-    ) -> tuple[Array, Array, Array]:
-        """That of a softmax; what the other sets weigh is kept apart, so it may be small."""
-        true = np.arange(len(place)), place
-        weights = self.weights(scores.astype(np.float64))
-        here, high = weights[true], weights.max(axis=1)
-        gradient = np.exp(weights - high[:, None])
-        gradient[true] = 0.0
-        others, own = gradient.sum(axis=1), np.exp(here - high)
-        gradient /= (own + others)[:, None]
-        gradient[true] = -others / (own + others)
-        near = others < own
-        value = np.where(
-            near,
-            np.log1p(others / np.where(near, own, 1.0)),
-            np.log(own + others) + high - here,
-        )
-        return value, gradient, gradient.copy() if parameters else np.empty((len(place), 0))
+    @cached_property
+    def _touched(self) -> tuple[Array, Array, float]:
+        """Which scores weigh in each set, in compressed rows, and how much each does."""
+        if self.joint:
+            return np.arange(self.count + 1), np.arange(self.count), 1.0
+        rows, labels = np.nonzero(self.sets)
+        return np.searchsorted(rows, np.arange(self.count + 1)), labels, 2.0
 
     def __str__(self) -> str:
         return f"Catalog of {len(self.sets)} sets of {self.n_labels} labels"
@@ -206,3 +159,43 @@ def _refuse_duplicates(sets: Array) -> None:
                 f"sets must not list a label set twice, but rows {first} and {row} are both "
                 f"{labels.tolist()}"
             )
+
+
+@kernel
+def likelihood_rows(
+    start, stop, scores, begins, columns, factor, bias, place, value, by_score, by_set
+):
+    """-log s(y) (n,), its gradient by the scores (n, n_scores) and, if it has rows, by biases.
+
+    Set k weighs ``factor`` times its scores, columns[begins[k] : begins[k + 1]], plus its bias and
+    a number common to all; ``place`` (n,) says where in the list y stands. The true set is kept
+    apart from the others: what they weigh together is what y lacks of probability 1, also where
+    that is small.
+    """
+    n_sets = len(bias)
+    weight = np.empty(n_sets)
+    for row in range(start, stop):
+        line, out, true = scores[row], by_score[row], place[row]
+        high, others = -np.inf, 0.0
+        for k in range(n_sets):
+            z = bias[k]
+            for position in range(begins[k], begins[k + 1]):
+                z += factor * np.float64(line[columns[position]])
+            weight[k] = z
+            high = max(high, z)
+        here = weight[true]
+        weight[true] = -np.inf
+        for k in range(n_sets):
+            weight[k] = exp(weight[k] - high) if weight[k] > -np.inf else 0.0
+            others += weight[k]
+        own = exp(here - high) if here - high > -700.0 else 0.0
+        value[row] = np.log1p(others / own) if others < own else np.log(own + others) + high - here
+        share = 1.0 / (own + others)
+        weight[true] = -others
+        out[:] = 0.0
+        for k in range(n_sets):
+            weight[k] *= share
+            for position in range(begins[k], begins[k + 1]):
+                out[columns[position]] += factor * weight[k]
+        if len(by_set) > 0:
+            by_set[row] = weight

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import expit
 
-from setwise.spaces.count_law import count_mean
 from setwise.spaces.cube_kernels import (
     AdditiveTable,
     FractionTable,
@@ -22,10 +21,12 @@ from setwise.spaces.expectation import (
     Moment,
     SubsetExpectation,
     Tempered,
+    additive,
     times_exp,
 )
 from setwise.spaces.quadrature import DOUBLE_ERROR, MEANS, SINGLE_ERROR, Rules, laguerre_table
 from setwise.spaces.space import Array, Moments, Space, all_sets, refuse_large
+from setwise.spaces.symmetric import count_mean
 from setwise.targets.measure import Additive, Fraction, Of
 from setwise.targets.target import Target
 from setwise.threads import for_rows
@@ -48,26 +49,18 @@ class Cube(Space):
     """
 
     n_labels: int
+    log_size: float = field(init=False, repr=False, compare=False)
+    sizes: Array = field(init=False, repr=False, compare=False)
+    size_bias: Array = field(init=False, repr=False, compare=False)
     is_independent = True
     carries = frozenset({"additive", "subset", "linear_fractional", "counts"})
 
     def __post_init__(self):
-        object.__setattr__(self, "n_labels", whole_number(self.n_labels, "n_labels", 1))
-
-    @property
-    def size_bias(self) -> Array:
-        """0 for every size."""
-        return np.zeros(self.n_labels + 1)
-
-    @property
-    def log_size(self) -> float:
-        """log of the number of sets, l log 2."""
-        return self.n_labels * float(np.log(2.0))
-
-    @property
-    def sizes(self) -> Array:
-        """All sizes from 0 to the number of labels."""
-        return np.arange(self.n_labels + 1)
+        n_labels = whole_number(self.n_labels, "n_labels", 1)
+        vars(self).update(
+            n_labels=n_labels, log_size=n_labels * float(np.log(2.0)),
+            sizes=np.arange(n_labels + 1), size_bias=np.zeros(n_labels + 1),
+        )  # fmt: skip
 
     def most_likely(self, scores) -> Array:
         """The labels whose score is not negative, (n, l)."""
@@ -121,7 +114,8 @@ class Cube(Space):
         sign = 2.0 * sets - 1.0
         lack = -2.0 * sign * scores
         value = np.logaddexp(0.0, lack).sum(axis=1)
-        return value, -2.0 * sign * expit(lack), np.empty((len(scores), 0))
+        by_score = (-2.0 * sign * expit(lack)).astype(scores.dtype)
+        return value, by_score, np.empty((len(scores), 0))
 
     def __str__(self) -> str:
         return f"Cube({self.n_labels})"
@@ -135,7 +129,7 @@ def true_counts(y_true: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class CubeExpectation:
+class CubeExpectation(Expectation):
     """Moments of a sum over labels, a quotient, or any function of the counts, on the cube.
 
     At q = 0 every target on the cube is cross-entropy with soft labels: the loss needs only
@@ -143,8 +137,6 @@ class CubeExpectation:
     number of true labels. They are computed once, by the moments at zero scores.
     """
 
-    target: Target
-    space: Cube
     _uniform: dict[Of, Array] = field(default_factory=dict, repr=False)
     _rules: dict[tuple[Of, bool], Rules] = field(default_factory=dict, repr=False)
 
@@ -152,7 +144,6 @@ class CubeExpectation:
         self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
         parameters: bool = True,
     ) -> Moment:  # fmt: skip
-        """F(q) and its derivatives, by one pass unless the target is any function of the counts."""
         if self.target.form == "counts":
             return Tempered(self.target, self.space).moment(scores, y_true, q, of, log_scale)
         # For q < 0 powers of probabilities outgrow float32.
@@ -160,14 +151,16 @@ class CubeExpectation:
         value, slope = np.empty(len(work)), np.empty_like(work)
         one, n_true = work.dtype.type(1), true_counts(y_true)
         if self.target.form == "additive":
-            kernel, table = additive_rows, self._additive_table(n_true, of, work.dtype)
+            measure, sizes = additive(self.target, self.space.n_labels, of), n_true * 1.0
+            weights, scale = measure.weights.astype(work.dtype), measure.scale(sizes)
+            table = AdditiveTable(weights, measure.agreement, scale, measure.constant(sizes))
+            kernel = additive_rows
         else:
             kernel, table = fraction_rows, self._fraction_table(n_true, of, work.dtype)
         for_rows(kernel, len(work), work, y_true, float(q), one, log_scale, table, value, slope)
         return Moment(value, slope, np.empty((len(work), 0)))
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
-        """F(0), the mean over all label sets."""
         base, _, _, _ = self._pulls(y_true, of)
         return times_exp(base, log_scale)
 
@@ -186,15 +179,6 @@ class CubeExpectation:
             value, slope = times_exp(value, log_scale), times_exp(slope, log_scale)
         return Moment(value, slope, np.empty((len(scores), 0)))
 
-    def _additive_table(self, n_true: Array, of: Of, dtype: np.dtype) -> AdditiveTable:
-        """What the kernel needs of a sum over labels, for rows of so many true labels."""
-        measure, sizes = self.target.measure(self.space.n_labels, of), n_true.astype(np.float64)
-        assert isinstance(measure, Additive)
-        weights = measure.weights.astype(dtype)
-        return AdditiveTable(
-            weights, measure.agreement, measure.scale(sizes), measure.constant(sizes)
-        )
-
     def _fraction_table(self, n_true: Array, of: Of, dtype: np.dtype) -> FractionTable:
         """What the kernel needs of a quotient, for rows of so many true labels."""
         key = (of, dtype == np.float32)
@@ -204,11 +188,10 @@ class CubeExpectation:
             error = SINGLE_ERROR if key[1] else DOUBLE_ERROR
             self._rules[key] = Rules(measure, self.space.n_labels, error)
         rules = self._rules[key]
-        table = rules.table(n_true)
+        table, sign = rules.table(n_true), np.where(rules.flip, -1.0, 1.0)
         return FractionTable(
-            table.slot[n_true], rules.step, np.where(rules.flip, -1.0, 1.0), rules.on, rules.off,
-            rules.measure.empty, np.array(MEANS), *_FAR, table.start, table.zero, table.least,
-            table.count, table.power_true, table.power_false, table.weight,
+            table.slot[n_true], rules.step, sign, rules.on, rules.off, rules.measure.empty,
+            np.array(MEANS), *_FAR, table,
         )  # fmt: skip
 
     def _pulls(self, y_true: Array, of: Of) -> tuple[Array, Array, Array, Array]:

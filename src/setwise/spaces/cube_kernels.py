@@ -13,6 +13,7 @@ from numba import types
 from numba.extending import overload, register_jitable
 
 from setwise.kernels import exp, kernel
+from setwise.spaces.quadrature import RuleTable
 
 
 class AdditiveTable(NamedTuple):
@@ -36,13 +37,29 @@ class FractionTable(NamedTuple):
     means: np.ndarray  # (bins - 1,): the bounds of the bins of the mean of D - start
     far_x: np.ndarray  # (m, m - 1): row k holds the k nodes of the Laguerre rule
     far_w: np.ndarray  # (m, m - 1): and its weights
-    start: np.ndarray  # (slots,): the least D
-    zero: np.ndarray  # (slots,): 1 where D can be 0
-    least: np.ndarray  # (slots,): the least N
-    count: np.ndarray  # (slots, bins): how many nodes; negative for Laguerre nodes
-    power_true: np.ndarray  # (slots, bins, nodes): t^step of a true label at each node t
-    power_false: np.ndarray  # (slots, bins, nodes): and of a false one
-    weight: np.ndarray  # (slots, bins, nodes)
+    rules: RuleTable
+
+
+class Room(NamedTuple):
+    """Room for one row of l labels, in the precision of the scores, used for row after row."""
+
+    p: np.ndarray  # (l,): the probability that a label counts, under the weights times q
+    rest: np.ndarray  # (l,): and that it does not
+    truth: np.ndarray  # (l,): y as 0 and 1
+    tanh: np.ndarray  # (l,): E_1[y'], under the weights themselves; 0 for q = 1
+    e: np.ndarray  # (l,): exp(-2 |q h|)
+    e_one: np.ndarray  # (l,): exp(-2 |h|)
+    inverse: np.ndarray  # (l,): 1 / f at a node
+    slope: np.ndarray  # (l,): by the logits
+
+
+@register_jitable
+def room_of(line):
+    """Room for rows like this one."""
+    return Room(
+        np.empty_like(line), np.empty_like(line), np.empty_like(line), np.zeros_like(line),
+        np.empty_like(line), np.empty_like(line), np.empty_like(line), np.empty_like(line),
+    )  # fmt: skip
 
 
 def like(one, x):
@@ -62,54 +79,45 @@ BLOCK = 512
 
 
 @register_jitable
-def log_cosh_block(line, e):
-    """Sum of log cosh(h_j) = |h_j| + log((1 + e_j) / 2), e_j = exp(-2 |h_j|), in float64.
+def log_product(e):
+    """log of the product of (1 + e_j) / 2, in float64: one logarithm.
 
-    One logarithm, of the product. (A loop of its own: mixed with float32 arithmetic it would halve
-    the length of the vectors.)
+    (A loop of its own: mixed with float32 arithmetic it would halve the length of the vectors.)
     """
-    product, size = 1.0, 0.0
+    product = 1.0
     for j in range(len(e)):
         product *= 0.5 + 0.5 * np.float64(e[j])
-        size += np.float64(abs(line[j]))
-    return size + np.log(product)
+    return np.log(product)
 
 
 @register_jitable
-def log_cosh_sum(line, e):
-    """`log_cosh_block` of a row of any length.
+def log_products(e):
+    """`log_product` of a row of any length.
 
     Blocks are slices, so that their loop starts at 0: the compiler vectorises only that.
     """
     if len(e) <= BLOCK:
-        return log_cosh_block(line, e)
+        return log_product(e)
     total = 0.0
     for first in range(0, len(e), BLOCK):
-        total += log_cosh_block(line[first : first + BLOCK], e[first : first + BLOCK])
+        total += log_product(e[first : first + BLOCK])
     return total
 
 
 @register_jitable
-def excess_block(line, q, e, e_one):
-    """Sum of log cosh(q h_j) - q log cosh(h_j), e = exp(-2 |q h|), e_one = exp(-2 |h|)."""
-    product, product_one, size = 1.0, 1.0, 0.0
-    for j in range(len(e)):
-        product *= 0.5 + 0.5 * np.float64(e[j])
-        product_one *= 0.5 + 0.5 * np.float64(e_one[j])
-        size += np.float64(abs(line[j]))
-    return (abs(q) - q) * size + np.log(product) - q * np.log(product_one)
+def total_size(line):
+    """The sum of |h|."""
+    total = 0.0
+    for j in range(len(line)):
+        total += np.float64(abs(line[j]))
+    return total
 
 
 @register_jitable
 def log_excess(line, q, e, e_one):
-    """A_q - q A_1 - (1 - q) log|Y|: `excess_block` of a row of any length."""
-    if len(e) <= BLOCK:
-        return excess_block(line, q, e, e_one)
-    total = 0.0
-    for first in range(0, len(e), BLOCK):
-        stop = first + BLOCK
-        total += excess_block(line[first:stop], q, e[first:stop], e_one[first:stop])
-    return total
+    """A_q - q A_1 - (1 - q) log|Y|, where A = sum of |h| + log(1 + e), e = exp(-2 |h|)."""
+    size = total_size(line) if q < 0.0 else 0.0
+    return (abs(q) - q) * size + log_products(e) - q * log_products(e_one)
 
 
 @kernel
@@ -124,27 +132,17 @@ def count_true_rows(start, stop, y_true, n_true):
         n_true[row] = count
 
 
-@kernel
-def state_sums(start, stop, y_true, if_true, if_false, sums):
-    """Of each row the sum of if_true over its true labels and of if_false over the others."""
-    for row in range(start, stop):
-        y = y_true[row]
-        total = 0.0
-        for j in range(len(y)):
-            total += if_true[j] if y[j] == 1 else if_false[j]
-        sums[row] = total
-
-
 @register_jitable
-def states(line, y, q, flip_true, flip_false, one, p, rest, truth, tanh, e, e_one):
-    """What a row needs: p = sigmoid(2 q h) and rest = 1 - p (exchanged where flipped), truth = y.
+def states(line, y, q, signs, one, room):
+    """Fill the room of a row for weights times q; returns A_q - q A_1 - (1 - q) log|Y|.
 
-    Returns A_q - q A_1 - (1 - q) log|Y|; unless that is 0 (q = 1) it leaves tanh(h) behind.
+    Where the sign of a true or false label is -1 it counts when it is left out.
     """
+    p, rest, truth, tanh, e, e_one, _, _ = room
     two, zero = one + one, one - one
     for j in range(len(line)):
         truth[j] = one if y[j] == 1 else zero
-        sign = flip_false + truth[j] * (flip_true - flip_false)
+        sign = signs[1] + truth[j] * (signs[0] - signs[1])
         x = two * q * line[j]
         e[j] = exp(-abs(x))
         likely = one / (one + e[j])
@@ -177,14 +175,11 @@ def soft_rows(start, stop, scores, y_true, one, base, pull_true, pull_false, wei
     n_labels = scores.shape[1]
     e, tanh = np.empty_like(scores[0]), np.empty_like(scores[0])
     for row in range(start, stop):
-        height, up, down = (
-            like(one, base[row]),
-            like(one, pull_true[row]),
-            like(one, pull_false[row]),
-        )
+        height = like(one, base[row])
+        up, down = like(one, pull_true[row]), like(one, pull_false[row])
         line, y, out = scores[row], y_true[row], slope[row]
         tangents(line, one, tanh, e)
-        total = log_cosh_sum(line, e)
+        total = total_size(line) + log_products(e)
         for j in range(n_labels):
             pull = weights[j] * (up if y[j] == 1 else down)
             out[j] = height * tanh[j] - pull
@@ -222,16 +217,16 @@ def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
     The slope is first filled with the derivative of the sum, then moved and scaled for q.
     """
     weights, agreement, scale, constant = table
-    n_labels = scores.shape[1]
     part, moved = np.empty_like(scores[0]), np.empty_like(scores[0])
-    e, e_one = np.empty_like(scores[0]), np.empty_like(scores[0])
+    e, e_one, tanh = np.empty_like(part), np.empty_like(part), np.empty_like(part)
     on_true, off_true = like(one, agreement[1, 1]), like(one, agreement[1, 0])
     on_false, off_false = like(one, agreement[0, 1]), like(one, agreement[0, 0])
     two, zero, temper = one + one, one - one, like(one, q)
     for row in range(start, stop):
         line, y, out = scores[row], y_true[row], slope[row]
         share = two * like(one, scale[row])
-        for j in range(n_labels):
+        # (As in `states`, but in one loop: rows are short, and each loop costs its beginning.)
+        for j in range(len(line)):
             e[j] = exp(-abs(two * temper * line[j]))
             likely = one / (one + e[j])
             unlikely = e[j] * likely
@@ -242,16 +237,13 @@ def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
             part[j] = weights[j] * (on * p + off * rest)
             moved[j] = p - rest
             out[j] = share * weights[j] * (on - off) * likely * unlikely
-        total = 0.0
-        for j in range(n_labels):
+        total, excess = 0.0, log_scale
+        for j in range(len(part)):
             total += np.float64(part[j])
         mean = constant[row] + scale[row] * total
-        excess = log_scale
         if q != 1.0:
-            for j in range(n_labels):
-                e_one[j] = exp(-two * abs(line[j]))
-                tanh = (one - e_one[j]) / (one + e_one[j])
-                moved[j] -= tanh if line[j] >= zero else -tanh
+            tangents(line, one, tanh, e_one)
+            moved -= tanh
             excess += log_excess(line, q, e, e_one)
         value[row] = times_exp(mean, excess)
         if q != 1.0 or excess != 0.0:
@@ -359,26 +351,17 @@ def fraction_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
     Where D can be 0 one more node, t = 0, takes out what the rule makes of D = 0 and puts the
     convention ``empty`` in.
     """
-    (
-        slots, step, sign, on, off, empty, means, far_x, far_w,
-        first, zero, least, count, power_true, power_false, weight,
-    ) = table  # fmt: skip
-    n_labels, widest = scores.shape[1], max(weight.shape[2], far_x.shape[1]) + 1
-    p, rest, truth = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
-    e, e_one = np.empty_like(scores[0]), np.empty_like(scores[0])
-    tanh, total_slope = np.zeros_like(scores[0]), np.empty_like(scores[0])
-    inverse = np.empty_like(scores[0])
+    slots, step, sign, on, off, empty, means, far_x, far_w, rules = table
+    _, first, zero, least, count, power_true, power_false, weight = rules
+    room, widest = room_of(scores[0]), max(weight.shape[2], far_x.shape[1]) + 1
+    p, rest, truth, tanh, _, _, inverse, total_slope = room
     t_true, t_false, w = np.empty(widest), np.empty(widest), np.empty(widest)
-    two, temper = one + one, like(one, q)
-    flip_true, flip_false = like(one, sign[0]), like(one, sign[1])
+    two, signs = one + one, (like(one, sign[0]), like(one, sign[1]))
     change_true, change_false = like(one, on[0] - off[0]), like(one, on[1] - off[1])
     has_off = off[0] != 0.0 or off[1] != 0.0
     for row in range(start, stop):
-        slot = slots[row]
-        excess = states(
-            scores[row], y_true[row], temper, flip_true, flip_false, one,
-            p, rest, truth, tanh, e, e_one,
-        )  # fmt: skip
+        slot, out = slots[row], slope[row]
+        excess = log_scale + states(scores[row], y_true[row], like(one, q), signs, one, room)
         nodes = choose_nodes(
             slot, expected_step(step, truth, p), means, step, far_x, far_w, first, zero, count,
             power_true, power_false, weight, t_true, t_false, w,
@@ -400,13 +383,11 @@ def fraction_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
             mean += product * term
             pull, push = like(one, -product * term), like(one, product * w[k])
             add_slope(pull, push, lack, gain, truth, inverse, total_slope)
-        out = slope[row]
-        for j in range(n_labels):
-            turn = flip_false + truth[j] * (flip_true - flip_false)
+        for j in range(len(out)):
+            turn = signs[1] + truth[j] * (signs[0] - signs[1])
             out[j] = total_slope[j] * two * turn * p[j] * rest[j]
             # Back from the state that counts to the label itself.
             total_slope[j] = turn * (p[j] - rest[j]) - tanh[j]
-        excess += log_scale
         value[row] = times_exp(mean, excess)
         if q != 1.0 or excess != 0.0:
             finish(q, one, excess, mean, total_slope, out)

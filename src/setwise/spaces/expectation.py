@@ -15,7 +15,7 @@ scores carries a factor q, which is left out so that the limit q -> 0 needs no c
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,8 @@ class Mean(NamedTuple):
     parameters: Array
 
 
-class Expectation(Protocol):
+@dataclass(frozen=True)
+class Expectation:
     """The moments of one target on one space, for every q, and what the limit q -> 0 needs.
 
     Results can be asked for times e^log_scale: the sums of the paper are means times a number of
@@ -54,43 +55,40 @@ class Expectation(Protocol):
     derivatives by them have no meaning and may be left out.
     """
 
-    @property
-    def target(self) -> Target: ...
-
-    @property
-    def space(self) -> Space: ...
+    target: Target
+    space: Space
 
     def moment(
         self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
         parameters: bool = True,
     ) -> Moment:  # fmt: skip
         """F(q) of utility or loss, with its derivatives."""
-        ...
+        raise NotImplementedError
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         """F(0), the uniform mean, (n,)."""
-        ...
+        raise NotImplementedError
 
     def logistic(
         self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
     ) -> Moment:
-        """-F'(0) = E_0[u log(1 / (|Y| s))] of the utility, and its own derivatives."""
-        ...
+        """-F'(0) = E_0[u] (A - log|Y|) - E_0[u z] of the utility, and its derivatives.
+
+        They are E_0[u] E[y'] - E_0[u y'].
+        """
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Tempered:
+class Tempered(Expectation):
     """Moments from `Space.mean`: the weights times q are the scores times q, tempered space."""
 
-    target: Target
-    space: Space
     _spaces: dict[float, Space] = field(default_factory=dict, repr=False)
 
     def moment(
         self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
         parameters: bool = True,
     ) -> Moment:  # fmt: skip
-        """F(q) by tempering, with its derivatives."""
         space = self.space
         scores = scores.astype(np.float64)
         log_partition, mean_scores, mean_features = space.mean_scores(scores, parameters)
@@ -106,13 +104,11 @@ class Tempered:
         )
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
-        """F(0): the mean without scores on the space without finite biases."""
         return times_exp(self._uniform_mean(y_true, of, False).value, log_scale)
 
     def logistic(
         self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
     ) -> Moment:
-        """E_0[u] (A - log|Y|) - E_0[u z] and its derivatives E_0[u] E[y'] - E_0[u y']."""
         space = self.space
         scores = scores.astype(np.float64)
         log_partition, mean_scores, mean_features = space.mean_scores(scores, parameters)
@@ -157,22 +153,19 @@ class Tempered:
 
 
 @dataclass(frozen=True)
-class SubsetExpectation:
+class SubsetExpectation(Expectation):
     """u = 1 on y alone, so F(q) = (|Y| s(y))^q / |Y| in closed form, from the likelihood.
 
     A true set outside the space has utility 0 everywhere. The loss 1 - s(y) is only ever needed at
     q = 1; where ``loss`` is given, its moments are taken from there.
     """
 
-    target: Target
-    space: Space
     loss: Expectation | None = None
 
     def moment(
         self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
         parameters: bool = True,
     ) -> Moment:  # fmt: skip
-        """F(q) and its derivatives."""
         if of == "loss":
             return self._loss_moment(scores, y_true, q, log_scale, parameters)
         inside, surprise, by_score, by_parameter = self._law(scores, y_true, parameters)
@@ -222,24 +215,22 @@ def _scaled(slopes: Array, exponent: Array, sign: int = 1) -> Array:
     return times_exp(slopes, exponent[:, None]) if exponent.any() else slopes
 
 
-def additive_mean(target: Target, m: Moments, y_true: Array, of: Of) -> Mean:
-    """constant + scale * E[N] of an additive target, from the moments of N, see `values_of`."""
+def additive_mean(
+    space: Any, target: Target, scores: Array, y_true: Array, of: Of, parameters: bool
+) -> Mean:
+    """constant + scale * E[N] of an additive target, from a space's moments of N.
+
+    N is the sum of what each label adds when present and when absent.
+    """
     measure, n_true = additive(target, y_true.shape[1], of), y_true.sum(axis=1, dtype=np.float64)
+    values = tuple(measure.agreement[y_true, state] * measure.weights for state in (1, 0))
+    m: Moments = space.moments(scores, values, features=parameters)
     constant, scale = measure.constant(n_true), measure.scale(n_true)
     return Mean(
         m.log_partition,
         constant + scale * m.total,
         constant[:, None] * (m.on - m.off) + scale[:, None] * (m.total_on - m.total_off),
         constant[:, None] * m.features + scale[:, None] * m.total_features,
-    )
-
-
-def values_of(target: Target, y_true: Array, of: Of) -> tuple[Array, Array]:
-    """What each label adds to an additive target when present and when absent, (n, l) each."""
-    measure = additive(target, y_true.shape[1], of)
-    return (
-        measure.agreement[y_true, 1] * measure.weights,
-        measure.agreement[y_true, 0] * measure.weights,
     )
 
 

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from setwise.spaces.closed import ClosedLaw
-from setwise.spaces.expectation import Expectation, Mean, additive_mean, values_of
-from setwise.spaces.forest_kernels import (
-    Tree,
-    likelihood_rows,
-    log_partition_rows,
-    moments_rows,
-    most_likely_rows,
-    sum_moments_rows,
-)
-from setwise.spaces.hierarchy import HierarchyExpectation
-from setwise.spaces.nodes import Nodes
-from setwise.spaces.shifted import shifted_mean
-from setwise.spaces.space import (
-    FEW,
-    Array,
-    Moments,
-    Space,
-    all_sets,
-    refuse_large,
-    tempered_values,
-)
-from setwise.targets.measure import Fraction, Of
+from setwise.spaces.expectation import Expectation, Mean, additive_mean
+from setwise.spaces.forest_kernels import Tree, likelihood_rows, moments_rows, most_likely_rows
+from setwise.spaces.hierarchy import ClosedLaw, HierarchyExpectation
+from setwise.spaces.nodes import LANES, Nodes
+from setwise.spaces.quadrature import DOUBLE_ERROR, Rules, exponential_sum, jacobi
+from setwise.spaces.space import FEW, Array, Moments, Space, refuse_large, tempered_values
+from setwise.sparse import entries_of
+from setwise.targets.measure import ZERO_DENOMINATOR, Fraction, Of
 from setwise.targets.target import Target
-from setwise.taxonomy import tree_parents
+from setwise.taxonomy import are_closed, steps_up, tree_parents
 from setwise.threads import for_rows
 from setwise.validation import label_matrix, real_array, refuse_bad_weights, score_matrix
 
@@ -66,9 +52,13 @@ class Forest(Space):
     parents: Any
     potentials: Any = None
     closed: bool = False
+    n_labels: int = field(init=False, repr=False)
+    log_size: float = field(init=False, repr=False)
+    sizes: Array = field(init=False, repr=False)
+    is_closed: bool = field(init=False, repr=False)
     nodes: Nodes = field(init=False, repr=False)
     closed_law: ClosedLaw | None = field(init=False, repr=False)
-    _log_size: float = field(init=False, repr=False)
+    feature_group = 4  # the states of an edge
     carries = frozenset({"additive", "subset", "linear_fractional"})
 
     def __post_init__(self):
@@ -84,12 +74,13 @@ class Forest(Space):
         refuse_bad_weights(potentials, "potentials")
         if self.closed:
             potentials[parents >= 0, 1, 0] = -np.inf
-        object.__setattr__(self, "parents", parents)
-        object.__setattr__(self, "potentials", potentials)
         nodes = Nodes.of(parents)
-        object.__setattr__(self, "nodes", nodes)
-        object.__setattr__(self, "closed_law", ClosedLaw.of(parents, nodes, potentials))
-        object.__setattr__(self, "_log_size", self._count())
+        law = ClosedLaw.of(parents, nodes, potentials)
+        vars(self).update(
+            parents=parents, potentials=potentials, n_labels=len(parents), is_closed=self.closed,
+            nodes=nodes, closed_law=law, sizes=np.arange(len(parents) + 1),
+        )  # fmt: skip
+        vars(self).update(log_size=float(law.log_counts[0]) if law else self._count())
 
     @classmethod
     def chain(cls, n_labels: int, potentials=None) -> Forest:
@@ -97,34 +88,9 @@ class Forest(Space):
         return cls(np.arange(n_labels) - 1, potentials)
 
     @property
-    def is_closed(self) -> bool:
-        """Whether only sets closed under the forest are allowed."""
-        return self.closed
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return len(self.parents)
-
-    @property
-    def log_size(self) -> float:
-        """log of the number of sets that no potential excludes."""
-        return self._log_size
-
-    @property
-    def sizes(self) -> Array:
-        """All sizes from 0 to the number of labels (exclusions are not worked out)."""
-        return np.arange(self.n_labels + 1)
-
-    @property
     def parameters(self) -> Array:
         """The potentials, flat, (4 l,)."""
         return self.potentials.ravel().copy()
-
-    @property
-    def feature_group(self) -> int:
-        """4: each edge is in one of four states."""
-        return 4
 
     def with_parameters(self, values) -> Forest:
         """The same forest with other potentials; what ``closed`` excludes stays excluded."""
@@ -139,39 +105,32 @@ class Forest(Space):
         """Finite potentials times q."""
         return replace(self, potentials=tempered_values(self.potentials, q))
 
-    def log_partition(self, scores) -> Array:
-        """A(h) by one pass from the leaves to the roots, (n,)."""
-        checked = score_matrix(scores, self.n_labels)
-        if self.closed_law is not None:
-            return self.closed_law.marginals(checked)[0].astype(checked.dtype)
-        return self._log_partition(checked, self.potentials).astype(checked.dtype)
-
-    def marginals(self, scores) -> Array:
-        """P(label in the set) by two passes, (n, l)."""
-        if self.closed_law is None:
-            return super().marginals(scores)
-        return self.closed_law.marginals(score_matrix(scores, self.n_labels))[1]
-
     def most_likely(self, scores) -> Array:
         """Max-product; on a tie a label is left out, parents decided before children, (n, l)."""
-        checked = score_matrix(scores, self.n_labels)
+        checked, tree = score_matrix(scores, self.n_labels), self._tree(self.potentials)
         out = np.empty(checked.shape, dtype=np.uint8)
-        for_rows(most_likely_rows, len(out), checked, self._tree(), out)
+        for_rows(most_likely_rows, len(out), checked, tree, tree.potentials, out)
         return out
 
     def enumerate(self) -> Array:
         """All label sets that no potential excludes, (|Y|, l)."""
         refuse_large(self)
-        if self.n_labels > 20:
-            return self._grow_sets()
-        sets = all_sets(self.n_labels)
-        return sets[self.contains(sets)]
+        # Label by label, parents first, dropping excluded beginnings.
+        sets = np.zeros((1, self.n_labels), dtype=np.uint8)
+        for label in self.nodes.labels[1:]:
+            with_label = sets.copy()
+            with_label[:, label] = 1
+            sets, parent = np.vstack([sets, with_label]), self.parents[label]
+            if parent >= 0:
+                sets = sets[self.potentials[label, sets[:, label], sets[:, parent]] > -np.inf]
+        return sets[np.lexsort(sets.T[::-1])]
 
     def contains(self, sets) -> Array:
         """Whether no potential excludes the set, (n,)."""
         sets = label_matrix(sets, self.n_labels, "sets")
         if self.closed_law is not None:
-            return self.closed_law.contains(sets)
+            edges = np.column_stack([self.parents, np.arange(self.n_labels)])
+            return are_closed(entries_of(sets), steps_up(edges, self.n_labels))
         child = np.flatnonzero(self.parents >= 0)
         values = self.potentials[child, sets[:, child], sets[:, self.parents[child]]]
         return (values > -np.inf).all(axis=1)
@@ -206,13 +165,6 @@ class Forest(Space):
         out[rows, child, sets[:, child], sets[:, self.parents[child]]] = 1.0
         return out.reshape(len(sets), 4 * self.n_labels)
 
-    def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
-        """A and its gradients: E[y'] and the probability of each edge's states."""
-        if self.closed_law is None or parameters:
-            return super().mean_scores(scores, parameters)
-        log_partition, on = self.closed_law.marginals(scores)
-        return log_partition, 2.0 * on - 1.0, np.empty((len(scores), 0))
-
     def moments(
         self, scores: Array, values: tuple[Array, Array] | None = None, *, features: bool = False
     ) -> Moments:
@@ -222,19 +174,21 @@ class Forest(Space):
         the log-partition is -inf and every moment 0.
         """
         n, n_labels = scores.shape
-        flat = (n, 4 * n_labels if features else 0)
+        n_sums, n_pairs = n if values else 0, n if features else 0
 
-        def room() -> tuple[Array, Array, Array, Array]:
-            pairs = np.zeros((n if features else 0, n_labels, 2, 2))
+        def room(n: int, n_pairs: int) -> tuple[Array, Array, Array, Array]:
+            pairs = np.empty((n_pairs, n_labels, 2, 2))
             return np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels)), pairs
 
-        law = room()
-        if values is None:
-            for_rows(moments_rows, n, scores, self._tree(), *law)
-            return Moments(*law[:3], law[3].reshape(flat))
-        sums = room()
-        for_rows(sum_moments_rows, n, scores, self._tree(), *values, *law, *sums)
-        return Moments(*law[:3], law[3].reshape(flat), *sums[:3], sums[3].reshape(flat))
+        law, sums = room(n, n_pairs), room(n_sums, n_pairs if values else 0)
+        # The weights of closed sets, one against another, know no fixed labels.
+        closed = self.closed_law is not None and bool(np.isfinite(scores).all())
+        tree = self._tree(None if closed else self.potentials)
+        for_rows(moments_rows, n, scores, tree, values or law[1:3], law, sums, least=8 * LANES)
+        if self.closed_law is not None and closed:
+            law[0][:] += self.closed_law.constant - scores.sum(axis=1)
+        flat = 4 * n_labels if features else 0
+        return Moments(*law[:3], law[3].reshape(n, flat), *sums[:3], sums[3].reshape(n_sums, flat))
 
     def mean(
         self, target: Target, scores: Array, y_true: Array, of: Of, parameters: bool = True
@@ -244,10 +198,9 @@ class Forest(Space):
         Quotients on a small space by the list too: that takes fewer passes, and no differences.
         """
         if target.form == "additive":
-            m = self.moments(scores, values_of(target, y_true, of), features=parameters)
-            return additive_mean(target, m, y_true, of)
+            return additive_mean(self, target, scores, y_true, of, parameters)
         measure = target.measure(self.n_labels, of)
-        if isinstance(measure, Fraction) and self.log_size > np.log(FEW) + 1e-9:
+        if isinstance(measure, Fraction) and not self.has_at_most(FEW):
             return shifted_mean(self, measure, scores, y_true, parameters)
         return super().mean(target, scores, y_true, of, parameters)
 
@@ -255,15 +208,11 @@ class Forest(Space):
         self, scores: Array, sets: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
         """By one pass up and one down; inf for a set outside the support."""
-        if self.closed_law is not None:
-            value, by_score = self.closed_law.negative_log_likelihood(scores, sets)
-            nothing = np.empty((len(scores), 0))
-            by_parameter = self.closed_law.by_parameters(by_score) if parameters else nothing
-            return value, by_score, by_parameter
         n, n_labels = scores.shape
-        value, by_score = np.empty(n), np.empty((n, n_labels))
+        value, by_score = np.empty(n), np.empty_like(scores)
         by_pair = np.empty((n if parameters else 0, n_labels, 2, 2))
-        for_rows(likelihood_rows, n, scores, sets, self._tree(), value, by_score, by_pair)
+        tree = self._tree(self.potentials if self.closed_law is None else None)
+        for_rows(likelihood_rows, n, scores, sets, tree, value, by_score, by_pair, least=8 * LANES)
         return value, by_score, by_pair.reshape(n, 4 * n_labels if parameters else 0)
 
     def log_probability(self, scores: Array, sets: Array) -> Array:
@@ -274,35 +223,84 @@ class Forest(Space):
         kind = ", closed=True" if self.closed else ""
         return f"Forest of {self.n_labels} labels{kind}"
 
-    def _tree(self, potentials: Array | None = None) -> Tree:
-        """What kernels take; without ``potentials`` those of the space."""
-        given = self.potentials if potentials is None else potentials
-        return Tree(self.nodes.labels[1:], self.parents, given)
+    def _tree(self, potentials: Array | None) -> Tree:
+        """What kernels take; without ``potentials`` that of closed sets."""
+        if potentials is None:
+            assert self.closed_law is not None
+            return self.closed_law.tree
+        by_node = np.concatenate([np.zeros((1, 2, 2)), potentials[self.nodes.labels[1:]]])
+        by_node[self.nodes.above == 0] = 0.0
+        return Tree(*self.nodes, by_node, np.empty(0))
 
     def _count(self) -> float:
         """log of the number of sets; refused if there are none."""
-        if self.closed_law is not None:
-            return self.closed_law.log_size
-        nothing, flat = np.zeros((1, self.n_labels)), tempered_values(self.potentials, 0.0)
-        size = float(self._log_partition(nothing, flat)[0])
+        flat = copy(self)
+        vars(flat).update(potentials=tempered_values(self.potentials, 0.0))
+        size = float(flat.moments(np.zeros((1, self.n_labels))).log_partition[0])
         if not np.isfinite(size):
             raise ValueError("potentials exclude every label set: a Forest needs at least one")
         return size
 
-    def _log_partition(self, scores: Array, potentials: Array) -> Array:
-        out = np.empty(len(scores))
-        for_rows(log_partition_rows, len(out), scores, self._tree(potentials), out)
-        return out
 
-    def _grow_sets(self) -> Array:
-        """List the sets label by label, parents first, dropping excluded beginnings."""
-        sets = np.zeros((1, self.n_labels), dtype=np.uint8)
-        for label in self.nodes.labels[1:]:
-            with_label = sets.copy()
-            with_label[:, label] = 1
-            sets = np.vstack([sets, with_label])
-            parent = self.parents[label]
-            if parent >= 0:
-                possible = self.potentials[label, sets[:, label], sets[:, parent]] > -np.inf
-                sets = sets[possible]
-        return sets[np.lexsort(sets.T[::-1])]
+def shifted_mean(
+    space: Forest, measure: Fraction, scores: Array, y_true: Array, parameters: bool
+) -> Mean:
+    """E[N / D] and its joint means by shifting scores: a pass for each node of a rule for 1/D.
+
+    On any space E_h[t^(a·b)] = exp(A(h + a log(t)/2) - A(h)) t^(sum a / 2): a power of a linear
+    count is a change of scores. So E[N / D] is a sum over the nodes t of weight * E[N t^D], the
+    moments of N at shifted scores, and of what D = 0 contributes, where a score of +-inf fixes a
+    label. D = start + the steps of labels that count, see `Rules`; it has no concentrated law here
+    (a forest may favour small and large sets together), so the rule holds for all its values.
+    """
+    plain = space.moments(scores, features=parameters)
+    zeros = np.zeros(len(scores)), np.zeros(scores.shape), np.zeros(plain.features.shape)
+    total = Mean(plain.log_partition, *zeros)
+    if len(scores) == 0:
+        return total
+    rules, is_true = Rules(measure, scores.shape[1], DOUBLE_ERROR), y_true == 1
+    start, high, zero, least = rules.ends(y_true.sum(axis=1, dtype=np.int64))
+    step, flip, on, off = (
+        np.where(is_true, *pair) for pair in (rules.step, rules.flip, rules.on, rules.off)
+    )
+    signed, values = np.where(flip, -step, step), (np.where(flip, off, on), np.where(flip, on, off))
+    x_nodes, weights = _rule(rules, start, high, zero)
+    for x, weight in zip(x_nodes, weights, strict=True):
+        m = space.moments(scores - 0.5 * x * signed, values, features=parameters)
+        exponent = m.log_partition - plain.log_partition - x * (start + 0.5 * step.sum(axis=1))
+        total = _add(total, m, weight * np.exp(exponent), least, 1.0)
+    if zero.any():
+        # D = 0 when no label with a step counts: take out what the rule made of that, and put the
+        # convention in.
+        side = np.where(zero[:, None], -np.sign(signed), 0.0)
+        fixed = np.where(side == 0.0, scores, np.where(side > 0, np.inf, -np.inf))
+        m = space.moments(fixed, values, features=parameters)
+        exponent = m.log_partition + (side * scores).sum(axis=1) - plain.log_partition
+        probability, excess = np.where(zero, np.exp(exponent), 0.0), weights.sum()
+        total = _add(total, m, probability, measure.empty - excess * least, -excess)
+    return total
+
+
+def _rule(rules: Rules, start: Array, high: Array, zero: Array) -> tuple[Array, Array]:
+    """Nodes x (t = e^-x) and weights for 1/D on all values that D takes in these rows."""
+    least_step = rules.step[rules.step > 0].min(initial=1.0)
+    low, most = np.where(zero, least_step, start).min(), high.max()
+    x, w = exponential_sum(low, max(most, low))
+    units = np.concatenate([start, high, rules.step]) * rules.units
+    whole = np.abs(units - np.round(units)).max() < ZERO_DENOMINATOR
+    if whole and most * rules.units <= 2 * len(x):
+        # All values of D are whole numbers of units, for which a Gauss rule is exact.
+        t, w = jacobi(max(int(np.ceil(most * rules.units / 2.0)), 1), 0.0)
+        return -np.log(t) * rules.units, w / t * rules.units
+    return x, w
+
+
+def _add(total: Mean, m: Moments, weight: Array, constant: Array, factor: float) -> Mean:
+    """total + weight * (constant + factor * N), in mean and in both joint means."""
+    base, gain = (weight * constant)[:, None], (weight * factor)[:, None]
+    return Mean(
+        total.log_partition,
+        total.value + weight * (constant + factor * m.total),
+        total.scores + base * (m.on - m.off) + gain * (m.total_on - m.total_off),
+        total.parameters + base * m.features + gain * m.total_features,
+    )

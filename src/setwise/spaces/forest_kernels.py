@@ -1,11 +1,27 @@
-"""Sum-product on a forest of labels: two passes, O(l) a row.
+"""Sum-product on a forest of labels: two passes over its nodes, O(l) a row.
 
 The paper computes its gradient by two shortest-distance passes over a weighted automaton with two
-arcs from each state to the next. That automaton is a chain of labels; `collect` and what follows it
-are the same passes on any forest, with a 2x2 table of weights on each edge. Some rows go through
-together, as the lanes of a vector: what belongs to a label is a vector with one entry for each of
-these rows, and the small functions at the top are loops over lanes that the compiler vectorises.
-All weights are logarithms.
+arcs from each state to the next. That automaton is a chain of labels; here are the same passes on
+any forest, with a 2x2 table of weights on each edge. For label i and the state s of its parent,
+
+    gap_i(s) = (weight of i present and all below it) - (weight of i absent and all below it),
+
+both as logarithms, p_i(s) = sigmoid(gap_i(s)) the probability of i given s and r = 1 - p. Both come
+from e^-|gap|, and either is accurate relative to itself. From the leaves to the roots a label sends
+its parent log(e^absent + e^present) for each s; from the roots to the leaves P(i) follows from p.
+
+Where sets are *closed* (a label brings its parent along) nothing is below an absent parent: p_i(0)
+is 0, all weights are taken against the set without labels, and one exponential a label is enough.
+
+Sums over labels: with what a label adds when present (on) and when absent (off), what the subtree
+of i adds in the mean is
+
+    V_i = on_i + sum over children (p_c(1) V_c + r_c(1) W_c)   if i is present,
+    W_i = off_i + sum over children (p_c(0) V_c + r_c(0) W_c)  if it is absent.
+
+Nothing in what follows from V and W is larger than the mean, so all is accurate relative to it.
+
+Arrays of nodes are flat, (nodes * LANES,), see `nodes`.
 """
 
 from typing import NamedTuple
@@ -13,316 +29,410 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import register_jitable
 
-from setwise.kernels import exp, kernel
-from setwise.semirings import log_plus, max_plus
+from setwise.kernels import exp, kernel, log1p_unit
+from setwise.spaces.nodes import (
+    GROUP,
+    LANES,
+    add_to_parents,
+    add_up,
+    of_group,
+    of_parents,
+    plus,
+    read_rows,
+    write_lanes,
+    write_rows,
+)
 
-LANES = 16
+# Beyond this e^-|gap| is 0.
+LARGEST_GAP = 708.0
 
 
 class Tree(NamedTuple):
-    """A forest and what its edges add."""
+    """The nodes of a forest (m of them, the virtual root first) and what its edges add."""
 
-    order: np.ndarray  # (l,): the labels, parents before their children
-    parents: np.ndarray  # (l,): -1 for a root
-    potentials: np.ndarray  # (l, 2, 2): [label, its state, its parent's state]
+    labels: np.ndarray  # (m,)
+    above: np.ndarray  # (m,)
+    ends: np.ndarray  # (groups,)
+    potentials: np.ndarray  # (m, 2, 2): [node, its state, its parent's]; (0, 2, 2): closed sets
+    shift: np.ndarray  # (m,): what the potentials of closed sets add to each label
+
+
+class Given(NamedTuple):
+    """The law of each label given the state of its parent; of all nodes, or of a group at a time.
+
+    What closed sets have given an absent parent is the same for every group.
+    """
+
+    gap: np.ndarray
+    p: np.ndarray
+    r: np.ndarray
+    soft: np.ndarray  # log(1 + e^-|gap|)
 
 
 class Room(NamedTuple):
     """What the passes leave behind for the rows of all lanes."""
 
-    up: np.ndarray  # (l, 2, LANES): log-sum over the subtree of a label in each state
-    message: np.ndarray  # (l, 2, LANES): and with its parent in each state
-    given: np.ndarray  # (l, 2, 2, LANES): P(label in state a | its parent in state s)
-    state: np.ndarray  # (l, 2, LANES): P(label in state a)
-    total: np.ndarray  # (LANES,): log-partition
+    absent: np.ndarray  # the weight of all below a label in each state, less the larger of both
+    present: np.ndarray  # (neither for closed sets)
+    without: Given  # the label's law given that its parent is absent
+    beside: Given  # and given that it is present
+    on: np.ndarray  # P(label in the set)
+    off: np.ndarray  # P(label not in it)
+    log_sum: np.ndarray  # (LANES,): log-partition; for closed sets against the set without labels
+    part: np.ndarray  # scratch for a group
+    other: np.ndarray
 
 
 @register_jitable
-def room_of(n_labels, conditioned):
-    """Room for one group of rows; ``given`` and ``state`` only where they are wanted."""
-    n = n_labels if conditioned else 0
+def room_of(tree):
+    """Room for the passes over a forest."""
+    size, most = len(tree.labels) * LANES, GROUP * LANES
+    full = size if len(tree.potentials) > 0 else 0
+    n = full if full > 0 else most
+    without = Given(np.full(n, -np.inf), np.zeros(n), np.ones(n), np.zeros(n))
+    beside = Given(np.empty(size), np.empty(size), np.empty(size), np.empty(size))
     return Room(
-        np.empty((n_labels, 2, LANES)), np.empty((n_labels, 2, LANES)),
-        np.empty((n, 2, 2, LANES)), np.empty((n, 2, LANES)), np.empty(LANES),
+        np.empty(full), np.empty(full), without, beside, np.empty(size), np.empty(size),
+        np.empty(LANES), np.empty(most), np.empty(most),
     )  # fmt: skip
 
 
 @register_jitable
-def load(scores, first, label, absent, present):
-    """Start a label with the weight of its own score; +-inf fixes the label and adds nothing."""
-    for b in range(len(absent)):
-        score = np.float64(scores[first + b, label]) if first + b < len(scores) else 0.0
+def split(gap, p, r, soft, u):
+    """p = sigmoid(gap), r = 1 - p, soft = log(1 + e^-|gap|) and u = log(1 + e^gap)."""
+    for j in range(len(gap)):
+        size = abs(gap[j])
+        e = exp(-size) if size <= LARGEST_GAP else 0.0
+        likely = 1.0 / (1.0 + e)
+        unlikely = e * likely
+        p[j] = likely if gap[j] >= 0.0 else unlikely
+        r[j] = unlikely if gap[j] >= 0.0 else likely
+        soft[j] = log1p_unit(e)
+        u[j] = max(gap[j], 0.0) + soft[j]
+
+
+@register_jitable
+def read_weights(scores, row, rows, labels, factor, shift, out):
+    """out[k] = factor * (2 score + shift_k), 0 at the virtual root."""
+    read_rows(scores, row, rows, labels, 2.0 * factor, 0.0, out)
+    for k in range(1, len(labels)):
+        for b in range(LANES):
+            out[k * LANES + b] += factor * shift[k]
+
+
+@register_jitable
+def climb_closed(scores, row, rows, tree, factor, given, log_sum, part):
+    """Fill the law of each label given that its parent is present, for weights times ``factor``.
+
+    Its p, r and soft may have room for a group only, where they are not wanted.
+    """
+    labels, above, ends, _, shift = tree
+    gap, p, r, soft = given
+    read_weights(scores, row, rows, labels, factor, shift, gap)
+    for group in range(len(ends) - 1, 0, -1):
+        first, stop = ends[group - 1], ends[group]
+        here, until = first * LANES, stop * LANES
+        split(
+            gap[here:until], of_group(p, here, until, len(gap)), of_group(r, here, until, len(gap)),
+            of_group(soft, here, until, len(gap)), part,
+        )  # fmt: skip
+        add_to_parents(part, first, stop, above, gap)
+    log_sum[:] = gap[:LANES]
+
+
+@register_jitable
+def read_states(scores, row, rows, labels, absent, present):
+    """Start each label with the weight of its score; +-inf fixes the label and adds nothing."""
+    read_rows(scores, row, rows, labels, 1.0, 0.0, present)
+    for j in range(len(present)):
+        score = present[j]
         is_fixed = abs(score) == np.inf
-        absent[b] = min(-score, 0.0) if is_fixed else -score
-        present[b] = min(score, 0.0) if is_fixed else score
+        absent[j] = min(-score, 0.0) if is_fixed else -score
+        present[j] = min(score, 0.0) if is_fixed else score
 
 
 @register_jitable
-def normalise(absent, present, total):
-    """Take the larger of the two states' weights out into the total, so that sums stay small."""
-    for b in range(len(total)):
-        high = absent[b] if absent[b] > present[b] else present[b]
-        total[b] += high
-        high = high if high > -np.inf else 0.0
-        absent[b] -= high
-        present[b] -= high
+def normalise(absent, present, high):
+    """Take the larger of the two states' weights out, so that sums stay small."""
+    for j in range(len(absent)):
+        high[j] = absent[j] if absent[j] > present[j] else present[j]
+        taken = high[j] if high[j] > -np.inf else 0.0
+        absent[j] -= taken
+        present[j] -= taken
 
 
 @register_jitable
-def given_parent(state, extra, message, probability):
-    """P(label in a state | its parent's state) = e^(weight - message), 0 if impossible."""
-    for b in range(len(state)):
-        weight = state[b] + extra
-        chance = exp(weight - message[b])
-        probability[b] = chance if weight > -np.inf else 0.0
+def compare(absent, present, extra_absent, extra_present, gap, high):
+    """The gap of both states' weights with what an edge adds, and the larger; NaN if both -inf."""
+    for k in range(len(extra_absent)):
+        for b in range(LANES):
+            j = k * LANES + b
+            out, there = absent[j] + extra_absent[k], present[j] + extra_present[k]
+            gap[j] = there - out
+            high[j] = there if there > out else out
 
 
 @register_jitable
-def mix(first, second, weight_first, weight_second, out):
-    """out = first * weight_first + second * weight_second."""
-    for b in range(len(out)):
-        out[b] = first[b] * weight_first[b] + second[b] * weight_second[b]
+def climb(scores, row, rows, tree, room):
+    """The pass from the leaves to the roots; if fixed labels leave no set, log_sum is -inf."""
+    labels, above, ends, potentials, _ = tree
+    absent, present, log_sum, high, part = (
+        room.absent, room.present, room.log_sum, room.other, room.part
+    )  # fmt: skip
+    if len(potentials) == 0:
+        climb_closed(scores, row, rows, tree, 1.0, room.beside, log_sum, part)
+        return
+    read_states(scores, row, rows, labels, absent, present)
+    log_sum[:] = 0.0
+    for group in range(len(ends) - 1, 0, -1):
+        first, stop = ends[group - 1], ends[group]
+        here, until = first * LANES, stop * LANES
+        normalise(absent[here:until], present[here:until], high)
+        add_up(high[: until - here], log_sum)
+        for s in range(2):
+            gap, p, r, soft = room.beside if s == 1 else room.without
+            extra = potentials[first:stop, :, s]
+            compare(
+                absent[here:until], present[here:until], extra[:, 0], extra[:, 1],
+                gap[here:until], high,
+            )  # fmt: skip
+            split(gap[here:until], p[here:until], r[here:until], soft[here:until], part)
+            plus(high[: until - here], soft[here:until])
+            add_to_parents(high, first, stop, above, present if s == 1 else absent)
+    plus(log_sum, present[:LANES])
 
 
 @register_jitable
-def add_mix(first, second, weight_first, weight_second, out):
-    """out += first * weight_first + second * weight_second."""
-    for b in range(len(out)):
-        out[b] += first[b] * weight_first[b] + second[b] * weight_second[b]
+def mix(p1, r1, p0, r0, above_on, above_off, on, off):
+    """on = p1 above_on + p0 above_off and off = r1 above_on + r0 above_off."""
+    for j in range(len(on)):
+        on[j] = p1[j] * above_on[j] + p0[j] * above_off[j]
+        off[j] = r1[j] * above_on[j] + r0[j] * above_off[j]
 
 
 @register_jitable
-def add_share(chance, around, weight, inside, own, whole):
-    """whole += chance * (around + weight * (inside - own))."""
-    for b in range(len(whole)):
-        whole[b] += chance[b] * (around[b] + weight[b] * (inside[b] - own[b]))
+def descend(tree, room, group):
+    """From the roots to the leaves: P(label) and P(not label) of a group from its parents'.
 
-
-def _collect_with(plus):
-    """The pass from the leaves to the roots, summing with ``plus``."""
-
-    @register_jitable
-    def send(absent, present, extra_absent, extra_present, message, onward):
-        for b in range(len(message)):
-            message[b] = plus(absent[b] + extra_absent, present[b] + extra_present)
-            onward[b] += message[b]
-
-    @kernel
-    def collect(scores, first, tree, room):
-        """Fill ``up``, ``message`` and ``total``, the log-sum of each row.
-
-        ``up`` is less a number common to both states. If the fixed labels leave no set, the total
-        is -inf.
-        """
-        order, parents, potentials = tree
-        up, message, total = room.up, room.message, room.total
-        total[:] = 0.0
-        for i in range(len(order)):
-            load(scores, first, i, up[i, 0], up[i, 1])
-        for position in range(len(order) - 1, -1, -1):
-            i = order[position]
-            absent, present = up[i, 0], up[i, 1]
-            normalise(absent, present, total)
-            if parents[i] < 0:
-                send(absent, present, 0.0, 0.0, message[i, 0], total)
-            else:
-                for s in range(2):
-                    extra_absent, extra_present = potentials[i, 0, s], potentials[i, 1, s]
-                    onward = up[parents[i], s]
-                    send(absent, present, extra_absent, extra_present, message[i, s], onward)
-
-    return collect
-
-
-collect_log = _collect_with(log_plus)
-collect_max = _collect_with(max_plus)
-
-
-@kernel
-def pass_rows(scores, first, tree, room):
-    """Both passes: ``given`` from the leaves to the roots, ``state`` from the roots to the leaves.
-
-    A root's parent is nobody: both columns of ``given`` are its own law.
+    The virtual root, group 0, is certain.
     """
-    collect_log(scores, first, tree, room)
-    order, parents, potentials = tree
-    up, message, given, state = room.up, room.message, room.given, room.state
-    for i in order:
-        for a in range(2):
-            for s in range(2):
-                if parents[i] < 0:
-                    given_parent(up[i, a], 0.0, message[i, 0], given[i, a, s])
-                else:
-                    given_parent(up[i, a], potentials[i, a, s], message[i, s], given[i, a, s])
-    for i in order:
-        for a in range(2):
-            if parents[i] < 0:
-                state[i, a, :] = given[i, a, 0]
-            else:
-                above = state[parents[i]]
-                mix(above[0], above[1], given[i, a, 0], given[i, a, 1], state[i, a])
+    if group == 0:
+        room.on[:LANES], room.off[:LANES] = 1.0, 0.0
+        return
+    size, first, stop = len(room.on), tree.ends[group - 1], tree.ends[group]
+    here, until = first * LANES, stop * LANES
+    of_parents(room.on, first, stop, tree.above, room.part)
+    of_parents(room.off, first, stop, tree.above, room.other)
+    mix(
+        room.beside.p[here:until], room.beside.r[here:until],
+        of_group(room.without.p, here, until, size), of_group(room.without.r, here, until, size),
+        room.part, room.other, room.on[here:until], room.off[here:until],
+    )  # fmt: skip
 
 
 @kernel
-def log_partition_rows(start, stop, scores, tree, out):
-    """The log-partition function of each row, (n,)."""
-    room = room_of(len(tree.order), False)
-    for first in range(start, stop, LANES):
-        collect_log(scores[:stop], first, tree, room)
-        for row in range(first, min(first + LANES, stop)):
-            out[row] = room.total[row - first]
+def write_pairs(row, rows, tree, room, around_on, around_off, gain, pairs):
+    """pairs[row, label, its state, its parent's state] = E[N; edge in that state], 0 for roots.
 
-
-@kernel
-def most_likely_rows(start, stop, scores, tree, out):
-    """The most likely set of each row (n, l); parents are decided first, a tie leaves out."""
-    room = room_of(len(tree.order), False)
-    for first in range(start, stop, LANES):
-        collect_max(scores[:stop], first, tree, room)
-        for i in tree.order:
-            parent = tree.parents[i]
-            for row in range(first, min(first + LANES, stop)):
-                absent, present = room.up[i, 0, row - first], room.up[i, 1, row - first]
-                if parent >= 0:
-                    absent += tree.potentials[i, 0, out[row, parent]]
-                    present += tree.potentials[i, 1, out[row, parent]]
-                out[row, i] = present > absent
-
-
-@kernel
-def moments_rows(start, stop, scores, tree, log_partition, on, off, pairs):
-    """Marginals of labels (n, l) and, unless ``pairs`` (n, l, 2, 2) has no rows, of edges."""
-    room = room_of(len(tree.order), True)
-    for first in range(start, stop, LANES):
-        pass_rows(scores[:stop], first, tree, room)
-        store(first, stop, tree.parents, room, log_partition, on, off, pairs)
-
-
-@kernel
-def store(first, stop, parents, room, log_partition, on, off, pairs):
-    """Copy the marginals of the lanes to their rows."""
-    given, state = room.given, room.state
-    for row in range(first, min(first + LANES, stop)):
-        b = row - first
-        log_partition[row] = room.total[b]
-        for i in range(len(parents)):
-            on[row, i] = state[i, 1, b]
-            off[row, i] = state[i, 0, b]
-        if len(pairs) > 0:
-            for i in range(len(parents)):
-                if parents[i] >= 0:
-                    for a in range(2):
-                        for s in range(2):
-                            pairs[row, i, a, s] = state[parents[i], s, b] * given[i, a, s, b]
-
-
-@register_jitable
-def surprise(i, b, true, above, is_root, potentials, up):
-    """-log P(label i in its true state | its parent in the state ``above``), of lane b.
-
-    It is log(1 + e^gap) with the gap of the other state's weight to this one's: accurate relative
-    to itself where the probability is near 1.
+    N is a sum over labels: ``around`` = E[N; label in either state] and ``gain`` = V - W. With
+    P(label) and P(not label) around and no gain, N is 1.
     """
-    this, other = up[i, true, b], up[i, 1 - true, b]
-    if not is_root:
-        this += potentials[i, true, above]
-        other += potentials[i, 1 - true, above]
-    return log_plus(0.0, other - this) if this > -np.inf else np.inf
-
-
-@kernel
-def likelihood_rows(start, stop, scores, sets, tree, value, by_score, by_pair):
-    """-log s(y) of one set a row (n,), E[y'] - y (n, l) and, if it has rows, that by potentials.
-
-    A set outside the support has the value inf. Gradients are probabilities of the other states,
-    accurate where they are small.
-    """
-    (order, parents, potentials), room = tree, room_of(len(tree.order), True)
-    up, state = room.up, room.state
-    for first in range(start, stop, LANES):
-        pass_rows(scores[:stop], first, tree, room)
-        for row in range(first, min(first + LANES, stop)):
-            b, y, total = row - first, sets[row], 0.0
-            for i in range(len(order)):
-                above, is_root = y[parents[i]], parents[i] < 0
-                total += surprise(i, b, y[i], above, is_root, potentials, up)
-                by_score[row, i] = -2.0 * state[i, 0, b] if y[i] == 1 else 2.0 * state[i, 1, b]
-            value[row] = total
-        if len(by_pair) > 0:
-            write_pair_slopes(first, stop, sets, tree, room, by_pair)
-
-
-@kernel
-def write_pair_slopes(first, stop, sets, tree, room, by_pair):
-    """P(edge in a state) less 1 at its true state, there as minus the sum of the others."""
-    given, state, parents = room.given, room.state, tree.parents
-    for row in range(first, min(first + LANES, stop)):
-        b = row - first
-        for i in range(len(parents)):
-            out = by_pair[row, i]
+    one, none, n_none = room.beside, room.without, len(room.without.p)
+    for k in range(1, len(tree.labels)):
+        for b in range(min(LANES, rows - row)):
+            out, at, up = pairs[row + b, tree.labels[k]], k * LANES + b, tree.above[k] * LANES + b
             out[:] = 0.0
-            if parents[i] < 0:
-                continue
-            true, above, others = sets[row, i], sets[row, parents[i]], 0.0
-            for a in range(2):
-                for s in range(2):
-                    if a != true or s != above:
-                        out[a, s] = state[parents[i], s, b] * given[i, a, s, b]
-                        others += out[a, s]
-            out[true, above] = -others
+            if tree.above[k] > 0:
+                p1, r1, p0, r0 = one.p[at], one.r[at], none.p[at % n_none], none.r[at % n_none]
+                with_parent, without_parent = room.on[up] * gain[at], room.off[up] * gain[at]
+                out[1, 1] = p1 * (around_on[up] + r1 * with_parent)
+                out[0, 1] = r1 * (around_on[up] - p1 * with_parent)
+                out[1, 0] = p0 * (around_off[up] + r0 * without_parent)
+                out[0, 0] = r0 * (around_off[up] - p0 * without_parent)
+
+
+@register_jitable
+def surprise(truth, above, gap1, soft1, gap0, soft0, part):
+    """-log P(true state of a label | that of its parent) = log(1 + e^(gap of the other state))."""
+    for j in range(len(truth)):
+        gap = gap1[j] if above[j] == 1.0 else gap0[j]
+        soft = soft1[j] if above[j] == 1.0 else soft0[j]
+        against = gap if truth[j] == 0.0 else -gap
+        # (Not a number where the parent's state has no set at all, and so in the sum.)
+        part[j] = soft if against <= 0.0 else against + soft
+
+
+@register_jitable
+def step_away(truth, on, off, part):
+    """E[y'] - y with y' in +-1: twice the probability of the other state."""
+    for j in range(len(truth)):
+        part[j] = -2.0 * off[j] if truth[j] == 1.0 else 2.0 * on[j]
 
 
 @kernel
-def sum_moments_rows(
-    start, stop, scores, tree, on_value, off_value,
-    log_partition, on, off, pairs, total, total_on, total_off, total_pairs,
-):  # fmt: skip
-    """Marginals, and the moments of N = sum of what each label adds in its state.
+def likelihood_rows(start, stop, scores, y_true, tree, value, by_score, by_pair):
+    """-log s(y), inf outside the space, (n,), E[y'] - y (n, l) and that of edges, (n, l, 2, 2).
 
-    With value_i(a) what label i adds in state a, and c(a|s) = P(i in state a | parent in s):
-
-        below_i(a) = value_i(a) + sum over children of sum_a' c(a'|a) below_child(a')
-        joint_i(a) = E[N; i in state a]
-                   = sum_s c(a|s) (joint_p(s) + P_p(s) (below_i(a) - sum_a' c(a'|s) below_i(a')))
-
-    Nothing in it is larger than E[N], so it is accurate relative to E[N]. Shapes are those of
-    `moments_rows`; ``total`` (n,).
+    The last may have no rows. Slopes are probabilities of other states, accurate where small.
     """
-    order, parents, n_labels = tree.order, tree.parents, len(tree.order)
-    room = room_of(n_labels, True)
-    given, state = room.given, room.state
-    below, joint = np.empty((n_labels, 2, LANES)), np.empty((n_labels, 2, LANES))
-    whole, certain, own = np.empty(LANES), np.ones(LANES), np.empty(LANES)
-    for first in range(start, stop, LANES):
-        rows = min(LANES, stop - first)
-        pass_rows(scores[:stop], first, tree, room)
-        store(first, stop, parents, room, log_partition, on, off, pairs)
-        whole[:] = 0.0
-        for i in range(n_labels):
-            for b in range(LANES):
-                below[i, 0, b] = off_value[first + b, i] if b < rows else 0.0
-                below[i, 1, b] = on_value[first + b, i] if b < rows else 0.0
-        for position in range(n_labels - 1, -1, -1):
-            i = order[position]
-            for s in range(2 if parents[i] >= 0 else 1):
-                onward = below[parents[i], s] if parents[i] >= 0 else whole
-                add_mix(below[i, 0], below[i, 1], given[i, 0, s], given[i, 1, s], onward)
-        for i in order:
-            has_parent = parents[i] >= 0
-            joint[i] = 0.0
-            for s in range(2 if has_parent else 1):
-                around = joint[parents[i], s] if has_parent else whole
-                weight = state[parents[i], s] if has_parent else certain
-                mix(below[i, 0], below[i, 1], given[i, 0, s], given[i, 1, s], own)
-                for a in range(2):
-                    chance, inside = given[i, a, s], below[i, a]
-                    add_share(chance, around, weight, inside, own, joint[i, a])
-                    if len(pairs) > 0 and has_parent:
-                        for b in range(rows):
-                            share = around[b] + weight[b] * (inside[b] - own[b])
-                            total_pairs[first + b, i, a, s] = chance[b] * share
-        for b in range(rows):
-            total[first + b] = whole[b]
-            for i in range(n_labels):
-                total_on[first + b, i] = joint[i, 1, b]
-                total_off[first + b, i] = joint[i, 0, b]
+    (labels, above, ends), room, total = tree[:3], room_of(tree), np.empty(LANES)
+    truth, part, other = np.empty(len(room.on)), room.part, room.other
+    nothing = np.zeros(len(room.on) if len(by_pair) > 0 else 0)
+    for row in range(start, stop, LANES):
+        climb(scores, row, stop, tree, room)
+        descend(tree, room, 0)
+        read_rows(y_true, row, stop, labels, 1.0, 1.0, truth)
+        total[:] = 0.0
+        for group in range(1, len(ends)):
+            first, end = ends[group - 1], ends[group]
+            here, until = first * LANES, end * LANES
+            of_parents(truth, first, end, above, other)
+            surprise(
+                truth[here:until], other, room.beside.gap[here:until], room.beside.soft[here:until],
+                of_group(room.without.gap, here, until, len(truth)),
+                of_group(room.without.soft, here, until, len(truth)), part,
+            )  # fmt: skip
+            add_up(part[: until - here], total)
+            descend(tree, room, group)
+            step_away(truth[here:until], room.on[here:until], room.off[here:until], part)
+            write_rows(part, row, stop, labels, first, end, by_score)
+        for b in range(min(LANES, stop - row)):
+            value[row + b] = total[b] if total[b] == total[b] else np.inf
+        if len(by_pair) > 0:
+            write_pairs(row, stop, tree, room, room.on, room.off, nothing, by_pair)
+            less_truth(row, stop, tree, y_true, by_pair)
+
+
+@kernel
+def less_truth(row, rows, tree, y_true, pairs):
+    """Less 1 at the true state of each edge, as minus the sum of its other states."""
+    for k in range(1, len(tree.labels)):
+        if tree.above[k] > 0:
+            i, parent = tree.labels[k], tree.labels[tree.above[k]]
+            for at in range(row, min(row + LANES, rows)):
+                out, true, above = pairs[at, i], y_true[at, i], y_true[at, parent]
+                out[true, above] = 0.0
+                out[true, above] = -(out[0, 0] + out[0, 1] + out[1, 0] + out[1, 1])
+
+
+@register_jitable
+def average(p, r, on, off, part):
+    """part = p on + r off."""
+    for j in range(len(on)):
+        part[j] = p[j] * on[j] + r[j] * off[j]
+
+
+@register_jitable
+def collect(tree, p1, r1, p0, r0, on, off, part):
+    """Turn on and off into V and W, leaves to roots; on[0] is then the mean of the sum.
+
+    p and r of each label given that its parent is present (1) or not (0).
+    """
+    for group in range(len(tree.ends) - 1, 0, -1):
+        first, stop = tree.ends[group - 1], tree.ends[group]
+        here, until = first * LANES, stop * LANES
+        mine_on, mine_off = on[here:until], off[here:until]
+        average(p1[here:until], r1[here:until], mine_on, mine_off, part)
+        add_to_parents(part, first, stop, tree.above, on)
+        if len(tree.potentials) == 0:
+            add_to_parents(mine_off, first, stop, tree.above, off)
+        else:
+            average(p0[here:until], r0[here:until], mine_on, mine_off, part)
+            add_to_parents(part, first, stop, tree.above, off)
+
+
+@register_jitable
+def carry(p1, r1, p0, r0, above, gain, on, off):
+    """E[N; label in either state], where ``above`` = P and E[N; ...] of both states of parents."""
+    above_on, above_off, around_on, around_off = above
+    for j in range(len(on)):
+        with_parent, without_parent = above_on[j] * gain[j], above_off[j] * gain[j]
+        on[j] = p1[j] * (around_on[j] + r1[j] * with_parent)
+        on[j] += p0[j] * (around_off[j] + r0[j] * without_parent)
+        off[j] = r1[j] * (around_on[j] - p1[j] * with_parent)
+        off[j] += r0[j] * (around_off[j] - p0[j] * without_parent)
+
+
+@register_jitable
+def sums_of(values, row, rows, tree, room, gain, joint_on, joint_off, above):
+    """Fill E[N; label] and E[N; no label], and V - W; E[N] stands at the virtual root.
+
+    ``values`` = what a label adds to N in the set and out of it, (n, l) each; ``above`` is scratch.
+    """
+    one, none, size = room.beside, room.without, len(gain)
+    read_rows(values[0], row, rows, tree.labels, 1.0, 0.0, gain)
+    read_rows(values[1], row, rows, tree.labels, 1.0, 0.0, joint_off)
+    collect(tree, one.p, one.r, none.p, none.r, gain, joint_off, room.part)
+    joint_on[:LANES] = gain[:LANES]
+    gain -= joint_off
+    joint_off[:LANES] = 0.0
+    for group in range(1, len(tree.ends)):
+        first, end = tree.ends[group - 1], tree.ends[group]
+        here, until = first * LANES, end * LANES
+        of_parents(room.on, first, end, tree.above, above[0])
+        of_parents(room.off, first, end, tree.above, above[1])
+        of_parents(joint_on, first, end, tree.above, above[2])
+        of_parents(joint_off, first, end, tree.above, above[3])
+        carry(
+            one.p[here:until], one.r[here:until], of_group(none.p, here, until, size),
+            of_group(none.r, here, until, size), above, gain[here:until],
+            joint_on[here:until], joint_off[here:until],
+        )  # fmt: skip
+
+
+@kernel
+def moments_rows(start, stop, scores, tree, values, law, sums):
+    """Marginals, and the moments of a sum over labels, if ``sums`` has rows.
+
+    ``law`` = `Room.log_sum` (n,), P(label), P(not label) (n, l) and P(state of edge) (n, l, 2, 2);
+    ``sums`` = the same of N: E[N], E[N; label] and so on, see `sums_of`. What belongs to edges is
+    left out where there are no rows for it.
+    """
+    room, labels, n_nodes = room_of(tree), tree.labels, len(tree.labels)
+    wanted = len(room.on) if len(sums[0]) > 0 or len(law[3]) > 0 else 0
+    gain, joint_on, joint_off = np.zeros(wanted), np.empty(wanted), np.empty(wanted)
+    most = GROUP * LANES
+    above = (np.empty(most), np.empty(most), np.empty(most), np.empty(most))
+    for row in range(start, stop, LANES):
+        climb(scores, row, stop, tree, room)
+        for group in range(len(tree.ends)):
+            descend(tree, room, group)
+        write_rows(room.on[LANES:], row, stop, labels, 1, n_nodes, law[1])
+        write_rows(room.off[LANES:], row, stop, labels, 1, n_nodes, law[2])
+        write_lanes(room.log_sum, row, stop, law[0])
+        if len(law[3]) > 0:
+            gain[:] = 0.0
+            write_pairs(row, stop, tree, room, room.on, room.off, gain, law[3])
+        if len(sums[0]) > 0:
+            sums_of(values, row, stop, tree, room, gain, joint_on, joint_off, above)
+            write_rows(joint_on[LANES:], row, stop, labels, 1, n_nodes, sums[1])
+            write_rows(joint_off[LANES:], row, stop, labels, 1, n_nodes, sums[2])
+            write_lanes(joint_on, row, stop, sums[0])
+            if len(law[3]) > 0:
+                write_pairs(row, stop, tree, room, joint_on, joint_off, gain, sums[3])
+
+
+@kernel
+def most_likely_rows(start, stop, scores, tree, potentials, out):
+    """The most likely set of each row (n, l), by max-product; ``potentials`` (m, 2, 2) of nodes.
+
+    Parents are decided before their children, and a tie leaves a label out.
+    """
+    labels, above, n_nodes = tree.labels, tree.above, len(tree.labels)
+    up, state = np.empty((n_nodes, 2)), np.ones(n_nodes, dtype=np.uint8)
+    for row in range(start, stop):
+        up[0] = 0.0
+        for k in range(1, n_nodes):
+            score = np.float64(scores[row, labels[k]])
+            up[k, 0], up[k, 1] = -score, score
+        for k in range(n_nodes - 1, 0, -1):
+            high = max(up[k, 0], up[k, 1])
+            up[k, 0] -= high
+            up[k, 1] -= high
+            for s in range(2):
+                here = max(up[k, 0] + potentials[k, 0, s], up[k, 1] + potentials[k, 1, s])
+                up[above[k], s] += here
+        for k in range(1, n_nodes):
+            s = state[above[k]]
+            state[k] = up[k, 1] + potentials[k, 1, s] > up[k, 0] + potentials[k, 0, s]
+            out[row, labels[k]] = state[k]

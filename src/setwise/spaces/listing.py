@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,41 +17,15 @@ from setwise.targets.target import Target
 CHUNK = 2**22
 
 
-@runtime_checkable
-class Listing(Protocol):
-    """Label sets that are gone through one by one, with the weight of each.
+class Listing:
+    """Label sets (K, l) that are gone through one by one, with what is added to the weight of each.
 
-    ``sets`` (K, l), ``count`` K; `sums` adds up values over the labels of each set; `weights` gives
-    z of each set, -inf where excluded; `aggregate` carries a number for each set back to the scores
-    and the parameters.
+    ``bias`` (K,) is -inf where a set is excluded.
     """
 
-    @property
-    def sets(self) -> Array: ...
-
-    @property
-    def count(self) -> int: ...
-
-    def sums(self, present: Array, absent: Array) -> Array: ...
-
-    def weights(self, scores: Array) -> Array: ...
-
-    def aggregate(self, weights: Array) -> tuple[Array, Array]: ...
-
-
-@dataclass(frozen=True, eq=False)
-class SetList:
-    """Label sets of a space (K, l), their features (K, p) and what the space adds to each, (K,)."""
-
-    sets: Array
-    features: Array
-    bias: Array
-
-    @classmethod
-    def of(cls, space: Space, sets: Array) -> SetList:
-        """The given sets with the space's own parameters."""
-        features = space.features(sets)
-        return cls(sets, features, weighted_features(features, space.parameters))
+    sets: Any
+    bias: Any
+    is_joint: bool = False
 
     @property
     def count(self) -> int:
@@ -64,11 +38,31 @@ class SetList:
 
     def weights(self, scores: Array) -> Array:
         """z of each set, (n, K)."""
-        return scores @ (2.0 * self.sets.T - 1.0) + self.bias
+        return (scores if self.is_joint else scores @ (2.0 * self.sets.T - 1.0)) + self.bias
+
+    def aggregate(self, weights: Array) -> tuple[Array, Array]:
+        """Sums over the list of weights times the derivative of z, by scores and parameters."""
+        return (weights if self.is_joint else weights @ (2.0 * self.sets - 1.0)), weights
+
+
+@dataclass(frozen=True, eq=False)
+class SetList(Listing):
+    """Label sets of a space, their features (K, p) and what the space adds to each, (K,)."""
+
+    sets: Array
+    features: Array
+    bias: Array
+
+    @classmethod
+    def of(cls, space: Space, sets: Array) -> SetList:
+        """The given sets with the space's own parameters."""
+        features = space.features(sets)
+        return cls(sets, features, weighted_features(features, space.parameters))
 
     def aggregate(self, weights: Array) -> tuple[Array, Array]:
         """Sums over the list of weights times y' and times the features."""
-        return weights @ (2.0 * self.sets - 1.0), weights @ self.features
+        by_score, by_set = super().aggregate(weights)
+        return by_score, by_set @ self.features
 
 
 _listings: WeakKeyDictionary[Any, SetList] = WeakKeyDictionary()

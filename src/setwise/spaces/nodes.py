@@ -19,6 +19,8 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from setwise.spaces.cube_kernels import times_exp
+
 # Rows that go through together: few, so that what is held of ten thousand nodes stays in cache.
 LANES = 4
 # The most nodes of a group: what is held of a group alone stays in the nearest cache.
@@ -37,7 +39,14 @@ class Nodes(NamedTuple):
     @classmethod
     def of(cls, parents: NDArray[np.int64]) -> Nodes:
         """The nodes of a forest given by the parent of each label, -1 for a root."""
-        order = parents_first(parents)
+        children: list[list[int]] = [[] for _ in parents]
+        for label in np.flatnonzero(parents >= 0).tolist():
+            children[parents[label]].append(label)
+        # Level by level, the children of a node side by side: sums for it stay in near cache.
+        order = np.flatnonzero(parents < 0).tolist()
+        for label in order:
+            order.extend(children[label])
+        order = np.array(order, dtype=np.int64)
         place = np.zeros(len(parents) + 1, dtype=np.int64)
         place[order] = np.arange(1, len(parents) + 1)
         # A root's parent is -1, the last place, where the virtual root stands.
@@ -51,33 +60,13 @@ class Nodes(NamedTuple):
         return cls(np.concatenate([[-1], order]), above, np.array(ends))
 
     @property
-    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """labels, above, ends."""
-        return self.labels, self.above, self.ends
+    def groups(self) -> NDArray[np.int64]:
+        """Where each group begins and ends, the virtual root's left out, (groups - 1, 2)."""
+        return np.column_stack([self.ends[:-1], self.ends[1:]])
 
-    def of_labels(self, values, at_root: float = 0.0) -> NDArray[np.float64]:
-        """A value for each label, and one for the virtual root, in the order of the nodes."""
-        return np.concatenate([[at_root], np.asarray(values, dtype=np.float64)[self.labels[1:]]])
-
-
-def parents_first(parents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """An order of the labels, level by level, so that parents stand before their children, (l,)."""
-    children: list[list[int]] = [[] for _ in parents]
-    order = [int(label) for label in np.flatnonzero(parents < 0)]
-    for label in np.flatnonzero(parents >= 0):
-        children[parents[label]].append(int(label))
-    for label in order:
-        order.extend(children[label])
-    return np.array(order, dtype=np.int64)
-
-
-class NodeMeasure(NamedTuple):
-    """constant + scale * sum over nodes of weights_k agreement[y_k, y'_k]."""
-
-    weights: NDArray[np.float64]  # (m,)
-    agreement: NDArray[np.float64]  # (2, 2): [true, predicted]
-    scale: NDArray[np.float64]  # (n,)
-    constant: NDArray[np.float64]  # (n,)
+    def of_labels(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A value for each label, and 0 for the virtual root, in the order of the nodes."""
+        return np.concatenate([[0.0], values[self.labels[1:]]])
 
 
 class Power(NamedTuple):
@@ -87,6 +76,12 @@ class Power(NamedTuple):
     limit: bool
     log_scale: float
     log_size: float
+
+
+@register_jitable
+def of_group(values, here, until, size):
+    """The entries of a group in an array of all nodes, or of one that serves every group anew."""
+    return values[here:until] if len(values) == size else values[: until - here]
 
 
 @register_jitable
@@ -145,6 +140,27 @@ def write_rows(part, row, rows, labels, first, stop, out):
 
 
 @register_jitable
+def write_lanes(lanes, row, rows, out):
+    """out[row + b] = lanes[b]."""
+    for b in range(min(LANES, rows - row)):
+        out[row + b] = lanes[b]
+
+
+@register_jitable
+def plus(values, part):
+    """values += part, entry by entry. (An expression of slices would make room each time.)"""
+    for j in range(len(values)):
+        values[j] += part[j]
+
+
+@register_jitable
+def times_into(first, second, out):
+    """out = first * second, entry by entry."""
+    for j in range(len(out)):
+        out[j] = first[j] * second[j]
+
+
+@register_jitable
 def add_up(part, sums):
     """sums[b] += the entries of lane b."""
     for k in range(len(part) // LANES):
@@ -158,12 +174,6 @@ def fill_lanes(lanes, out):
     for k in range(len(out) // LANES):
         for b in range(LANES):
             out[k * LANES + b] = lanes[b]
-
-
-@register_jitable
-def times_exp(value, exponent):
-    """value * e^exponent, where 0 times an overflow is 0."""
-    return value * np.exp(exponent) if value != 0.0 else 0.0
 
 
 @register_jitable

@@ -19,21 +19,17 @@ from setwise.spaces.nodes import (
     add_up,
     fill_lanes,
     of_parents,
+    plus,
     read_rows,
     read_values,
     slope_factors,
     take_large_factors,
+    times_into,
+    write_lanes,
     write_rows,
     write_values,
 )
 from setwise.targets.measure import ZERO_DIFFERENCE
-
-
-@register_jitable
-def plus(values, part):
-    """values += part, entry by entry."""
-    for j in range(len(values)):
-        values[j] += part[j]
 
 
 @register_jitable
@@ -63,13 +59,26 @@ def weigh(scores, row, rows, nodes, factor, z, part):
 
 
 @register_jitable
-def highest(z, is_end, high):
-    """The largest weight of a path in each lane."""
-    high[:] = -np.inf
+def share_out(z, is_end, ends, high, mass, chance, highs):
+    """Fill chance with the probability of the path to each node, and high, mass of A's log-sum.
+
+    A = high + log(mass). Nodes at which no path ends have no chance. ``highs`` is scratch.
+    """
+    high[:], mass[:] = -np.inf, 0.0
     for k in range(len(is_end)):
         for b in range(LANES):
             weight = z[k * LANES + b] if is_end[k] else -np.inf
             high[b] = weight if weight > high[b] else high[b]
+    fill_lanes(high, highs)
+    chance[:LANES] = 0.0
+    for group in range(1, len(ends)):
+        first, stop = ends[group - 1], ends[group]
+        here, until = first * LANES, stop * LANES
+        exponentials(z[here:until], highs, is_end[first:stop], chance[here:until])
+        add_up(chance[here:until], mass)
+    for k in range(len(is_end)):
+        for b in range(LANES):
+            chance[k * LANES + b] /= mass[b]
 
 
 @register_jitable
@@ -82,23 +91,6 @@ def exponentials(z, highs, is_end, out):
             out[k * LANES : (k + 1) * LANES] = 0.0
 
 
-@register_jitable
-def share_out(z, is_end, ends, high, mass, chance, highs):
-    """Fill chance with the probability of the path to each node, and high, mass of A's log-sum."""
-    highest(z, is_end, high)
-    fill_lanes(high, highs)
-    mass[:] = 0.0
-    chance[:LANES] = 0.0
-    for group in range(1, len(ends)):
-        first, stop = ends[group - 1], ends[group]
-        here, until = first * LANES, stop * LANES
-        exponentials(z[here:until], highs, is_end[first:stop], chance[here:until])
-        add_up(chance[here:until], mass)
-    for k in range(len(is_end)):
-        for b in range(LANES):
-            chance[k * LANES + b] /= mass[b]
-
-
 @kernel
 def marginal_rows(start, stop, scores, nodes, is_end, log_sum, out):
     """P(label) of each row, (n, l), and the log-sum of the weights, (n,)."""
@@ -109,33 +101,23 @@ def marginal_rows(start, stop, scores, nodes, is_end, log_sum, out):
         weigh(scores, row, stop, nodes, 1.0, z, part)
         share_out(z, is_end, ends, high, mass, chance, part)
         add_below(chance, nodes)
-        for group in range(1, len(ends)):
-            first, end = ends[group - 1], ends[group]
-            write_rows(chance[first * LANES : end * LANES], row, stop, labels, first, end, out)
-        for b in range(min(LANES, stop - row)):
-            log_sum[row + b] = high[b] + np.log(mass[b])
-
-
-@register_jitable
-def last_node(line, nodes):
-    """The node in which the path of a label set ends, -1 if the set is no path."""
-    labels, above, _ = nodes
-    last, size = 0, 0
-    for k in range(1, len(labels)):
-        if line[labels[k]] == 1:
-            last, size = k, size + 1
-    node = last
-    while node > 0 and line[labels[node]] == 1:
-        node, size = above[node], size - 1
-    return last if node == 0 and size == 0 and last > 0 else -1
+        write_rows(chance[LANES:], row, stop, labels, 1, len(labels), out)
+        write_lanes(high + np.log(mass), row, stop, log_sum)
 
 
 @kernel
 def last_node_rows(start, stop, sets, nodes, is_end, out):
     """Of each set the node in which its path ends, -1 if it is none of the paths, (n,)."""
+    labels, above, _ = nodes
     for row in range(start, stop):
-        node = last_node(sets[row], nodes)
-        out[row] = node if node > 0 and is_end[node] else -1
+        line, last, size = sets[row], 0, 0
+        for k in range(1, len(labels)):
+            if line[labels[k]] == 1:
+                last, size = k, size + 1
+        node = last
+        while node > 0 and line[labels[node]] == 1:
+            node, size = above[node], size - 1
+        out[row] = last if node == 0 and size == 0 and last > 0 and is_end[last] else -1
 
 
 @kernel
@@ -239,49 +221,35 @@ def read_path_values(y_true, row, rows, nodes, measure, path_value, off, part):
 
 
 @register_jitable
-def times_into(first, second, out):
-    """out = first * second, entry by entry."""
-    for j in range(len(out)):
-        out[j] = first[j] * second[j]
-
-
-@register_jitable
 def join(factors, heights, weighted, chance, part):
     """part = factor E[u label] - height P(label)."""
     for j in range(len(weighted)):
         part[j] = factors[j] * weighted[j] - heights[j] * chance[j]
 
 
-@register_jitable
-def uniform_chance(is_end, log_size, chance):
-    """The same probability of every path."""
-    for k in range(len(is_end)):
-        for b in range(LANES):
-            chance[k * LANES + b] = np.exp(-log_size) if is_end[k] else 0.0
-
-
 @kernel
-def additive_rows(start, stop, scores, y_true, power, nodes, is_end, measure, value, slope):
-    """The `Power` of a `NodeMeasure` (n,), and its slope by the scores (n, l).
+def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope):
+    """The `Power` of an `AdditiveTable` of nodes (n,), and its slope by the scores (n, l).
 
     ``weighted`` is u times the probability under the weights times q, first of each path and then
     of all paths below a node; ``chance`` ends as the same of 1 under the weights themselves.
     """
-    labels, ends, q = nodes.labels, nodes.ends, power.q
+    (nodes, is_end), q = own, power.q
+    labels, ends, even = nodes.labels, nodes.ends, np.exp(-power.log_size)
     size, most = len(labels) * LANES, GROUP * LANES
     z, chance, path_value, weighted = (
         np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     )  # fmt: skip
     part, factors, heights = np.empty(most), np.empty(most), np.empty(most)
-    high, mass, log_sum, mean, inner, exponent, factor = (
-        np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES),
-        np.empty(LANES), np.empty(LANES),
-    )  # fmt: skip
+    high, mass, log_sum, mean = np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    inner, exponent, factor = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     for row in range(start, stop, LANES):
         mean[:], inner[:] = 0.0, 0.0
         read_path_values(y_true, row, stop, nodes, measure, path_value, weighted, part)
         if q == 0.0:
-            uniform_chance(is_end, power.log_size, chance)
+            for k in range(len(is_end)):
+                for b in range(LANES):
+                    chance[k * LANES + b] = even if is_end[k] else 0.0
             log_sum[:] = power.log_size
         else:
             weigh(scores, row, stop, nodes, q, z, part)

@@ -9,6 +9,7 @@ import numpy as np
 
 from setwise.spaces.expectation import Expectation
 from setwise.spaces.hierarchy import HierarchyExpectation
+from setwise.spaces.listing import Listing
 from setwise.spaces.nodes import Nodes
 from setwise.spaces.path_kernels import (
     additive_rows,
@@ -26,7 +27,7 @@ from setwise.validation import label_matrix, score_matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Paths(Space):
+class Paths(Listing, Space):
     """Label sets that are a node of a forest and its ancestors.
 
     z of the path to node i is 2 (sum of h along the path) - sum of all h, by one pass from the
@@ -49,47 +50,29 @@ class Paths(Space):
 
     parents: Any
     leaves_only: bool = False
+    n_labels: int = field(init=False, repr=False)
+    log_size: float = field(init=False, repr=False)
     nodes: Nodes = field(init=False, repr=False)
     is_end: Array = field(init=False, repr=False)
     _ends: Array = field(init=False, repr=False)
     is_path = True
     is_list = True
+    is_closed = True
 
     def __post_init__(self):
         parents = tree_parents(self.parents)
-        ends = np.arange(len(parents))
+        ends, nodes = np.arange(len(parents)), Nodes.of(parents)
         if self.leaves_only:
             ends = np.setdiff1d(ends, parents)
-        object.__setattr__(self, "parents", parents)
-        nodes = Nodes.of(parents)
-        object.__setattr__(self, "nodes", nodes)
-        object.__setattr__(self, "is_end", np.isin(nodes.labels, ends))
-        object.__setattr__(self, "_ends", ends)
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels, the nodes of the forest."""
-        return len(self.parents)
-
-    @property
-    def is_closed(self) -> bool:
-        """Paths are closed."""
-        return True
-
-    @property
-    def log_size(self) -> float:
-        """log of the number of nodes (or leaves)."""
-        return float(np.log(len(self._ends)))
+        vars(self).update(
+            parents=parents, n_labels=len(parents), log_size=float(np.log(len(ends))),
+            nodes=nodes, is_end=np.isin(nodes.labels, ends), _ends=ends,
+        )  # fmt: skip
 
     @property
     def sizes(self) -> Array:
         """The depths that occur, a root having depth 1."""
         return np.unique(forest_levels(self.parents)[self._ends] + 1)
-
-    def log_partition(self, scores) -> Array:
-        """A(h), a log-sum over the nodes, (n,)."""
-        checked = score_matrix(scores, self.n_labels)
-        return self._law(checked)[0].astype(checked.dtype)
 
     def marginals(self, scores) -> Array:
         """P(label on the path) = probability of the paths that end below it, (n, l)."""
@@ -100,14 +83,14 @@ class Paths(Space):
         weights = self.weights(score_matrix(scores, self.n_labels).astype(np.float64))
         return self.sets_ending_in(self._ends[np.argmax(weights, axis=1)])
 
-    def enumerate(self) -> Array:
-        """The path to each node (or leaf) in the order of labels, (|Y|, l)."""
-        return self.sets
-
     @property
     def sets(self) -> Array:
-        """The path to each node (or leaf), (K, l)."""
+        """The path to each node (or leaf) in the order of labels, (K, l)."""
         return self.sets_ending_in(self._ends)
+
+    def enumerate(self) -> Array:
+        """The path to each node (or leaf) in the order of labels, (K, l)."""
+        return self.sets
 
     def contains(self, sets) -> Array:
         """Whether the set is one of the paths, (n,)."""
@@ -125,19 +108,21 @@ class Paths(Space):
     def sums(self, present: Array, absent: Array) -> Array:
         """``present`` along each path plus ``absent`` off it, (n, K)."""
         total = absent.sum(axis=1, keepdims=True)
-        off = total - self.from_roots(absent)[:, self._ends]
+        off = total - self._along(from_roots_rows, absent)[:, self._ends]
         # What is left of a difference may be rounding, where the path takes all there is.
         off = np.where(np.abs(off) <= 1e-14 * np.abs(total), 0.0, off)
-        return self.from_roots(present)[:, self._ends] + off
+        return self._along(from_roots_rows, present)[:, self._ends] + off
 
     def weights(self, scores: Array) -> Array:
         """z of each path, (n, K)."""
-        along = self.from_roots(scores)[:, self._ends]
+        along = self._along(from_roots_rows, scores)[:, self._ends]
         return 2.0 * along - scores.sum(axis=1, keepdims=True)
 
     def aggregate(self, weights: Array) -> tuple[Array, Array]:
         """Sums over the paths of weights times y'; no parameters."""
-        below = self.to_roots(self._at_ends(weights))
+        at_ends = np.zeros((len(weights), self.n_labels))
+        at_ends[:, self._ends] = weights
+        below = self._along(to_roots_rows, at_ends)
         return 2.0 * below - weights.sum(axis=1, keepdims=True), np.empty((len(weights), 0))
 
     def expectation(self, target: Target | str) -> Expectation:
@@ -152,11 +137,6 @@ class Paths(Space):
         log_partition, on = self._law(scores)
         return Moments(log_partition, on, 1.0 - on, np.empty((len(scores), 0)))
 
-    def mean_scores(self, scores: Array, parameters: bool = True) -> tuple[Array, Array, Array]:
-        """A and its gradient E[y']."""
-        log_partition, on = self._law(scores)
-        return log_partition, 2.0 * on - 1.0, np.empty((len(scores), 0))
-
     def negative_log_likelihood(
         self, scores: Array, sets: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
@@ -168,10 +148,12 @@ class Paths(Space):
         )  # fmt: skip
         return value, by_score, np.empty((len(scores), 0))
 
+    # What `HierarchyExpectation` asks of a law over the nodes of a forest.
+
     @property
     def additive_pass(self) -> tuple[Any, Any]:
-        """The kernel for sums over labels, and the nodes at which paths may end."""
-        return additive_rows, self.is_end
+        """The kernel for sums over labels, and what it takes."""
+        return additive_rows, (self.nodes, self.is_end)
 
     @property
     def uniform_marginals(self) -> Array:
@@ -206,22 +188,11 @@ class Paths(Space):
             rows, node = rows[node >= 0], node[node >= 0]
         return sets
 
-    def from_roots(self, values: Array) -> Array:
-        """Sums of the values along the path to each node, (n, l)."""
+    def _along(self, kernel, values: Array) -> Array:
+        """Sums of the values along the path to each node, or over the nodes below it, (n, l)."""
         sums = np.array(values, dtype=np.float64, order="C")
-        for_rows(from_roots_rows, len(sums), self.nodes.labels[1:], self.parents, sums)
+        for_rows(kernel, len(sums), self.nodes.labels[1:], self.parents, sums)
         return sums
-
-    def to_roots(self, values: Array) -> Array:
-        """Sums of the values over the nodes below each node, itself included, (n, l)."""
-        sums = np.array(values, dtype=np.float64, order="C")
-        for_rows(to_roots_rows, len(sums), self.nodes.labels[1:], self.parents, sums)
-        return sums
-
-    def _at_ends(self, values: Array) -> Array:
-        out = np.zeros((len(values), self.n_labels))
-        out[:, self._ends] = values
-        return out
 
     def _law(self, scores: Array) -> tuple[Array, Array]:
         """A and P(label), (n,) and (n, l)."""

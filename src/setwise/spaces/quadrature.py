@@ -10,22 +10,23 @@ E[N t^D], which factors over labels. Three rules, chosen by what D can be:
 - `exponential_sum`: a sum of exponentials whose relative error is bounded for EVERY real D in an
   interval, whatever its law; the bound is measured when the rule is made.
 
-On the cube a row's rule is chosen by its number of true labels and the expected D:
-On the cube D = start + sum of the steps of independent labels, so it is concentrated around its
-mean, and few nodes suffice. A step below 0 is turned round (the label counts when left out), so
-that all steps are >= 0. In units of the largest step, with ``start`` = s and mean s + mu, two rules
-compete: Gauss–Jacobi with weight t^(s - 1), good when mu is small, and Gauss–Laguerre scaled by the
-mean, good when the mean is large. How many nodes each needs was measured on the widest laws of D
-that independent labels have (`benchmarks/quadrature.py` makes the tables again).
+On the cube a row's rule is chosen by its number of true labels and the expected D. There D = start
++ sum of the steps of independent labels, so it is concentrated around its mean, and few nodes
+suffice. A step below 0 is turned round (the label counts when left out), so that all are >= 0.
+In units of the largest step, with ``start`` = s and mean s + mu, two rules compete: Gauss–Jacobi
+with weight t^(s - 1), good when mu is small, and Gauss–Laguerre scaled by the mean, good when the
+mean is large. How many nodes each needs was measured on the widest laws of D that independent
+labels have (`benchmarks/quadrature.py` makes the tables again).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction as Rational
 from functools import lru_cache
 from math import lcm
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial.laguerre import laggauss
@@ -150,112 +151,81 @@ LAGUERRE = {
 }
 
 
-@dataclass(frozen=True)
-class RuleTable:
-    """The rules of the numbers of true labels seen so far; ``slot[n_true]`` finds them (-1: none).
+class RuleTable(NamedTuple):
+    """The rules of the numbers of true labels seen so far, one slot each."""
 
-    For a slot: ``start`` of D, ``zero`` 1 where D can be 0, ``least`` the least N, and for each bin
-    of the mean ``count`` of nodes (negative: that many Laguerre nodes, scaled by the row's mean),
-    the powers t^step of a true and a false label at each node t, and the node's weight.
-    """
-
-    slot: Array
-    start: Array
-    zero: Array
-    least: Array
-    count: Array
-    power_true: Array
-    power_false: Array
-    weight: Array
+    slot: Array  # (l + 1,): the slot of each number of true labels, -1 where there is none yet
+    start: Array  # (slots,): the least D
+    zero: Array  # (slots,): 1 where D can be 0
+    least: Array  # (slots,): the least N
+    count: Array  # (slots, bins): how many nodes, by the mean of D; negative for Laguerre nodes
+    power_true: Array  # (slots, bins, nodes): t^step of a true label at each node t
+    power_false: Array  # (slots, bins, nodes): and of a false one
+    weight: Array  # (slots, bins, nodes)
 
 
 @dataclass
 class Rules:
-    """Rules of one fraction over ``n_labels`` labels, made when first needed.
+    """Rules of one fraction N / D over ``n_labels`` labels, made when first needed.
 
     ``flip`` says whether true and false labels count when left out; ``step`` are their steps, in
-    units of the largest. In the same unit, a label adds ``on`` to N when it counts and ``off`` when
-    not, beyond the smaller of the two, which is part of the constant of the rule: so N is a sum of
-    terms of one sign, and 0 is exactly 0.
+    units of the largest, which is ``unit``. In the same unit, a label adds ``on`` to N when it
+    counts and ``off`` when not, beyond the smaller of the two: so N is a sum of terms of one sign,
+    and 0 is exactly 0. Each is a pair, (true, false).
     """
 
     measure: Fraction
     n_labels: int
     error: float
-    unit: float = field(init=False)
-    step: Array = field(init=False)
-    flip: Array = field(init=False)
-    _table: RuleTable | None = field(init=False, default=None)
-    _lock: Lock = field(init=False, default_factory=Lock)
 
     def __post_init__(self):
         unit, steps = whole_steps(self.measure)
-        largest = np.abs(steps).max() or 1.0
-        self.unit = unit * largest
-        self.flip, self.step = steps < 0, np.abs(steps) / largest
+        # A step as large as the largest has so many whole units, if there are any.
+        self.units = np.abs(steps).max() or 1.0
+        self.unit, self.flip, self.step = unit * self.units, steps < 0, np.abs(steps) / self.units
+        above = self.measure.numerator / self.unit
+        present, absent = above[1:3], above[3:5]
+        states = np.where(self.flip, [absent, present], [present, absent])
+        self._least = states.min(axis=0)
+        self.on, self.off = states - self._least
+        self._made: dict[int, list[tuple[int, Array]]] = {}
+        self._table: RuleTable | None = None
+        self._lock = Lock()
 
     def __reduce__(self):
         # A lock cannot be copied or sent elsewhere; the tables are made again.
         return Rules, (self.measure, self.n_labels, self.error)
 
-    @property
-    def on(self) -> Array:
-        """What a label adds to N when it counts, beyond its least, (true, false)."""
-        return self._states[0] - self._states.min(axis=0)
+    def ends(self, n_true: Array) -> tuple[Array, Array, Array, Array]:
+        """The least D, the largest, whether D can be 0, and the least N, by number of true labels.
 
-    @property
-    def off(self) -> Array:
-        """What a label adds to N when it does not count, beyond its least, (true, false)."""
-        return self._states[1] - self._states.min(axis=0)
-
-    @property
-    def _states(self) -> Array:
-        """What a label adds to N, [counts or not, true or false]."""
-        above = self.measure.numerator / self.unit
-        present, absent = above[1:3], above[3:5]
-        return np.where(self.flip, [absent, present], [present, absent])
+        Where D can be 0 it begins there, exactly.
+        """
+        below, numbers = self.measure.denominator / self.unit, [n_true, self.n_labels - n_true]
+        start = below[0] + (below[3:5] - self.flip * self.step) @ numbers
+        zero = start <= ZERO_DENOMINATOR * np.abs(below).max()
+        start = np.where(zero, 0.0, start)
+        least = self.measure.numerator[0] / self.unit + self._least @ numbers
+        largest = np.abs(self.measure.numerator).max() / self.unit * self.n_labels
+        least = np.where(np.abs(least) <= ZERO_DENOMINATOR * largest, 0.0, least)
+        return start, start + self.step @ numbers, zero, least
 
     def table(self, n_true: Array) -> RuleTable:
         """The table, with all the given numbers of true labels in it."""
         with self._lock:
-            known = self._table
             needed = np.flatnonzero(np.bincount(n_true)) if len(n_true) else np.array([0])
-            new = needed if known is None else needed[known.slot[needed] < 0]
-            if known is None or len(new):
-                known = self._table = self._extended(known, new)
-            return known
-
-    def _extended(self, known: RuleTable | None, new: Array) -> RuleTable:
-        made = [self._rules(int(n_true)) for n_true in new]
-        least = self.measure.numerator[0] / self.unit + self._states.min(axis=0) @ [
-            new,
-            self.n_labels - new,
-        ]
-        largest = np.abs(self.measure.numerator).max() / self.unit * self.n_labels
-        least = np.where(np.abs(least) <= ZERO_DENOMINATOR * largest, 0.0, least)
-        parts = (
-            np.array([start for start, _, _ in made]),
-            np.array([float(zero) for _, zero, _ in made]),
-            least,
-            *tabulated([rules for _, _, rules in made]),
-        )
-        if known is None:
-            known = RuleTable(np.full(self.n_labels + 1, -1), *(part[:0] for part in parts))
-        slot = known.slot.copy()
-        slot[new] = len(known.start) + np.arange(len(new))
-        old = (known.start, known.zero, known.least, known.count)
-        old += (known.power_true, known.power_false, known.weight)
-        return RuleTable(slot, *(_stack(a, b) for a, b in zip(old, parts, strict=True)))
-
-    def _rules(self, n_true: int):
-        """start, whether D can be 0, and for each bin of the mean its (count, nodes)."""
-        below = self.measure.denominator / self.unit
-        ends = np.array([n_true, self.n_labels - n_true])
-        start = below[0] + float(below[3:5] @ ends) - float((self.flip * self.step) @ ends)
-        zero = bool(start <= ZERO_DENOMINATOR * np.abs(below).max())
-        start = 0.0 if zero else float(start)
-        high = start + float(self.step @ ends)
-        return start, zero, Reciprocal(self.step, self.error).rules(start, high, zero)
+            if self._table is None or (self._table.slot[needed] < 0).any():
+                new = np.array([n for n in needed.tolist() if n not in self._made])
+                make = Reciprocal(self.step, self.error).rules
+                for n, *ends in zip(new, *(part.tolist() for part in self.ends(new)), strict=True):
+                    self._made[int(n)] = make(*ends[:3])
+                known = np.array(list(self._made))
+                slot = np.full(self.n_labels + 1, -1)
+                slot[known] = np.arange(len(known))
+                start, _, zero, least = self.ends(known)
+                rules = tabulated(list(self._made.values()))
+                self._table = RuleTable(slot, start, zero * 1.0, least, *rules)
+            return self._table
 
 
 @dataclass(frozen=True)
@@ -338,14 +308,6 @@ def laguerre_table() -> tuple[Array, Array]:
     for nodes in range(1, MOST_NODES + 1):
         x[nodes, :nodes], w[nodes, :nodes] = laguerre(nodes)
     return x, w
-
-
-def _stack(a: Array, b: Array) -> Array:
-    """One array after the other, the narrower padded with zeros in its last axis."""
-    if a.ndim == 3 and a.shape[2] != b.shape[2]:
-        width = max(a.shape[2], b.shape[2])
-        a, b = (np.pad(x, ((0, 0), (0, 0), (0, width - x.shape[2]))) for x in (a, b))
-    return np.concatenate([a, b])
 
 
 def whole_steps(measure: Fraction) -> tuple[float, Array]:

@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from setwise.spaces.count_law import count_mean
 from setwise.spaces.expectation import (
     Expectation,
     Mean,
     SubsetExpectation,
     Tempered,
     additive_mean,
-    values_of,
 )
 from setwise.spaces.space import Array, Moments, Space, refuse_large, tempered_values
-from setwise.spaces.symmetric import LARGEST_LOG_BINOMIAL, moments_rows, sum_moments_rows
+from setwise.spaces.symmetric import LARGEST_LOG_BINOMIAL, count_mean, moments_rows
 from setwise.targets.measure import Of
 from setwise.targets.target import Target
 from setwise.threads import for_rows
@@ -50,7 +48,10 @@ class Sized(Space):
 
     n_labels: int
     bias: Any
-    _largest: int = field(init=False, repr=False)
+    log_size: float = field(init=False, repr=False)
+    sizes: Array = field(init=False, repr=False)
+    size_bias: Array = field(init=False, repr=False)
+    feature_group: int = field(init=False, repr=False)
     carries = frozenset({"additive", "subset", "linear_fractional", "counts"})
 
     def __post_init__(self):
@@ -64,35 +65,23 @@ class Sized(Space):
         allowed = np.flatnonzero(bias > -np.inf)
         if len(allowed) == 0:
             raise ValueError("bias must allow at least one size, but every entry is -inf")
-        object.__setattr__(self, "n_labels", n_labels)
-        object.__setattr__(self, "bias", bias)
-        object.__setattr__(self, "_largest", int(allowed[-1]))
-        self._refuse_wide()
-
-    @property
-    def size_bias(self) -> Array:
-        """The bias of each size up to the largest."""
-        return self.bias[: int(self.sizes[-1]) + 1]
-
-    @property
-    def sizes(self) -> Array:
-        """The sizes that are not excluded."""
-        return np.flatnonzero(self.bias > -np.inf)
-
-    @property
-    def log_size(self) -> float:
-        """log of the number of sets of the allowed sizes."""
-        return float(np.logaddexp.reduce(log_binomial(self.n_labels, self.sizes)))
+        largest, middle = int(allowed[-1]), np.array([min(allowed[-1], n_labels // 2)])
+        if log_binomial(n_labels, middle)[0] > LARGEST_LOG_BINOMIAL:
+            raise ValueError(
+                f"a Sized space of {n_labels} labels and sizes up to {largest} is wider than its "
+                f"arithmetic: log C(n_labels, size) must not exceed {LARGEST_LOG_BINOMIAL:.0f}; "
+                f"use a smaller largest size, or Cube"
+            )
+        log_size = float(np.logaddexp.reduce(log_binomial(n_labels, allowed)))
+        vars(self).update(
+            n_labels=n_labels, bias=bias, sizes=allowed, size_bias=bias[: largest + 1],
+            log_size=log_size, feature_group=len(bias),
+        )  # fmt: skip
 
     @property
     def parameters(self) -> Array:
         """The bias of each size."""
         return self.bias.copy()
-
-    @property
-    def feature_group(self) -> int:
-        """All: a set has one size."""
-        return len(self.bias)
 
     def with_parameters(self, values) -> Sized:
         """The same labels with other biases."""
@@ -127,10 +116,8 @@ class Sized(Space):
 
     def contains(self, sets) -> Array:
         """Whether the set has an allowed size, (n,)."""
-        size = label_matrix(sets, self.n_labels, "sets").sum(axis=1, dtype=np.int64)
-        allowed = np.zeros(self.n_labels + 1, dtype=bool)
-        allowed[self.sizes] = True
-        return allowed[size]
+        checked = label_matrix(sets, self.n_labels, "sets")
+        return np.isin(np.arange(self.n_labels + 1), self.sizes)[checked.sum(axis=1, dtype=int)]
 
     def features(self, sets: Array) -> Array:
         """1 at the size of each set, (m, len(bias))."""
@@ -158,13 +145,13 @@ class Sized(Space):
         The features, the law of the size, come with them.
         """
         n, n_labels = scores.shape
-        bias, shape = self.bias[: self._largest + 1], (n, n_labels)
-        law = np.empty(n), np.empty(shape), np.empty(shape), np.zeros((n, len(self.bias)))
-        if values is None:
-            for_rows(moments_rows, n, scores, bias, *law, least=8)
-            return Moments(*law)
-        sums = np.empty(n), np.empty(shape), np.empty(shape), np.zeros((n, len(self.bias)))
-        for_rows(sum_moments_rows, n, scores, bias, *values, *law, *sums, least=8)
+
+        def room(n: int) -> tuple[Array, Array, Array, Array]:
+            sizes = np.zeros((n, len(self.bias)))
+            return np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels)), sizes
+
+        law, sums = room(n), room(n if values else 0)
+        for_rows(moments_rows, n, scores, self.size_bias, values or law[1:3], law, sums, least=8)
         return Moments(*law, *sums)
 
     def mean(
@@ -172,8 +159,7 @@ class Sized(Space):
     ) -> Mean:
         """Sums over labels by the moments of a sum, functions of the counts by their joint law."""
         if target.form == "additive":
-            m = self.moments(scores, values_of(target, y_true, of))
-            return additive_mean(target, m, y_true, of)
+            return additive_mean(self, target, scores, y_true, of, parameters)
         if target.form == "table":
             return super().mean(target, scores, y_true, of, parameters)
         return Mean(*count_mean(target.measure(self.n_labels, of), scores, y_true, self.bias))
@@ -182,15 +168,6 @@ class Sized(Space):
         if len(self.sizes) == 1:
             return f"Slice({self.n_labels}, {self.sizes[0]})"
         return f"Sized({self.n_labels}, sizes {self.sizes[0]} to {self.sizes[-1]})"
-
-    def _refuse_wide(self) -> None:
-        middle = min(self._largest, self.n_labels // 2)
-        if log_binomial(self.n_labels, np.array([middle]))[0] > LARGEST_LOG_BINOMIAL:
-            raise ValueError(
-                f"a Sized space of {self.n_labels} labels and sizes up to {self._largest} is wider "
-                f"than its arithmetic: log C(n_labels, size) must not exceed "
-                f"{LARGEST_LOG_BINOMIAL:.0f}; use a smaller largest size, or Cube"
-            )
 
 
 def Slice(n_labels: int, size: int) -> Sized:

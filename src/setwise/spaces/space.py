@@ -61,6 +61,10 @@ class Space(Protocol):
     """
 
     n_labels: int
+    log_size: float = np.inf
+    """log of the number of sets in the support."""
+    sizes: Array = np.empty(0, dtype=np.int64)
+    """The numbers of labels that sets have, ascending."""
     # Facts about a space that other packages go by, in place of its class.
     is_independent: ClassVar[bool] = False
     """Whether the labels are independent given the scores."""
@@ -68,23 +72,17 @@ class Space(Protocol):
     """Whether each set is one path from a root of a hierarchy."""
     is_list: ClassVar[bool] = False
     """Whether all sets are gone through for every sum, however many there are."""
-    # Forms of targets whose expectation needs no list of the label sets.
+    is_closed: bool = False
+    """Whether the sets are all those closed under a forest, or all its paths."""
+    is_joint: bool = False
+    """Whether each listed set has a score of its own."""
+    feature_group: int = 0
+    """Features come in groups of this many, of which exactly one is 1; 0 without features."""
     carries: ClassVar[frozenset[Form]] = frozenset()
+    """Forms of targets whose expectation needs no list of the label sets."""
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the sets are all those closed under a forest, or all its paths."""
-        return False
-
-    @property
-    def is_joint(self) -> bool:
-        """Whether each listed set has a score of its own."""
-        return False
-
-    @property
-    def size_bias(self) -> Array | None:
-        """g by the size of a set, where it depends on nothing else; None where it does."""
-        return None
+    size_bias: Array | None = None
+    """g by the size of a set, where it depends on nothing else; None where it does."""
 
     @property
     def n_scores(self) -> int:
@@ -92,24 +90,9 @@ class Space(Protocol):
         return self.n_labels
 
     @property
-    def log_size(self) -> float:
-        """log of the number of sets in the support."""
-        ...
-
-    @property
-    def sizes(self) -> Array:
-        """The numbers of labels that sets have, ascending."""
-        ...
-
-    @property
     def parameters(self) -> Array:
         """What the space adds to the scores, (p,); nothing unless a space says so."""
         return np.empty(0)
-
-    @property
-    def feature_group(self) -> int:
-        """Features come in groups of this many, of which exactly one is 1; 0 without features."""
-        return 0
 
     def with_parameters(self, values: ArrayLike) -> Space:
         """The same space with other parameters."""
@@ -189,8 +172,9 @@ class Space(Protocol):
     ) -> tuple[Array, Array, Array]:
         """-log s(y) of one set a row, (n,), and its gradients by scores and by parameters.
 
-        The gradients are (n, n_scores) and (n, p). The sets must be in the support: ask `contains`
-        first. Without ``parameters`` the last may be left out; it is 0 for parameters of -inf.
+        The gradients are (n, n_scores), in the precision of the scores, and (n, p). The sets must
+        be in the support: ask `contains` first. Without ``parameters`` the last may be left out; it
+        is 0 for parameters of -inf.
         """
         m = self.moments(scores.astype(np.float64), features=parameters)
         # E[y'_i] - y_i as twice the probability of the other state, accurate near 0.
@@ -204,7 +188,7 @@ class Space(Protocol):
             others = others_of_group(m.features, self.feature_group)
             by_parameter = np.where(features == 1.0, -others, m.features)
             by_parameter *= np.isfinite(self.parameters)
-        return m.log_partition - weight, by_score, by_parameter
+        return m.log_partition - weight, by_score.astype(scores.dtype), by_parameter
 
     def paired(self, target: Target | str) -> Target:
         """The target as it is on this space; refused where its expectation has no exact way."""
@@ -229,7 +213,11 @@ class Space(Protocol):
     @property
     def is_listable(self) -> bool:
         """Whether there are few enough sets to go through all of them."""
-        return self.is_list or self.log_size <= np.log(LISTABLE) + 1e-9
+        return self.is_list or self.has_at_most(LISTABLE)
+
+    def has_at_most(self, count: int) -> bool:
+        """Whether there are no more sets than that."""
+        return self.log_size <= np.log(count) + 1e-9
 
 
 def _alternatives(target: Target, space: Space) -> str:
@@ -265,7 +253,7 @@ def weighted_features(features: Array, parameters: Array) -> Array:
 
 def refuse_large(space: Space) -> None:
     """Raise if the support has more sets than can be listed."""
-    if space.log_size > np.log(ENUMERATION_LIMIT) + 1e-9:
+    if not space.has_at_most(ENUMERATION_LIMIT):
         raise ValueError(
             f"{space} has about e^{space.log_size:.1f} label sets, too many to list; "
             f"the limit is {ENUMERATION_LIMIT}"

@@ -19,6 +19,10 @@ scores span more than an exponential can hold, when it is computed cell by cell.
 
 A label left out multiplies by keep_j. The symmetric polynomials have keep = 1; the law of the
 number of independent labels, the Poisson-binomial, has 1 - p_j with ratio p_j and no scaling.
+
+For functions of the confusion counts true and false labels are two groups. The weight of tp = a,
+fp = b is the polynomial of degree a of the true labels times that of degree b of the false ones
+times what the space adds for the size a + b, see `count_mean`: O(l K) a row, O(l^2) on the cube.
 """
 
 from typing import NamedTuple
@@ -27,6 +31,8 @@ import numpy as np
 from numba.extending import register_jitable
 
 from setwise.kernels import exp, kernel
+from setwise.targets.measure import Array
+from setwise.threads import for_rows
 
 # e^(2 h_j - reference) and its inverse must both be representable, with room for products.
 WIDEST_SPAN = 600.0
@@ -210,18 +216,6 @@ def size_law(line, bias, doubled, group, size):
 
 
 @kernel
-def moments_rows(start, stop, scores, bias, log_partition, on, off, size):
-    """A (n,), the marginals (n, l) and the law of the size (n, at least K + 1)."""
-    n_labels, width = scores.shape[1], len(bias)
-    group, doubled, adjoint = group_of(n_labels, width - 1), np.empty(n_labels), np.empty(width)
-    for row in range(start, stop):
-        factored, log_partition[row] = size_law(scores[row], bias, doubled, group, size[row])
-        for k in range(width):
-            adjoint[k] = size[row, k] / group.table[n_labels, k]
-        sweep(factored, group, adjoint, on[row], off[row])
-
-
-@kernel
 def fill_sums(factored, group, value_on, value_off, sums):
     """sums[j, k] = as table[j, k], with every set times what the first j labels add to N."""
     order, _, _, weight, step, ratio, _, table = group
@@ -240,43 +234,177 @@ def fill_sums(factored, group, value_on, value_off, sums):
 
 
 @kernel
-def sum_moments_rows(
-    start, stop, scores, bias, on_value, off_value,
-    log_partition, on, off, size, total, total_on, total_off, total_size,
-):  # fmt: skip
-    """As `moments_rows`, and E[N], E[N; label], E[N; no label], E[N; size] of a sum of values.
+def sweep_sums(factored, group, value_on, value_off, sums, adjoint, after, on, off, joint):
+    """As `sweep`, and E[N; label] and E[N; no label], (l,) each, in ``joint``.
 
-    N = sum of on_value over the labels in a set and of off_value over the others, (n, l) each.
-    Forward: table (weights) and sums (weights times the values so far); backward: their adjoints.
-    All terms have one sign where the values do.
+    ``after`` is the adjoint of ``sums``: what the labels from j on add to N.
+    """
+    order, _, _, weight, step, ratio, _, table = group
+    after[:] = 0.0
+    for j in range(len(order) - 1, -1, -1):
+        i, top = order[j], min(j + 1, len(step) - 1)
+        ratios(j, top, factored, weight, step, ratio)
+        present, absent = weigh(j, top, ratio, table, adjoint)
+        sum_on, sum_off = 0.0, after[0] * table[j, 0] + adjoint[0] * sums[j, 0]
+        for k in range(1, top + 1):
+            sum_on += ratio[k] * (after[k] * table[j, k - 1] + adjoint[k] * sums[j, k - 1])
+            sum_off += after[k] * table[j, k] + adjoint[k] * sums[j, k]
+        on[i], off[i] = present, absent
+        joint[0][i], joint[1][i] = sum_on + value_on[i] * present, sum_off + value_off[i] * absent
+        for k in range(top):
+            after[k] += value_off[i] * adjoint[k] + ratio[k + 1] * (
+                after[k + 1] + value_on[i] * adjoint[k + 1]
+            )
+        after[top] += value_off[i] * adjoint[top]
+        step_back(top, 1.0, ratio, adjoint)
+
+
+@kernel
+def moments_rows(start, stop, scores, bias, values, law, sums):
+    """Marginals, and the moments of a sum over labels, if ``sums`` has rows.
+
+    ``law`` = A (n,), P(label), P(not label) (n, l) and P(size) (n, at least K + 1); ``sums`` = the
+    same of N: E[N], E[N; label], E[N; no label] and E[N; size]. N = sum of values[0] over the
+    labels in a set and of values[1] over the others, (n, l) each. All terms have one sign where the
+    values do.
     """
     n_labels, width = scores.shape[1], len(bias)
     group, doubled = group_of(n_labels, width - 1), np.empty(n_labels)
-    adjoint, after, sums = np.empty(width), np.empty(width), np.zeros((n_labels + 1, width))
-    order, _, _, weight, step, ratio, _, table = group
+    adjoint, after = np.empty(width), np.empty(width)
+    table_of_sums = np.zeros((n_labels + 1 if len(sums[0]) > 0 else 0, width))
+    last = group.table[n_labels]
     for row in range(start, stop):
-        factored, log_partition[row] = size_law(scores[row], bias, doubled, group, size[row])
-        fill_sums(factored, group, on_value[row], off_value[row], sums)
-        total[row] = 0.0
+        size = law[3][row]
+        factored, law[0][row] = size_law(scores[row], bias, doubled, group, size)
         for k in range(width):
-            adjoint[k], after[k] = size[row, k] / table[n_labels, k], 0.0
-            total_size[row, k] = adjoint[k] * sums[n_labels, k]
-            total[row] += total_size[row, k]
-        for j in range(n_labels - 1, -1, -1):
-            i, top = order[j], min(j + 1, width - 1)
-            ratios(j, top, factored, weight, step, ratio)
-            present, absent = weigh(j, top, ratio, table, adjoint)
-            on[row, i], off[row, i] = present, absent
-            value_on, value_off = on_value[row, i], off_value[row, i]
-            sum_on, sum_off = 0.0, after[0] * table[j, 0] + adjoint[0] * sums[j, 0]
-            for k in range(1, top + 1):
-                sum_on += ratio[k] * (after[k] * table[j, k - 1] + adjoint[k] * sums[j, k - 1])
-                sum_off += after[k] * table[j, k] + adjoint[k] * sums[j, k]
-            total_on[row, i] = sum_on + value_on * present
-            total_off[row, i] = sum_off + value_off * absent
-            for k in range(top):
-                after[k] += value_off * adjoint[k] + ratio[k + 1] * (
-                    after[k + 1] + value_on * adjoint[k + 1]
-                )
-            after[top] += value_off * adjoint[top]
-            step_back(top, 1.0, ratio, adjoint)
+            adjoint[k] = size[k] / last[k]
+        if len(sums[0]) == 0:
+            sweep(factored, group, adjoint, law[1][row], law[2][row])
+        else:
+            value_on, value_off = values[0][row], values[1][row]
+            fill_sums(factored, group, value_on, value_off, table_of_sums)
+            sums[0][row] = 0.0
+            for k in range(width):
+                sums[3][row, k] = adjoint[k] * table_of_sums[n_labels, k]
+                sums[0][row] += sums[3][row, k]
+            sweep_sums(
+                factored, group, value_on, value_off, table_of_sums, adjoint, after,
+                law[1][row], law[2][row], (sums[1][row], sums[2][row]),
+            )  # fmt: skip
+
+
+def count_mean(measure, scores: Array, y_true: Array, bias: Array) -> tuple[Array, ...]:
+    """A, E[u], E[u y'] and E[u; size] of a measure that is a function of the counts.
+
+    The function is contracted with the joint law of tp and fp; a reverse sweep through the table of
+    true and of false labels gives the joint mean of the function and each label. ``bias`` (K + 1,)
+    is what the space adds for each size; without any the labels are independent, and A is left out.
+    One number of true labels at a time: the table of u is the same for all.
+    """
+    n, n_labels = scores.shape
+    largest = len(bias) - 1 if len(bias) else n_labels
+    log_partition, value, by_size = np.empty(n), np.empty(n), np.zeros((n, len(bias)))
+    on, off = np.empty((n, n_labels)), np.empty((n, n_labels))
+    n_true = y_true.sum(axis=1, dtype=np.int64)
+    for positives in np.unique(n_true):
+        rows = np.flatnonzero(n_true == positives)
+        tp = np.arange(min(positives, largest) + 1.0)[:, None]
+        fp = np.arange(min(n_labels - positives, largest) + 1.0)[None, :]
+        values = measure.of_counts(tp, fp, positives - tp, n_labels - positives - fp)
+        for_rows(
+            count_rows, len(rows), rows, scores, y_true, positives, bias, np.array(values),
+            log_partition, value, on, off, by_size, least=8,
+        )  # fmt: skip
+    return log_partition, value, on - off, by_size
+
+
+@kernel
+def fill_group(labels, line, independent, group):
+    """Fill the tables of the group of the given labels; returns whether ratios are factors."""
+    n = len(labels)
+    if independent:
+        group.order[:] = labels
+        for j in range(n):
+            size = exp(-abs(2.0 * line[labels[j]]))
+            likely, unlikely = 1.0 / (1.0 + size), size / (1.0 + size)
+            positive = line[labels[j]] >= 0
+            group.weight[j] = likely if positive else unlikely
+            group.keep[j] = unlikely if positive else likely
+        group.step[:] = 1.0
+        fill(True, group)
+        return True
+    doubled = np.empty(n)
+    for j in range(n):
+        doubled[j] = 2.0 * line[labels[j]]
+    largest_first(doubled, len(group.step) - 1, group.order)
+    for j in range(n):
+        group.logits[j] = doubled[group.order[j]]
+        group.order[j] = labels[group.order[j]]
+    factored = scale(group)
+    fill(factored, group)
+    return factored
+
+
+@kernel
+def weigh_counts(bias, true, false, law):
+    """law[a, b] = what multiplies true.table's a and false.table's b to make P(tp = a, fp = b).
+
+    Returns the log-sum of all weights.
+    """
+    log_true = np.log(true.table[len(true.order)])
+    log_false = np.log(false.table[len(false.order)])
+    high, mass = -np.inf, 0.0
+    for a in range(law.shape[0]):
+        for b in range(law.shape[1]):
+            law[a, b] = -np.inf
+            if a + b < len(bias) and bias[a + b] > -np.inf:
+                law[a, b] = bias[a + b] + true.offset[a] + false.offset[b]
+                high = max(high, law[a, b] + log_true[a] + log_false[b])
+    for a in range(law.shape[0]):
+        for b in range(law.shape[1]):
+            if law[a, b] > -np.inf:
+                mass += exp(law[a, b] + log_true[a] + log_false[b] - high)
+    norm = high + np.log(mass)
+    for a in range(law.shape[0]):
+        for b in range(law.shape[1]):
+            law[a, b] = exp(law[a, b] - norm) if law[a, b] > -np.inf else 0.0
+    return norm
+
+
+@kernel
+def count_rows(
+    start, stop, rows, scores, y_true, n_true, bias, values,
+    log_partition, value, on, off, by_size,
+):  # fmt: skip
+    """E[u] (n,), E[u; label on] and E[u; label off] (n, l) and E[u; size] (n, K + 1).
+
+    Of the given ``rows`` of scores and y_true, which have ``n_true`` true labels each.
+    ``values[tp, fp]`` is u; an empty ``bias`` means independent labels (the cube).
+    """
+    independent, n_labels = len(bias) == 0, scores.shape[1]
+    top_true, top_false = values.shape[0] - 1, values.shape[1] - 1
+    true, false = group_of(n_true, top_true), group_of(n_labels - n_true, top_false)
+    by_true, by_false = np.empty(top_true + 1), np.empty(top_false + 1)
+    law = np.ones(values.shape)
+    for place in range(start, stop):
+        row = rows[place]
+        line, y = scores[row], y_true[row]
+        factored_true = fill_group(np.flatnonzero(y), line, independent, true)
+        factored_false = fill_group(np.flatnonzero(y == 0), line, independent, false)
+        last_true, last_false = true.table[n_true], false.table[n_labels - n_true]
+        if not independent:
+            log_partition[row] = weigh_counts(bias, true, false, law) - line.sum()
+        total = 0.0
+        by_true[:], by_false[:] = 0.0, 0.0
+        for a in range(top_true + 1):
+            for b in range(top_false + 1):
+                part = law[a, b] * values[a, b]
+                both = part * last_true[a] * last_false[b]
+                total += both
+                if a + b < len(bias):
+                    by_size[row, a + b] += both
+                by_true[a] += part * last_false[b]
+                by_false[b] += part * last_true[a]
+        value[row] = total
+        sweep(factored_true, true, by_true, on[row], off[row])
+        sweep(factored_false, false, by_false, on[row], off[row])

@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from setwise.surrogates.constrained import Constrained
     from setwise.surrogates.surrogate import Surrogate
 
-_MODULES = {
-    "binary_relevance": ("BinaryRelevance",),
-    "comp_sum": (
-        "CompSum", "GeneralizedCrossEntropy", "Logistic", "MeanAbsoluteError", "SumExponential",
-    ),
-    "constrained": ("Constrained",),
-    "surrogate": ("Surrogate",),
-}  # fmt: skip
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
-
 __all__ = [
     "BinaryRelevance",
     "CompSum",
@@ -40,9 +30,14 @@ __all__ = [
     "SumExponential",
     "Surrogate",
 ]
+# The modules of names that are not in comp_sum.
+_HOMES = {
+    "BinaryRelevance": "binary_relevance", "Constrained": "constrained", "Surrogate": "surrogate",
+}  # fmt: skip
 
 
 def __getattr__(name: str):
-    if name in _HOME:
-        return getattr(importlib.import_module(f"setwise.surrogates.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'setwise.surrogates' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'setwise.surrogates' has no attribute {name!r}")
+    home = _HOMES.get(name, "comp_sum")
+    return getattr(importlib.import_module(f"setwise.surrogates.{home}"), name)

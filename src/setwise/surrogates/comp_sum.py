@@ -75,18 +75,16 @@ class CompSum:
     expectation: Expectation = field(init=False, repr=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "q", _power(self.q))
         check_scale(self.scale)
         if not isinstance(self.space, Space):
             raise ValueError(f"a space is an object such as Cube(10), but this is {self.space!r}")
         pair = self.space.expectation(self.target)
-        object.__setattr__(self, "expectation", pair)
-        object.__setattr__(self, "target", pair.target)
+        vars(self).update(q=_power(self.q), expectation=pair, target=pair.target)
 
     def with_q(self, q: float) -> CompSum:
         """Another member of the family; what was made for the target and the space is shared."""
         other = copy(self)
-        object.__setattr__(other, "q", _power(q))
+        vars(other).update(q=_power(q))
         return other
 
     def value_and_gradient(self, scores, y_true) -> tuple[Array, Array]:
@@ -107,12 +105,10 @@ class CompSum:
         self, scores: Array, y_true: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
         """Values and both gradients of arrays that need no check: finite scores, 0/1 bytes."""
-        dtype = scores.dtype
         # What is too large for a float becomes infinite; sums that then have no value are replaced.
         with np.errstate(over="ignore", invalid="ignore"):
-            way = self._logistic if self.q == 0.0 else self._power
-            loss = way(scores, y_true, parameters)
-        return as_type(dtype, loss.value, loss.scores, loss.parameters)  # type: ignore
+            loss = (self._power if self.q else self._logistic)(scores, y_true, parameters)
+        return as_type(scores.dtype, *loss)  # type: ignore
 
     def probability(self, scores) -> Array:
         """P(label) under s_h, the law over label sets that the scores define, (n, l).
@@ -164,20 +160,20 @@ class CompSum:
             return direct
         scores, y_true = scores[rows].astype(np.float64), y_true[rows]
         matter = bool(parameters.any())
-        log_partition, mean_scores, mean_features = self.space.mean_scores(scores, matter)
-        divergence = (scores * mean_scores).sum(axis=1)
-        if matter:
-            divergence += mean_features @ parameters
-        divergence -= log_partition - self.space.log_size
+
+        def along(by_score: Array, by_parameter: Array) -> Array:
+            """<slopes, (scores, parameters)> of each row."""
+            total = (scores * by_score).sum(axis=1)
+            return total + by_parameter @ parameters if matter else total
+
+        log_partition, *slopes = self.space.mean_scores(scores, matter)
+        divergence = along(*slopes) - (log_partition - self.space.log_size)
         nodes, weights = leggauss(SMALL_Q_NODES)
         total = np.zeros(len(rows))
         for node, weight in zip((1.0 + nodes) / 2.0, weights / 2.0, strict=True):
             at, scale = node * self.q, self._log_scale
             moment = self.expectation.moment(scores, y_true, at, log_scale=scale, parameters=matter)
-            along = (scores * moment.scores).sum(axis=1)
-            if matter:
-                along += moment.parameters @ parameters
-            total -= weight * (along + moment.value * divergence)
+            total -= weight * (along(moment.scores, moment.parameters) + moment.value * divergence)
         value = direct.copy()
         value[rows] = self._shifted(total, y_true)
         return value

@@ -10,7 +10,7 @@ import numpy as np
 from setwise.spaces.expectation import Expectation, times_exp
 from setwise.spaces.listing import Listing, listing_of, row_chunks, sampled_listing
 from setwise.spaces.space import Array, Space
-from setwise.surrogates.margins import MARGINS, Margin, rho_margin
+from setwise.surrogates.binary_relevance import MARGINS, rho_margin
 from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked
 from setwise.targets.registry import get_target
 from setwise.validation import positive_number, whole_number
@@ -75,37 +75,35 @@ class Constrained:
             raise ValueError(
                 f"margin must be one of {', '.join(map(repr, NAMES))}, but it is {self.margin!r}"
             )
-        object.__setattr__(self, "rho", positive_number(self.rho, "rho"))
-        object.__setattr__(self, "n_samples", whole_number(self.n_samples, "n_samples", 2))
-        object.__setattr__(self, "seed", whole_number(self.seed, "seed", 0))
+        vars(self).update(
+            rho=positive_number(self.rho, "rho"),
+            n_samples=whole_number(self.n_samples, "n_samples", 2),
+            seed=whole_number(self.seed, "seed", 0),
+        )
         check_scale(self.scale)
-        target, pair = get_target(self.target).on(self.space), None
+        target, pair, listing = get_target(self.target).on(self.space), None, None
         # The other margins sum over listed or drawn sets; a table must list them all.
         if self.margin == "exponential" or target.form == "table":
             pair = self.space.expectation(target)
-        object.__setattr__(self, "target", target)
-        object.__setattr__(self, "expectation", pair)
-        flat = self.space.tempered(0.0).mean_scores(np.zeros((1, self.space.n_scores)))
-        object.__setattr__(self, "_center", (flat[1][0], flat[2][0]))
-        listing = None
         if self.margin != "exponential":
             listing = (
                 listing_of(self.space)
                 if self.is_exact
                 else sampled_listing(self.space, self.n_samples, self.seed)
             )
-        object.__setattr__(self, "_listing", listing)
+        flat = self.space.tempered(0.0).mean_scores(np.zeros((1, self.space.n_scores)))
+        center = flat[1][0], flat[2][0]
+        vars(self).update(target=target, expectation=pair, _center=center, _listing=listing)
 
     @property
     def is_exact(self) -> bool:
         """Whether values are exact, not sampled."""
-        few = self.space.is_list or self.space.log_size <= np.log(LISTED) + 1e-9
+        few = self.space.is_list or self.space.has_at_most(LISTED)
         return self.margin == "exponential" or few
 
     def value_and_gradient(self, scores, y_true) -> tuple[Array, Array]:
         """Values (n,) and the gradient with respect to the scores (n, n_scores)."""
-        value, gradient, _ = self.value_and_gradients(scores, y_true)
-        return value, gradient
+        return self.value_and_gradients(scores, y_true)[:2]
 
     def value_and_gradients(self, scores, y_true) -> tuple[Array, Array, Array]:
         """Values, score gradient, and the gradient by the space's parameters (n, p)."""
@@ -125,10 +123,8 @@ class Constrained:
         scores, y_true = checked(scores, y_true, self.space.n_scores, self.space.n_labels)
         if self.is_exact:
             return np.zeros(len(scores))
-        spread = np.concatenate(
-            [part[3] for part in self._chunks(scores.astype(np.float64), y_true)]
-        )
-        error = spread / np.sqrt(self.n_samples)
+        chunks = self._chunks(scores.astype(np.float64), y_true)
+        error = np.concatenate([part[3] for part in chunks]) / np.sqrt(self.n_samples)
         return times_exp(error, self.space.log_size if self.scale == "paper" else 0.0)
 
     def probability(self, scores) -> Array:
@@ -140,14 +136,11 @@ class Constrained:
         log_partition, mean_scores, mean_features = self.space.mean_scores(scores)
         assert self.expectation is not None
         moment = self.expectation.moment(scores, y_true, 1.0, "loss")
-        finite = np.isfinite(self.space.parameters)
-        parameters = np.where(finite, self.space.parameters, 0.0)
-        exponent = log_partition - self.space.log_size
-        exponent -= scores @ self._center[0] + float(self._center[1] @ parameters)
-        loss = moment.value[:, None]
+        center, finite = self._centre(scores)
+        exponent = log_partition - self.space.log_size - center
+        loss, column = moment.value[:, None], exponent[:, None]
         by_score = moment.scores + loss * (mean_scores - self._center[0])
         by_parameter = (moment.parameters + loss * (mean_features - self._center[1])) * finite
-        column = exponent[:, None]
         return (
             times_exp(moment.value, exponent),
             times_exp(by_score, column),
@@ -158,24 +151,16 @@ class Constrained:
         """Value, gradients and standard deviation over the list, a few rows at a time."""
         assert self._listing is not None
         for rows in row_chunks(len(scores), self._listing):
-            yield self._listed(scores[rows], y_true[rows])
+            yield self._listed(self._listing, scores[rows], y_true[rows])
 
-    def _listed(self, scores: Array, y_true: Array) -> tuple[Array, Array, Array, Array]:
+    def _listed(self, listing: Listing, scores: Array, y_true: Array):
         """The mean over the list of L(y', y) Phi(-z(y')) with z centred."""
-        listing = self._listing
-        assert listing is not None
-        weights = listing.weights(scores)
+        weights, (center, finite) = listing.weights(scores), self._centre(scores)
         support = weights > -np.inf
-        finite = np.isfinite(self.space.parameters)
-        parameters = np.where(finite, self.space.parameters, 0.0)
-        center = scores @ self._center[0] + float(self._center[1] @ parameters)
         margin = center[:, None] - np.where(support, weights, 0.0)
-        loss = np.where(
-            support,
-            self.target.measure(self.space.n_labels, "loss").matrix(listing, y_true),
-            0.0,
-        )
-        phi = self._phi()
+        measure = self.target.measure(self.space.n_labels, "loss")
+        loss = np.where(support, measure.matrix(listing, y_true), 0.0)
+        phi = rho_margin(self.rho) if self.margin == "rho" else MARGINS[self.margin]
         count = support.sum(axis=1, keepdims=True)
         terms = loss * phi.value(margin)
         pulls = -loss * phi.derivative(margin) / count
@@ -188,8 +173,11 @@ class Constrained:
             terms.std(axis=1, ddof=1) if terms.shape[1] > 1 else np.zeros(len(terms)),
         )
 
-    def _phi(self) -> Margin:
-        return rho_margin(self.rho) if self.margin == "rho" else MARGINS[self.margin]
+    def _centre(self, scores: Array) -> tuple[Array, Array]:
+        """E_0[z] of each row, and which parameters are finite."""
+        finite = np.isfinite(self.space.parameters)
+        parameters = np.where(finite, self.space.parameters, 0.0)
+        return scores @ self._center[0] + float(self._center[1] @ parameters), finite
 
     def __str__(self) -> str:
         return f"constrained {self.margin} [{self.target}] on {self.space}"

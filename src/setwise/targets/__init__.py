@@ -1,11 +1,9 @@
 """What a prediction is judged by: losses in [0, 1] between a predicted and a true label set."""
 
-from setwise.targets.at_k import PrecisionAtK, RecallAtK
-from setwise.targets.counts import CountTarget, ZeroOne
-from setwise.targets.hamming import Hamming
+from setwise.targets.additive import Hamming, PrecisionAtK, RecallAtK
+from setwise.targets.arbitrary import CountTarget, TableTarget, ZeroOne
 from setwise.targets.linear_fractional import FBeta, Jaccard, LinearFractional
 from setwise.targets.registry import TARGETS, get_target, register
-from setwise.targets.table import TableTarget
 from setwise.targets.target import Target
 from setwise.targets.tree_distance import TreeDistance
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.targets.measure import ROUNDING, ZERO_DENOMINATOR, Array, Form, Fraction, Of
+from setwise.targets.measure import ROUNDING, ZERO_DENOMINATOR, Form, Fraction, Of, linear
 from setwise.targets.target import Target
 from setwise.validation import positive_number, real_number, real_vector
 
@@ -47,8 +47,8 @@ class LinearFractional(Target):
 
     def __post_init__(self):
         for name in ("numerator", "denominator"):
-            object.__setattr__(self, name, real_vector(getattr(self, name), 5, name))
-        object.__setattr__(self, "empty", real_number(self.empty, "empty", 0.0, 1.0))
+            vars(self)[name] = real_vector(getattr(self, name), 5, name)
+        vars(self).update(empty=real_number(self.empty, "empty", 0.0, 1.0))
         if not self.denominator.any():
             raise ValueError("denominator must have a coefficient that is not 0")
 
@@ -93,8 +93,7 @@ class FBeta(Target):
         beta = positive_number(self.beta, "beta")
         if not 1e-6 <= beta <= 1e6:
             raise ValueError(f"beta must be from 1e-06 to 1e+06, but it is {self.beta!r}")
-        object.__setattr__(self, "beta", beta)
-        object.__setattr__(self, "empty", real_number(self.empty, "empty", 0.0, 1.0))
+        vars(self).update(beta=beta, empty=real_number(self.empty, "empty", 0.0, 1.0))
 
     @property
     def f_beta(self) -> float:
@@ -104,10 +103,7 @@ class FBeta(Target):
     def measure(self, n_labels: int, of: Of) -> Fraction:
         """F-beta as a quotient of the counts, or 1 minus it."""
         square = self.beta**2
-        below = np.array([0.0, 1.0 + square, 1.0, square, 0.0])
-        if of == "loss":
-            return Fraction(np.array([0.0, 0.0, 1.0, square, 0.0]), below, 1.0 - self.empty)
-        return Fraction(np.array([0.0, 1.0 + square, 0.0, 0.0, 0.0]), below, self.empty)
+        return _overlap(1.0 + square, 1.0, square, of, self.empty)
 
     def __str__(self) -> str:
         return f"f{self.beta:g}"
@@ -132,17 +128,22 @@ class Jaccard(Target):
     form: ClassVar[Form] = "linear_fractional"
 
     def __post_init__(self):
-        object.__setattr__(self, "empty", real_number(self.empty, "empty", 0.0, 1.0))
+        vars(self).update(empty=real_number(self.empty, "empty", 0.0, 1.0))
 
     def measure(self, n_labels: int, of: Of) -> Fraction:
         """Intersection over union as a quotient of the counts, or 1 minus it."""
-        union = np.array([0.0, 1.0, 1.0, 1.0, 0.0])
-        if of == "loss":
-            return Fraction(np.array([0.0, 0.0, 1.0, 1.0, 0.0]), union, 1.0 - self.empty)
-        return Fraction(np.array([0.0, 1.0, 0.0, 0.0, 0.0]), union, self.empty)
+        return _overlap(1.0, 1.0, 1.0, of, self.empty)
 
     def __str__(self) -> str:
         return "jaccard"
+
+
+def _overlap(tp: float, fp: float, fn: float, of: Of, empty: float) -> Fraction:
+    """Found labels as a share of those found, wrong and missed, by weight; or 1 - it, the loss."""
+    below = np.array([0.0, tp, fp, fn, 0.0])
+    if of == "loss":
+        return Fraction(np.array([0.0, 0.0, fp, fn, 0.0]), below, 1.0 - empty)
+    return Fraction(np.array([0.0, tp, 0.0, 0.0, 0.0]), below, empty)
 
 
 def refuse_outside_unit(target: LinearFractional, n_labels: int) -> None:
@@ -154,26 +155,19 @@ def refuse_outside_unit(target: LinearFractional, n_labels: int) -> None:
     """
     n_true = np.arange(n_labels + 1)[:, None, None]
     n_false = n_labels - n_true
-    ends = np.array([0, 1, -1, 0])
-    tp = np.where(np.arange(4) < 2, ends, n_true + ends)[:, :, :4].reshape(n_labels + 1, 4, 1)
-    fp = np.where(np.arange(4) < 2, ends, n_false + ends).reshape(n_labels + 1, 1, 4)
-    tp, fp = np.clip(tp, 0, n_true), np.clip(fp, 0, n_false)
-    counts = [tp + 0 * fp, fp + 0 * tp, n_true - tp + 0 * fp, n_false - fp + 0 * tp]
-    below = target.denominator[0] + sum(
-        c * k for c, k in zip(target.denominator[1:], counts, strict=True)
-    )
-    scale = np.abs(target.denominator).max()
-    _refuse(target, below < -ZERO_DENOMINATOR * scale, counts, "a negative denominator")
+    ends, at_top = np.array([0, 1, -1, 0]), np.array([0, 0, 1, 1])
+    tp = np.clip((ends + at_top * n_true).transpose(0, 2, 1), 0, n_true)
+    fp = np.clip(ends + at_top * n_false, 0, n_false)
+    counts = np.broadcast_arrays(tp, fp, n_true - tp, n_false - fp)
+    below = linear(target.denominator, *counts)
     loss = Fraction(target.numerator, target.denominator, 0.0).of_counts(*counts)
-    outside = (loss < -ROUNDING) | (loss > 1.0 + ROUNDING)
-    _refuse(target, outside, counts, "a loss outside [0, 1]")
-
-
-def _refuse(target: LinearFractional, bad: Array, counts: list[Array], what: str) -> None:
-    if bad.any():
-        place = tuple(np.argwhere(bad)[0])
-        tp, fp, fn, tn = (int(k[place]) for k in counts)
-        raise ValueError(
-            f"{target} has {what} at tp={tp}, fp={fp}, fn={fn}, tn={tn}; "
-            f"a target must stay in [0, 1]"
-        )
+    for bad, what in (
+        (below < -ZERO_DENOMINATOR * np.abs(target.denominator).max(), "a negative denominator"),
+        ((loss < -ROUNDING) | (loss > 1.0 + ROUNDING), "a loss outside [0, 1]"),
+    ):
+        if bad.any():
+            tp, fp, fn, tn = (int(count[tuple(np.argwhere(bad)[0])]) for count in counts)
+            raise ValueError(
+                f"{target} has {what} at tp={tp}, fp={fp}, fn={fn}, tn={tn}; "
+                f"a target must stay in [0, 1]"
+            )

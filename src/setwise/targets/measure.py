@@ -24,6 +24,11 @@ Array = NDArray[Any]
 # A difference below this share of its terms is rounding, and counts as 0: a utility of exactly 0
 # may meet the reciprocal of a tiny probability.
 ZERO_DIFFERENCE = 1e-14
+# Below this share of the largest coefficient a denominator is 0: its terms are whole numbers of
+# labels times the coefficients, so anything smaller is rounding.
+ZERO_DENOMINATOR = 1e-13
+# How far outside [0, 1] a loss computed in floating point may fall.
+ROUNDING = 1e-9
 
 
 class Measure(Protocol):
@@ -33,21 +38,12 @@ class Measure(Protocol):
         """The value for each pair of rows, (n,)."""
         ...
 
-    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
-        """The value of each of the K listed sets against each of the n true sets, (n, K)."""
-        ...
+    def matrix(self, listed: Any, y_true: Array) -> Array:
+        """The value of each of the K listed sets against each of the n true sets, (n, K).
 
-
-class ListedSets(Protocol):
-    """Label sets in a list, and sums over the labels of each."""
-
-    @property
-    def sets(self) -> Array:
-        """The label sets, (K, l)."""
-        ...
-
-    def sums(self, present: Array, absent: Array) -> Array:
-        """``present`` over the labels of each set plus ``absent`` over the others, (n, K)."""
+        ``listed`` has the ``sets`` (K, l), and ``sums(present, absent)``, which adds up values of
+        labels (n, l) in each set and out of it, (n, K).
+        """
         ...
 
 
@@ -68,7 +64,7 @@ class Additive:
         constant, total = self.constant(n_true), self.agreement[y_true, y_pred] @ self.weights
         return self._complete(constant, self.scale(n_true) * total, np.abs(constant))
 
-    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
+    def matrix(self, listed: Any, y_true: Array) -> Array:
         n_true = y_true.sum(axis=1, dtype=np.float64)
         present = self.agreement[y_true, 1] * self.weights
         absent = self.agreement[y_true, 0] * self.weights
@@ -85,26 +81,42 @@ class Additive:
         return np.where(is_rounding, 0.0, value)
 
 
+class OfCounts:
+    """A measure that depends on the confusion counts alone."""
+
+    def of_counts(self, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
+        """The value at these counts."""
+        raise NotImplementedError
+
+    def rows(self, y_pred: Array, y_true: Array) -> Array:
+        tp = np.einsum("ij,ij->i", y_pred, y_true, dtype=np.float64)
+        sizes = y_pred.sum(axis=1, dtype=np.float64), y_true.sum(axis=1, dtype=np.float64)
+        return self._at(tp, *sizes, y_true.shape[1])
+
+    def matrix(self, listed: Any, y_true: Array) -> Array:
+        true, nothing = y_true.astype(np.float64), np.zeros(y_true.shape)
+        every, none = np.ones((1, y_true.shape[1])), np.zeros((1, y_true.shape[1]))
+        sizes = listed.sums(every, none), true.sum(axis=1, keepdims=True)
+        return self._at(listed.sums(true, nothing), *sizes, y_true.shape[1])
+
+    def _at(self, tp: Array, size_pred: Array, size_true: Array, n_labels: int) -> Array:
+        tn = n_labels - size_true - size_pred + tp
+        return self.of_counts(tp, size_pred - tp, size_true - tp, tn)
+
+
 @dataclass(frozen=True)
-class Equality:
+class Equality(OfCounts):
     """1 where the predicted set is the true set (or is not, for the loss), else 0."""
 
     when_equal: float
-
-    def rows(self, y_pred: Array, y_true: Array) -> Array:
-        equal = (y_pred == y_true).all(axis=1)
-        return np.where(equal, self.when_equal, 1.0 - self.when_equal)
 
     def of_counts(self, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
         equal = (fp == 0) & (fn == 0)
         return np.where(equal, self.when_equal, 1.0 - self.when_equal)
 
-    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
-        return self.of_counts(*counts_matrix(listed, y_true))
-
 
 @dataclass(frozen=True)
-class Fraction:
+class Fraction(OfCounts):
     """(numerator · k) / (denominator · k) with k = (1, tp, fp, fn, tn); ``empty`` at 0/0."""
 
     numerator: Array
@@ -112,25 +124,14 @@ class Fraction:
     empty: float
 
     def of_counts(self, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-        above = _linear(self.numerator, tp, fp, fn, tn)
-        below = _linear(self.denominator, tp, fp, fn, tn)
+        above = linear(self.numerator, tp, fp, fn, tn)
+        below = linear(self.denominator, tp, fp, fn, tn)
         nothing = np.abs(below) <= ZERO_DENOMINATOR * np.abs(self.denominator).max()
         return np.where(nothing, self.empty, above / np.where(nothing, 1.0, below))
 
-    def rows(self, y_pred: Array, y_true: Array) -> Array:
-        return self.of_counts(*counts_rows(y_pred, y_true))
-
-    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
-        return self.of_counts(*counts_matrix(listed, y_true))
-
-
-# Below this share of the largest coefficient a denominator is 0: its terms are whole numbers of
-# labels times the coefficients, so anything smaller is rounding.
-ZERO_DENOMINATOR = 1e-13
-
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(OfCounts):
     """Any function of the confusion counts, checked to be in [0, 1], or 1 minus it."""
 
     function: Callable[[Array, Array, Array, Array], Array]
@@ -156,16 +157,6 @@ class Counts:
             )
         return 1.0 - losses if self.complement else losses
 
-    def rows(self, y_pred: Array, y_true: Array) -> Array:
-        return self.of_counts(*counts_rows(y_pred, y_true))
-
-    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
-        return self.of_counts(*counts_matrix(listed, y_true))
-
-
-# How far outside [0, 1] a loss computed in floating point may fall.
-ROUNDING = 1e-9
-
 
 @dataclass(frozen=True)
 class Table:
@@ -177,7 +168,7 @@ class Table:
     def rows(self, y_pred: Array, y_true: Array) -> Array:
         return self.values[self.index(y_pred, "y_pred"), self.index(y_true, "y_true")]
 
-    def matrix(self, listed: ListedSets, y_true: Array) -> Array:
+    def matrix(self, listed: Any, y_true: Array) -> Array:
         places = self.index(listed.sets, "sets"), self.index(y_true, "y_true")
         return self.values[np.ix_(*places)].T
 
@@ -191,23 +182,6 @@ class Table:
                 f"listed label sets of the TableTarget"
             )
         return found
-
-
-def counts_rows(y_pred: Array, y_true: Array) -> tuple[Array, Array, Array, Array]:
-    """Confusion counts tp, fp, fn, tn of each pair of rows, (n,) each."""
-    tp = np.einsum("ij,ij->i", y_pred, y_true, dtype=np.float64)
-    size_pred = y_pred.sum(axis=1, dtype=np.float64)
-    size_true = y_true.sum(axis=1, dtype=np.float64)
-    return _complete(tp, size_pred, size_true, y_true.shape[1])
-
-
-def counts_matrix(listed: ListedSets, y_true: Array) -> tuple[Array, Array, Array, Array]:
-    """Confusion counts of every listed set against every true set, (n, K) each."""
-    true = y_true.astype(np.float64)
-    tp = listed.sums(true, np.zeros_like(true))
-    size_pred = listed.sums(np.ones((1, y_true.shape[1])), np.zeros((1, y_true.shape[1])))
-    size_true = y_true.sum(axis=1, dtype=np.float64)[:, None]
-    return _complete(tp, size_pred, size_true, y_true.shape[1])
 
 
 def find_rows(table: Array, rows: Array) -> Array:
@@ -227,15 +201,7 @@ def find_rows(table: Array, rows: Array) -> Array:
     return np.where((known[place] == keys) & (table[place] == rows).all(axis=1), place, -1)
 
 
-def _complete(tp: Array, size_pred: Array, size_true: Array, n_labels: int):
-    return tp, size_pred - tp, size_true - tp, n_labels - size_true - size_pred + tp
-
-
-def _linear(coefficients: Array, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-    return (
-        coefficients[0]
-        + coefficients[1] * tp
-        + coefficients[2] * fp
-        + coefficients[3] * fn
-        + coefficients[4] * tn
-    )
+def linear(coefficients: Array, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
+    """coefficients · (1, tp, fp, fn, tn)."""
+    constant, *slopes = coefficients
+    return constant + sum(c * count for c, count in zip(slopes, (tp, fp, fn, tn), strict=True))

@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from setwise.targets.at_k import PrecisionAtK, RecallAtK
-from setwise.targets.counts import ZeroOne
-from setwise.targets.hamming import Hamming
+from setwise.targets.additive import Hamming, PrecisionAtK, RecallAtK
+from setwise.targets.arbitrary import ZeroOne
 from setwise.targets.linear_fractional import FBeta, Jaccard
 from setwise.targets.target import Target
 
@@ -44,30 +43,29 @@ def get_target(target: Any) -> Target:
         raise ValueError(
             f"a target is a name such as 'f1' or an object such as FBeta(1.0), not {target!r}"
         )
-    made = _made(target)
-    if made is None:
+    found = _found(target)
+    if found is None:
         known = ", ".join(repr(name.replace("*", "NUMBER")) for name in TARGETS)
         raise ValueError(
             f"there is no target named {target!r}; known are {known}, or pass an object"
         )
-    return made
+    make, numbers = found
+    return make(*numbers)
 
 
 def is_named(name: str) -> bool:
     """Whether there is a target of that name; its number may still be refused."""
-    return any(re.fullmatch(_pattern(known), name) for known in TARGETS)
+    return _found(name) is not None
 
 
-def _made(name: str) -> Target | None:
+def _found(name: str) -> tuple[Callable[..., Target], tuple[str, ...]] | None:
+    """What makes the target of that name, and the numbers in the name."""
     for known, make in TARGETS.items():
-        found = re.fullmatch(_pattern(known), name)
+        pattern = re.escape(known).replace(r"\*", r"(\d+(?:\.\d+)?)")
+        found = re.fullmatch(pattern, name)
         if found:
-            return make(*found.groups())
+            return make, found.groups()
     return None
-
-
-def _pattern(name: str) -> str:
-    return re.escape(name).replace(r"\*", r"(\d+(?:\.\d+)?)")
 
 
 def _whole(name: str, number: str) -> int:

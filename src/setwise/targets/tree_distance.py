@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.targets.hamming import AGREE, DIFFER
+from setwise.targets.additive import AGREE, DIFFER
 from setwise.targets.measure import ROUNDING, ZERO_DIFFERENCE, Additive, Array, Form, Of
 from setwise.targets.target import Target, require_labels
 from setwise.taxonomy import Taxonomy, parent_vector, tree_of
@@ -78,14 +78,13 @@ class TreeDistance(Target):
         if (lengths <= 0).any():
             label = int(np.argmax(lengths <= 0))
             raise ValueError(f"lengths must be positive, but lengths[{label}] is {lengths[label]}")
-        if self.largest is not None:
-            object.__setattr__(self, "largest", positive_number(self.largest, "largest"))
         if not np.isfinite(lengths.sum()):
             raise ValueError("lengths must have a finite sum, but they add up to infinity")
-        object.__setattr__(self, "parents", parents)
-        object.__setattr__(self, "lengths", lengths)
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "left_out", _edges(left_out, len(parents)))
+        largest = None if self.largest is None else positive_number(self.largest, "largest")
+        edges = _edges(left_out, len(parents))
+        vars(self).update(
+            parents=parents, lengths=lengths, largest=largest, names=names, left_out=edges
+        )
         if len(self.left_out):
             # Cycles and edges that are there twice are refused by the taxonomy.
             _ = self.hierarchy
@@ -157,16 +156,11 @@ def _edges(left_out: Any, n_labels: int) -> Array:
     edges = np.asarray([] if left_out is None else left_out)
     if edges.size == 0:
         return np.empty((0, 2), dtype=np.int64)
-    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+    is_right = edges.ndim == 2 and edges.shape[1] == 2 and edges.dtype.kind in "iu"
+    if not is_right or ((edges < 0) | (edges >= n_labels)).any():
         raise ValueError(
-            f"left_out must be edges [parent, child] between numbers of labels, of shape (m, 2), "
-            f"but its shape is {edges.shape} and its dtype {edges.dtype}"
-        )
-    bad = np.flatnonzero(((edges < 0) | (edges >= n_labels)).any(axis=1))
-    if len(bad):
-        raise ValueError(
-            f"left_out[{bad[0]}] must be two labels from 0 to {n_labels - 1}, but it is "
-            f"{edges[bad[0]].tolist()}"
+            f"left_out must be edges [parent, child] between labels from 0 to {n_labels - 1}, of "
+            f"shape (m, 2), but it is {edges.tolist()} of dtype {edges.dtype}"
         )
     return edges.astype(np.int64)
 
@@ -175,15 +169,11 @@ def _diameter(space, lengths: Array) -> float:
     """The largest distance of two sets of a space; on large ones, of sets of the same sizes."""
     if hasattr(space, "diameter"):
         return space.diameter(lengths)
-    if space.log_size <= np.log(MOST_COMPARED) + 1e-9:
+    if space.has_at_most(MOST_COMPARED):
         sets = space.enumerate().astype(np.float64)
         alone = sets @ lengths
-        return float(
-            max(
-                np.max(alone + own - 2.0 * (sets @ (row * lengths)))
-                for row, own in zip(sets, alone, strict=True)
-            )
-        )
+        both = (sets * lengths) @ sets.T
+        return float((alone[:, None] + alone - 2.0 * both).max())
     # Two sets of sizes a and b differ in at most min(a + b, 2 l - a - b) labels.
     sizes, labels = np.asarray(space.sizes), len(lengths)
     both = np.add.outer(sizes, sizes)

@@ -1,16 +1,73 @@
-"""Any loss over listed label sets, as a table; a literal tree over label sets is one."""
+"""Equality of two label sets, any function of the confusion counts, and any table of losses."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.targets.measure import Form, Of, Table
+from setwise.targets.measure import Array, Counts, Equality, Form, Of, Table
 from setwise.targets.target import Target, require_labels
 from setwise.taxonomy import parent_vector
 from setwise.validation import label_matrix, real_array, real_vector
+
+
+@dataclass(frozen=True)
+class ZeroOne(Target):
+    """1 where the predicted set differs from the true set in any label, else 0.
+
+    Examples
+    --------
+    >>> ZeroOne().loss([[1, 0], [1, 1]], [[1, 0], [1, 0]])
+    array([0., 1.])
+    """
+
+    form: ClassVar[Form] = "subset"
+
+    def measure(self, n_labels: int, of: Of) -> Equality:
+        """Equality of the two sets, or its opposite for the loss."""
+        return Equality(0.0 if of == "loss" else 1.0)
+
+    def __str__(self) -> str:
+        return "subset"
+
+
+@dataclass(frozen=True)
+class CountTarget(Target):
+    """A loss given as a function of the confusion counts.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(tp, fp, fn, tn)`` takes arrays of counts and returns the *loss*, an array of
+        the same shape with values in [0, 1], its own 0/0 convention included.
+
+    Examples
+    --------
+    At most one label wrong is fine:
+
+    >>> lenient = CountTarget(lambda tp, fp, fn, tn: (fp + fn > 1) * 1.0)
+    >>> lenient.loss([[1, 1, 0]], [[1, 0, 0]])
+    array([0.])
+    """
+
+    function: Callable[[Array, Array, Array, Array], Array]
+    form: ClassVar[Form] = "counts"
+
+    def __post_init__(self):
+        if not callable(self.function):
+            raise ValueError(
+                f"CountTarget needs a function of (tp, fp, fn, tn), but it got {self.function!r}"
+            )
+
+    def measure(self, n_labels: int, of: Of) -> Counts:
+        """The function of the counts, or 1 minus it."""
+        return Counts(self.function, complement=of == "utility")
+
+    def __str__(self) -> str:
+        return f"CountTarget({getattr(self.function, '__name__', 'function')})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +101,13 @@ class TableTarget(Target):
                 f"losses must have shape ({len(sets)}, {len(sets)}), predicted by true, "
                 f"but its shape is {losses.shape}"
             )
-        if not ((losses >= 0) & (losses <= 1)).all():
-            row, column = (int(i) for i in np.argwhere(~((losses >= 0) & (losses <= 1)))[0])
+        outside = np.argwhere(~((losses >= 0) & (losses <= 1)))
+        if len(outside):
+            row, column = outside[0].tolist()
             raise ValueError(
                 f"losses must lie in [0, 1], but losses[{row}, {column}] is {losses[row, column]}"
             )
-        object.__setattr__(self, "sets", sets)
-        object.__setattr__(self, "losses", losses)
+        vars(self).update(sets=sets, losses=losses)
 
     @classmethod
     def from_tree(cls, sets, parents, lengths=None) -> TableTarget:
@@ -71,23 +128,17 @@ class TableTarget(Target):
             The distance as a share of the largest.
         """
         parents = parent_vector(parents)
-        if len(parents) != len(np.asarray(sets)):
+        n_sets, n_roots = len(np.asarray(sets)), int((parents < 0).sum())
+        if len(parents) != n_sets or n_roots != 1:
             raise ValueError(
-                f"parents must have an entry for each of the {len(np.asarray(sets))} label sets, "
-                f"but it has {len(parents)}"
+                f"a tree over label sets must have a parent for each of the {n_sets} sets and one "
+                f"root (parent -1), but there are {len(parents)} parents and {n_roots} roots"
             )
-        if (parents < 0).sum() != 1:
-            raise ValueError(
-                f"a tree over label sets must have one root (parent -1), "
-                f"but there are {int((parents < 0).sum())}"
-            )
-        lengths = real_vector(
-            np.ones(len(parents)) if lengths is None else lengths, len(parents), "lengths"
-        )
+        lengths = real_vector(np.ones(n_sets) if lengths is None else lengths, n_sets, "lengths")
         if (lengths <= 0).any():
             raise ValueError(f"lengths must be positive, but they are {lengths.tolist()}")
-        above = np.zeros((len(parents), len(parents)))
-        for node in range(len(parents)):
+        above = np.zeros((n_sets, n_sets))
+        for node in range(n_sets):
             ancestor = node
             while parents[ancestor] >= 0:
                 above[node, ancestor] = lengths[ancestor]

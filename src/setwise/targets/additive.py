@@ -1,19 +1,72 @@
-"""Precision and recall of a prediction of exactly k labels."""
+"""Sums over labels: Hamming loss, and precision and recall of a prediction of exactly k labels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from setwise.targets.measure import Additive, Array, Form, Fraction, Of
-from setwise.targets.target import Target
-from setwise.validation import label_matrix, real_number, whole_number
+from setwise.targets.target import Target, require_labels
+from setwise.validation import label_matrix, real_number, real_vector, whole_number
 
-_HIT = np.array([[0.0, 0.0], [0.0, 1.0]])
-_WRONG = np.array([[0.0, 1.0], [0.0, 0.0]])
-_MISSED = np.array([[0.0, 0.0], [1.0, 0.0]])
+# What a label contributes, [true, predicted].
+DIFFER = np.array([[0.0, 1.0], [1.0, 0.0]])
+AGREE = 1.0 - DIFFER
+_HIT, _WRONG, _MISSED = np.array([[[0.0, 0], [0, 1]], [[0, 1], [0, 0]], [[0, 0], [1, 0]]])
+
+
+@dataclass(frozen=True, eq=False)
+class Hamming(Target):
+    """Weighted share of labels on which the predicted and the true set differ.
+
+    L(y', y) = sum_i w_i 1[y'_i != y_i] / sum_i w_i. The paper counts labels; the share keeps the
+    loss in [0, 1].
+
+    Parameters
+    ----------
+    weights : array of shape (n_labels,), optional
+        Nonnegative weight of each label, not all zero; equal weights by default.
+
+    Examples
+    --------
+    >>> Hamming().loss([[1, 0, 0, 1]], [[1, 1, 0, 1]])
+    array([0.25])
+    """
+
+    weights: Any = None
+    form: ClassVar[Form] = "additive"
+
+    def __post_init__(self):
+        if self.weights is not None:
+            weights = real_vector(self.weights, None, "weights")
+            if (weights < 0).any() or weights.sum() <= 0:
+                raise ValueError(
+                    f"weights must be nonnegative and not all zero, but they are {weights.tolist()}"
+                )
+            vars(self).update(weights=weights)
+
+    def measure(self, n_labels: int, of: Of) -> Additive:
+        """Sum over labels of the weight where the sets differ (loss) or agree (utility)."""
+        weights = np.ones(n_labels) if self.weights is None else self.weights
+        require_labels(self, len(weights), n_labels)
+        return Additive(weights / weights.sum(), DIFFER if of == "loss" else AGREE)
+
+    @property
+    def is_hamming(self) -> bool:
+        """Whether all labels weigh the same."""
+        return self.weights is None
+
+    @property
+    def utility_quotient(self) -> Fraction | None:
+        """The utility (tp + tn) / (tp + fp + fn + tn); None with weights."""
+        if self.weights is not None:
+            return None
+        return Fraction(np.array([0.0, 1, 0, 0, 1]), np.array([0.0, 1, 1, 1, 1]), 1.0)
+
+    def __str__(self) -> str:
+        return "hamming" if self.weights is None else "weighted hamming"
 
 
 class AtK(Target):
@@ -72,7 +125,7 @@ class PrecisionAtK(AtK):
     k: int
 
     def __post_init__(self):
-        object.__setattr__(self, "k", whole_number(self.k, "k", 1))
+        vars(self).update(k=whole_number(self.k, "k", 1))
 
     def measure(self, n_labels: int, of: Of) -> Additive:
         """Wrong (loss) or right (utility) labels among the k predicted, divided by k."""
@@ -109,8 +162,8 @@ class RecallAtK(AtK):
     empty: float = 1.0
 
     def __post_init__(self):
-        object.__setattr__(self, "k", whole_number(self.k, "k", 1))
-        object.__setattr__(self, "empty", real_number(self.empty, "empty", 0.0, 1.0))
+        empty = real_number(self.empty, "empty", 0.0, 1.0)
+        vars(self).update(k=whole_number(self.k, "k", 1), empty=empty)
 
     def measure(self, n_labels: int, of: Of) -> Additive:
         """Missed (loss) or found (utility) labels, divided by the number of true ones."""
