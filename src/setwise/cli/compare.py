@@ -165,7 +165,6 @@ def _in_hierarchy(found: Sequence[InHierarchy]) -> str:
     if not found:
         return ""
     from setwise.evaluation.figure import aligned, number
-    from setwise.study.results import said
 
     depth = len(found[0].levels.f1)
     levels = range(min(depth, MOST_LEVELS))
@@ -186,7 +185,7 @@ def _in_hierarchy(found: Sequence[InHierarchy]) -> str:
             if of.target == target:
                 three = ["-" if v is None else number(v) for v in (of.precision, of.recall, of.f1)]
                 by_level = [number(of.levels.f1[level]) for level in levels]
-                far = said(of.distance, of.unit)
+                far = f"{of.distance:.4g} {of.unit}"
                 lines.append([f"  {of.method}", *three, *by_level, f"{of.closed:.1%}", far])
     more = f"; {depth - MOST_LEVELS} more levels are in the report" if depth > MOST_LEVELS else ""
     head = f"in the hierarchy, label sets with all above their labels{more}"

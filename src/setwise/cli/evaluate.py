@@ -131,7 +131,7 @@ class Sample(NamedTuple):
 def _say(json_wanted: bool, sample: Sample, wanted: list[str], options: dict[str, Any]) -> None:
     """Print all figures, and of which sets and in what tree distance is counted."""
     from setwise.evaluation import evaluate as figures
-    from setwise.study.results import Scale, said, unit_of
+    from setwise.study.results import Scale, unit_of
 
     data = sample.data
     chosen = [] if sample.target is None else [sample.target]
@@ -171,7 +171,7 @@ def _say(json_wanted: bool, sample: Sample, wanted: list[str], options: dict[str
             words.append(
                 f"{name} is {scale.said(judged[name].value)} a row, of the sets as "
                 f"{'predicted' if sample.n_completed is None else 'completed by --close'}; a loss "
-                f"of 1 is {said(scale.whole, scale.unit)}"
+                f"of 1 is {scale.said(1.0)}"
             )
     say(json_wanted, told, "\n".join(words))
 
