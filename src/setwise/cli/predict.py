@@ -2,54 +2,39 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json as json_lines
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Any
 
-import typer
+from setwise.cli.fit import load_fitted, rows_at_once
+from setwise.cli.options import NEEDED, Reading, can_write, command, opened_output, target_for
 
-from setwise.cli.options import (
-    NEEDED,
-    ModelFile,
-    Output,
-    PathSeparator,
-    TargetName,
-    TaxonomyFile,
-    require_target,
-    taxonomy_over,
+FORMATS = (
+    "labels: CSV, one column that lists them; columns: CSV, a column of 0 and 1 each; json: a line "
+    "of JSON a row"
 )
-from setwise.cli.output import SEPARATOR, LabelRows, can_write, opened_output
-
-if TYPE_CHECKING:
-    from setwise.cli.model_file import Fitted
-    from setwise.cli.tables import ProbabilityFile
-    from setwise.targets import TreeDistance
-
-OutputJson = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
-MOST_ROWS, MOST_ENTRIES, LEAST_ROWS = 10_000, 2**23, 64
+SHARED = {"output": "A file; by default the standard output.", "json": "The same as --format json."}
 
 
+@command(
+    **SHARED,
+    data="A file with the columns of the training file, labels or not; - for the standard input.",
+    format=f"{FORMATS}; probabilities: CSV, the probability of each label.",
+    separator="Between listed labels; by default that of the training file, else ;",
+)
 def predict(
-    model: ModelFile,
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="A file with the columns of the training file, labels or not; - for "
-            "the standard input."
-        ),
-    ],
-    output: Output = None,
-    format: Annotated[
-        str,
-        typer.Option(
-            help="labels: CSV, one column that lists them; columns: CSV, a column of 0 and 1 each; "
-            "json: a line of JSON a row; probabilities: CSV, the probability of each label."
-        ),
-    ] = "labels",
-    separator: Annotated[
-        str | None,
-        typer.Option(help="Between listed labels; by default that of the training file, else ;"),
-    ] = None,
-    json: OutputJson = False,
+    model: Path,
+    data: Path,
+    *,
+    output: Path | None = None,
+    format: str = "labels",
+    separator: str | None = None,
+    json: bool = False,
 ) -> None:
     r"""Predict the label sets of new rows, in order, a line each.
 
@@ -66,61 +51,53 @@ def predict(
     Exit status: 0 fine; 2 the file or the model cannot be read; 130 interrupted, and nothing is
     written.
     """
-    from setwise.cli.model_file import load_fitted
     from setwise.cli.tables import as_file
 
     can_write(output, (model, data))
     fitted = load_fitted(model)
-    lines = _lines(fitted, "json" if json else format, separator)
+    # Written so that the same options read it that read the training file.
+    source = getattr(fitted.schema, "labels", None)
+    own = str(getattr(source, "separator", ";"))
+    lines = LabelRows(
+        fitted.label_names,
+        "json" if json else format,
+        own if separator is None else separator,
+        str(getattr(source, "column", "labels")),
+    )
     probable = lines.format == "probabilities"
     if probable and not fitted.has_probability:
         raise ValueError(
             f"{model.name} was trained on {fitted.classifier.surrogate}, whose scores are no "
             f"log-probabilities; train it on likelihood or binary_relevance to have probabilities"
         )
-    with as_file(data, _suffix(fitted)) as path, opened_output(output) as file:
+    # What comes by the standard input is read as the training file was, unpacked.
+    name = Path(str(fitted.about.get("data", "")))
+    packed = name.suffix.lower() in (".gz", ".bz2", ".xz", ".zst")
+    suffix = Path(name.stem).suffix if packed else name.suffix
+    with as_file(data, suffix) as path, opened_output(output) as file:
         found = fitted.probability if probable else fitted.model.predict
         chunks = fitted.schema.chunks(path, fitted.rows_at_once)
         file.writelines(lines.stream(found(part.X) for part in chunks))
 
 
-def _lines(fitted: Fitted, format: str, separator: str | None) -> LabelRows:
-    """Written so that the same options read it that read the training file."""
-    source = getattr(fitted.schema, "labels", None)
-    column = str(getattr(source, "column", "labels"))
-    own = str(getattr(source, "separator", SEPARATOR))
-    return LabelRows(fitted.label_names, format, column, own if separator is None else separator)
-
-
-def _suffix(fitted: Fitted) -> str:
-    """Of the training file: what comes by the standard input is read as that was."""
-    name = Path(str(fitted.about.get("data", "")))
-    packed = name.suffix.lower() in (".gz", ".bz2", ".xz", ".zst")
-    return Path(name.stem).suffix if packed else name.suffix
-
-
+@command(
+    **SHARED,
+    probabilities="CSV, TSV, Parquet, NPY or NPZ (an array, or a sparse matrix): a row for each, a "
+    "column for each label. The first line of a text may be names. - for the standard input, as "
+    "CSV.",
+    format=f"{FORMATS}.",
+    separator="Between listed labels.",
+)
 def decode(
-    probabilities: Annotated[
-        Path,
-        typer.Argument(
-            help="CSV, TSV, Parquet, NPY or NPZ (an array, or a sparse matrix): a row for each, a "
-            "column for each label. The first line of a text may be names. - for the standard "
-            "input, as CSV."
-        ),
-    ],
-    target: TargetName = "f1",
-    output: Output = None,
-    format: Annotated[
-        str,
-        typer.Option(
-            help="labels: CSV, one column that lists them; columns: CSV, a column of 0 and 1 each; "
-            "json: a line of JSON a row."
-        ),
-    ] = "labels",
-    separator: Annotated[str, typer.Option(help="Between listed labels.")] = ";",
-    taxonomy: TaxonomyFile = None,
-    path_separator: PathSeparator = None,
-    json: OutputJson = False,
+    probabilities: Path,
+    *,
+    target: str = "f1",
+    output: Path | None = None,
+    format: str = "labels",
+    separator: str = ";",
+    taxonomy: Path | None = None,
+    path_separator: str | None = None,
+    json: bool = False,
 ) -> None:
     r"""Turn probabilities into the label sets of least expected loss for a target.
 
@@ -144,32 +121,26 @@ def decode(
     wanted = "json" if json else format
     if wanted == "probabilities":
         raise ValueError("--format must be labels, columns or json: probabilities go in, not out")
-    require_target(target)
-    if target != "tree" and (taxonomy is not None or path_separator is not None):
+    judged: Any = None if target == "tree" else target_for(target)
+    if judged is not None and (taxonomy is not None or path_separator is not None):
         raise ValueError("--taxonomy and --path-separator are for --target tree")
     with as_file(probabilities, ".csv") as path:
         file = ProbabilityFile.opened(path)
-        if target == "tree":
-            file, tree = _in_taxonomy(file, taxonomy, path_separator)
-            decoder = MinimumRisk(tree)
-        else:
-            decoder = MinimumRisk(target)
-        lines = LabelRows(file.names, wanted, separator=separator)
-        rows = max(LEAST_ROWS, min(MOST_ROWS, MOST_ENTRIES // len(file.names)))
+        if judged is None:
+            reading = Reading(taxonomy=taxonomy, path_separator=path_separator)
+            file, judged = _in_taxonomy(file, reading)
+        decoder, lines = MinimumRisk(judged), LabelRows(file.names, wanted, separator)
+        parts = file.parts(rows_at_once(len(file.names)))
         with opened_output(output) as written:
-            written.writelines(lines.stream(map(decoder.decode, file.parts(rows))))
+            written.writelines(lines.stream(map(decoder.decode, parts)))
 
 
-def _in_taxonomy(
-    file: ProbabilityFile, taxonomy: Path | None, separator: str | None
-) -> tuple[ProbabilityFile, TreeDistance]:
+def _in_taxonomy(file: Any, reading: Reading) -> tuple[Any, Any]:
     """The file and the distance over its labels; columns without names are the taxonomy's."""
-    from dataclasses import replace
-
     from setwise.labels import some
     from setwise.targets import TreeDistance
 
-    found = taxonomy_over(file.names, taxonomy, separator, file.path.name)
+    found = reading.over(file.names, file.path.name)
     if found is None:
         raise ValueError(f"the target tree needs a hierarchy; {NEEDED}")
     if not file.headed and found.n_labels == len(file.names):
@@ -181,3 +152,64 @@ def _in_taxonomy(
             f"none for {some(missing)}"
         )
     return file, TreeDistance(found.over(file.names))
+
+
+@dataclass(frozen=True)
+class LabelRows:
+    """Turns label sets, or probabilities, into the bytes of a file.
+
+    ``format`` is labels, CSV with one ``column`` that lists the labels of a row, ``separator``
+    between; columns, CSV with a column of 0 and 1 for each label; json, a line of JSON for each
+    row; or probabilities, CSV with the probability of each label.
+    """
+
+    names: Sequence[str]
+    format: str
+    separator: str
+    column: str = "labels"
+
+    def __post_init__(self):
+        formats = ("labels", "columns", "json", "probabilities")
+        if self.format not in formats:
+            raise ValueError(f"--format must be one of {', '.join(formats)}, not {self.format!r}")
+        if self.format == "labels" and not self.separator:
+            raise ValueError("--separator must be text, but it is empty")
+        for name in self.names if self.format == "labels" else ():
+            if self.separator in name or name != name.strip() or name == "?":
+                raise ValueError(
+                    f"the label {name!r} could not be told from others in a list with "
+                    f"{self.separator!r} between; choose another --separator, or --format json"
+                )
+
+    def stream(self, parts: Iterable[Any]) -> Iterator[bytes]:
+        """The header with the rows of the first part, if there is one, and then the others."""
+        head = b""
+        if self.format != "json":
+            head = _csv([[self.column] if self.format == "labels" else self.names])
+        for values in parts:
+            yield head + self._rows(values)
+            head = b""
+        yield head
+
+    def _rows(self, values: Any) -> bytes:
+        """A line for each row of label sets, (n, n_labels), or of probabilities."""
+        from scipy.sparse import csr_array
+
+        if self.format not in ("labels", "json"):
+            # (As short as is enough to read the same number again.)
+            return _csv((values.toarray() if hasattr(values, "toarray") else values).tolist())
+        sets: Any = csr_array(values, copy=True)
+        sets.eliminate_zeros()
+        sets.sort_indices()
+        chosen: Any = [self.names[label] for label in sets.indices.tolist()]
+        lists = [chosen[start:end] for start, end in pairwise(sets.indptr.tolist())]
+        if self.format == "labels":
+            return _csv([[self.separator.join(labels)] for labels in lists])
+        told = [json_lines.dumps({"labels": labels}, ensure_ascii=False) for labels in lists]
+        return "".join(f"{line}\n" for line in told).encode()
+
+
+def _csv(rows: Sequence[Sequence[Any]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
