@@ -19,6 +19,7 @@ from setwise.cli.compare import compare, demo
 from setwise.cli.datasets import datasets
 from setwise.cli.evaluate import evaluate
 from setwise.cli.fit import fit
+from setwise.cli.options import in_options
 from setwise.cli.predict import decode, predict
 
 DONE, PARTLY, REFUSED, INTERRUPTED = 0, 1, 2, 130
@@ -103,9 +104,10 @@ def _complaint(error: Exception) -> str | None:
         return error.strerror + ("" if error.filename is None else f": {str(error.filename)!r}")
     if isinstance(error, MemoryError):
         return f"there is not enough memory for this: {error}".rstrip(": ")
-    return str(error) if isinstance(error, ValueError | OSError | ImportError) else None
+    known = isinstance(error, ValueError | OSError | ImportError)
+    return in_options(str(error)) if known else None
 
 
 def _warn(message: Warning | str, *more: Any) -> None:
     """A warning as one line on the error stream."""
-    typer.echo(f"setwise: warning: {' '.join(str(message).split())}", err=True)
+    typer.echo(f"setwise: warning: {' '.join(in_options(str(message)).split())}", err=True)

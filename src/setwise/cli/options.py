@@ -6,8 +6,10 @@ import csv
 import inspect
 import json
 import os
+import re
 import shlex
 import sys
+from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -62,6 +64,15 @@ HELP = {
 }
 SPELT = {"output": ["--output", "-o"], "cv": ["--cv/--no-cv"]}
 LEAST = {"seed": 0, "jobs": 1, "folds": 2, "resamples": 0}
+# All options of all commands, and arguments of the library that are options by another name.
+OPTIONS = set(HELP)
+RENAMED = {
+    "text": "text_columns",
+    "cv": "folds",
+    "surrogates": "surrogate",
+    "spaces": "space",
+    "alphas": "alpha",
+}
 
 
 def command(**helps: str) -> Callable[..., Any]:
@@ -104,6 +115,7 @@ def _parameter(given: inspect.Parameter, helps: dict[str, str]) -> inspect.Param
     if given.kind is inspect.Parameter.KEYWORD_ONLY:
         words = SPELT.get(name, [f"--{name}"] if kind is bool else [])
         told = typer.Option(*words, help=helps[name], min=LEAST.get(name))
+        OPTIONS.add(name)
     else:
         told = typer.Argument(help=helps[name])
     return given.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, told])
@@ -130,10 +142,37 @@ def typed(context: typer.Context, *options: str) -> str:
 
 
 def option(name: str, value: Any) -> str:
-    """An argument of the library as an option: ``--drop id`` for ``drop=['id']``."""
-    words = value if isinstance(value, list | tuple) else [value]
-    name = {"text": "text-columns", "cv": "folds"}.get(name, name).replace("_", "-")
-    return f"--{name}" + ("" if value is True else " " + shlex.quote(",".join(map(str, words))))
+    """An argument as it is typed.
+
+    Examples
+    --------
+    >>> option("text_columns", ["title", "body"])
+    '--text-columns title,body'
+    """
+    words = [
+        "..." if word is ... else str(word)
+        for word in (value if isinstance(value, list) else [value])
+    ]
+    return f"--{name.replace('_', '-')} {shlex.quote(','.join(words))}"
+
+
+def in_options(message: str) -> str:
+    """What the library says, its arguments as options: it writes all of them as Python does.
+
+    Examples
+    --------
+    >>> in_options("leave it out (drop=['id']) or name its encoding=...")
+    'leave it out (--drop id) or name its --encoding ...'
+    """
+
+    def spelt(found: re.Match[str]) -> str:
+        name = RENAMED.get(found[1], found[1])
+        try:
+            return option(name, literal_eval(found[2])) if name in OPTIONS else found[0]
+        except ValueError:
+            return found[0]  # No value that can be typed.
+
+    return re.sub(r"\b([a-z_]+)=(\[.*?\]|'.*?'|\.{3}|-?\w+\b(?!\())", spelt, message)
 
 
 def names(words: str) -> list[str]:

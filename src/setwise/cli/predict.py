@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json as json_lines
+import json as json_text
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,18 @@ from typing import Any
 from setwise.cli.fit import load_fitted, rows_at_once
 from setwise.cli.options import NEEDED, Reading, can_write, command, opened_output, target_for
 
-FORMATS = (
+FORMATS = ("labels", "columns", "json", "probabilities")
+SHARED = {"output": "A file; by default the standard output.", "json": "The same as --format json."}
+LINES = (
     "labels: CSV, one column that lists them; columns: CSV, a column of 0 and 1 each; json: a line "
     "of JSON a row"
 )
-SHARED = {"output": "A file; by default the standard output.", "json": "The same as --format json."}
 
 
 @command(
     **SHARED,
     data="A file with the columns of the training file, labels or not; - for the standard input.",
-    format=f"{FORMATS}; probabilities: CSV, the probability of each label.",
+    format=f"{LINES}; probabilities: CSV, the probability of each label.",
     separator="Between listed labels; by default that of the training file, else ;",
 )
 def predict(
@@ -54,17 +55,11 @@ def predict(
     from setwise.cli.tables import as_file
 
     can_write(output, (model, data))
-    fitted = load_fitted(model)
+    fitted, format = load_fitted(model), "json" if json else format
     # Written so that the same options read it that read the training file.
     source = getattr(fitted.schema, "labels", None)
-    own = str(getattr(source, "separator", ";"))
-    lines = LabelRows(
-        fitted.label_names,
-        "json" if json else format,
-        own if separator is None else separator,
-        str(getattr(source, "column", "labels")),
-    )
-    probable = lines.format == "probabilities"
+    own = str(getattr(source, "separator", ";")) if separator is None else separator
+    column, probable = str(getattr(source, "column", "labels")), format == "probabilities"
     if probable and not fitted.has_probability:
         raise ValueError(
             f"{model.name} was trained on {fitted.classifier.surrogate}, whose scores are no "
@@ -77,7 +72,8 @@ def predict(
     with as_file(data, suffix) as path, opened_output(output) as file:
         found = fitted.probability if probable else fitted.model.predict
         chunks = fitted.schema.chunks(path, fitted.rows_at_once)
-        file.writelines(lines.stream(found(part.X) for part in chunks))
+        values = (found(part.X) for part in chunks)
+        file.writelines(written(values, fitted.label_names, format, own, column))
 
 
 @command(
@@ -85,7 +81,7 @@ def predict(
     probabilities="CSV, TSV, Parquet, NPY or NPZ (an array, or a sparse matrix): a row for each, a "
     "column for each label. The first line of a text may be names. - for the standard input, as "
     "CSV.",
-    format=f"{FORMATS}.",
+    format=f"{LINES}.",
     separator="Between listed labels.",
 )
 def decode(
@@ -129,10 +125,10 @@ def decode(
         if judged is None:
             reading = Reading(taxonomy=taxonomy, path_separator=path_separator)
             file, judged = _in_taxonomy(file, reading)
-        decoder, lines = MinimumRisk(judged), LabelRows(file.names, wanted, separator)
         parts = file.parts(rows_at_once(len(file.names)))
-        with opened_output(output) as written:
-            written.writelines(lines.stream(map(decoder.decode, parts)))
+        found = map(MinimumRisk(judged).decode, parts)
+        with opened_output(output) as lines:
+            lines.writelines(written(found, file.names, wanted, separator))
 
 
 def _in_taxonomy(file: Any, reading: Reading) -> tuple[Any, Any]:
@@ -154,59 +150,44 @@ def _in_taxonomy(file: Any, reading: Reading) -> tuple[Any, Any]:
     return file, TreeDistance(found.over(file.names))
 
 
-@dataclass(frozen=True)
-class LabelRows:
-    """Turns label sets, or probabilities, into the bytes of a file.
+def written(
+    parts: Iterable[Any], names: Sequence[str], format: str, separator: str, column: str = "labels"
+) -> Iterator[bytes]:
+    """Label sets, or probabilities, (n, n_labels) each, as the bytes of a file.
 
-    ``format`` is labels, CSV with one ``column`` that lists the labels of a row, ``separator``
-    between; columns, CSV with a column of 0 and 1 for each label; json, a line of JSON for each
-    row; or probabilities, CSV with the probability of each label.
+    ``labels`` is CSV with one column that lists the labels of a row, separators between;
+    ``columns`` CSV with a column of 0 and 1 for each label; ``json`` a line of JSON for each row;
+    ``probabilities`` CSV with the probability of each label.
     """
+    from scipy.sparse import csr_array
 
-    names: Sequence[str]
-    format: str
-    separator: str
-    column: str = "labels"
-
-    def __post_init__(self):
-        formats = ("labels", "columns", "json", "probabilities")
-        if self.format not in formats:
-            raise ValueError(f"--format must be one of {', '.join(formats)}, not {self.format!r}")
-        if self.format == "labels" and not self.separator:
-            raise ValueError("--separator must be text, but it is empty")
-        for name in self.names if self.format == "labels" else ():
-            if self.separator in name or name != name.strip() or name == "?":
-                raise ValueError(
-                    f"the label {name!r} could not be told from others in a list with "
-                    f"{self.separator!r} between; choose another --separator, or --format json"
-                )
-
-    def stream(self, parts: Iterable[Any]) -> Iterator[bytes]:
-        """The header with the rows of the first part, if there is one, and then the others."""
-        head = b""
-        if self.format != "json":
-            head = _csv([[self.column] if self.format == "labels" else self.names])
-        for values in parts:
-            yield head + self._rows(values)
-            head = b""
-        yield head
-
-    def _rows(self, values: Any) -> bytes:
-        """A line for each row of label sets, (n, n_labels), or of probabilities."""
-        from scipy.sparse import csr_array
-
-        if self.format not in ("labels", "json"):
+    if format not in FORMATS:
+        raise ValueError(f"--format must be one of {', '.join(FORMATS)}, not {format!r}")
+    for name in names if format == "labels" else ():
+        if not separator or separator in name or name != name.strip() or name == "?":
+            raise ValueError(
+                f"the label {name!r} could not be told from others in a list with {separator!r} "
+                f"between; choose another --separator, or --format json"
+            )
+    # The header comes with the rows of the first part, if there is one.
+    head = b"" if format == "json" else _csv([[column] if format == "labels" else names])
+    for values in parts:
+        if format in ("columns", "probabilities"):
             # (As short as is enough to read the same number again.)
-            return _csv((values.toarray() if hasattr(values, "toarray") else values).tolist())
-        sets: Any = csr_array(values, copy=True)
-        sets.eliminate_zeros()
-        sets.sort_indices()
-        chosen: Any = [self.names[label] for label in sets.indices.tolist()]
-        lists = [chosen[start:end] for start, end in pairwise(sets.indptr.tolist())]
-        if self.format == "labels":
-            return _csv([[self.separator.join(labels)] for labels in lists])
-        told = [json_lines.dumps({"labels": labels}, ensure_ascii=False) for labels in lists]
-        return "".join(f"{line}\n" for line in told).encode()
+            rows = _csv((values.toarray() if hasattr(values, "toarray") else values).tolist())
+        else:
+            sets: Any = csr_array(values, copy=True)
+            sets.eliminate_zeros()
+            sets.sort_indices()
+            chosen: Any = [names[label] for label in sets.indices.tolist()]
+            lists = [chosen[start:end] for start, end in pairwise(sets.indptr.tolist())]
+            rows = _csv([[separator.join(labels)] for labels in lists])
+            if format == "json":
+                told = [json_text.dumps({"labels": own}, ensure_ascii=False) for own in lists]
+                rows = "".join(f"{line}\n" for line in told).encode()
+        yield head + rows
+        head = b""
+    yield head
 
 
 def _csv(rows: Sequence[Sequence[Any]]) -> bytes:

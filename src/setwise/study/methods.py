@@ -239,20 +239,20 @@ def get_methods(methods: Any) -> dict[str, Method]:
     if not isinstance(methods, Mapping) or not methods:
         raise ValueError(
             f"methods must be a list of names such as ['auto', 'forest'], or a mapping from names "
-            f"to estimators such as {{'mine': estimator}}, not {methods!r}"
+            f"to estimators, not {methods!r}"
         )
     return {name: _method(name, given) for name, given in methods.items()}
 
 
 def _method(name: str, given: Any) -> Method:
-    require_name(name, "method")
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise ValueError(f"the name of a method must be printable text, not {name!r}")
     if isinstance(given, str) and given == name and name in METHODS:
         return METHODS[name]
     if isinstance(given, str) or name in METHODS:
         raise ValueError(
             f"there is no method named {given!r} to be known as {name!r}; known, by these names, "
-            f"are {', '.join(METHODS)}; for an estimator of your own write "
-            f"methods={{'mine': estimator}}"
+            f"are {', '.join(METHODS)}; an estimator of your own goes in a mapping, by a new name"
         )
     parts = ("fit", "predict", "get_params")
     if isinstance(given, type) or not all(hasattr(given, part) for part in parts):
@@ -269,9 +269,3 @@ def _method(name: str, given: Any) -> Method:
 def _own(estimator: Any, targets: list[str], question: Question) -> Any:
     """A clone with seeds for what has none, and the target wherever it takes one."""
     return seeded(estimator, question.seed).set_params(**dict.fromkeys(targets, question.target))
-
-
-def require_name(name: Any, of: str) -> None:
-    """Raise unless it is text that can be shown."""
-    if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        raise ValueError(f"the name of a {of} must be printable text, not {name!r}")

@@ -16,7 +16,6 @@ from typing import Any
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_array, check_consistent_length
 
@@ -25,7 +24,7 @@ from setwise.estimators.folds import StratifiedLabelSets
 from setwise.evaluation.hierarchy import checked_taxonomy
 from setwise.labels import form_of, some
 from setwise.study.folder import Unit, locked, prepare, store, summary
-from setwise.study.methods import get_methods, require_name
+from setwise.study.methods import get_methods
 from setwise.study.results import Outcome, Results, Scale
 from setwise.study.work import Plan, do_tasks
 from setwise.targets import Target, get_target
@@ -263,19 +262,19 @@ def _targets(targets: Any, n_labels: int) -> dict[str, Target]:
             f"targets must be a list such as ['f1', 'hamming'] or a mapping from names to targets, "
             f"not {targets!r}"
         )
-    named = targets
-    if not isinstance(targets, Mapping):
+    if isinstance(targets, Mapping):
+        named = {str(name): get_target(target) for name, target in targets.items()}
+    else:
         named = {str(target): target for target in map(get_target, targets)}
     if len(named) < len(targets):
         raise ValueError(
-            f"targets must have different names, but they are {', '.join(map(str, targets))}; a "
-            f"mapping from names to targets tells them apart"
+            f"targets must have different names, but of {len(targets)} there are only "
+            f"{', '.join(named)}; a mapping from names to targets tells them apart"
         )
-    for name, target in named.items():
-        require_name(name, "target")
+    for target in named.values():
         # A target made for other labels says so here.
-        get_target(target).measure(n_labels, "loss")
-    return {name: get_target(target) for name, target in named.items()}
+        target.measure(n_labels, "loss")
+    return named
 
 
 def _hierarchy(given: Any, targets: Mapping[str, Target], sets: Any, names: Any) -> Any:
@@ -289,47 +288,31 @@ def _hierarchy(given: Any, targets: Mapping[str, Target], sets: Any, names: Any)
     return next(iter(every), None)
 
 
-def _folds(folds: Any, sets: Any, seed: int) -> tuple[list[tuple[Any, Any]], str]:
+def _folds(folds: Any, sets: Any, seed: int) -> tuple[list[Any], str]:
     """The rows to train on and to hold out in each fold, checked, and the folds in words."""
-    given, words = folds, "splits into training and test rows"
+    rows, given, words = np.arange(sets.shape[0]), folds, "splits into training and test rows"
     if isinstance(folds, int | np.integer):
         splitter = StratifiedLabelSets(whole_number(folds, "folds", 2), random_state=seed)
         given, words = list(splitter.split(None, sets)), "folds, every label spread evenly"
     elif hasattr(folds, "get_n_splits"):
-        given, words = list(folds.split(np.empty((sets.shape[0], 0)), sets.toarray())), str(folds)
+        given, words = list(folds.split(np.empty((len(rows), 0)), sets.toarray())), str(folds)
     elif isinstance(folds, list | tuple) and len(folds) == 2 and np.ndim(folds[0][:1]) == 1:
         given = [folds]
-    if not isinstance(given, list | tuple) or any(len(pair) != 2 for pair in given):
+    try:
+        # By numbers or masks; those that do not fit are errors.
+        splits = [(rows[np.asarray(train)], rows[np.asarray(test)]) for train, test in given]
+        held = [test for _, test in splits]
+        for parts, what in [*((pair, "there") for pair in splits), (held, "held out")]:
+            every = np.concatenate(parts)
+            if min(map(len, parts)) == 0 or len(np.unique(every)) < len(every):
+                raise ValueError(f"no row is {what}, or one is {what} twice")
+    except (IndexError, TypeError, ValueError) as error:
         raise ValueError(
-            "folds must be a number of folds, a pair (train, test) of row numbers or masks, a list "
-            f"of such pairs or a splitter, not {folds!r}"
-        )
-    splits, held = [], np.full(sets.shape[0], -1)
-    for fold, pair in enumerate(given):
-        train, test = (_rows(part, len(held), fold) for part in pair)
-        both, again = np.intersect1d(train, test), test[held[test] >= 0]
-        if len(both):
-            raise ValueError(f"fold {fold} trains on rows that it holds out, such as row {both[0]}")
-        if len(again):
-            folds_of_row = f"fold {held[again[0]]} and in fold {fold}"
-            raise ValueError(f"a row may be held out once, but row {again[0]} is in {folds_of_row}")
-        held[test] = fold
-        splits.append((train, test))
+            f"folds must be a number of folds, a splitter, a pair (train, test) of row numbers or "
+            f"masks, each row in one of both at most, or a list of such pairs in which no row is "
+            f"held out twice: {error}"
+        ) from error
     return splits, f"{len(splits)} {words}"
-
-
-def _rows(part: Any, n_rows: int, fold: int) -> NDArray[np.intp]:
-    """Row numbers, from numbers or a mask."""
-    rows = np.asarray(part)
-    if rows.dtype == bool and len(rows) == n_rows:
-        rows = np.flatnonzero(rows)
-    known = rows.ndim == 1 and rows.dtype.kind in "iu" and np.isin(rows, np.arange(n_rows)).all()
-    if not known or len(rows) == 0 or len(np.unique(rows)) < len(rows):
-        raise ValueError(
-            f"the training and the test rows of fold {fold} must be different whole numbers from 0 "
-            f"to {n_rows - 1}, at least one each, or masks of {n_rows} entries, not {part!r}"
-        )
-    return rows.astype(np.intp)
 
 
 # -------------------------------------------------------------------------- what is the same

@@ -125,20 +125,33 @@ class Plan:
 
     def _judged(self, unit: Unit, fitted: Fitted) -> Outcome:
         """What a model predicts for the rows held out, and its losses."""
-        model, start = fitted.model, time.perf_counter()
+        model, true, start = fitted.model, fitted.Y, time.perf_counter()
         with recorded_warnings() as told:
-            y_pred = _predicted(model, fitted.X, fitted.Y)
+            found = model.predict(fitted.X)
+            if true.shape[1] == 1 and np.ndim(found) == 1:
+                found = np.asarray(found)[:, None]
+            sets = label_sets(found, "the predictions")
+            require_shape(sets, true, "the predictions")
             seconds = time.perf_counter() - start
-            losses = row_losses(Sample(y_pred, fitted.Y), self.targets[unit.target])
+            losses = row_losses(Sample(sets, true), self.targets[unit.target])
             probability = self._probability(unit.method, model, fitted.X)
-        settings, guarantee = settings_of(model), getattr(model, "guarantee_", None)
+        settings = getattr(model, "best_params_", None)
+        if settings is None:
+            known = [name for name in SETTINGS if hasattr(model, name)]
+            settings = {name.removesuffix("_"): getattr(model, name) for name in known}
         if fitted.warnings or told:
-            settings["warnings"] = [*fitted.warnings, *told]
-        if not isinstance(guarantee, str):
-            guarantee = NO_GUARANTEE.format(unit)
+            settings = {**settings, "warnings": [*fitted.warnings, *told]}
+        guarantee = getattr(model, "guarantee_", None)
         return Outcome(
-            *(unit.method, unit.target, y_pred, probability, guarantee),
-            *((settings,), (fitted.seconds,), (seconds,), losses),
+            method=unit.method,
+            target=unit.target,
+            y_pred=csr_array(sets.astype(np.uint8)),
+            probability=probability,
+            guarantee=guarantee if isinstance(guarantee, str) else NO_GUARANTEE.format(unit),
+            settings=(json.loads(json.dumps(settings, default=_plain)),),
+            fit_seconds=(fitted.seconds,),
+            predict_seconds=(seconds,),
+            losses=losses,
         )
 
     def _probability(self, method: str, model: Any, X: Any) -> Any:
@@ -154,25 +167,8 @@ class Plan:
             return None
 
 
-def _predicted(model: Any, X: Any, true: Any) -> csr_array:
-    """Predicted label sets as CSR, or a ValueError that says what they are instead."""
-    found = model.predict(X)
-    if true.shape[1] == 1 and not issparse(found) and np.ndim(found) == 1:
-        found = np.asarray(found)[:, None]
-    sets = label_sets(found, "the predictions")
-    require_shape(sets, true, "the predictions")
-    return csr_array(sets.astype(np.uint8))
-
-
-def settings_of(model: Any) -> dict[str, Any]:
-    """What was chosen, as JSON: by a search its choice, else what the model tells."""
-    told = getattr(model, "best_params_", None)
-    if told is None:
-        told = {n.removesuffix("_"): getattr(model, n) for n in SETTINGS if hasattr(model, n)}
-    return json.loads(json.dumps(told, default=_plain))
-
-
 def _plain(value: Any) -> Any:
+    """What JSON does not know, as a number or text."""
     return value.item() if isinstance(value, np.generic) else str(value)[:MOST_CHARACTERS]
 
 
@@ -180,10 +176,7 @@ def message_of(error: BaseException) -> str:
     """The message of an error on one printable line, and where it came from."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
     place = "".join(f" ({Path(frame.filename).name}, line {frame.lineno})" for frame in last)
-    try:
-        words = " ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
-    except Exception:
-        words = type(error).__name__  # An error whose own message fails.
+    words = "".join(traceback.format_exception_only(error))
     line = " ".join("".join(c if c.isprintable() else " " for c in words).split())
     return line[:MOST_CHARACTERS] + place
 
