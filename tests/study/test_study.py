@@ -455,7 +455,7 @@ def test_a_failing_method_is_named_left_out_and_tried_again(error, data, whole, 
     ("y_pred", "message"),
     [
         (np.full((20, 3), 2), "the predictions must hold only 0 and 1"),
-        (np.zeros((20, 2), int), r"but the predictions has \(20, 2\) and y_true has \(20, 3\)"),
+        (np.zeros((20, 2), int), r"the predictions must have shape \(20, 3\), not \(20, 2\)"),
         (np.zeros(20, int), "the predictions must have shape"),
         (np.full((20, 3), np.nan), "the predictions must hold only 0 and 1"),
         (None, "the predictions must be"),

@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return INTERRUPTED
         except BrokenPipeError:
             # Nobody reads the output any more: nothing is left to say, at exit either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             return PARTLY
         except Exception as error:
             said = _complaint(error)

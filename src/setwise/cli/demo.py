@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from setwise.consistency.bounds import bound
-from setwise.consistency.known_truth import Problem, surrogate_excess
+from setwise.consistency import Problem, bound
+from setwise.consistency.known_truth import surrogate_excess
 from setwise.spaces.space import all_sets
 from setwise.study import METHODS as STUDY_METHODS
 from setwise.study import KnownTruth, Results, Study

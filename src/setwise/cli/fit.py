@@ -107,7 +107,7 @@ def fit(
     from setwise.persistence import save
 
     rows = held_out(reading.read(data, test), test_share, seed)
-    judged = target_for(target, rows)
+    judged: Any = target_for(target, rows)
     always: Any = {"random_state": seed, "verbose": sys.stderr.isatty()}
     if cv:
         spaces: Any = "auto" if tried["space"] == ["auto"] else tried["space"]

@@ -58,8 +58,8 @@ def predict(
     fitted, format = load_fitted(model), "json" if json else format
     # Written so that the same options read it that read the training file.
     source = getattr(fitted.schema, "labels", None)
-    own = str(getattr(source, "separator", ";")) if separator is None else separator
-    column, probable = str(getattr(source, "column", "labels")), format == "probabilities"
+    column, probable = getattr(source, "column", None), format == "probabilities"
+    own = ";" if source is None or column is None else source.separator
     if probable and not fitted.has_probability:
         raise ValueError(
             f"{model.name} was trained on {fitted.classifier.surrogate}, whose scores are no "
@@ -73,7 +73,8 @@ def predict(
         found = fitted.probability if probable else fitted.model.predict
         chunks = fitted.schema.chunks(path, fitted.rows_at_once)
         values = (found(part.X) for part in chunks)
-        file.writelines(written(values, fitted.label_names, format, own, column))
+        mark, column = own if separator is None else separator, str(column or "labels")
+        file.writelines(written(values, fitted.label_names, format, mark, column))
 
 
 @command(

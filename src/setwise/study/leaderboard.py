@@ -65,22 +65,6 @@ class Standing:
     distance: float | None = None
     unit: str | None = None
 
-    def cells(self, distance: bool) -> list[str]:
-        """Its row in the table; with a cell for the distance if any standing has one."""
-        tested = self.p is not None
-        far = "" if self.unit is None else f"{self.distance:.4g} {self.unit}"
-        return [
-            f"  {self.method}",
-            number(self.value),
-            interval(self.low, self.high),
-            *[far] * distance,
-            number(self.difference),
-            interval(self.difference_low, self.difference_high) if tested else "",
-            f"{self.p:.4f}" if tested else "",
-            f"{self.adjusted_p:.4f}" if tested else "",
-            "*" if self.is_best_or_tied else "",
-        ]
-
 
 @dataclass(frozen=True)
 class Leaderboard(Sequence[Standing]):
@@ -127,24 +111,37 @@ class Leaderboard(Sequence[Standing]):
         head = described(self.n_rows, self.n_labels, self.n_bootstrap, self.confidence)
         if not self.standings:
             return f"{head}\nno method has finished all folds of a target yet"
-        distance = ["tree distance, as predicted"] * any(entry.unit is not None for entry in self)
-        lines = [["", "loss", "", *distance, "less best", "", "p", "adjusted p", ""]]
+        far = any(standing.unit is not None for standing in self)
+        titles = ["", "loss", "", "tree distance, as predicted", "less best", "", "p", "adjusted p"]
+        lines = [[*titles, ""]]
         for target in self.targets:
-            lines += [[target], *(entry.cells(bool(distance)) for entry in self.of(target))]
-        if not self.n_bootstrap:
-            return f"{head}\n{aligned(lines)}\n* the best"
+            lines += [[target], *map(_cells, self.of(target))]
+        if not far:
+            lines = [line[:3] + line[4:] for line in lines]
         level, most = 1.0 - self.confidence, max(len(self.of(target)) for target in self.targets)
-        note = (
-            f"* the best, or not significantly worse: adjusted p (Holm, all pairs of methods of a "
-            f"target) above {level:.4g}"
-        )
-        least = most * (most - 1) // 2 / (self.n_bootstrap + 1)
-        if least > level:
+        least, note = most * (most - 1) // 2 / (self.n_bootstrap + 1), "* the best"
+        if self.n_bootstrap:
+            note += (
+                f", or not significantly worse: adjusted p (Holm, all pairs of methods of a "
+                f"target) above {level:.4g}"
+            )
+        if self.n_bootstrap and least > level:
             note += (
                 f"\n  the smallest adjusted p that {self.n_bootstrap} resamples can show is "
                 f"{min(least, 1.0):.4g}: increase n_bootstrap"
             )
         return f"{head}\n{aligned(lines)}\n{note}"
+
+
+def _cells(of: Standing) -> list[str]:
+    """A row of the table."""
+    far = "" if of.unit is None else f"{of.distance:.4g} {of.unit}"
+    tests = ["", "", ""]
+    if of.p is not None:
+        apart = interval(of.difference_low, of.difference_high)
+        tests = [apart, f"{of.p:.4f}", f"{of.adjusted_p:.4f}"]
+    own = [f"  {of.method}", number(of.value), interval(of.low, of.high), far]
+    return [*own, number(of.difference), *tests, "*" if of.is_best_or_tied else ""]
 
 
 def leaderboard(
@@ -178,23 +175,25 @@ def leaderboard(
     source, not of training again on others.
     """
     bootstrap = Bootstrap(n_bootstrap, confidence, seed)
-    shape: Any = results.y_true.shape
+    y_true: Any = results.y_true
     by_target = [[o for o in results.outcomes if o.target == target] for target in results.targets]
     boards = [outcomes for outcomes in by_target if outcomes]
-    losses = [_losses(results, outcomes) for outcomes in boards]
-    replicates = bootstrap.replicates(losses, *shape) if boards else np.empty((0, 0))
+    losses = [_losses(y_true, outcomes) for outcomes in boards]
+    replicates = bootstrap.replicates(losses, *y_true.shape) if boards else np.empty((0, 0))
     standings: list[Standing] = []
     for outcomes, mean in zip(boards, losses, strict=True):
         own, replicates = np.split(replicates, [len(outcomes)])
-        values = mean.at(np.ones((shape[0], 1)))[:, 0]
+        values = mean.at(np.ones((y_true.shape[0], 1)))[:, 0]
         standings += _standings(outcomes, values, own, bootstrap, results.scales)
-    return Leaderboard(tuple(standings), *shape, bootstrap.n_resamples, bootstrap.confidence)
+    n_rows, n_labels = y_true.shape
+    resamples, confidence = bootstrap.n_resamples, bootstrap.confidence
+    return Leaderboard(tuple(standings), n_rows, n_labels, resamples, confidence)
 
 
-def _losses(results: Results, outcomes: Sequence[Outcome]) -> RowMeans:
+def _losses(y_true: Any, outcomes: Sequence[Any]) -> RowMeans:
     """The mean loss of each outcome of a target, on the rows as they are or resampled."""
     columns = [
-        get_target(o.target).loss(o.y_pred, results.y_true) if o.losses is None else o.losses
+        get_target(o.target).loss(o.y_pred, y_true) if o.losses is None else o.losses
         for o in outcomes
     ]
     titles = tuple(Title(outcome.method, "target", "lower") for outcome in outcomes)
@@ -220,24 +219,14 @@ def _standings(
     standings = []
     for place in np.argsort(values, kind="stable").tolist():
         p, adjusted = tests.get(place, (None, None))
-        tied = (
-            differences[place] <= 0.0 if adjusted is None else adjusted > 1 - bootstrap.confidence
-        )
-        standings.append(
-            Standing(
-                outcomes[place].method,
-                outcomes[place].target,
-                float(values[place]),
-                *intervals[place],
-                float(differences[place]),
-                *apart[place],
-                p,
-                adjusted,
-                bool(tied),
-                scale and scale.distance(float(values[place])),
-                scale and scale.unit,
-            )
-        )
+        worse = differences[place] > 0.0
+        if adjusted is not None:
+            worse = adjusted <= 1.0 - bootstrap.confidence
+        method, value = outcomes[place].method, float(values[place])
+        difference: Any = (float(differences[place]), *apart[place], p, adjusted, not worse)
+        far: Any = () if scale is None else (scale.distance(value), scale.unit)
+        own: Any = (method, outcomes[place].target, value, *intervals[place])
+        standings.append(Standing(*own, *difference, *far))
     return standings
 
 

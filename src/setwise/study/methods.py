@@ -19,7 +19,7 @@ from sklearn.multioutput import ClassifierChain
 
 from setwise.decoders import TopK
 from setwise.estimators import CatalogClassifier, SetClassifier, SetClassifierCV, TargetDecoder
-from setwise.estimators.label_model import present
+from setwise.estimators.label_model import label_probability
 from setwise.estimators.wrapped import seeded
 from setwise.targets import Hamming, PrecisionAtK, Target, get_target
 from setwise.targets.target import hierarchy_of, predicted_size
@@ -110,8 +110,7 @@ class Thresholds(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X):
         """The probability of each label without the threshold, (n, l)."""
-        told = ((model.predict_proba(X), model.classes_, model) for model in self.models_)
-        return np.column_stack([present(*part) for part in told])
+        return np.column_stack([label_probability(model, X, 1) for model in self.models_])
 
 
 def _tuned(scoring: Any, X: Any, label: Any) -> Any:

@@ -103,8 +103,9 @@ class Study:
             raise ValueError(f"seed must be below 2**32, as scikit-learn's are, but it is {seed}")
         sets, names = _label_sets(Y, label_names)
         n_rows, n_labels = sets.shape
-        floats: Any = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
-        inputs: Any = check_array(X, accept_sparse="csr", copy=True, input_name="X", **floats)
+        taken: Any = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+        taken |= {"accept_sparse": "csr", "copy": True}
+        inputs: Any = check_array(X, input_name="X", **taken)
         check_consistent_length(inputs, sets)
         chosen, judges = get_methods(methods), _targets(targets, n_labels)
         hierarchy = _hierarchy(taxonomy, judges, sets, names)

@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from setwise.estimators.label_model import label_probability
 from setwise.evaluation.label_sets import row_losses
-from setwise.evaluation.sample import Sample, label_sets, require_shape
+from setwise.evaluation.sample import Sample, label_sets
 from setwise.study.folder import Unit
 from setwise.study.methods import Method, Question
 from setwise.study.results import Outcome
@@ -112,7 +112,7 @@ class Plan:
         train, held = self.splits[unit.fold]
         X, X_held, Y = self.inputs[train], self.inputs[held], sets[train]
         if self.missing and not method.own:
-            imputer = SimpleImputer(keep_empty_features=True).fit(X)
+            imputer: Any = SimpleImputer(keep_empty_features=True).fit(X)
             X, X_held = imputer.transform(X), imputer.transform(X_held)
         if method.own:
             # setwise's own take sparse label sets, a user's may not.
@@ -131,7 +131,8 @@ class Plan:
             if true.shape[1] == 1 and np.ndim(found) == 1:
                 found = np.asarray(found)[:, None]
             sets = label_sets(found, "the predictions")
-            require_shape(sets, true, "the predictions")
+            if sets.shape != true.shape:
+                raise ValueError(f"the predictions must have shape {true.shape}, not {sets.shape}")
             seconds = time.perf_counter() - start
             losses = row_losses(Sample(sets, true), self.targets[unit.target])
             probability = self._probability(unit.method, model, fitted.X)
