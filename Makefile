@@ -3,7 +3,8 @@
 
 VENV := .venv
 BIN  := $(VENV)/bin
-PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# (Modules are compiled when they are first imported: most of those of torch never are.)
+PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 # The first interpreter that is there, runs and is new enough.
 PYTHON ?= $(shell for python in python3.11 python3 python; do \
