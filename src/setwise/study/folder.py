@@ -263,7 +263,8 @@ def _parts(value: Any) -> dict[str, Any]:
 
 def _whole(held: dict[str, Any]) -> Any:
     """What `_parts` was given; lists in the fields of objects are tuples."""
-    kind, value = next(iter(held.items()), ("", {}))
+    value: Any
+    kind, value = next(iter(held.items()), ("", None))
     if kind == "$array":
         with np.load(io.BytesIO(b64decode(value)), allow_pickle=False) as archive:
             return archive["arr_0"]
