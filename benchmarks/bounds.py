@@ -16,10 +16,8 @@ from typing import Any
 
 from benchmarks.guarantees import cells
 from benchmarks.rows import machine
-from setwise.consistency.bounds import bound
-from setwise.consistency.search import Effort, sampled_regrets, worst_ratio
-from setwise.consistency.setting import Setting
-from setwise.consistency.theorems import covering
+from setwise.consistency.setting import Effort, Setting, sampled_regrets, worst_ratio
+from setwise.consistency.theorems import bound, covering
 from setwise.spaces import Cube, Slice
 from setwise.surrogates import BinaryRelevance
 
@@ -34,7 +32,7 @@ def bounds() -> Iterator[dict[str, Any]]:
     """A row for each cell that has a bound."""
     for cell, target, space in cells():
         setting = Setting.of(target, cell[3], space, cell[1])
-        coverage = covering(setting.target, setting.choice, setting.space, setting.scored.kind)
+        coverage = covering(setting.target, setting.choice, setting.space, setting.kind)
         if coverage is None or coverage.gamma is None:
             continue
         began = time.perf_counter()
@@ -42,13 +40,13 @@ def bounds() -> Iterator[dict[str, Any]]:
         counted = regret > 1e-3
         ratio = regret[counted] / coverage.gamma(paid[counted])
         above = int((regret > coverage.gamma(paid) + ROUNDING).sum())
-        ascent = worst_ratio(setting, coverage.gamma, ASCENT, seed=2)
+        ascent, _ = worst_ratio(setting, coverage.gamma, ASCENT, seed=2)
         yield {
             "space": cell[0], "scores": cell[1], "target": cell[2], "surrogate": cell[3],
             "theorem": coverage.theorem.key, "bound": coverage.gamma.formula,
             "coefficient": coverage.gamma.coefficient, "exponent": coverage.gamma.exponent,
             "draws": DRAWS, "counted": int(counted.sum()), "above": above,
-            "largest ratio": float(ratio.max(initial=0.0)), "after ascent": ascent.value,
+            "largest ratio": float(ratio.max(initial=0.0)), "after ascent": float(ascent.merit[0]),
             "seed": 1, "seconds": time.perf_counter() - began, **machine(),
         }  # fmt: skip
 
@@ -82,16 +80,17 @@ def tightness() -> Iterator[dict[str, Any]]:
 
 
 def _row(surrogate: str, q: float | None, setting: Setting, gamma, n: int) -> dict[str, Any]:
-    found = worst_ratio(setting, gamma, HARD, seed=3)
+    found, tried = worst_ratio(setting, gamma, HARD, seed=3)
     member = q if surrogate == "generalized_cross_entropy" else None
-    paid = float(setting.value(found.probability[None], found.scores[None])[0])
-    paid -= setting.optimum(found.probability).value
+    paid = float(setting.value(found.p[:1], found.scores[:1])[0])
+    paid -= setting.optimum(found.p[0]).value
+    ratio = float(found.merit[0])
     return {
         "surrogate": surrogate, "q": member, "n": n, "bound": gamma.formula,
-        "theorem": gamma.theorem, "largest ratio": found.value,
-        "constant needed": found.value * gamma.coefficient, "constant": gamma.coefficient,
-        "regret": float(setting.regrets(found.probability[None])[0, found.prediction]),
-        "surrogate regret": paid, "tried": found.tried, "seed": 3, **machine(),
+        "theorem": gamma.theorem, "largest ratio": ratio,
+        "constant needed": ratio * gamma.coefficient, "constant": gamma.coefficient,
+        "regret": float(found.regret[0]), "surrogate regret": paid, "tried": tried, "seed": 3,
+        **machine(),
     }  # fmt: skip
 
 

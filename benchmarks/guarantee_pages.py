@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.guarantees import MORE_TARGETS, SPACES, TARGETS
 from benchmarks.pictures import excess_picture, regret_picture
 from setwise.consistency import THEOREMS, Counterexample, bound, from_dict
-from setwise.consistency.conditional import KINDS, Kind, ScoredSets
+from setwise.consistency.conditional import KINDS, Kind, Weights
 from setwise.consistency.naming import word
 from setwise.consistency.setting import Setting
 from setwise.consistency.theorems import covering
@@ -53,9 +53,9 @@ three verdicts:
   more distributions and scores; without a number the theorem has no rate, and the search met no
   wrong prediction.
 - **✗ and a number**: not consistent; the number is the regret of the counterexample found, which
-  is listed below and was confirmed by enumeration. ° marks surrogates that are not convex where the
-  minimiser is the best of many descents, and so not certain; all others are certified by duality, a
-  linear program, branch and bound, or by comparing all candidates.
+  is listed below and was confirmed with the loss as it is trained. ° marks surrogates that are not
+  convex where the minimiser is the best of many descents, and so not certain; all others are
+  certified by duality, a linear program, branch and bound, or by comparing all candidates.
 - **?**: no theorem, and no counterexample found. That proves nothing.
 
 The prediction is the most likely set; after a likelihood, the set of the space with the least
@@ -160,12 +160,12 @@ def _table(found: dict, name: str, kind: Kind, space: Space, words: str) -> str:
     if not targets:
         return ""
     columns = [s for s in SURROGATES if any((name, kind, t, s) in found for t in targets)]
-    scored = ScoredSets.of(space, kind)
+    n_sets = len(space.enumerate())
     per = "label" if kind == "labelwise" else "label set"
     lines = [
         f"### {name}: {words}; one score a {per}\n",
-        f"{space}: {len(scored.sets)} label sets; scores move their law in "
-        f"{scored.weights.directions} of {len(scored.sets) - 1} directions.\n",
+        f"{space}: {n_sets} label sets; scores move their law in "
+        f"{Weights.of(space, kind).directions} of {n_sets - 1} directions.\n",
         "| target | " + " | ".join(COLUMNS[s] for s in columns) + " |",
         "|" + "---|" * (len(columns) + 1),
     ]

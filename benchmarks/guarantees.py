@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.rows import machine
-from setwise.consistency import certify
+from setwise.consistency.certify import certify
 from setwise.consistency.conditional import KINDS, Kind
 from setwise.consistency.naming import named_space
 from setwise.consistency.verdicts import Verdict

@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from setwise.consistency.bounds import Gamma
-from setwise.consistency.search import WRONG, draw, sampled_regrets
-from setwise.consistency.setting import Setting
+from setwise.consistency.setting import WRONG, Setting, draw, sampled_regrets
+from setwise.consistency.verdicts import Gamma
 
 Theme = Literal["light", "dark"]
 INK = {"light": "#1f2328", "dark": "#e6edf3"}
@@ -42,7 +41,7 @@ def regret_picture(
     """
     paid, regret = sampled_regrets(setting, n_rows, seed)
     shown = (regret > 1e-4) & (paid > 1e-8)
-    each = "label" if setting.scored.kind == "labelwise" else "label set"
+    each = "label" if setting.kind == "labelwise" else "label set"
     title = f"{setting.choice} for {setting.target} on {setting.space}, one score a {each}"
     figure, axes = _axes(theme, title)
     blue, red = _colours(theme)[:2]

@@ -17,7 +17,7 @@ from setwise.consistency import (
     surrogate_risk,
     target_gap,
 )
-from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, ScoredSets
+from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, Weights
 from setwise.consistency.naming import named_space
 from setwise.consistency.optimum import best_scores, least_risks, upper_bounds, vertices
 from setwise.consistency.setting import Setting
@@ -80,7 +80,7 @@ def test_ties_go_to_the_smaller_set_and_then_to_the_lower_labels():
 @pytest.mark.parametrize(
     ("sets", "probability", "words"),
     [
-        ([[0, 1], [0, 1]], [0.5, 0.5], "none twice"),
+        ([[0, 1], [0, 1]], [0.5, 0.5], "twice"),
         ([[0, 1], [1, 1]], [0.5, 0.4], "add up to 1"),
         ([[0, 1], [1, 1]], [1.2, -0.2], "negative"),
     ],
@@ -131,7 +131,7 @@ def test_conditional_constrained_risks_are_the_enumerated_sums(space_name, margi
     assert found == pytest.approx(law @ expected, rel=1e-11)
 
 
-@pytest.mark.parametrize("risk", [risk for risk in RISKS if getattr(risk, "is_smooth", True)])
+@pytest.mark.parametrize("risk", [risk for risk in RISKS if not risk.kinks])
 def test_derivatives_are_those_of_the_value(risk):
     rng = np.random.default_rng(6)
     features, offset = rng.normal(size=(2, 5, 3)), rng.normal(size=(2, 5))
@@ -156,14 +156,14 @@ def test_derivatives_are_those_of_the_value(risk):
 @pytest.mark.parametrize("name", SMALL)
 def test_no_scores_have_less_risk_than_the_best(risk, name):
     rng = np.random.default_rng(7)
-    scored = ScoredSets.of(SMALL[name])
+    weights = Weights.of(SMALL[name])
     for seed in range(3):
-        worth = np.random.default_rng(seed).random((1, len(scored.sets)))
-        found = best_scores(risk, scored.weights, worth)
+        worth = np.random.default_rng(seed).random(weights.offset.shape)
+        found = best_scores(risk, weights, worth)
         around = found.scores * (np.abs(found.scores).max() < 30) + np.concatenate(
             [size * rng.normal(size=(50, len(found.scores))) for size in (0.01, 0.3, 2.0)]
         )
-        values = risk.value(scored.weights.at(around), np.tile(worth, (150, 1, 1)))
+        values = risk.value(weights.at(around), np.tile(worth, (150, 1, 1)))
         assert values.min() >= found.value - 1e-9
         if found.is_certain:
             assert found.gap <= 1e-8, found.method
@@ -179,31 +179,31 @@ DEGENERATE = {
 }
 
 
-@pytest.mark.parametrize("law", DEGENERATE)
 @pytest.mark.parametrize("surrogate", [name for name in SURROGATES if "generalized" not in name])
 @pytest.mark.parametrize("name", ["cube", "sized", "chain"])
-def test_degenerate_distributions_have_certain_minimisers(law, surrogate, name):
+def test_degenerate_distributions_have_certain_minimisers(surrogate, name):
     """Minimisers at infinity, sets without worth, ties: the dual bound is tight there too."""
     setting = Setting.of("jaccard", surrogate, named_space(name, 3))
-    found = setting.optimum(np.array(DEGENERATE[law]))
-    assert found.is_certain, (found.method, found.gap)
-    assert found.lower <= found.value + 1e-9
+    for words, law in DEGENERATE.items():
+        found = setting.optimum(np.array(law))
+        assert found.is_certain, (words, found.method, found.gap)
+        assert found.lower <= found.value + 1e-9
 
 
 @pytest.mark.parametrize("risk", CONVEX, ids=str)
 def test_convex_risks_are_never_left_to_chance(risk):
-    scored = ScoredSets.of(SMALL["list"])
-    worth = np.linspace(0.1, 0.9, len(scored.sets))[None]
-    assert best_scores(risk, scored.weights, worth).is_certain
+    weights = Weights.of(SMALL["list"])
+    worth = np.linspace(0.1, 0.9, weights.offset.size)[None]
+    assert best_scores(risk, weights, worth).is_certain
 
 
 @pytest.mark.parametrize("risk", RISKS, ids=RISK_IDS)
 def test_joint_scores_are_never_worse_and_have_a_closed_form(risk):
     worth, weights = (
         np.random.default_rng(8).random((1, 8)),
-        ScoredSets.of(Cube(3), "joint").weights,
+        Weights.of(Cube(3), "joint"),
     )
-    label_wise = best_scores(risk, ScoredSets.of(Cube(3)).weights, worth)
+    label_wise = best_scores(risk, Weights.of(Cube(3)), worth)
     joint = best_scores(risk, weights, worth)
     assert joint.method == "closed form"
     assert joint.value <= label_wise.value + 1e-9
@@ -213,7 +213,7 @@ def test_joint_scores_are_never_worse_and_have_a_closed_form(risk):
 
 @pytest.mark.parametrize("risk", RISKS, ids=RISK_IDS)
 def test_many_problems_at_once_are_solved_as_one_by_one(risk):
-    weights = ScoredSets.of(SMALL["closed"]).weights
+    weights = Weights.of(SMALL["closed"])
     worth = np.random.default_rng(9).random((6, *weights.offset.shape))
     _, values = least_risks(risk, weights, worth)
     expected = [best_scores(risk, weights, row).value for row in worth]
@@ -222,8 +222,8 @@ def test_many_problems_at_once_are_solved_as_one_by_one(risk):
 
 @pytest.mark.parametrize("name", ["cube", "slice", "sized", "closed", "list"])
 def test_the_linear_program_of_the_hinge_ends_in_a_vertex(name):
-    risk, weights = ConstrainedRisk("hinge"), ScoredSets.of(SMALL[name]).weights
-    _, costs = vertices(risk, weights)
+    risk, weights = ConstrainedRisk("hinge"), Weights.of(SMALL[name])
+    _, _, costs = vertices(risk, weights)
     for seed in range(5):
         worth = np.random.default_rng(seed).random(weights.offset.shape)
         found = best_scores(risk, weights, worth)
@@ -248,14 +248,14 @@ def test_a_box_holds_no_value_above_its_bound(q, n_labels):
 def test_generalised_cross_entropy_on_small_cubes_is_certain():
     for seed in range(4):
         worth = np.random.default_rng(seed).random((1, 8))
-        found = best_scores(CompSumRisk(0.7), ScoredSets.of(Cube(3)).weights, worth)
+        found = best_scores(CompSumRisk(0.7), Weights.of(Cube(3)), worth)
         assert found.method == "branch and bound"
         assert found.gap <= 1e-8
 
 
 def test_a_method_that_proves_nothing_says_so():
     worth = np.random.default_rng(0).random((1, 8))
-    found = best_scores(CompSumRisk(0.7), ScoredSets.of(SMALL["chain"]).weights, worth)
+    found = best_scores(CompSumRisk(0.7), Weights.of(SMALL["chain"]), worth)
     assert (found.method, found.is_certain) == ("multistart", False)
 
 
@@ -358,7 +358,7 @@ def test_the_bound_holds_with_the_gaps_on_both_sides(surrogate):
         weights = rng.normal(size=(3, 3))
         scores = np.column_stack([PLANE, np.ones(4)]) @ weights
         risk = inputs.weight @ setting.value(inputs.conditional, scores)
-        place = setting.scored.most_likely(scores)
+        place = setting.shortfalls(scores).argmin(axis=1)
         losses = (inputs.conditional @ setting.losses)[np.arange(4), place]
         left = inputs.weight @ losses - judged.best + judged.value
         assert left <= gamma(risk - own.best + own.value) + 1e-9
@@ -374,8 +374,7 @@ def test_gaps_that_are_not_computed_are_refused():
 # ------------------------------------------------------------- the rho margin on spaces too large
 
 RHO_CASES = [
-    (Cube(3), 1.0), (Cube(3), 0.3), (Sized(3, [1.0, 0.0, 0.0, 1.0]), 1.0), (Slice(4, 2), 2.0),
-    (Forest([-1, 0, 0], closed=True), 1.0),
+    (Cube(3), 0.3), (Sized(3, [1.0, 0.0, 0.0, 1.0]), 1.0), (Slice(4, 2), 2.0),
 ]  # fmt: skip
 
 
@@ -383,7 +382,7 @@ RHO_CASES = [
 def test_descents_of_the_rho_margin_end_where_all_vertices_compared_do(space, rho, monkeypatch):
     surrogate = Constrained("f1", space, "rho", rho=rho)
     rng = np.random.default_rng(0)
-    laws = rng.dirichlet(np.full(len(space.enumerate()), 0.5), size=5)
+    laws = rng.dirichlet(np.full(len(space.enumerate()), 0.5), size=3)
     exact = [best_in_class(surrogate, law) for law in laws]
     assert {optimum.method for optimum in exact} == {"vertices"}
     monkeypatch.setattr("setwise.consistency.optimum.MOST_VERTICES", 0)

@@ -83,7 +83,7 @@ DAMAGED = [
     ("a.csv", b"a;b\n1;1\n", B, r"line 1: no column 'b'.* is the delimiter ';'\?"),
     ("a.csv", b'a,b\n1,1\n"x\ny",1\n', B, r"line 4: column 'a' is 'x\\ny', which is no number"),
     ("a.csv", b"a,b\ninf,1\n", B, r"line 2: column 'a' is infinite"),
-    ("a.csv", b"a,b\n1,2\n", B, r"line 2: label 'b' is '2'; expected is 0 or 1"),
+    ("a.csv", b"a,b\n1,2\n", B, r"line 2: label 'b' is '2'; a column of labels has only 0 and 1"),
     ("a.csv", b"a,b\n1,\n", B, r"line 2: label 'b' is unknown"),
     ("a.csv", b"a,b\n1,x;x\n", LISTED, r"line 2: label 'x' is listed twice"),
     ("a.csv", b"a,b\n1,x;;y\n", LISTED, r"line 2: an empty label"),
@@ -118,10 +118,13 @@ def test_the_error_names_the_file_and_the_line(name, content, options, message, 
     [
         (b"<labels>", r"r\.xml, line 1: no XML"),
         (b"<labels/>", "no <label>"),
-        (b"<labels>\n<label/></labels>", "line 2: a <label> without a name"),
-        (b'<labels><label name="y"/><label name="y"/></labels>', "'y' is there twice"),
+        (b"<labels>\n<label/></labels>", "expected are <label name=...>.*not <label name=None>"),
+        (
+            b'<labels><label name="y"/><label name="y"/></labels>',
+            "no two alike, not <label name='y'>",
+        ),
         (b'<labels><label name="z"/></labels>', r"r\.arff, line 4: labels that are no attributes"),
-        (b'<labels><other name="z"/></labels>', "expected is <label> inside <labels>, not <other>"),
+        (b'<labels><other name="z"/></labels>', "inside <labels>, .*not <other"),
         (b'<!DOCTYPE x [<!ENTITY e "e">]><labels><label name="&e;"/></labels>', "document type"),
         (b'<?xml version="1.0" encoding="none"?><labels/>', "no XML"),
     ],
@@ -174,7 +177,8 @@ def test_options_that_are_none_are_a_value_error(tmp_path):
         (B | {"dtype": "int8"}, "dtype"),
         (B | {"encoding": "none"}, "encoding"),
         (B | {"unknown_labels": "guess"}, "unknown_labels"),
-        (B | {"delimiter": "::"}, "delimiter"),
+        (B | {"delimiter": "::"}, "delimiter must be one ASCII character"),
+        (B | {"delimiter": "§"}, "delimiter must be one ASCII character, but it is '§'"),
         (B | {"text": ["a"], "text_options": {"tokenizer": str.split}}, "options of text"),
         (B | {"text": ["a"], "text_options": {"token_pattern": "("}}, "text was not turned"),
     ):
@@ -229,6 +233,29 @@ def test_whatever_is_changed_a_folder_or_xml_is_read_or_refused(seeds, tmp_path_
         for name, data in whole.items():
             (folder / name).write_bytes(files.damaged(data, chance) if name == changed else data)
         assert_read_or_refused(folder, {})
+
+
+def test_a_column_of_lists_is_no_feature(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for lists in ([[1.0], [2.0]], [[{"a": 1}], []]):
+        parquet.write_table(arrow.table({"x": lists, "b": [0, 1]}), tmp_path / "a.parquet")
+        with pytest.raises(DataError, match=r"a\.parquet: column 'x' (holds lists|has the type)"):
+            read(tmp_path / "a.parquet", labels=["b"])
+
+
+def test_a_quoted_cell_may_go_on_beyond_a_block(tmp_path, monkeypatch):
+    """And the lines that follow keep their numbers, empty ones among them."""
+    monkeypatch.setattr("setwise.datasets.table.BLOCK_BYTES", 16)
+    rows = ["1,a,0", '2,"b\n\nc",1', "", "3,d,1", '"4",e,0', "5,f,1"]
+    (tmp_path / "a.csv").write_text("\n".join(["x,t,b", *rows]))
+    data = read(tmp_path / "a.csv", labels=["b"], drop=["t"])
+    assert data.X.ravel().tolist() == [1, 2, 3, 4, 5]
+    assert data.Y.ravel().tolist() == [0, 1, 1, 0, 1]
+    for wrong, line in (("y,g,1", 10), ("6,g", 10), ("6,g,2", 10), ('6,"g"h,1', 10)):
+        (tmp_path / "a.csv").write_text("\n".join(["x,t,b", *rows, wrong]))
+        with pytest.raises(DataError, match=f"line {line}: "):
+            read(tmp_path / "a.csv", labels=["b"], drop=["t"])
 
 
 @given(seeds=st.lists(st.integers(0, 2**32), min_size=4, max_size=4))

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from setwise import Taxonomy
 from setwise.datasets import Dataset, read
-from setwise.datasets.dataset import raised
 from setwise.persistence import load, save
+from setwise.taxonomy import raised
 from tests.support import cases
 from tests.support.examples import generators
 

@@ -68,7 +68,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         server.offer()
         yield server
@@ -110,7 +110,7 @@ def test_options_are_those_of_arff(server, tmp_path):
 
 def test_without_a_network_what_was_fetched_is_read_and_the_rest_refused(tmp_path):
     with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         server.offer()
         fetch(7, cache=tmp_path, url=server.url)

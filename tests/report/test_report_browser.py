@@ -82,8 +82,7 @@ def choose(page, box, value):
 
 
 @pytest.mark.parametrize("name", ["study", "evil", "wide", "long", "evaluated"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_the_page_is_silent_asks_for_nothing_and_fits(browser, folder, name, scheme, width):
     page = browser.open(folder / f"{name}.html", width, 900, scheme)
     assert page.complaints() == []

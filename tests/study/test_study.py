@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from setwise import SetClassifier, Taxonomy
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.evaluation import compare, evaluate
-from setwise.evaluation.comparison import holm
+from setwise.evaluation.statistics import holm
 from setwise.study import METHODS, Study, leaderboard, load, summary
 from setwise.study import methods as peers
 from setwise.study.folder import RESULTS, locked

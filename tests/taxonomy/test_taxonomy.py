@@ -357,13 +357,17 @@ def test_a_frame_with_other_columns_is_refused():
     found = Taxonomy.from_paths(ANIMALS)
     frame = pandas.DataFrame(np.zeros((2, 5), int), columns=[*ANIMALS[:4], "oaks"])
     for use in (found.close, found.is_closed, found.refuse_open):
-        with pytest.raises(ValueError, match=r"'animals', .*, but it has 'oaks'$"):
+        with pytest.raises(
+            ValueError, match="label 'oaks' is not among the labels of the taxonomy"
+        ):
             use(frame)
     with pytest.raises(ValueError, match=r"5 columns.*\(2, 4\)"):
         found.close(frame[ANIMALS[:4]])
     with pytest.raises(ValueError, match="labels 0 and 1 are both 'plants'"):
         found.close(frame.set_axis(["plants", "plants", *ANIMALS[:3]], axis=1))
-    with pytest.raises(ValueError, match="taxonomy, 1, 2, but it has '1', '2'"):
+    with pytest.raises(
+        ValueError, match="label '1' and 1 more is not among the labels of the taxonomy"
+    ):
         Taxonomy.from_parents([-1, 0], [1, 2]).close(pandas.DataFrame({"1": [0], "2": [1]}))
 
 
@@ -383,14 +387,14 @@ def test_label_lists_by_number_and_empty_ones_are_closed():
     assert many.close([[20], [10]]).tolist() == [[1, 1], [1, 0]]
     for wrong, message in (
         ([[7], [0]], "not among the labels: 7"),
-        ([[0, 2, 0, 0]], r"Y\[0\] has 0 more than once"),
+        ([[0, 2, 0, 0]], r"Y\[0, 1\] is 2"),
         ([[0, 1], [1, 0]], r"4 columns.*\(2, 2\)"),
-        ([[0, 1, 0, 0], [1, 0]], r"must have 4 entries.*Y\[1\] has 2"),
+        ([[0, 1, 0, 0], [1, 0]], "must have 4 entries.*their lengths differ"),
         ([[0.5]], "0.5"),
     ):
         with pytest.raises(ValueError, match=message):
             found.close(wrong)
-    with pytest.raises(ValueError, match=r"by name, but Y\[0\] has 1"):
+    with pytest.raises(ValueError, match="or list labels, but their lengths differ"):
         named.close([[2], [3, 0]])
 
 
@@ -420,8 +424,8 @@ REFUSED = {
         lambda: Taxonomy.from_edges([["r", "a"], ["a", "b"], ["b", "a"]]),
         "cycle '[ab]' -> '[ab]' -> '[ab]'",
     ),
-    "a loop": (lambda: Taxonomy([[0, 1], [1, 1]], ["a", "b"]), "under itself, but 'b'"),
-    "a loop of parents": (lambda: Taxonomy.from_parents([0]), "under itself, but 0 does"),
+    "a loop": (lambda: Taxonomy([[0, 1], [1, 1]], ["a", "b"]), "cycle 'b' -> 'b'$"),
+    "a loop of parents": (lambda: Taxonomy.from_parents([0]), "cycle 0 -> 0$"),
     "an edge twice": (
         lambda: Taxonomy.from_edges([["a", "b"], ["a", "b"]]),
         "'b' under 'a' is there 2 times",
@@ -495,11 +499,11 @@ REFUSED = {
     ),
     "a root that never occurs": (
         lambda: Taxonomy.from_edges([["a", "b"]], root="zoo"),
-        "root must be the parent of some label, but 'zoo' stands above none",
+        "root must be the parent of a label, but nothing stands under 'zoo'",
     ),
     "a root of a frame that never occurs": (
         lambda: Taxonomy.from_edges(pandas.DataFrame({"parent": [0], "child": [1]}), root=2),
-        "but 2 stands above none",
+        "but nothing stands under 2",
     ),
     "edges with lengths in a mapping": (
         lambda: Taxonomy.from_edges({("a", "b"): 2.0}),
@@ -521,7 +525,7 @@ def test_what_is_no_hierarchy_is_refused_with_its_place(make, message):
         ("", "no lines"),
         (
             "a b\na c 2\n",
-            "line 2 .* 2 columns, parted by ' ', as line 1 has, but it has 3",
+            "line 2: .* 2 columns, parted by ' ', as line 1 has, but it has 3",
         ),
         ("parent,size\na,3\n", "'parent', 'size' none is one of labels"),
         ("a b\nb a\n", "cycle"),
@@ -559,21 +563,21 @@ def test_a_file_that_is_no_hierarchy_is_refused_with_its_line(text, message, tmp
 
 
 def test_a_root_of_a_file_that_never_occurs_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="root must be the parent of some label, but '7' stands"):
+    with pytest.raises(ValueError, match="but nothing stands under '7'"):
         read(tmp_path, "a b\na c", root=7)
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
-    for look, what in ((Taxonomy.read, "taxonomy"), (Taxonomy.from_meta, "description")):
-        with pytest.raises(FileNotFoundError, match=rf"{what} .*nowhere\.csv, but it is not there"):
+    for look in (Taxonomy.read, Taxonomy.from_meta):
+        with pytest.raises(FileNotFoundError, match=r"there is no file .*nowhere\.csv"):
             look(tmp_path / "nowhere.csv")
-    with pytest.raises(FileNotFoundError, match=r"description .*meta\.json, but it is not there"):
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*meta\.json"):
         Taxonomy.from_meta(tmp_path)
-    with pytest.raises(ValueError, match=r"a taxonomy must be a file, but .* folder.*from_meta"):
+    with pytest.raises(ValueError, match="this is a folder; expected is a file"):
         Taxonomy.read(tmp_path)
     meta = {"name": "zoo", "hierarchy_edges": [[0, 1]], "label_names_file": "gone.txt"}
     (tmp_path / "meta.json").write_text(json.dumps(meta))
-    with pytest.raises(FileNotFoundError, match=r"label_names_file of .*'zoo' .*gone\.txt, but"):
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*gone\.txt"):
         Taxonomy.from_meta(tmp_path)
 
 

@@ -53,7 +53,7 @@ def certify(
 
     A certificate names the theorem that covers the combination and its bound, tested on
     thousands of distributions. A counterexample is a distribution for which the
-    minimiser of the surrogate predicts a wrong label set, confirmed by enumeration.
+    minimiser of the surrogate predicts a wrong label set, confirmed with the loss as trained.
 
     \b
     Examples:

@@ -78,8 +78,8 @@ def evaluate(
         raise ValueError("evaluate either MODEL DATA, or --predictions P --truth T")
     n_completed = None
     if reading.close:
-        from setwise.datasets.dataset import raised
         from setwise.targets.target import predicted_size
+        from setwise.taxonomy import raised
 
         taxonomy = rows.taxonomy
         n_completed = int((~taxonomy.is_closed(y_pred)).sum())

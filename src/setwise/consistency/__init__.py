@@ -8,7 +8,6 @@ with the theorem that says so or a distribution that shows it is not. `surrogate
 `excess_risk` of any model.
 """
 
-from setwise.consistency.bounds import Gamma, bound
 from setwise.consistency.certify import certify, examine
 from setwise.consistency.known_truth import (
     ExcessRisk,
@@ -34,12 +33,13 @@ from setwise.consistency.regret import (
     surrogate_risk,
     target_gap,
 )
-from setwise.consistency.search import Effort
-from setwise.consistency.setting import Distribution
-from setwise.consistency.theorems import THEOREMS, Theorem
+from setwise.consistency.setting import Effort
+from setwise.consistency.theorems import THEOREMS, Theorem, bound
 from setwise.consistency.verdicts import (
     Certificate,
     Counterexample,
+    Distribution,
+    Gamma,
     Undecided,
     from_dict,
     to_json,

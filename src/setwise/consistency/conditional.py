@@ -1,9 +1,9 @@
 """Conditional surrogate risks: what a surrogate expects at one input, as a function of the scores.
 
-Scores weigh the label sets of a small space (`Weights`, `ScoredSets`), and the expectation over y
-given x needs one number for each set y', its *worth*: the expected utility E[u(y', y)] (comp-sum),
-the expected loss (constrained), or the probability of y' itself (likelihood). Binary relevance is
-a problem of two sets, present and absent, for each label.
+Scores weigh the label sets of a small space (`Weights`), and the expectation over y given x needs
+one number for each set y', its *worth*: the expected utility E[u(y', y)] (comp-sum), the expected
+loss (constrained), or the probability of y' itself (likelihood). Binary relevance is a problem of
+two sets, present and absent, for each label.
 
 Arrays have an axis of inputs before that of the label sets: weights z and worth are (n, m, K) for n
 problems on m inputs, with the probability of an input multiplied into its worth. All values are on
@@ -17,11 +17,10 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy.special import logsumexp, xlogy
+from scipy.special import log_softmax, xlogy
 
 from setwise.spaces.space import Array, Space, weighted_features
 from setwise.surrogates.margins import MARGINS, Margin, rho_margin
-from setwise.targets.measure import find_rows
 
 Kind = Literal["labelwise", "joint"]
 KINDS = ("labelwise", "joint")
@@ -42,6 +41,28 @@ class Weights:
 
     features: Array
     offset: Array
+
+    @classmethod
+    def of(cls, space: Space, kind: Kind = "labelwise") -> Weights:
+        """How scores weigh the sets of a small space, in the order of ``space.enumerate()``.
+
+        Label-wise scores have features y' in ±1; joint scores, one for each set, those of the
+        identity. The offset is g(y'), what the space adds.
+        """
+        if kind not in KINDS:
+            raise ValueError(f"scores must be 'labelwise' or 'joint', but it is {kind!r}")
+        if space.log_size > np.log(MOST_SETS) + 1e-9:
+            raise ValueError(
+                f"{space} has about e^{space.log_size:.1f} label sets, too many to examine one by "
+                f"one; the limit is {MOST_SETS}. Examine a smaller space of the same kind"
+            )
+        sets = space.enumerate()
+        offset = weighted_features(space.features(sets), space.parameters)
+        features = np.eye(len(sets)) if kind == "joint" else 2.0 * sets - 1.0
+        if space.is_joint:
+            # Excluded sets have a score too, which moves nothing.
+            features = np.eye(space.n_scores)[space.parameters > -np.inf]
+        return cls(features[None], offset[None])
 
     def at(self, scores: Array) -> Array:
         """z for rows of scores (n, d), (n, m, K)."""
@@ -77,60 +98,11 @@ class Weights:
         inputs, sets = self.offset.shape
         return self.directions == inputs * (sets - 1)
 
-
-@dataclass(frozen=True, eq=False)
-class ScoredSets:
-    """The label sets (K, l) of a small space, and how scores weigh them.
-
-    Label-wise scores have features y' in ±1; joint scores have one score for each set. The offset
-    is g(y'), what the space adds.
-    """
-
-    space: Space
-    kind: Kind
-    sets: Array
-    weights: Weights
-
-    @classmethod
-    def of(cls, space: Space, kind: Kind = "labelwise") -> ScoredSets:
-        """The sets of a space; a list with joint scores has those whatever the kind."""
-        if kind not in KINDS:
-            raise ValueError(f"scores must be 'labelwise' or 'joint', but it is {kind!r}")
-        if space.log_size > np.log(MOST_SETS) + 1e-9:
-            raise ValueError(
-                f"{space} has about e^{space.log_size:.1f} label sets, too many to examine one by "
-                f"one; the limit is {MOST_SETS}. Examine a smaller space of the same kind"
-            )
-        sets = space.enumerate()
-        offset = weighted_features(space.features(sets), space.parameters)
-        features = np.eye(len(sets)) if kind == "joint" else 2.0 * sets - 1.0
-        if space.is_joint:
-            # Excluded sets have a score too, which moves nothing.
-            kind, features = "joint", np.eye(space.n_scores)[space.parameters > -np.inf]
-        return cls(space, kind, sets, Weights(features[None], offset[None]))
-
-    @property
-    def features(self) -> Array:
-        """What the scores multiply, (K, d)."""
-        return self.weights.features[0]
-
-    @property
-    def offset_is_free(self) -> bool:
-        """Whether some scores do what the offset does, so that it might as well be 0."""
-        return lies_in_span(self.weights.offset.T, self.features)
-
-    def most_likely(self, scores: Array) -> Array:
-        """Index of the heaviest set of each row, ties as the space breaks them, (n,)."""
-        if self.kind == "joint":
-            return np.argmax(self.weights.at(scores)[:, 0], axis=1)
-        return self.index(self.space.most_likely(scores))
-
-    def index(self, sets: Array) -> Array:
-        """The place of each set in the list; one that is not there is refused, (n,)."""
-        found = find_rows(self.sets, sets)
-        if (found < 0).any():
-            raise ValueError(f"{sets[int(np.argmin(found))].tolist()} is not a set of {self.space}")
-        return found
+    def span(self, columns: Array) -> bool:
+        """Whether every column (m K, c) is a combination of the features and a constant."""
+        basis = np.column_stack([self.flat, np.ones(len(self.flat))])
+        left = columns - basis @ np.linalg.lstsq(basis, columns, rcond=None)[0]
+        return bool(np.abs(left).max(initial=0) <= 1e-9 * (1 + np.abs(columns).max(initial=0)))
 
 
 @dataclass(frozen=True)
@@ -143,33 +115,27 @@ class CompSumRisk:
     """
 
     q: float
-    is_smooth = True
+    kinks = ()
 
     @property
     def is_convex(self) -> bool:
         """Whether it is convex in the scores."""
         return self.q <= 0.0
 
-    def log_unit(self, log_size: float) -> float:
-        """Log of a regret on the paper's scale over that on the unit scale, |Y|^(1-q)."""
-        return (1.0 - self.q) * log_size
-
     def value(self, z: Array, worth: Array) -> Array:
         """The risk, (n,)."""
-        log_law = z - logsumexp(z, axis=-1, keepdims=True)
-        if self.q == 0.0:
-            # A set without worth may have no mass.
-            terms = -worth * np.where(worth > 0.0, log_law, 0.0)
-        else:
-            terms = -worth * np.expm1(self.q * log_law) / self.q
-        return terms.sum(axis=(-2, -1))
+        log_law = log_softmax(z, axis=-1)
+        # A set without worth may have no mass.
+        log_law = np.where(worth > 0.0, log_law, 0.0)
+        terms = log_law if self.q == 0.0 else np.expm1(self.q * log_law) / self.q
+        return -(worth * terms).sum(axis=(-2, -1))
 
     def derivatives(self, z: Array, worth: Array, features: Array) -> tuple[Array, Array]:
         """Gradient (n, d) and Hessian (n, d, d) by the scores.
 
         With w = worth s^q and W = sum w the derivative by z is W s - w.
         """
-        log_law = z - logsumexp(z, axis=-1, keepdims=True)
+        log_law = log_softmax(z, axis=-1)
         law, pull = np.exp(log_law), worth * np.exp(self.q * log_law)
         total = pull.sum(axis=-1, keepdims=True)
         mean = (law[:, :, None] @ features)[:, :, 0]
@@ -189,9 +155,7 @@ class CompSumRisk:
             z = np.maximum(np.log(worth), -FAR) / (1.0 - self.q)
         return z, self.value(z, worth)
 
-    def lower_bound(
-        self, weights: Weights, worth: Array, scores: Array, slopes: Array | None = None
-    ) -> float:
+    def lower_bound(self, weights: Weights, worth: Array, scores: Array) -> float:
         """A lower bound on the infimum over *all* scores by duality, for worth (m, K) and q <= 0.
 
         With w and s of equal feature means, sum_k w_k t_k >= W H(s) + (W s - w) · g for all scores,
@@ -200,8 +164,7 @@ class CompSumRisk:
         The law at the scores is corrected to meet the means, and mixed with w if that leaves the
         simplex, so that the bound is tight near the minimiser, also where that is at infinity.
         """
-        log_law = weights.at(scores[None])[0]
-        log_law = log_law - logsumexp(log_law, axis=1, keepdims=True)
+        log_law = log_softmax(weights.at(scores[None])[0], axis=1)
         law, pull = np.exp(log_law), worth * np.exp(self.q * log_law)
         total = pull.sum(axis=1, keepdims=True)
         own = pull / total
@@ -217,8 +180,9 @@ class CompSumRisk:
         law = np.maximum(law, 0.0)
         bound = (-total * xlogy(law, law) + (total * law - pull) * weights.offset).sum()
         if self.q < 0.0:
-            ratio = np.where(worth > 0.0, pull / np.where(worth > 0.0, worth, 1.0), 1.0)
-            bound += ((pull * (1.0 - np.log(ratio)) - worth) / -self.q).sum()
+            # w / worth is s^q, 1 where both are 0.
+            log_ratio = np.where(worth > 0.0, self.q * log_law, 0.0)
+            bound += ((pull * (1.0 - log_ratio) - worth) / -self.q).sum()
         return float(bound)
 
 
@@ -235,23 +199,14 @@ class ConstrainedRisk:
         return self.margin != "rho"
 
     @property
-    def is_smooth(self) -> bool:
-        """Whether it has a derivative everywhere."""
-        return self.margin in ("exponential", "squared_hinge")
-
-    @property
     def phi(self) -> Margin:
         """The margin function."""
         return rho_margin(self.rho) if self.margin == "rho" else MARGINS[self.margin]
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """The centred weights at which the cost of a set bends, where it is made of lines."""
-        return {"hinge": (-1.0,), "rho": (-self.rho, 0.0)}[self.margin]
-
-    def log_unit(self, log_size: float) -> float:
-        """Log of a regret on the paper's scale over that on the unit scale, |Y|."""
-        return log_size
+        """The centred weights at which the cost of a set, made of lines, bends; () if smooth."""
+        return {"hinge": (-1.0,), "rho": (-self.rho, 0.0)}.get(self.margin, ())
 
     def value(self, z: Array, worth: Array) -> Array:
         """The risk, (n,)."""
@@ -291,32 +246,23 @@ class ConstrainedRisk:
         weights = weights.centred
         if slopes is None:
             slopes = -worth * self.phi.derivative(-weights.at(scores[None])[0])
-        slopes = _meeting(slopes, weights.features, np.zeros(len(scores)))
-        if (slopes < -ROUNDING).any():
+        met = _meeting(slopes, weights.features, np.zeros(len(scores)))
+        if (met < -ROUNDING).any():
             # The features are centred, so that equal slopes are feasible.
-            slopes = slopes - float(slopes.min())
-        slopes = np.maximum(slopes, 0.0)
-        return float((self._above_line(slopes, worth) + slopes * weights.offset).sum())
-
-    def _above_line(self, slopes: Array, worth: Array) -> Array:
-        """The largest b with worth Phi(-z) >= slope z + b for all z."""
+            met = met - met.min()
         # A slope where there is no worth is rounding too.
-        slopes = np.where((worth <= ROUNDING) & (slopes <= ROUNDING), 0.0, slopes)
+        met = np.where((worth <= ROUNDING) & (met <= ROUNDING), 0.0, np.maximum(met, 0.0))
+        # The largest b with worth Phi(-z) >= slope z + b for all z.
         if self.margin == "exponential":
-            return slopes - xlogy(slopes, slopes / np.maximum(worth, 1e-300))
-        if self.margin == "squared_hinge":
-            return slopes - slopes**2 / (4.0 * np.maximum(worth, 1e-300))
-        return np.where(slopes <= worth + ROUNDING, np.minimum(slopes, worth), -np.inf)
+            above = met - xlogy(met, met / np.maximum(worth, 1e-300))
+        elif self.margin == "squared_hinge":
+            above = met - met**2 / (4.0 * np.maximum(worth, 1e-300))
+        else:
+            above = np.where(met <= worth + ROUNDING, np.minimum(met, worth), -np.inf)
+        return float((above + met * weights.offset).sum())
 
 
 Risk = CompSumRisk | ConstrainedRisk
-
-
-def lies_in_span(columns: Array, features: Array) -> bool:
-    """Whether every column is a linear combination of the features and a constant."""
-    basis = np.column_stack([features, np.ones(len(features))])
-    left = columns - basis @ np.linalg.lstsq(basis, columns, rcond=None)[0]
-    return bool(np.abs(left).max(initial=0.0) <= 1e-9 * (1.0 + np.abs(columns).max(initial=0.0)))
 
 
 def _spread(factors: Array, features: Array) -> Array:

@@ -24,7 +24,7 @@ from setwise.spaces.space import Array, Space, all_sets
 from setwise.targets.registry import get_target
 from setwise.targets.target import predicted_size
 from setwise.taxonomy import parent_vector
-from setwise.validation import label_matrix, real_array, score_matrix, whole_number
+from setwise.validation import label_matrix, real_array, whole_number
 
 # Label sets of so many labels are listed.
 MOST_LABELS = 16
@@ -36,13 +36,8 @@ Seed = int | np.random.Generator
 class Problem:
     """p(y_k | x) proportional to exp(coef_k · x + intercept_k), x standard normal.
 
-    Parameters
-    ----------
-    name : str
-    sets : array of shape (K, n_labels)
-        The label sets that occur.
-    coef : array of shape (K, n_features)
-    intercept : array of shape (K,)
+    ``sets`` (K, n_labels) are the label sets that occur, with ``coef`` (K, n_features) and
+    ``intercept`` (K,).
 
     Examples
     --------
@@ -62,8 +57,7 @@ class Problem:
 
     def __post_init__(self):
         sets, coef = label_matrix(self.sets, None, "sets"), real_array(self.coef, "coef")
-        coef = coef.astype(np.float64)
-        intercept = real_array(self.intercept, "intercept").astype(np.float64)
+        intercept = real_array(self.intercept, "intercept")
         if coef.ndim != 2 or len(coef) != len(sets) or intercept.shape != (len(sets),):
             raise ValueError(
                 f"coef and intercept must have a row for each of the {len(sets)} label sets, but "
@@ -84,7 +78,7 @@ class Problem:
 
     def conditional(self, X: Any) -> tuple[Array, Array]:
         """The label sets (K, l) and p(y | x) of each row, (n, K)."""
-        inputs = score_matrix(X, None, "X") if np.ndim(X) == 2 else np.asarray(X)
+        inputs = real_array(X, "X")
         if inputs.ndim != 2 or inputs.shape[1] != self.n_features:
             raise ValueError(
                 f"X must have shape (n, {self.n_features}), one feature a column, but its shape "
@@ -122,16 +116,14 @@ class Problem:
         distinct, place = np.unique(y_pred, axis=0, return_inverse=True)
         return self.risks(target, X, distinct)[np.arange(len(y_pred)), place.ravel()]
 
-    def least_loss(self, target: Any, X: Any, space: Space | None = None) -> Array:
-        """Expected loss of the best label set of a space at each input, (n,).
+    def usual_space(self, target: Any) -> Space:
+        """All label sets, for precision@k and recall@k those of size k."""
+        size = predicted_size(get_target(target))
+        return Slice(self.n_labels, size) if size else Cube(self.n_labels)
 
-        The space is by default all label sets, for precision@k and recall@k those of size k. It is
-        enumerated.
-        """
-        target = get_target(target)
-        if space is None:
-            size = predicted_size(target)
-            space = Slice(self.n_labels, size) if size else Cube(self.n_labels)
+    def least_loss(self, target: Any, X: Any, space: Space | None = None) -> Array:
+        """Expected loss of the best label set of a space, which is enumerated, (n,)."""
+        space = space or self.usual_space(target)
         return self.risks(target, X, space.enumerate()).min(axis=1)
 
 
@@ -185,29 +177,20 @@ def excess_risk(
     >>> round(found.value, 3), round(found.bayes_risk, 3)
     (0.1, 0.427)
     """
-    if not isinstance(problem, Problem):
-        raise ValueError(
-            f"problem must be a Problem, such as rare_but_joint() makes, not {problem!r}"
-        )
     predict = getattr(model, "predict", model)
-    if not callable(predict):
+    if not callable(predict) or not isinstance(problem, Problem):
         raise ValueError(
-            f"model must have a method predict or be a function of X, but it is a "
-            f"{type(model).__name__}"
+            f"model must have a method predict or be a function of X, and problem must be a "
+            f"Problem, such as rare_but_joint() makes, but they are {model!r} and {problem!r}"
         )
-    if space is not None and space.n_labels != problem.n_labels:
-        raise ValueError(
-            f"the space must have as many labels as the problem, {problem.n_labels}, but {space} "
-            f"has {space.n_labels}"
-        )
-    X = problem.inputs(n_rows, seed)
+    X, space = problem.inputs(n_rows, seed), space or problem.usual_space(target)
     y_pred = label_matrix(predict(X), problem.n_labels, "predictions")
     own = problem.expected_loss(target, X, y_pred)
-    if space is not None and not (inside := np.asarray(space.contains(y_pred), bool)).all():
-        first = int(np.argmin(inside))
+    outside = np.flatnonzero(~np.asarray(space.contains(y_pred), bool))
+    if len(outside):
         raise ValueError(
-            f"{(~inside).sum()} of the {len(y_pred)} predictions are not in {space}, the first at "
-            f"row {first}: {y_pred[first].tolist()}; compare with a space that has them"
+            f"{len(outside)} of the {len(y_pred)} predictions are not in {space}, the first at row "
+            f"{outside[0]}: {y_pred[outside[0]].tolist()}; compare with a space that has them"
         )
     best = problem.least_loss(target, X, space)
     excess = own - best
@@ -231,31 +214,23 @@ def surrogate_excess(
     conditional risk over all functions. For ``surrogate="likelihood"`` it is the mean divergence
     KL(p || s) in nats, misspecification included.
     """
-    space = Cube(problem.n_labels) if space is None else space
+    space = space or Cube(problem.n_labels)
     setting = Setting.of(target, surrogate, space, kind, truths=problem.sets)
-    _, law = problem.conditional(X)
-    if not setting.choice.is_likelihood:
-        least = setting.minimisers(law)[1]
-        return float((setting.value(law, np.asarray(scores, float)) - least).mean())
-    p = np.zeros((len(law), len(setting.scored.sets)))
-    p[:, setting.scored.index(problem.sets)] = law
-    entropy = entr(p).sum(axis=1)
-    return float((setting.value(p, np.asarray(scores, float)) - entropy).mean())
+    law = setting.probabilities(*problem.conditional(X))
+    least = entr(law).sum(axis=1) if setting.choice.is_likelihood else setting.minimisers(law)[1]
+    return float((setting.value(law, np.asarray(scores, float)) - least).mean())
 
 
 def independent(n_labels: int = 4, n_features: int = 3, seed: int = 0) -> Problem:
     """Labels independent given x, each a logistic regression: binary relevance holds the truth."""
-    own, base = _weights(n_labels, n_features, seed)
-    sets = all_sets(n_labels)
-    return Problem("independent", sets, sets @ own, sets @ base)
+    return _log_linear("independent", _every(n_labels), n_features, seed)
 
 
 def chain(n_labels: int = 4, n_features: int = 3, coupling: float = 1.5, seed: int = 0) -> Problem:
     """Neighbours agree more often: a chain with constant potentials holds the truth."""
-    own, base = _weights(n_labels, n_features, seed)
-    sets = all_sets(n_labels)
+    sets = _every(n_labels)
     agree = (sets[:, 1:] == sets[:, :-1]).sum(axis=1)
-    return Problem("chain", sets, sets @ own, sets @ base + coupling * agree)
+    return _log_linear("chain", sets, n_features, seed, coupling * agree)
 
 
 def exclusive(groups: tuple[int, ...] = (3, 2), n_features: int = 3, seed: int = 0) -> Problem:
@@ -265,19 +240,17 @@ def exclusive(groups: tuple[int, ...] = (3, 2), n_features: int = 3, seed: int =
             f"groups must list the sizes of groups of labels, such as (3, 2), but it is {groups!r}"
         )
     sizes = [whole_number(size, f"groups[{place}]", 1) for place, size in enumerate(sizes)]
-    own, base = _weights(sum(sizes), n_features, seed)
-    every = all_sets(sum(sizes))
+    every = _every(sum(sizes))
     parts = np.split(every, np.cumsum(sizes)[:-1], axis=1)
     sets = every[np.all([part.sum(axis=1) == 1 for part in parts], axis=0)]
-    return Problem("exclusive", sets, sets @ own, sets @ base)
+    return _log_linear("exclusive", sets, n_features, seed)
 
 
 def hierarchy(parents: Any = (-1, 0, 0, 1, 1), n_features: int = 3, seed: int = 0) -> Problem:
     """Sets closed upwards in a taxonomy, weighed label by label: `Forest` with closed sets."""
     tree = parent_vector(list(parents) if isinstance(parents, Iterable) else parents)
-    own, base = _weights(len(tree), n_features, seed)
     sets = Forest(tree, closed=True).enumerate()
-    return Problem("hierarchy", sets, sets @ own, sets @ (base + 0.8))
+    return _log_linear("hierarchy", sets, n_features, seed, 0.8 * sets.sum(axis=1))
 
 
 def rare_but_joint(n_labels: int = 4) -> Problem:
@@ -304,14 +277,19 @@ PROBLEMS = {
 }  # fmt: skip
 
 
-def _weights(n_labels: int, n_features: int, seed: int) -> tuple[Array, Array]:
-    """Slopes and intercepts of the labels."""
-    n_labels = whole_number(n_labels, "n_labels", 1)
-    n_features = whole_number(n_features, "n_features", 1)
-    if n_labels > MOST_LABELS:
+def _every(n_labels: int) -> Array:
+    """All label sets."""
+    if whole_number(n_labels, "n_labels", 1) > MOST_LABELS:
         raise ValueError(
-            f"n_labels must be at most {MOST_LABELS}, since label sets are listed, but it is "
-            f"{n_labels}"
+            f"n_labels must be at most {MOST_LABELS}, since sets are listed, but it is {n_labels}"
         )
-    rng = np.random.default_rng(seed)
-    return 1.2 * rng.normal(size=(n_labels, n_features)), rng.normal(-0.5, 0.5, size=n_labels)
+    return all_sets(n_labels)
+
+
+def _log_linear(
+    name: str, sets: Array, n_features: int, seed: int, raised: Array | float = 0.0
+) -> Problem:
+    """Slopes and intercepts of labels drawn at random, summed over those of each set."""
+    rng, labels = np.random.default_rng(seed), sets.shape[1]
+    slopes = 1.2 * rng.normal(size=(labels, whole_number(n_features, "n_features", 1)))
+    return Problem(name, sets, sets @ slopes, sets @ rng.normal(-0.5, 0.5, labels) + raised)

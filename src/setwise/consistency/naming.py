@@ -29,8 +29,17 @@ SAID = {
     "n_labels", "k", "beta", "closed", "leaves_only", "numerator", "denominator", "function",
     "joint",
 }  # fmt: skip
+# Arrays that say nothing where their finite entries are all alike.
+EVEN = ("bias", "potentials", "lengths")
 # Arrays of more entries are shown by their first.
 MOST_SHOWN = 12
+
+
+def _parameters(value: Any) -> dict[str, Any] | None:
+    """The fields of a dataclass; one that is not compared, such as names, changes no law."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return None
+    return {f.name: getattr(value, f.name) for f in fields(value) if f.init and f.compare}
 
 
 def same_values(first: Any, second: Any) -> bool:
@@ -42,15 +51,12 @@ def same_values(first: Any, second: Any) -> bool:
     >>> same_values(FBeta(1.0), FBeta(1.0)), same_values(FBeta(1.0), FBeta(1.0, empty=0.0))
     (True, False)
     """
-    if first is second:
-        return True
-    if type(first) is not type(second):
-        return False
-    if isinstance(first, np.ndarray):
+    if first is second or type(first) is not type(second) or callable(first):
+        return first is second
+    own, other = _parameters(first), _parameters(second)
+    if own is None or other is None:
         return bool(np.array_equal(first, second))
-    if _has_parameters(first):
-        return all(same_values(getattr(first, n), getattr(second, n)) for n in _names(first))
-    return not callable(first) and bool(first == second)
+    return all(same_values(own[name], other[name]) for name in own)
 
 
 def plain(value: Any) -> Any:
@@ -62,18 +68,15 @@ def plain(value: Any) -> Any:
     >>> plain(Jaccard())
     {'type': 'Jaccard', 'empty': 1.0}
     """
-    if _has_parameters(value):
-        own = {name: plain(getattr(value, name)) for name in _names(value)}
-        return {"type": type(value).__name__} | own
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
+    value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    if (own := _parameters(value)) is not None:
+        return {"type": type(value).__name__} | {name: plain(one) for name, one in own.items()}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return getattr(value, "__name__", None) or str(value)
+    is_plain = value is None or isinstance(value, bool | int | float | str)
+    return value if is_plain else getattr(value, "__name__", str(value))
 
 
 def in_words(value: Any) -> str:
@@ -85,42 +88,23 @@ def in_words(value: Any) -> str:
     >>> in_words(FBeta(1.0)), in_words(FBeta(1.0, empty=0.0)), in_words(Hamming([1, 3]))
     ('f1', 'f1 (empty 0)', 'weighted hamming (weights 1, 3)')
     """
-    if not _has_parameters(value):
-        return str(value)
-    usual, shown = {field.name: field.default for field in fields(value)}, []
-    for name in _names(value):
-        own: Any = getattr(value, name)
-        if name in SAID or own is None or (np.ndim(own) == 0 and own == usual[name]):
+    shown = []
+    for name, own in (_parameters(value) or {}).items():
+        usual = type(value).__dataclass_fields__[name].default
+        if name in SAID or own is None or (np.ndim(own) == 0 and own == usual):
             continue
-        if name in ("bias", "potentials") and np.ptp(own[np.isfinite(own)]) == 0.0:
+        if name in EVEN and np.ptp(own[np.isfinite(own)]) == 0.0:
             continue
-        if name == "lengths" and (own == 1.0).all():
-            continue
-        shown.append(f"{name} {_short(own)}")
+        is_sets = np.ndim(own) == 2 and np.isin(own, (0, 1)).all()
+        words = list(map(word, own)) if is_sets else [f"{one:g}" for one in np.ravel(own)]
+        more = f", ... {len(words)} in all" if len(words) > MOST_SHOWN else ""
+        shown.append(f"{name} {', '.join(words[:MOST_SHOWN])}{more}")
     return f"{value} ({'; '.join(shown)})" if shown else str(value)
 
 
 def word(labels: Any) -> str:
     """A label set in short: 0110."""
     return "".join(str(int(label)) for label in labels)
-
-
-def _has_parameters(value: Any) -> bool:
-    return is_dataclass(value) and not isinstance(value, type)
-
-
-def _names(value: Any) -> list[str]:
-    """The parameters; one that is not compared, such as names of labels, changes no law."""
-    return [field.name for field in fields(value) if field.init and field.compare]
-
-
-def _short(value: Any) -> str:
-    if np.ndim(value) == 2 and np.isin(value, (0, 1)).all():
-        words = [word(row) for row in value]
-    else:
-        words = [f"{one:g}" for one in np.ravel(value)]
-    more = f", ... {len(words)} in all" if len(words) > MOST_SHOWN else ""
-    return ", ".join(words[:MOST_SHOWN]) + more
 
 
 # ------------------------------------------------------------------------------------- targets
@@ -152,25 +136,12 @@ def is_same_target(first: Target, second: Target, space: Space, own_truths: bool
     if space.log_size > np.log(FEW_SETS) + 1e-9:
         return False
     sets = truths = space.enumerate()
-    if not own_truths and "table" in (first.form, second.form):
-        # A table judges the sets it lists; those of both have to be the same.
-        listed = [t.sets for t in (first, second) if t.form == "table"]  # type: ignore
-        if any(set(map(bytes, one)) != set(map(bytes, listed[0])) for one in listed):
-            return False
-        truths = listed[0]
-    elif not own_truths:
-        if labels > FEW_LABELS:
+    if not own_truths:
+        # A table judges the sets it lists only.
+        if labels > FEW_LABELS or "table" in (first.form, second.form):
             return False
         truths = all_sets(labels)
-    return bool(np.array_equal(loss_matrix(first, truths, sets), loss_matrix(second, truths, sets)))
-
-
-def named_target(name: str, n_labels: int | None = None, parents: Any = None) -> Target:
-    """A target by its name, or "tree" for the distance in a taxonomy of the given parents.
-
-    Without parents, label 0 stands over all others, of which there are two by default.
-    """
-    return TreeDistance(_taxonomy(n_labels, parents)) if name == "tree" else get_target(name)
+    return np.array_equal(loss_matrix(first, truths, sets), loss_matrix(second, truths, sets))
 
 
 # ---------------------------------------------------------------------------------- surrogates
@@ -195,19 +166,16 @@ class Choice:
     @property
     def q(self) -> float | None:
         """The member of the comp-sum family, None for other losses."""
-        own = isinstance(self.risk, CompSumRisk) and not self.by_label
-        return self.risk.q if own else None  # type: ignore
+        return None if self.by_label else getattr(self.risk, "q", None)
 
     @property
     def margin(self) -> str | None:
         """The margin function; the comp-sum risk of a single label is the logistic one."""
-        if isinstance(self.risk, ConstrainedRisk):
-            return self.risk.margin
-        return "logistic" if self.by_label else None
+        return getattr(self.risk, "margin", "logistic" if self.by_label else None)
 
     def log_unit(self, log_size: float) -> float:
-        """Log of a regret on the paper's scale over that on the unit scale."""
-        return 0.0 if self.is_likelihood or self.by_label else self.risk.log_unit(log_size)
+        """Log of a regret on the paper's scale over that on the unit scale, |Y|^(1-q) or |Y|."""
+        return 0.0 if self.is_likelihood or self.by_label else (1.0 - (self.q or 0.0)) * log_size
 
     def __str__(self) -> str:
         words, rho = self.name.replace("_", " "), getattr(self.risk, "rho", 1.0)
@@ -248,19 +216,18 @@ def chosen_surrogate(surrogate: Any, q: float = DEFAULT_Q) -> Choice:
         risk = CompSumRisk(0.0) if margin == "logistic" else ConstrainedRisk(margin)
         return Choice("binary_relevance", risk, by_label=True)
     if surrogate not in SURROGATES:
-        names = ", ".join(map(repr, SURROGATES))
         raise ValueError(
-            f"surrogate must be one of {names} or a surrogate object, not {surrogate!r}"
+            f"surrogate must be one of {', '.join(map(repr, SURROGATES))} or a surrogate object, "
+            f"not {surrogate!r}"
         )
     if surrogate in CONSTRAINED:
         return Choice(surrogate, ConstrainedRisk(CONSTRAINED[surrogate]))
+    member = COMP_SUM.get(surrogate, 0.0)
     if surrogate == "generalized_cross_entropy":
-        q = real_number(q, "q", 0.0, 1.0)
-        if not 0.0 < q < 1.0:
+        member = real_number(q, "q", 0.0, 1.0)
+        if member in (0.0, 1.0):
             raise ValueError(f"q must be above 0 and below 1 for {surrogate}, not {q:g}")
-        return Choice(surrogate, CompSumRisk(q))
-    likelihood = surrogate == "likelihood"
-    return Choice(surrogate, CompSumRisk(COMP_SUM.get(surrogate, 0.0)), is_likelihood=likelihood)
+    return Choice(surrogate, CompSumRisk(member), is_likelihood=surrogate == "likelihood")
 
 
 # -------------------------------------------------------------------------------------- spaces
@@ -279,10 +246,16 @@ def chosen_space(target: Target, choice: Choice, space: Space | None) -> Space:
         return space or choice.space  # type: ignore
     if target.form == "table":
         return Catalog(target.sets)  # type: ignore
-    if hierarchy_of(target) is not None:
-        return Forest(target.parents, closed=True)  # type: ignore
     weights = getattr(target, "weights", None)
     return named_space(None, None if weights is None else len(weights), target=target)
+
+
+def named_target(name: str, n_labels: int | None = None, parents: Any = None) -> Target:
+    """A target by its name, or "tree" for the distance in a taxonomy of the given parents.
+
+    Without parents, label 0 stands over all others, of which there are two by default.
+    """
+    return TreeDistance(_taxonomy(n_labels, parents)) if name == "tree" else get_target(name)
 
 
 def named_space(
@@ -295,13 +268,11 @@ def named_space(
     all others unless ``parents`` are given; ``list``: every second label set, those with the last
     label.
     """
-    size, tree_of_target = None, None
+    size, has_tree = None, False
     if target is not None:
-        size, tree_of_target = predicted_size(target), hierarchy_of(target)
-    if name is None:
-        name = "slice" if size else "closed" if tree_of_target is not None else "cube"
-    if n_labels is None and tree_of_target is not None:
-        n_labels = tree_of_target.n_labels
+        size, has_tree = predicted_size(target), hierarchy_of(target) is not None
+    parents = target.parents if parents is None and has_tree else parents  # type: ignore
+    name = name or ("slice" if size else "closed" if has_tree else "cube")
     if n_labels is None and parents is None and (size or name == "slice"):
         n_labels = size + 2 if size else 4
     tree = _taxonomy(n_labels, parents)

@@ -2,15 +2,16 @@
 
 Where scores reach every law the answer is a closed form. Smooth risks are descended by Newton
 steps, many problems at once; a convex one has a lower bound by duality, generalised cross-entropy
-on a small cube one by branch and bound. The hinge is a linear program. The rho margin, like the
-hinge, is linear between planes and bounded below, so it is least where planes meet: all such points
-are compared where they are few; else it is brought down from many starts, along lines on which its
-least point is found exactly, and then by linear programs.
+on a small cube one by branch and bound. The hinge and the rho margin are linear between planes and
+bounded below, so they are least where planes meet. The hinge is a linear program; of the rho margin
+all such points are compared where they are few, else some, and from the best of these others by
+exchanging planes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from math import comb
 from typing import Literal
@@ -32,17 +33,14 @@ RANDOM_STARTS = 60
 BOX, LONGEST_STEP, MOST_STEPS, MOST_HALVINGS = 60.0, 4.0, 100, 30
 # A descent ends where the risk no longer falls, or at a gradient of this share of the worth.
 GRADIENT = 1e-13
-# Points where planes meet are listed if they are no more.
-MOST_VERTICES = 50_000
+# Points where planes meet are listed if they are no more, else so many of them are drawn.
+MOST_VERTICES, DRAWN_VERTICES = 50_000, 20_000
+# Values of vertices, at once.
+MOST_COMPARED = 2**24
 # Vertices whose values differ by no more are all minimisers.
 SAME_VALUE = 1e-11
-# The rho margin: lines along which it is brought down from each start, ends that programs bring
-# further down, and how many. In a search, descents begin at zero and towards so many best sets.
-LINES, ENDED, MOST_PROGRAMS, NEAREST = 40, 12, 30, 4
-# Points where lines cross planes, at once.
-MOST_EVENTS = 2**20
-# Weights nearer to 0 may be taken to be on either side of it.
-ON_THE_PLANE = 1e-11
+# Where vertices are drawn, from so many of the best planes are exchanged, at most so many times.
+EXCHANGED, MOST_EXCHANGES = 100, 50
 # Branch and bound: cubes of so many labels, boxes and rounds.
 MOST_LABELS, MOST_BOXES, MOST_ROUNDS = 3, 20_000, 200
 
@@ -82,76 +80,65 @@ class Optimum:
 
 def best_scores(risk: Risk, weights: Weights, worth: Array, seed: int = 0) -> Optimum:
     """The least risk for the worth (m, K) of the sets at each input, with its certificate."""
-    over_all_laws = float(risk.least(worth[None])[1][0])
-    if _is_closed(risk, weights):
-        scores, _ = _closed(risk, weights, worth[None])
-        return Optimum(scores[0], over_all_laws, over_all_laws, "closed form")
-    if isinstance(risk, ConstrainedRisk) and not risk.is_smooth:
-        return _best_of_pieces(risk, weights, worth, over_all_laws, seed)
-    starts = _starts(weights, seed) if not risk.is_convex else np.zeros((1, weights.n_scores))
-    found, values = descend(risk, weights, np.tile(worth, (len(starts), 1, 1)), starts)
-    best = int(values.argmin())
-    scores, value = found[best], float(values[best])
+    least = float(risk.least(worth[None])[1][0])
+    if weights.reaches_every_law or _exposes(risk, weights):
+        return Optimum(least_risks(risk, weights, worth[None])[0][0], least, least, "closed form")
+    if isinstance(risk, ConstrainedRisk) and risk.kinks:
+        return _best_of_pieces(risk, weights, worth, least)
+    scores, values = least_risks(risk, weights, worth[None], np.random.default_rng(seed))
+    scores, value = scores[0], float(values[0])
     if risk.is_convex:
         return Optimum(scores, value, risk.lower_bound(weights, worth, scores), "duality")
     if isinstance(risk, CompSumRisk) and _is_small_cube(weights):
         total = float(worth.sum())
-        largest = largest_sum(worth[0], risk.q, total - risk.q * value)
-        lower = (total - largest) / risk.q
+        lower = (total - largest_sum(worth[0], risk.q, total - risk.q * value)) / risk.q
         if value - lower <= CERTAIN:
             return Optimum(scores, value, lower, "branch and bound")
-    return Optimum(scores, value, over_all_laws, "multistart")
+    return Optimum(scores, value, least, "multistart")
 
 
-def least_risks(risk: Risk, weights: Weights, worth: Array) -> tuple[Array, Array]:
+def least_risks(
+    risk: Risk, weights: Weights, worth: Array, rng: np.random.Generator | None = None
+) -> tuple[Array, Array]:
     """Scores (n, d) and values (n,) of least risk for many worths (n, m, K), without certificates.
 
-    A risk that is not convex starts at zero and towards each of the label sets.
+    Descents of a risk that is not convex start at zero and towards each of the label sets; with a
+    generator at random too. Vertices of the rho margin, where too many, are compared as drawn.
     """
-    if _is_closed(risk, weights):
-        return _closed(risk, weights, worth)
-    if isinstance(risk, ConstrainedRisk) and not risk.is_smooth:
-        return _least_of_pieces(risk, weights, worth)
-    starts = np.zeros((1, weights.n_scores))
-    if not risk.is_convex:
-        starts = np.concatenate([starts, 1.5 * weights.flat])
-    every = np.repeat(worth, len(starts), axis=0)
-    return _least_of(*descend(risk, weights, every, np.tile(starts, (len(worth), 1))), len(worth))
-
-
-def _least_of(scores: Array, value: Array, n_rows: int) -> tuple[Array, Array]:
-    """Of as many descents for each of the rows the least, (n, d) and (n,)."""
-    value, rows = value.reshape(n_rows, -1), np.arange(n_rows)
-    best = value.argmin(axis=1)
-    return scores.reshape(*value.shape, -1)[rows, best], value[rows, best]
-
-
-def _starts(weights: Weights, seed: int) -> Array:
-    """Zero, towards each of the label sets, and at random."""
-    rng = np.random.default_rng(seed)
-    scales = np.repeat([0.3, 1.0, 3.0], RANDOM_STARTS // 3)[:, None]
-    random = scales * rng.normal(size=(RANDOM_STARTS, weights.n_scores))
-    towards = [size * weights.flat for size in (0.1, 0.3, 1.0, 3.0)]
-    return np.concatenate([np.zeros((1, weights.n_scores)), *towards, random])
-
-
-def _is_closed(risk: Risk, weights: Weights) -> bool:
-    """Whether scores reach all laws, or (q = 1, one input) need only reach those of one set."""
-    return weights.reaches_every_law or _exposes(risk, weights)
-
-
-def _exposes(risk: Risk, weights: Weights) -> bool:
-    return isinstance(risk, CompSumRisk) and risk.q == 1.0 and len(weights.offset) == 1
-
-
-def _closed(risk: Risk, weights: Weights, worth: Array) -> tuple[Array, Array]:
     z, value = risk.least(worth)
     if _exposes(risk, weights):
         span = FAR + np.ptp(weights.offset)
         return span * weights.flat[np.argmax(worth[:, 0], axis=1)], value
-    wanted = z - weights.offset
-    wanted = (wanted - wanted.mean(axis=-1, keepdims=True)).reshape(len(z), -1)
-    return np.linalg.lstsq(weights.centred.flat, wanted.T, rcond=None)[0].T, value
+    if weights.reaches_every_law:
+        wanted = z - weights.offset
+        wanted = (wanted - wanted.mean(axis=-1, keepdims=True)).reshape(len(z), -1)
+        return np.linalg.lstsq(weights.centred.flat, wanted.T, rcond=None)[0].T, value
+    if isinstance(risk, ConstrainedRisk) and risk.kinks:
+        if risk.margin == "hinge" and not _has_few_vertices(risk, weights):
+            found = [best_scores(risk, weights, row) for row in worth]
+            return np.array([one.scores for one in found]), np.array([one.value for one in found])
+        flat, (_, points, costs) = worth.reshape(len(worth), -1), vertices(risk, weights)
+        parts = np.array_split(flat, 1 + len(flat) * len(costs) // MOST_COMPARED)
+        best = np.concatenate([(part @ costs.T).argmin(axis=1) for part in parts])
+        return points[best], (flat * costs[best]).sum(axis=1)
+    starts = np.zeros((1, weights.n_scores))
+    if not risk.is_convex and rng is None:
+        starts = np.concatenate([starts, 1.5 * weights.flat])
+    elif not risk.is_convex and rng is not None:
+        towards = [size * weights.flat for size in (0.1, 0.3, 1.0, 3.0)]
+        scales = np.repeat([0.3, 1.0, 3.0], RANDOM_STARTS // 3)[:, None]
+        random = scales * rng.normal(size=(RANDOM_STARTS, weights.n_scores))
+        starts = np.concatenate([starts, *towards, random])
+    every = np.repeat(worth, len(starts), axis=0)
+    scores, value = descend(risk, weights, every, np.tile(starts, (len(worth), 1)))
+    value = value.reshape(len(worth), -1)
+    best = (np.arange(len(worth)), value.argmin(axis=1))
+    return scores.reshape(*value.shape, -1)[best], value[best]
+
+
+def _exposes(risk: Risk, weights: Weights) -> bool:
+    """Whether scores need only reach the laws of one set each: q = 1 at a single input."""
+    return isinstance(risk, CompSumRisk) and risk.q == 1.0 and len(weights.offset) == 1
 
 
 # ---------------------------------------------------------------------------------- Newton steps
@@ -162,24 +149,23 @@ def descend(risk: Risk, weights: Weights, worth: Array, start: Array) -> tuple[A
 
     The worth is (n, m, K). Steps are halved until the risk falls enough (Armijo).
     """
-    scores, features = np.array(start, dtype=np.float64), weights.features
+    scores = np.array(start, dtype=np.float64)
     value = risk.value(weights.at(scores), worth)
     active = np.arange(len(scores))
     for _ in range(MOST_STEPS):
-        here, held = scores[active], worth[active]
-        gradient, hessian = risk.derivatives(weights.at(here), held, features)
+        here, held, before = scores[active], worth[active], value[active]
+        gradient, hessian = risk.derivatives(weights.at(here), held, weights.features)
         step = _newton_step(gradient, hessian)
         slope = (gradient * step).sum(axis=1)
-        open_rows, length = np.arange(len(active)), 1.0
-        before = value[active]
+        left, length = np.arange(len(active)), 1.0
         for _ in range(MOST_HALVINGS):
-            trial = np.clip(here[open_rows] + length * step[open_rows], -BOX, BOX)
-            tried = risk.value(weights.at(trial), held[open_rows])
-            better = tried <= before[open_rows] + 1e-4 * length * slope[open_rows]
-            place = active[open_rows[better]]
+            trial = np.clip(here[left] + length * step[left], -BOX, BOX)
+            tried = risk.value(weights.at(trial), held[left])
+            better = tried <= before[left] + 1e-4 * length * slope[left]
+            place = active[left[better]]
             scores[place], value[place] = trial[better], tried[better]
-            open_rows, length = open_rows[~better], 0.5 * length
-            if len(open_rows) == 0:
+            left, length = left[~better], 0.5 * length
+            if len(left) == 0:
                 break
         large = np.abs(gradient).max(axis=1) > GRADIENT * held.sum(axis=(1, 2))
         active = active[(value[active] < before) & large]
@@ -203,151 +189,105 @@ def _newton_step(gradient: Array, hessian: Array) -> Array:
 
 
 def _best_of_pieces(
-    risk: ConstrainedRisk, weights: Weights, worth: Array, over_all_laws: float, seed: int
+    risk: ConstrainedRisk, weights: Weights, worth: Array, over_all_laws: float
 ) -> Optimum:
     """The hinge by its linear program, the rho margin by its vertices."""
-    least = []
-    if _has_vertices(risk, weights):
-        points, costs = vertices(risk, weights)
-        values = costs @ worth.ravel()
-        least = list(points[values <= values.min() + SAME_VALUE * max(1.0, abs(values.min()))])
+
+    def value_at(scores: Array) -> float:
+        return float(risk.value(weights.at(scores[None]), worth[None])[0])
+
+    few = _has_few_vertices(risk, weights)
+    lowest = _lowest(risk, weights, worth) if few or risk.margin == "rho" else np.empty((0, 0))
     if risk.margin == "hinge":
         scores, slopes = hinge_program(weights, worth)
-        value = _value(risk, weights, worth, scores)
         lower = risk.lower_bound(weights, worth, scores, slopes)
-        others = [o for o in least if np.abs(weights.centred.flat @ (o - scores)).max() > 1e-9]
-        return Optimum(scores, value, lower, "linear program", tuple(others))
-    if least:
-        value = _value(risk, weights, worth, least[0])
-        return Optimum(least[0], value, value, "vertices", tuple(least[1:]))
-    starts = risk.rho * _starts(weights, seed)
-    found, values = along_lines(risk, weights, np.tile(worth, (len(starts), 1, 1)), starts, seed)
-    lowest = found[np.argsort(values, kind="stable")[:ENDED]]
-    ends = [_lower_rho(risk, weights, worth, start) for start in lowest]
-    scores, value = min(ends, key=lambda end: end[1])
-    return Optimum(scores, value, over_all_laws, "multistart")
+        others = [o for o in lowest if np.abs(weights.centred.flat @ (o - scores)).max() > 1e-9]
+        return Optimum(scores, value_at(scores), lower, "linear program", tuple(others))
+    value = value_at(lowest[0])
+    if few:
+        return Optimum(lowest[0], value, value, "vertices", tuple(lowest[1:]))
+    return Optimum(lowest[0], value, over_all_laws, "multistart")
 
 
-def _least_of_pieces(risk: ConstrainedRisk, weights: Weights, worth: Array) -> tuple[Array, Array]:
-    """Many problems: by all vertices, or the hinge one by one and the rho margin along lines."""
-    n_rows, flat = len(worth), worth.reshape(len(worth), -1)
-    if _has_vertices(risk, weights):
-        points, costs = vertices(risk, weights)
-        values = flat @ costs.T
-        best = values.argmin(axis=1)
-        return points[best], values[np.arange(n_rows), best]
-    if risk.margin == "hinge":
-        found = [best_scores(risk, weights, row) for row in worth]
-        return np.array([one.scores for one in found]), np.array([one.value for one in found])
-    nearest = np.argsort(flat, axis=1, kind="stable")[:, :NEAREST]
-    starts = np.insert(risk.rho * weights.flat[nearest], 0, 0.0, axis=1)
-    every = np.repeat(worth, starts.shape[1], axis=0)
-    lowest = along_lines(risk, weights, every, starts.reshape(-1, weights.n_scores))
-    return _least_of(*lowest, n_rows)
-
-
-def along_lines(
-    risk: ConstrainedRisk, weights: Weights, worth: Array, start: Array, seed: int = 0
-) -> tuple[Array, Array]:
-    """Scores (n, d) after the least point of the rho risk was taken on many lines, and the risk."""
-    most = max(1, MOST_EVENTS // (2 * weights.offset.size))
-    if len(start) > most:
-        ranges = [slice(first, first + most) for first in range(0, len(start), most)]
-        parts = [along_lines(risk, weights, worth[r], start[r], seed) for r in ranges]
-        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-    features, flat = weights.centred.flat, weights.centred.offset.ravel()
-    costs, scores = worth.reshape(len(worth), -1), np.array(start, dtype=np.float64)
-    rng, here = np.random.default_rng(seed), np.zeros((len(start), 1))
-    random = rng.normal(size=(LINES, weights.n_scores))
-    for direction in np.concatenate([np.eye(weights.n_scores), random]):
-        rate = features @ direction
-        moving = np.abs(rate) > 1e-12
-        z, rate = (scores @ features.T + flat)[:, moving], rate[moving]
-        # A set costs more with its weight between -rho and 0: there it adds its rate to the slope.
-        # The place where the line begins, which bends nothing, is compared too.
-        enters, leaves = np.sort([(-risk.rho - z) / rate, -z / rate], axis=0)
-        times = np.concatenate([enters, leaves, here], axis=1)
-        change = costs[:, moving] * rate / risk.rho
-        bends = np.concatenate([change, -change, here], axis=1)
-        order = np.argsort(times, axis=1, kind="stable")
-        times = np.take_along_axis(times, order, axis=1)
-        bends = np.take_along_axis(bends, order, axis=1)
-        rises = np.cumsum(bends, axis=1)[:, :-1] * np.diff(times, axis=1)
-        heights = np.insert(np.cumsum(rises, axis=1), 0, 0.0, axis=1)
-        best = heights.argmin(axis=1)
-        scores = scores + times[np.arange(len(z)), best][:, None] * direction
-    return scores, risk.value(weights.at(scores), worth)
-
-
-def _value(risk: Risk, weights: Weights, worth: Array, scores: Array) -> float:
-    return float(risk.value(weights.at(scores[None]), worth[None])[0])
-
-
-def _lower_rho(
-    risk: ConstrainedRisk, weights: Weights, worth: Array, start: Array
-) -> tuple[Array, float]:
-    """Scores from a start where no linear program goes lower, and the rho risk there.
-
-    worth · (max(0, 1 + z) - max(0, z)), z in units of rho, is a hinge less another; the second,
-    replaced by its tangent, leaves a program whose minimum lies no higher.
-    """
-    scaled = Weights(weights.features / risk.rho, weights.offset / risk.rho)
-    scores, value = start, _value(risk, weights, worth, start)
-    for _ in range(MOST_PROGRAMS):
-        z = scaled.centred.at(scores[None])[0]
-        for side in (ON_THE_PLANE, -ON_THE_PLANE):
-            trial, _ = hinge_program(scaled, worth, worth * (z > side))
-            reached = _value(risk, weights, worth, trial)
-            if reached < value - 1e-13 * max(1.0, abs(value)):
-                scores, value = trial, reached
-                break
-        else:
-            break
-    return scores, value
-
-
-def hinge_program(weights: Weights, worth: Array, pull: Array | None = None) -> tuple[Array, Array]:
+def hinge_program(weights: Weights, worth: Array) -> tuple[Array, Array]:
     """Scores of least hinge risk, and the dual variable of each set, (m, K).
 
-    min worth · excess - pull · z subject to excess >= 1 + z, excess >= 0, with z centred.
+    min worth · excess subject to excess >= 1 + z, excess >= 0, with z centred.
     """
     features, flat = weights.centred.flat, weights.centred.offset.ravel()
     count, n_scores = features.shape
-    along = np.zeros(n_scores) if pull is None else -(pull.ravel() @ features)
     found = linprog(
-        np.concatenate([along, worth.ravel()]),
+        np.concatenate([np.zeros(n_scores), worth.ravel()]),
         A_ub=np.hstack([features, -np.eye(count)]),
         b_ub=-1.0 - flat,
         bounds=[(None, None)] * n_scores + [(0.0, None)] * count,
         method="highs",
     )
     if found.status != 0:
-        raise RuntimeError(f"the linear program of a margin ended without a solution: {found}")
+        raise RuntimeError(f"the linear program of the hinge ended without a solution: {found}")
     return found.x[:n_scores], -found.ineqlin.marginals.reshape(worth.shape)
 
 
-def _has_vertices(risk: ConstrainedRisk, weights: Weights) -> bool:
-    """Whether the points where the planes meet are few enough to list."""
+def _has_few_vertices(risk: ConstrainedRisk, weights: Weights) -> bool:
     return comb(len(risk.kinks) * weights.offset.size, weights.directions) <= MOST_VERTICES
 
 
-def vertices(risk: ConstrainedRisk, weights: Weights) -> tuple[Array, Array]:
-    """Scores (v, d) where the planes of the kinks meet, and the cost Phi(-z) of each set there.
+def _lowest(risk: ConstrainedRisk, weights: Weights, worth: Array) -> Array:
+    """The vertices of least risk, (v, d).
 
-    Scores are taken within the span of the centred features: what lies across moves no weight.
+    If too many to compare, the one met from the best of those drawn by exchanging planes, one at a
+    time, for as long as that goes lower.
+    """
+    chosen, points, costs = vertices(risk, weights)
+    values = costs @ worth.ravel()
+    if _has_few_vertices(risk, weights):
+        return points[values <= values.min() + SAME_VALUE * max(1.0, abs(values.min()))]
+    n_planes, rank = len(risk.kinks) * worth.size, chosen.shape[1]
+    places, ends = np.indices((rank, n_planes)).reshape(2, -1), []
+    for start in np.unique(values.round(9), return_index=True)[1][:EXCHANGED]:
+        planes, end, value = chosen[start], points[start], values[start]
+        for _ in range(MOST_EXCHANGES):
+            near = np.tile(planes, (rank * n_planes, 1))
+            near[np.arange(len(near)), places[0]] = places[1]
+            near, found, costs = _meeting_points(risk, weights, near)
+            risks = costs @ worth.ravel()
+            if not risks.min(initial=np.inf) < value - 1e-13 * max(1.0, abs(value)):
+                break
+            best = risks.argmin()
+            planes, end, value = near[best], found[best], risks[best]
+        ends.append((value, tuple(end)))
+    return np.array([min(ends)[1]])
+
+
+@lru_cache(maxsize=4)
+def vertices(risk: ConstrainedRisk, weights: Weights) -> tuple[Array, Array, Array]:
+    """Where the planes of the kinks meet: see `_meeting_points`. All, or of planes drawn."""
+    count, rank = len(risk.kinks) * weights.offset.size, weights.directions
+    if _has_few_vertices(risk, weights):
+        return _meeting_points(risk, weights, np.array(list(combinations(range(count), rank))))
+    drawn = np.random.default_rng(0).integers(count, size=(DRAWN_VERTICES, rank))
+    return _meeting_points(risk, weights, drawn)
+
+
+def _meeting_points(
+    risk: ConstrainedRisk, weights: Weights, chosen: Array
+) -> tuple[Array, Array, Array]:
+    """Planes (v, rank) that meet in a point, the scores there (v, d), and the cost of each set.
+
+    The cost Phi(-z) is (v, m K). Scores are taken within the span of the centred features: what
+    lies across moves no weight.
     """
     features, flat = weights.centred.flat, weights.centred.offset.ravel()
-    _, size, axes = np.linalg.svd(features, full_matrices=False)
-    axes = axes[size > 1e-9 * size.max(initial=1.0)]
-    planes = np.tile(features @ axes.T, (len(risk.kinks), 1))
-    sides = np.concatenate([kink - flat for kink in risk.kinks])
-    chosen = np.array(list(combinations(range(len(planes)), len(axes))))
-    matrices, right = planes[chosen], sides[chosen]
+    axes = np.linalg.svd(features, full_matrices=False)[2][: weights.directions]
+    along = features @ axes.T
+    matrices = np.tile(along, (len(risk.kinks), 1))[chosen]
+    right = np.concatenate([kink - flat for kink in risk.kinks])[chosen]
     meeting = np.abs(np.linalg.det(matrices)) > 1e-9
     points = np.linalg.solve(matrices[meeting], right[meeting][..., None])[..., 0]
-    points = np.unique(points.round(12), axis=0) + 0.0
-    z = points @ (features @ axes.T).T + flat
-    return points @ axes, risk.phi.value(-np.where(np.abs(z) < 1e-11, 0.0, z))
+    points, first = np.unique(points.round(12), axis=0, return_index=True)
+    z = points @ along.T + flat
+    costs = risk.phi.value(-np.where(np.abs(z) < 1e-11, 0.0, z))
+    return chosen[meeting][first], (points + 0.0) @ axes, costs
 
 
 # ---------------------------------------------------------------------------- branch and bound

@@ -24,7 +24,8 @@ from scipy.optimize import linprog
 from setwise.consistency.conditional import Kind, Weights
 from setwise.consistency.naming import loss_matrix
 from setwise.consistency.optimum import Optimum, best_scores
-from setwise.consistency.setting import Distribution, Setting, as_distribution
+from setwise.consistency.setting import Setting
+from setwise.consistency.verdicts import Distribution
 from setwise.spaces.cube import Cube
 from setwise.spaces.space import Array, Space
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
@@ -48,8 +49,8 @@ def risks(target: Any, space: Space, distribution: Any) -> Array:
     >>> risks("f1", Cube(2), [0.4, 0.3, 0.0, 0.3]).round(4)
     array([0.6, 0.5, 0.8, 0.5])
     """
-    judged, truth = get_target(target).on(space), as_distribution(distribution, space)
-    return truth.mean(loss_matrix(judged, truth.sets, space.enumerate()))
+    truth = Distribution.of(distribution, space)
+    return truth.mean(loss_matrix(get_target(target).on(space), truth.sets, space.enumerate()))
 
 
 def bayes(target: Any, space: Space, distribution: Any) -> Array:
@@ -73,11 +74,11 @@ def regret(target: Any, space: Space, distribution: Any, y_pred: Any) -> float:
     >>> round(regret("f1", Cube(2), [0.4, 0.3, 0.0, 0.3], [0, 0]), 4)
     0.1
     """
-    judged, truth = get_target(target).on(space), as_distribution(distribution, space)
+    truth = Distribution.of(distribution, space)
     row = label_matrix(np.atleast_2d(np.asarray(y_pred)), space.n_labels, "y_pred")
     if len(row) != 1:
         raise ValueError(f"y_pred must be one label set, but it has {len(row)} rows")
-    own = truth.mean(loss_matrix(judged, truth.sets, row))
+    own = truth.mean(loss_matrix(get_target(target).on(space), truth.sets, row))
     return float(own[0] - risks(target, space, truth).min())
 
 
@@ -118,13 +119,13 @@ def surrogate_regret(surrogate: Surrogates, scores: Any, distribution: Any) -> f
     own = float(setting.value(truth.probability[None], row[None])[0])
     paid = max(0.0, own - setting.optimum(truth.probability).value)
     unit = getattr(surrogate, "scale", "paper") == "unit"
-    return paid * float(np.exp(-setting.log_unit)) if unit else paid
+    return paid * float(np.exp(-setting.choice.log_unit(setting.space.log_size) * unit))
 
 
 def _truth(surrogate: Any, distribution: Any) -> Distribution:
     space = getattr(surrogate, "space", None)
     if space is not None:
-        return as_distribution(distribution, space)
+        return Distribution.of(distribution, space)
     if not isinstance(distribution, Distribution):
         raise ValueError(
             "binary relevance has no space of its own: pass a Distribution(sets, probability)"
@@ -135,8 +136,7 @@ def _truth(surrogate: Any, distribution: Any) -> Distribution:
 def _setting(surrogate: Any, truth: Distribution, scores: Kind) -> Setting:
     """The surrogate on its own target, with the truths of the distribution."""
     target, space = getattr(surrogate, "target", "hamming"), getattr(surrogate, "space", None)
-    space = Cube(truth.n_labels) if space is None else space
-    return Setting.of(target, surrogate, space, scores, truths=truth.sets)
+    return Setting.of(target, surrogate, space or Cube(truth.n_labels), scores, truths=truth.sets)
 
 
 # -------------------------------------------------------------------------- minimizability gaps
@@ -165,15 +165,8 @@ class Gap:
 class FiniteInputs:
     """Finitely many inputs x with their probabilities and the law of the label sets at each.
 
-    Parameters
-    ----------
-    X : array of shape (m, d)
-    weight : array of shape (m,)
-        Probability of each input.
-    sets : array of shape (K, n_labels)
-        True label sets.
-    conditional : array of shape (m, K)
-        p(y | x), a row for each input.
+    The inputs ``X`` (m, d) have the probabilities ``weight`` (m,), and each the law
+    ``conditional`` (m, K) of the true label sets ``sets`` (K, n_labels).
     """
 
     X: Any
@@ -182,23 +175,19 @@ class FiniteInputs:
     conditional: Any
 
     def __post_init__(self):
-        X = real_array(self.X, "X").astype(np.float64)
-        if X.ndim != 2:
+        X, law = real_array(self.X, "X"), real_array(self.conditional, "conditional")
+        weight = real_vector(self.weight, len(X), "weight")
+        sets = label_matrix(self.sets, None, "sets")
+        if X.ndim != 2 or law.shape != (len(X), len(sets)):
             raise ValueError(
-                f"X must have shape (m, d), an input a row, but its shape is {X.shape}"
+                f"X must have shape (m, d) and conditional (m, {len(sets)}), inputs by label sets, "
+                f"but their shapes are {X.shape} and {law.shape}"
             )
-        weight, sets = real_vector(self.weight, len(X), "weight"), np.asarray(self.sets, np.uint8)
-        conditional = real_array(self.conditional, "conditional").astype(np.float64)
-        if conditional.shape != (len(X), len(sets)):
-            raise ValueError(
-                f"conditional must have shape ({len(X)}, {len(sets)}), inputs by label sets, but "
-                f"its shape is {conditional.shape}"
-            )
-        sums = np.append(conditional.sum(axis=1), weight.sum())
-        if (weight < 0).any() or (conditional < 0).any() or np.abs(sums - 1.0).max() > 1e-9:
+        if min(weight.min(), law.min()) < 0.0 or not np.allclose(
+            [*law.sum(axis=1), weight.sum()], 1.0, rtol=0.0, atol=1e-9
+        ):
             raise ValueError("weight and each row of conditional must be probabilities with sum 1")
-        checked = {"X": X, "weight": weight, "sets": sets, "conditional": conditional}
-        for name, values in checked.items():
+        for name, values in {"X": X, "weight": weight, "sets": sets, "conditional": law}.items():
             object.__setattr__(self, name, values)
 
     @property
@@ -225,7 +214,7 @@ def surrogate_gap(
     """
     target = getattr(surrogate, "target", target)
     setting = Setting.of(target, surrogate, space, scores, q, inputs.sets)
-    p = np.array([setting.probabilities(inputs.sets, law) for law in inputs.conditional])
+    p = setting.probabilities(inputs.sets, inputs.conditional)
     pointwise = float(inputs.weight @ [setting.optimum(row, seed).value for row in p])
     if hypotheses == "all":
         return Gap(pointwise, pointwise, pointwise, "closed form")
@@ -234,10 +223,10 @@ def surrogate_gap(
     # Scores that are linear in x weigh the sets at all inputs by one array of coefficients.
     own, n_sets = setting.weights, setting.weights.offset.shape[1]
     features = np.einsum("xd,mks->xmkds", inputs.features, own.features)
-    features = features.reshape(-1, n_sets, inputs.features.shape[1] * own.features.shape[-1])
+    features = features.reshape(-1, n_sets, inputs.features.shape[1] * own.n_scores)
     weights = Weights(features, np.tile(own.offset, (len(p), 1)))
     worth = inputs.weight[:, None, None] * setting.worth(p)
-    found = best_scores(setting.risk, weights, worth.reshape(-1, n_sets), seed)
+    found = best_scores(setting.choice.risk, weights, worth.reshape(-1, n_sets), seed)
     lower = -np.inf if found.method == "multistart" else found.lower
     return Gap(found.value, pointwise, lower, found.method)
 
@@ -261,7 +250,7 @@ def target_gap(
             f"labels are decided one by one, not on {space}; use Cube({space.n_labels}), or "
             f"hypotheses='all', for which it is 0"
         )
-    parts, labels = _linear_partings(inputs), space.n_labels
+    labels, parts = space.n_labels, _linear_partings(inputs.features)
     if len(parts) ** labels > MOST_ASSIGNMENTS:
         raise ValueError(
             f"{len(parts)} partings of the inputs and {labels} labels are too many combinations to "
@@ -275,12 +264,11 @@ def target_gap(
     return Gap(best, pointwise, best, "all assignments compared")
 
 
-def _linear_partings(inputs: FiniteInputs) -> Array:
+def _linear_partings(rows: Array) -> Array:
     """The ways to part the inputs in two by w · x + b >= 0 (sgn(0) = +1), as rows of 0/1."""
-    rows = inputs.features
     if len(rows) > MOST_INPUTS:
         raise ValueError(
-            f"{len(rows)} inputs can be parted in too many ways to compare; use at most "
+            f"{len(rows)} inputs can be parted in too many ways to compare; the limit is "
             f"{MOST_INPUTS}"
         )
     found = []

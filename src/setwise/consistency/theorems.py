@@ -1,37 +1,26 @@
-"""The theorems that guarantees rest on, and which of them covers a combination.
+"""Which theorem covers a combination, and the bounds: the paper's, and those proved here.
 
-Some are the paper's, where the assumption of its proofs holds; the others are proved here in a few
-lines, each with its own bound. What no theorem covers is not covered: `covering` returns None.
-
-Letters: l labels, n label sets, U(y') the expected utility of predicting y', c = 1 - U, s the law
-of the scores, t the surrogate's conditional regret, eta_i the marginals, m_i = 2 eta_i - 1.
+"The paper" is Mao, Mohri, Zhong: Multi-Label Learning with Stronger Consistency Guarantees. Its
+theorems are numbered as their source counts them, definitions, corollaries and lemmas included.
+Some theorems of ``theorems.toml`` are the paper's, where the assumption of its proofs holds; the
+others are proved there in a few lines. What none covers is not covered: `covering` returns None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tomllib
 from dataclasses import dataclass, replace
-from functools import cached_property
+from importlib.resources import files
 from math import comb, log
 from typing import Any
 
 import numpy as np
 
-from setwise.consistency.bounds import (
-    BINARY,
-    COMPLETE,
-    LIKELIHOOD,
-    OWN,
-    PREDICTED,
-    Gamma,
-    at_k_bound,
-    bound_of,
-    hamming_bound,
-    relevance_at_k_bound,
-)
-from setwise.consistency.conditional import MOST_SETS, Kind, ScoredSets, lies_in_span
-from setwise.consistency.naming import Choice, loss_matrix
-from setwise.spaces.space import Array, Space
+from setwise.consistency.conditional import MOST_SETS, Kind, Weights
+from setwise.consistency.naming import Choice, chosen_surrogate, loss_matrix
+from setwise.consistency.verdicts import Gamma
+from setwise.spaces.space import Space
+from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.target import (
     Target,
     follows_from_marginals,
@@ -40,6 +29,30 @@ from setwise.targets.target import (
     label_weights,
 )
 
+COMPLETE = (
+    "scores are all measurable functions, or complete at each input, with the minimizability gaps "
+    "then added to both regrets"
+)
+REACHED = (
+    "every law over the label sets is reached by some scores: a score for each set, or label sets "
+    "that are affinely independent"
+)
+PREDICTED = "the prediction is the most likely set"
+SUMMED = "t is summed over the labels"
+OWN = "proved here"
+# Binary margins: the bound on the 0/1 regret by the margin's is (factor t)^exponent.
+BINARY = {
+    "logistic": (2.0, 0.5), "exponential": (2.0, 0.5), "squared_hinge": (1.0, 0.5),
+    "hinge": (1.0, 1.0),
+}  # fmt: skip
+LIKELIHOOD = Gamma(
+    log(2.0) / 2.0, 0.5, "sqrt(2 t)", "Pinsker's inequality",
+    (
+        "t is the divergence KL(p || s) in nats: log-loss above the entropy of p, misspecification "
+        "included",
+        "the prediction has the least expected loss under s",
+    ),
+)  # fmt: skip
 # Whether label sets are affinely independent is looked at for no more than this many.
 MOST_INDEPENDENT = 1024
 
@@ -54,121 +67,9 @@ class Theorem:
     proof: str
 
 
-REACHED_COMP_SUM = Theorem(
-    "R",
-    "Where scores reach every law over the label sets, every comp-sum loss is consistent for every "
-    "target: the regret is at most 2 sqrt(t) (q = 0, q = -1), 2 sqrt(n^q t) (0 < q < 1).",
-    "Theorem 9 (section 6) of Mao, Mohri and Zhong (2024); q = 0 is their Theorem 7",
-    "Exchange mass between the prediction and the best set, all else kept: the law that results "
-    "must be reachable, and that is the whole assumption. The proof for 0 < q < 1 uses an "
-    "inequality stated for a + b <= 1, while two expected utilities may add up to 2; it holds for "
-    "all a, b in [0, 1]: with d = |a - b| / (a + b) and p = 1 / (1 - q) it says "
-    "N_p(d) >= 1 + q d^2 / (2 (1 + d)) for the power mean N_p of 1 + d and 1 - d, which for p <= 2 "
-    "follows from the first two terms of the binomial series, for p >= 2 from N_p >= N_2. For "
-    "-1 < q < 0 the paper has no bound; s proportional to U^(1/(1-q)) is the minimiser.",
-)
-REACHED_CONSTRAINED = Theorem(
-    "C",
-    "Where scores reach every law over the label sets, the constrained losses are consistent for "
-    "every target: the regret is at most 2 sqrt(L_max t) (exponential), sqrt(2 t) (squared hinge), "
-    "t (hinge, rho margin).",
-    "Theorem 12 (appendix A) of Mao, Mohri and Zhong (2024); the constant of the squared hinge is "
-    "proved here",
-    "Exchange weight between the prediction and the best set. Squared hinge: with a = 1 + z of the "
-    "best set, b = 1 + z of the prediction, b >= 1 and b >= a, the exchange gains "
-    "(c_h b - c_y a)^2 / (c_h + c_y) >= (c_h - c_y)^2 / 2. That is sqrt(2 t): better than the "
-    "theorem's 2 sqrt(t), worse than the sqrt(t) its printed proof ends with, which is false.",
-)
-ABSOLUTE = Theorem(
-    "A",
-    "Mean absolute error (q = 1) with the most likely set is consistent for every target on every "
-    "space, with one score a label too: the regret is at most n t.",
-    "Theorem 9 (section 6) of Mao, Mohri and Zhong (2024), by a proof that needs no reachability",
-    "The surrogate is the expected loss of a set drawn from s. It is a mean of the sets' own "
-    "expected losses, so its infimum is the best set's, approached by h = c (2 y - 1), c large. "
-    "The most likely set has s >= 1/n, so a regret r of it costs t >= r / n. Not convex.",
-)
-HAMMING = Theorem(
-    "H",
-    "On all label sets with one score a label, every comp-sum loss and the exponential and "
-    "squared-hinge constrained losses are consistent for (weighted) Hamming loss.",
-    OWN,
-    "Flip a label with the wrong sign: pairs of sets that differ in it change places, and their "
-    "utilities differ by w_i m_i, the same for all pairs, so the risk falls. From a score of 0, "
-    "with all other scores kept, the label is a problem of two sets; moving it to its best score "
-    "gains at least (w_i m_i)^2 / 4 (q = 0), (w_i m_i)^2 / (8 (1 - q)) (q < 0), "
-    "(w_i m_i)^2 2^(-(1-q)(l-1)) / 8 (0 < q < 1), (w_i m_i)^2 / 8 (exponential), (w_i m_i)^2 / 2 "
-    "(squared hinge) on the unit scale. Mending the wrong labels one after the other and "
-    "Cauchy's inequality give sqrt(4 l t), sqrt(8 (1 - q) l t), sqrt(8 l 2^((1-q)(l-1)) t), "
-    "sqrt(8 l t), sqrt(2 l t) there, and with t / n^(1-q) (t / n for constrained losses) in place "
-    "of t on the paper's scale, n = 2^l. For q = 0 and q = -1 this implies the paper's 2 sqrt(t). "
-    "The hinge has a kink where the argument needs a slope.",
-)
-AT_K = Theorem(
-    "K",
-    "On all sets of k labels with one score a label, every comp-sum loss and the exponential and "
-    "squared-hinge constrained losses are consistent for precision@k, recall@k, F-beta and "
-    "(weighted) Hamming loss.",
-    OWN,
-    "The utility is a constant and a gain v_i for each of the k labels. If v_i > v_j but "
-    "h_i <= h_j, exchanging the two scores pairs the sets with i and without j with those the "
-    "other way round, and lowers the risk; at h_i = h_j the slope along e_i - e_j is not 0. The "
-    "laws reached and their limits "
-    "are compact, and the prediction keeps s >= 1/n in the limit, so no sequence whose surrogate "
-    "regret vanishes predicts j without i. With a rate: along e_i - e_j the log-partition grows no "
-    "faster than log cosh (q = 0), and constrained weights change in pairs (exponential, squared "
-    "hinge); a wrong prediction has at most kappa = min(k, l - k) such pairs.",
-)
-RELEVANCE = Theorem(
-    "B",
-    "Binary relevance is consistent for (weighted) Hamming loss on all label sets: the regret is "
-    "at most Gamma(t / l), Gamma the binary bound of the margin.",
-    "Theorem 3 (section 3) of Mao, Mohri and Zhong (2024), the constant of Corollary 4 corrected",
-    "Label by label, and concavity. The binary bounds are sqrt(2 t) (logistic, exponential), "
-    "sqrt(t) (squared hinge), t (hinge). The paper prints sqrt(t) for the logistic margin; at "
-    "eta = 1 and a score just below 0 the regret is 1 while t = ln 2 = .69.",
-)
-RELEVANCE_AT_K = Theorem(
-    "P",
-    "On all sets of k labels, binary relevance with a margin other than the hinge is consistent "
-    "for precision@k, with a regret of at most sqrt(kappa t) / k, kappa = min(k, l - k), and for "
-    "Hamming loss, with 2 / l in place of 1 / k.",
-    OWN,
-    "Two labels in the wrong order share a score at best; the divergence of their marginals from "
-    "that of any common score is at least (eta_i - eta_j)^2, as the margins' Bregman divergences "
-    "exceed 2 (eta - eta')^2 (4 (eta - eta')^2 for the squared hinge).",
-)
-MAJORITY = Theorem(
-    "M",
-    "Binary relevance with a margin other than the hinge is consistent for Hamming loss and tree "
-    "distance on closed sets, and on the paths of a taxonomy with one root.",
-    OWN,
-    "A label is at most as likely as its parent, so the labels with eta > 1/2 are closed, and on "
-    "paths a path. They are the best of all label sets, and the heaviest: scores of vanishing "
-    "regret have the sign of eta - 1/2. Labels with eta = 1/2 change neither.",
-)
-MATCHING = Theorem(
-    "L",
-    "Likelihood and the set of least expected loss: the regret is at most sqrt(2 KL(p || s)) for "
-    "every target and space. Where the expected loss of a prediction is linear in what the scores "
-    "multiply (every target with scores that reach every law; sums over labels with one score a "
-    "label), the regret is at most sqrt(2 t), t the log-loss above the best of the same scores.",
-    "proved here, from Pinsker's inequality",
-    "The prediction is best under s, so its regret under p is at most the change of an expectation "
-    "with values in [-1, 1] from s to p: 2 TV(p, s) <= sqrt(2 KL(p || s)). The best law s* of an "
-    "exponential family has the moments of p, so the target cannot tell p from s*, and "
-    "KL(p || s) - KL(p || s*) = KL(s* || s).",
-)
-ONLY = Theorem(
-    "O",
-    "Where there is one label set only, it is predicted, and it is the best.",
-    "evident",
-    "There is nothing to choose between, whatever the scores.",
-)
-THEOREMS = (
-    REACHED_COMP_SUM, REACHED_CONSTRAINED, ABSOLUTE, HAMMING, AT_K, RELEVANCE, RELEVANCE_AT_K,
-    MAJORITY, MATCHING, ONLY,
-)  # fmt: skip
+_TEXT = files("setwise.consistency").joinpath("theorems.toml").read_text("utf-8")
+_BY_KEY = {key: Theorem(key, **words) for key, words in tomllib.loads(_TEXT).items()}
+THEOREMS = tuple(_BY_KEY.values())
 
 
 @dataclass(frozen=True)
@@ -187,199 +88,258 @@ def covering(
     target: Target, choice: Choice, space: Space, scores: Kind = "labelwise"
 ) -> Coverage | None:
     """The theorem that covers a combination, or None. The target is the one on the space."""
-    facts = _Facts(target, choice, space, scores == "joint" or space.is_joint)
-    for theorem, reason, bound in _CONDITIONS:
-        why = reason(facts)
-        if why is not None:
-            return Coverage(theorem, bound(facts), why)
+
+    def covered(key: str, gamma: Gamma | None, reason: str) -> Coverage:
+        return Coverage(_BY_KEY[key], gamma, reason)
+
+    if space.log_size < 1e-9:
+        return covered("O", None, "there is no other label set")
+    if choice.target is not None:
+        return None
+    if choice.is_likelihood:
+        reason = _matched(target, space, scores)
+        needs = (COMPLETE, "true label sets lie in the space", LIKELIHOOD.assumptions[1])
+        gamma = replace(LIKELIHOOD, theorem=_BY_KEY["L"].source, assumptions=needs)
+        return None if reason is None else covered("L", gamma, reason)
+    # Arguments by slopes hold for all but hinges and the rho margin.
+    is_smooth, labels = choice.margin not in ("hinge", "rho"), space.n_labels
+    weights = label_weights(target, labels)
+    is_share = weights is not None and abs(float(weights.sum()) - 1.0) < 1e-9
+    if choice.by_label:
+        if weights is not None and is_share and _is_cube(space, even=True):
+            gamma = _relevance_bound(choice, labels, None if is_hamming(target) else weights.max())
+            return covered("B", gamma, "each label is a binary problem of its own")
+        k = _common_size(space)
+        if is_smooth and k and (is_hamming(target) or _is_precision(target, labels, k)):
+            gamma = _relevance_at_k_bound(target, choice, labels, k)
+            return covered("P", gamma, "the scores are increasing in the marginals")
+        if is_smooth and weights is not None and _holds_majorities(space):
+            why = "of true label sets in the space, the labels more likely than not are one of them"
+            return covered("M", None, why)
+        return None
+    if choice.q == 1.0:
+        gamma = replace(bound_of(choice, space), assumptions=(COMPLETE, PREDICTED))
+        return covered("A", gamma, "every label set is exposed by some scores")
+    if (reason := _reached(space, scores)) is not None:
+        has_rate = choice.q is None or not -1.0 < choice.q < 0.0
+        gamma = bound_of(choice, space) if has_rate else None
+        if gamma is not None and choice.margin == "squared_hinge":
+            own = {"formula": "sqrt(2 t)", "theorem": _BY_KEY["C"].source}
+            gamma = replace(gamma, log_coefficient=log(2.0) / 2.0, **own)
+        return covered("C" if choice.q is None else "R", gamma, reason)
+    if is_smooth and is_share and _is_cube(space, even=False):
+        why = "the share of wrong labels is decided label by label"
+        return covered("H", _hamming_bound(choice, space), why)
+    k = _common_size(space)
+    if is_smooth and k and is_linear_at_size(target, labels):
+        why = "sets of one size are ordered rightly by one score a label"
+        return covered("K", _at_k_bound(choice, space, k), why)
     return None
 
 
-@dataclass(frozen=True, eq=False)
-class _Facts:
-    """What theorems ask of a combination; what takes a list of the sets is asked last."""
-
-    target: Target
-    choice: Choice
-    space: Space
-    joint: bool
-
-    @property
-    def kind(self) -> str | None:
-        """The family of the surrogate, None where it is built for another target."""
-        if self.choice.target is not None:
-            return None
-        if self.choice.is_likelihood or self.choice.by_label:
-            return self.choice.name
-        return "constrained" if self.choice.q is None else "comp_sum"
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether arguments by slopes hold: all but hinges and the rho margin."""
-        return self.kind is not None and self.choice.margin not in ("hinge", "rho")
-
-    @cached_property
-    def weights(self) -> Array | None:
-        """Of the labels, where the loss is the weighted count of those that differ."""
-        return label_weights(self.target, self.space.n_labels)
-
-    @property
-    def is_share(self) -> bool:
-        """Whether the loss is a weighted share of the labels that differ, all of them being 1."""
-        return self.weights is not None and abs(float(self.weights.sum()) - 1.0) < 1e-9
-
-    @cached_property
-    def reached(self) -> str | None:
-        """Why scores reach every law over the label sets, or None."""
-        if self.joint:
-            return "every label set has a score of its own"
-        if self.space.is_path:
-            return "one score a node reaches every law over paths"
-        most = min(self.space.n_labels + 1, MOST_INDEPENDENT)
-        if self.space.log_size > log(most) + 1e-9:
-            return None
-        if not ScoredSets.of(self.space).weights.reaches_every_law:
-            return None
-        return f"the {round(np.exp(self.space.log_size))} label sets are affinely independent"
-
-    def is_cube(self, even: bool) -> bool:
-        """Whether all label sets are there, ``even`` without a bias, or with one scores absorb."""
-        log_size = self.space.log_size
-        if self.space.is_independent:
-            return True
-        if abs(log_size - self.space.n_labels * log(2.0)) > 1e-9 or log_size > log(MOST_SETS):
-            return False
-        scored = ScoredSets.of(self.space)
-        return bool(np.ptp(scored.weights.offset) < 1e-12) if even else scored.offset_is_free
-
-    @cached_property
-    def size(self) -> int | None:
-        """k where the space is all sets of k labels, none raised, 0 < k < l."""
-        labels, sizes = self.space.n_labels, self.space.sizes
-        if len(sizes) != 1 or not 0 < sizes[0] < labels:
-            return None
-        raised, k = self.space.parameters, int(sizes[0])
-        is_even = len(np.unique(raised[np.isfinite(raised)])) <= 1
-        return k if is_even and abs(self.space.log_size - log(comb(labels, k))) < 1e-9 else None
-
-    @property
-    def is_precision(self) -> bool:
-        """Whether the loss falls by 1/k with each right label among k, for true sets of k labels.
-
-        A sum over labels has to do so for true sets of every size: recall@k does not.
-        """
-        labels, k = self.space.n_labels, self.size
-        if k is None or not is_linear_at_size(self.target, labels):
-            return False
-        measure: Any = self.target.measure(labels, "loss")
-        if self.target.form == "linear_fractional":
-            below = measure.denominator @ [1, 0, k, k, labels - 2 * k]
-            fall = -(measure.numerator @ [0, 1, -1, -1, 1])
-            return bool(below > 0.0 and abs(k * fall - below) <= 1e-12 * below)
-        if not follows_from_marginals(self.target, labels):
-            return False
-        (rejected, wrong), (missed, found) = measure.agreement
-        fall = measure.scale(np.ones(1)) * measure.weights * (missed + wrong - rejected - found)
-        return bool((np.abs(k * fall - 1.0) <= 1e-12).all())
-
-    @property
-    def holds_majorities(self) -> bool:
-        """Whether the labels that more than half of the sets have, by any law, are always a set."""
-        if self.space.is_path:
-            parents, leaves_only = self.space.parents, self.space.leaves_only  # type: ignore
-            return int((parents < 0).sum()) == 1 and not leaves_only
-        raised = self.space.parameters
-        return self.space.is_closed and not raised[np.isfinite(raised)].any()
-
-    @property
-    def matched(self) -> str | None:
-        """Why the best law of a likelihood serves the target as well as the true one, or None."""
-        small = self.space.log_size <= log(MOST_SETS) + 1e-9
-        if self.reached is None and small:
-            scored = ScoredSets.of(self.space)
-            losses = loss_matrix(self.target, scored.sets, scored.sets)
-            follows = lies_in_span(losses, scored.features)
-        else:
-            follows = follows_from_marginals(self.target, self.space.n_labels)
-        said = "the expected loss of a prediction follows from the marginals"
-        return self.reached or (said if follows else None)
+# --------------------------------------------------------------------------------------- facts
 
 
-def _reached_bound(facts: _Facts) -> Gamma | None:
-    if facts.choice.q is not None and -1.0 < facts.choice.q < 0.0:
+def _matched(target: Target, space: Space, scores: Kind) -> str | None:
+    """Why the best law of a likelihood serves the target as well as the true one, or None."""
+    if (reached := _reached(space, scores)) is not None:
+        return reached
+    follows = follows_from_marginals(target, space.n_labels)
+    if space.log_size <= log(MOST_SETS) + 1e-9:
+        sets = space.enumerate()
+        follows = Weights.of(space).span(loss_matrix(target, sets, sets))
+    return "the expected loss of a prediction follows from the marginals" if follows else None
+
+
+def _reached(space: Space, scores: Kind) -> str | None:
+    """Why scores reach every law over the label sets, or None."""
+    if scores == "joint" or space.is_joint:
+        return "every label set has a score of its own"
+    if space.is_path:
+        return "one score a node reaches every law over paths"
+    most = min(space.n_labels + 1, MOST_INDEPENDENT)
+    if space.log_size > log(most) + 1e-9 or not Weights.of(space).reaches_every_law:
         return None
-    gamma = bound_of(facts.choice, facts.space)
-    if facts.choice.margin == "squared_hinge":
-        own = REACHED_CONSTRAINED.source
-        gamma = replace(gamma, log_coefficient=log(2.0) / 2.0, formula="sqrt(2 t)", theorem=own)
-    return gamma
+    return f"the {round(np.exp(space.log_size))} label sets are affinely independent"
 
 
-def _relevance_bound(facts: _Facts) -> Gamma:
-    if is_hamming(facts.target):
-        return bound_of(facts.choice, facts.space)
-    factor, exponent = BINARY[str(facts.choice.margin)]
-    inside = "2 w t" if factor > 1.0 else "w t"
-    return Gamma(
-        exponent * log(factor * np.asarray(facts.weights).max()), exponent,
-        f"sqrt({inside})" if exponent == 0.5 else inside, RELEVANCE.source,
-        (COMPLETE, "t is summed over the labels, and w the largest weight of one"),
+def _is_cube(space: Space, even: bool) -> bool:
+    """Whether all label sets are there, ``even`` without a bias, or with one scores absorb."""
+    log_size = space.log_size
+    if space.is_independent:
+        return True
+    if abs(log_size - space.n_labels * log(2.0)) > 1e-9 or log_size > log(MOST_SETS):
+        return False
+    weights = Weights.of(space)
+    return bool(np.ptp(weights.offset) < 1e-12) if even else weights.span(weights.offset.T)
+
+
+def _common_size(space: Space) -> int | None:
+    """k where the space is all sets of k labels, none raised, 0 < k < l."""
+    labels, sizes, raised = space.n_labels, space.sizes, space.parameters
+    if len(sizes) != 1 or not 0 < sizes[0] < labels:
+        return None
+    is_even = len(np.unique(raised[np.isfinite(raised)])) <= 1
+    is_full = abs(space.log_size - log(comb(labels, int(sizes[0])))) < 1e-9
+    return int(sizes[0]) if is_even and is_full else None
+
+
+def _is_precision(target: Target, labels: int, k: int) -> bool:
+    """Whether the loss falls by 1/k with each right label among k, for true sets of k labels.
+
+    A sum over labels has to do so for true sets of every size: recall@k does not.
+    """
+    measure: Any = target.measure(labels, "loss")
+    if target.form == "linear_fractional":
+        below = measure.denominator @ [1, 0, k, k, labels - 2 * k]
+        fall = -(measure.numerator @ [0, 1, -1, -1, 1])
+        falls = below > 0.0 and abs(k * fall - below) <= 1e-12 * below
+        return bool(falls) and is_linear_at_size(target, labels)
+    if not follows_from_marginals(target, labels):
+        return False
+    (rejected, wrong), (missed, found) = measure.agreement
+    fall = measure.scale(np.ones(1)) * measure.weights * (missed + wrong - rejected - found)
+    return bool((np.abs(k * fall - 1.0) <= 1e-12).all())
+
+
+def _holds_majorities(space: Space) -> bool:
+    """Whether the labels that more than half of the sets have, by any law, are always a set."""
+    if space.is_path:
+        parents, leaves_only = space.parents, space.leaves_only  # type: ignore
+        return int((parents < 0).sum()) == 1 and not leaves_only
+    raised = space.parameters
+    return space.is_closed and not raised[np.isfinite(raised)].any()
+
+
+# -------------------------------------------------------------------------------------- bounds
+
+
+def bound(
+    surrogate: Any, space: Space | None = None, *, q: float = DEFAULT_Q, as_printed: bool = False
+) -> Gamma:
+    """The paper's bound for a surrogate by name or as an object, on the paper's scale.
+
+    Binary relevance bounds Hamming loss, a share of the l labels: Gamma(t / l) for the binary
+    Gamma. Generalised cross-entropy and mean absolute error depend on the number n of label sets,
+    so need the space. A likelihood with minimum-risk decoding: sqrt(2 t), t the divergence
+    KL(p || s) in nats.
+
+    Parameters
+    ----------
+    surrogate : str or Surrogate
+    space : Space, optional
+        The label sets, where the bound or its other scale depends on them.
+    q : float, default 0.7
+        Member of the generalised cross-entropy by name.
+    as_printed : bool, default False
+        The constant as printed where that is a slip: sqrt(l t) in place of sqrt(2 l t) for the
+        raw Hamming count with the logistic margin (Corollary 4).
+
+    Examples
+    --------
+    >>> from setwise.spaces import Cube
+    >>> print(bound("mean_absolute_error", Cube(3)))
+    n t = 8 t
+    >>> print(bound("binary_relevance", Cube(4)))
+    sqrt(2 t / l) = 0.7071 sqrt(t)
+    """
+    choice = chosen_surrogate(surrogate, q)
+    gamma = bound_of(choice, space if space is not None else choice.space)
+    if not as_printed:
+        return gamma
+    if choice.margin != "logistic":
+        raise ValueError(f"the paper prints no constant of its own for {choice}")
+    return replace(
+        gamma, log_coefficient=gamma.log_coefficient - log(2.0) / 2.0, formula="sqrt(t / l)",
+        theorem="Corollary 4 (section 3) as printed, which is false",
     )  # fmt: skip
 
 
-_MATCHED = replace(
-    LIKELIHOOD, theorem=MATCHING.source,
-    assumptions=(COMPLETE, "true label sets lie in the space", LIKELIHOOD.assumptions[1]),
-)  # fmt: skip
-# Each theorem with why it covers a combination (None: it does not), and its bound there. The first
-# that covers counts.
-_Condition = tuple[Theorem, Callable[[_Facts], str | None], Callable[[_Facts], Gamma | None]]
-_CONDITIONS: tuple[_Condition, ...] = (
-    (
-        ONLY, lambda f: "there is no other label set" if f.space.log_size < 1e-9 else None,
-        lambda f: None,
-    ),
-    (MATCHING, lambda f: f.matched if f.kind == "likelihood" else None, lambda f: _MATCHED),
-    (
-        RELEVANCE,
-        lambda f: "each label is a binary problem of its own"
-        if f.kind == "binary_relevance" and f.is_share and f.is_cube(even=True) else None,
-        _relevance_bound,
-    ),
-    (
-        RELEVANCE_AT_K,
-        lambda f: "the scores are increasing in the marginals"
-        if f.kind == "binary_relevance" and f.is_smooth and f.size
-        and (is_hamming(f.target) or f.is_precision) else None,
-        lambda f: relevance_at_k_bound(f.target, f.choice, f.space, f.size or 0),
-    ),
-    (
-        MAJORITY,
-        lambda f: "of true label sets in the space, the labels more likely than not are one of them"
-        if f.kind == "binary_relevance" and f.is_smooth and f.weights is not None
-        and f.holds_majorities else None,
-        lambda f: None,
-    ),
-    (
-        ABSOLUTE,
-        lambda f: "every label set is exposed by some scores"
-        if f.kind == "comp_sum" and f.choice.q == 1.0 else None,
-        lambda f: replace(bound_of(f.choice, f.space), assumptions=(COMPLETE, PREDICTED)),
-    ),
-    (REACHED_COMP_SUM, lambda f: f.reached if f.kind == "comp_sum" else None, _reached_bound),
-    (REACHED_CONSTRAINED, lambda f: f.reached if f.kind == "constrained" else None, _reached_bound),
-    (
-        HAMMING,
-        lambda f: "the share of wrong labels is decided label by label"
-        if f.kind in ("comp_sum", "constrained") and f.is_smooth and f.is_share
-        and f.is_cube(even=False) else None,
-        lambda f: hamming_bound(f.choice, f.space),
-    ),
-    (
-        AT_K,
-        lambda f: "sets of one size are ordered rightly by one score a label"
-        if f.kind in ("comp_sum", "constrained") and f.is_smooth and f.size
-        and is_linear_at_size(f.target, f.space.n_labels) else None,
-        lambda f: at_k_bound(f.choice, f.space, f.size or 0),
-    ),
-)  # fmt: skip
+def bound_of(choice: Choice, space: Space | None) -> Gamma:
+    """The paper's bound for a chosen surrogate: see `bound`."""
+    q, margin = choice.q, choice.margin
+    if choice.is_likelihood:
+        return LIKELIHOOD
+    if q is not None and -1.0 < q < 0.0:
+        raise ValueError(f"the paper has no bound for q = {q:g}; it has for q = -1 and 0 <= q <= 1")
+    if space is None and (choice.by_label or (q is not None and q > 0.0)):
+        number = "labels" if choice.by_label else "label sets"
+        raise ValueError(f"the bound of {choice} depends on the number of {number}: pass a space")
+    log_size, labels = (0.0, 1) if space is None else (space.log_size, space.n_labels)
+    if choice.by_label:
+        return _relevance_bound(choice, labels)
+    size, exponent, formula, theorem = log(2.0), 0.5, "2 sqrt(t)", "Theorem 9 (section 6)"
+    if q is None:
+        theorem = "Theorem 12 (appendix A)"
+        formula = "2 sqrt(L_max t)" if margin == "exponential" else formula
+        if margin in ("hinge", "rho"):
+            size, exponent, formula = 0.0, 1.0, "t"
+    elif q == 0.0:
+        theorem = "Theorem 7 (section 5)"
+    elif q == 1.0:
+        size, exponent, formula = log_size, 1.0, "n t"
+    elif q > 0.0:
+        size, formula = size + q * log_size / 2.0, f"2 sqrt(n^{q:g} t)"
+    needs = (COMPLETE, REACHED, PREDICTED)
+    return Gamma(size, exponent, formula, theorem, needs, log_unit=choice.log_unit(log_size))
+
+
+def _relevance_bound(choice: Choice, labels: int, heaviest: float | None = None) -> Gamma:
+    """l Gamma(t / l) for the count of wrong labels, so Gamma(t / l) for their share.
+
+    For a weighted share Gamma(w t), w the weight of the ``heaviest`` label.
+    """
+    factor, exponent = BINARY[str(choice.margin)]
+    share, source = "t / l", "Theorem 3 (section 3)"
+    needs = (COMPLETE, SUMMED, "the prediction is the sign of the scores")
+    if heaviest is not None:
+        share, source = "w t", _BY_KEY["B"].source
+        needs = (COMPLETE, f"{SUMMED}, and w the largest weight of one")
+    size = exponent * log(factor / labels if heaviest is None else factor * heaviest)
+    inside = f"2 {share}" if factor == 2.0 else share
+    formula = f"sqrt({inside})" if exponent == 0.5 else inside
+    return Gamma(size, exponent, formula, source, needs)
+
+
+def _relevance_at_k_bound(target: Target, choice: Choice, labels: int, k: int) -> Gamma:
+    """Of binary relevance on sets of k labels, for Hamming loss and precision@k."""
+    even, half = is_hamming(target), 0.5 if choice.margin == "squared_hinge" else 1.0
+    root = "sqrt(kappa t / 2)" if half < 1.0 else "sqrt(kappa t)"
+    size = log(2.0 / labels if even else 1.0 / k) + log(half * min(k, labels - k)) / 2.0
+    own = () if target.form == "additive" else ("true label sets have k labels",)
+    needs = (COMPLETE, SUMMED, "the prediction is the k highest scores", *own)
+    return Gamma(size, 0.5, f"2 {root} / l" if even else f"{root} / k", OWN, needs)
+
+
+def _hamming_bound(choice: Choice, space: Space) -> Gamma:
+    """For Hamming loss on the cube, one label after the other: sqrt(factor l t e^power)."""
+    q, log_count = choice.q, space.log_size
+    if q is not None and q > 0.0:
+        factor, power, over = 8.0, -(1.0 - q) * log(2.0), f"2^{1.0 - q:g}"
+    elif q is not None and q < 0.0:
+        factor, power, over = 8.0 * (1.0 - q), -(1.0 - q) * log_count, f"n^{1.0 - q:g}"
+    else:
+        factor = 4.0 if q == 0.0 else 8.0 if choice.margin == "exponential" else 2.0
+        power, over = -log_count, "n"
+    size = (log(factor * space.n_labels) + power) / 2.0
+    return _root(choice, space, size, f"sqrt({factor:g} l t / {over})")
+
+
+def _at_k_bound(choice: Choice, space: Space, k: int) -> Gamma | None:
+    """On sets of k labels: pairs in the wrong order are at most kappa = min(k, l - k)."""
+    labels = space.n_labels
+    pairs, log_others = log(min(k, labels - k)), log(comb(labels - 2, k - 1))
+    if choice.margin == "exponential":
+        return _root(choice, space, pairs + log(2.0), "2 kappa sqrt(t)")
+    if choice.margin == "squared_hinge":
+        size = pairs + (log(2.0) + log_others) / 2.0
+        return _root(choice, space, size, "kappa sqrt(2 C(l-2, k-1) t)")
+    if choice.q != 0.0:
+        return None
+    size = pairs + (log(2.0) + log(comb(labels, k))) / 2.0 - log_others
+    return _root(choice, space, size, "kappa sqrt(2 C(l, k) t) / C(l-2, k-1)")
+
+
+def _root(choice: Choice, space: Space, log_coefficient: float, formula: str) -> Gamma:
+    unit = choice.log_unit(space.log_size)
+    return Gamma(log_coefficient, 0.5, formula, OWN, (COMPLETE, PREDICTED), log_unit=unit)

@@ -1,35 +1,194 @@
-"""What `certify` answers: a certificate, a counterexample, or that it could not decide.
+"""What is said: distributions, bounds on a regret, and the verdicts of `certify`.
 
-All three print as words and turn into plain values and back, for files of results. They are equal
-if their plain values are. ``question`` has the parameters of target, surrogate and space as plain
-values, so that a file says what was asked; None in files written before there was one.
+All print as words and turn into plain values; verdicts are read back from them, and are equal if
+they are.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import MISSING, asdict, dataclass, fields, replace
+from math import exp, inf
+from typing import Any, ClassVar, Literal
 
-from setwise.consistency.bounds import Gamma
+import numpy as np
+
 from setwise.consistency.naming import word
-from setwise.consistency.setting import Distribution
+from setwise.spaces import Catalog
+from setwise.spaces.space import Array, Space
+from setwise.validation import real_vector
+
+Scale = Literal["paper", "unit"]
+# How far the probabilities of a distribution may be from a sum of 1.
+SUM_ERROR = 1e-9
+# Numbers beyond e^FAR, either way, are written as powers of e.
+FAR = 30.0
 
 
 @dataclass(frozen=True, eq=False)
+class Distribution:
+    """The probability of each listed label set; every other set has probability 0.
+
+    The ``sets`` (m, n_labels) are no two alike; the ``probability`` (m,) is nowhere negative and
+    adds up to 1.
+
+    Examples
+    --------
+    >>> print(Distribution([[0, 0], [0, 1], [1, 1]], [0.3, 0.3, 0.4]))
+    P(00) = 0.3, P(01) = 0.3, P(11) = 0.4
+    """
+
+    sets: Any
+    probability: Any
+
+    def __post_init__(self):
+        sets = Catalog(self.sets).sets
+        probability = real_vector(self.probability, len(sets), "probability")
+        if probability.min() < 0.0 or abs(probability.sum() - 1.0) > SUM_ERROR:
+            raise ValueError(
+                f"probability must not be negative and must add up to 1, but its least entry is "
+                f"{probability.min()} and its sum {probability.sum()}"
+            )
+        object.__setattr__(self, "sets", sets)
+        object.__setattr__(self, "probability", probability)
+
+    @classmethod
+    def of(cls, value: Any, space: Space) -> Distribution:
+        """A distribution as it is, or from probabilities of the space's own sets in their order."""
+        if not isinstance(value, Distribution):
+            return cls(space.enumerate(), value)
+        if value.n_labels != space.n_labels:
+            raise ValueError(
+                f"the distribution must have as many labels as {space}, {space.n_labels}, "
+                f"but it has {value.n_labels}"
+            )
+        return value
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return self.sets.shape[1]
+
+    def mean(self, values: Array) -> Array:
+        """The expectation of values given for each listed set, along their first axis."""
+        return self.probability @ values
+
+    def marginals(self) -> Array:
+        """P(label in the set), (l,)."""
+        return self.mean(self.sets)
+
+    def __str__(self) -> str:
+        shown = np.flatnonzero(self.probability > 0.0)
+        return ", ".join(f"P({word(self.sets[k])}) = {self.probability[k]:.4g}" for k in shown)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The label sets and their probabilities as plain lists."""
+        return {"sets": self.sets.tolist(), "probability": self.probability.tolist()}
+
+
+@dataclass(frozen=True)
+class Gamma:
+    """regret of the target <= Gamma(t) = coefficient t^exponent, t the regret of the surrogate.
+
+    Kept is the logarithm of the coefficient, which on large spaces is beyond floating point.
+    ``formula`` is the same in letters (l labels, n label sets), ``theorem`` where it is proved,
+    ``assumptions`` what it needs. t is measured on the ``scale`` "paper" or "unit"; ``log_unit`` is
+    the log of a surrogate regret on the first over that on the second, by which `on` converts.
+
+    Examples
+    --------
+    >>> gamma = Gamma(np.log(2.0), 0.5, "2 sqrt(t)", "Theorem 7")
+    >>> print(gamma)
+    2 sqrt(t)
+    >>> round(gamma(0.01), 4)
+    0.2
+    """
+
+    log_coefficient: float
+    exponent: float
+    formula: str
+    theorem: str
+    assumptions: tuple[str, ...] = ()
+    scale: Scale = "paper"
+    log_unit: float = 0.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "assumptions", tuple(self.assumptions))
+
+    @property
+    def coefficient(self) -> float:
+        """The factor of t^exponent; inf or 0 where it is beyond floating point."""
+        return exp(self.log_coefficient) if self.log_coefficient < 709.0 else inf
+
+    def __call__(self, regret: Any) -> Any:
+        """The bound at a surrogate regret, or at each of an array of them."""
+        with np.errstate(divide="ignore", over="ignore"):
+            size = np.log(np.maximum(regret, 0.0))
+            value = np.exp(self.log_coefficient + self.exponent * size)
+        return float(value) if np.ndim(regret) == 0 else value
+
+    def on(self, scale: Scale) -> Gamma:
+        """The same bound for regrets on the other scale: Gamma_unit(t) = Gamma_paper(c t)."""
+        if scale not in ("paper", "unit"):
+            raise ValueError(f"scale must be 'paper' or 'unit', but it is {scale!r}")
+        if scale == self.scale:
+            return self
+        change = self.log_unit if scale == "unit" else -self.log_unit
+        size = self.log_coefficient + self.exponent * change
+        formula = f"{self.formula} at {_number(change)} t for t" if change else self.formula
+        return replace(self, log_coefficient=size, scale=scale, formula=formula)
+
+    @property
+    def in_numbers(self) -> str:
+        """The same with the coefficient as a number."""
+        power = {1.0: "t", 0.5: "sqrt(t)"}.get(self.exponent, f"t^{self.exponent:g}")
+        number = _number(self.log_coefficient)
+        return power if number == "1" else f"{number} {power}"
+
+    @property
+    def scales(self) -> str:
+        """What to add to a bound on the paper's scale: that it is, and the bound on the other."""
+        if not self.log_unit:
+            return ""
+        unit = self.on("unit").in_numbers
+        return f" on the scale of the paper's sum over label sets, {unit} on the unit scale"
+
+    def __str__(self) -> str:
+        numbers = self.in_numbers
+        return self.formula if self.formula == numbers else f"{self.formula} = {numbers}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields as plain values."""
+        return asdict(self) | {"assumptions": list(self.assumptions)}
+
+
+def _number(log_value: float) -> str:
+    """Four digits, or a power of e far from 1."""
+    return f"{exp(log_value):.4g}" if abs(log_value) <= FAR else f"e^{log_value:.0f}"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _Answer:
-    """What was asked, in names; equal where all that is told is equal."""
+    """What was asked, in names; ``question`` has all parameters (None in files of old)."""
 
     target: str
     surrogate: str
     space: str
     scores: str
+    tried: int
+    seed: int
+    question: dict[str, Any] | None = None
     verdict: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields as plain values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"verdict": self.verdict} | {name: _written(v) for name, v in values.items()}
+        for name, value in values.items():
+            if isinstance(value, Gamma | Distribution):
+                values[name] = value.to_dict()
+            elif isinstance(value, tuple):
+                values[name] = list(value)
+        return {"verdict": self.verdict} | values
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.to_dict() == other.to_dict()  # type: ignore
@@ -44,7 +203,7 @@ class _Answer:
         return f"{self.surrogate} for {self.target} on {self.space} with {kind}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Certificate(_Answer):
     """A theorem that covers the combination, and a search that did not contradict it.
 
@@ -61,9 +220,6 @@ class Certificate(_Answer):
     gamma: Gamma | None
     worst_ratio: float | None
     worst_regret: float
-    tried: int
-    seed: int
-    question: dict[str, Any] | None = None
     verdict: ClassVar[str] = "certificate"
 
     def __str__(self) -> str:
@@ -82,14 +238,14 @@ class Certificate(_Answer):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Counterexample(_Answer):
     """A distribution for which the surrogate's minimiser predicts a set that is not best.
 
     ``minimiser`` are the scores shown; ``surrogate_regret`` bounds how far above the infimum their
     risk is (on the paper's scale), by the method named; ``note`` says what is special: ties at the
     minimiser, minimisers that are not unique, a risk that is not convex; ``check`` how it was
-    verified by enumeration.
+    verified with the loss that is trained.
     """
 
     decoder: str
@@ -105,9 +261,6 @@ class Counterexample(_Answer):
     reason: str
     note: str
     check: str
-    tried: int
-    seed: int
-    question: dict[str, Any] | None = None
     verdict: ClassVar[str] = "counterexample"
 
     def __str__(self) -> str:
@@ -122,12 +275,12 @@ class Counterexample(_Answer):
             f"{self.prediction_risk:.4f}; the best is {word(self.bayes)}, with "
             f"{self.bayes_risk:.4f}: regret {self.regret:.4f}.\n"
             f"  Why: {self.reason}.\n{note}"
-            f"  Checked by enumeration: {self.check}.\n"
+            f"  Checked with the loss that is trained: {self.check}.\n"
             f"  Found among {self.tried} distributions (seed {self.seed})."
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Undecided(_Answer):
     """No theorem covers the combination, and the search found nothing: that proves nothing.
 
@@ -135,11 +288,8 @@ class Undecided(_Answer):
     above 0.002 stayed from being predicted; None if there was no such set.
     """
 
-    tried: int
     worst_regret: float
     nearest: float | None
-    seed: int
-    question: dict[str, Any] | None = None
     verdict: ClassVar[str] = "undecided"
 
     def __str__(self) -> str:
@@ -154,6 +304,13 @@ class Undecided(_Answer):
 
 
 Verdict = Certificate | Counterexample | Undecided
+# How a field is read from its plain value, by its annotation.
+_READERS: dict[str, Any] = {
+    "str": str, "int": int, "float": float, "dict[str, Any]": dict,
+    "Gamma": lambda value: Gamma(**value), "Distribution": lambda value: Distribution(**value),
+    "tuple[float, ...]": lambda value: tuple(map(float, value)),
+    "tuple[int, ...]": lambda value: tuple(map(int, value)),
+}  # fmt: skip
 
 
 def from_dict(values: dict[str, Any]) -> Verdict:
@@ -161,56 +318,27 @@ def from_dict(values: dict[str, Any]) -> Verdict:
     if not isinstance(values, dict):
         raise ValueError(f"a verdict is read from a dictionary, not from a {type(values).__name__}")
     kinds = {kind.verdict: kind for kind in (Certificate, Counterexample, Undecided)}
-    name = values.get("verdict")
-    kind = kinds.get(name) if isinstance(name, str) else None
-    if kind is None:
-        raise ValueError(f"a verdict is one of {', '.join(map(repr, kinds))}, not {name!r}")
+    name = str(values.get("verdict"))
+    if name not in kinds:
+        raise ValueError(f"a verdict is one of {', '.join(map(repr, kinds))}, not {name}")
     given = {}
-    for field in fields(kind):
-        if field.name in values:
-            given[field.name] = _read(str(name), field.name, str(field.type), values[field.name])
-        elif field.default is MISSING:
+    for field in fields(kinds[name]):
+        value = given[field.name] = values.get(field.name, field.default)
+        if value is MISSING:
             raise ValueError(f"this is no {name}: it is without {field.name!r}")
-    return kind(**given)
+        kind, _, optional = str(field.type).partition(" | ")
+        try:
+            read = value if value is None and optional else _READERS[kind](value)
+            if kind in ("str", "int", "dict[str, Any]") and read != value:
+                raise TypeError(f"a {kind} is expected")
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"this is no {name}: its {field.name!r} is {value!r} ({error})"
+            ) from error
+        given[field.name] = read
+    return kinds[name](**given)
 
 
 def to_json(verdict: Any) -> str:
     """A verdict as one line of JSON."""
     return json.dumps(verdict.to_dict())
-
-
-def _written(value: Any) -> Any:
-    """A field as a plain value."""
-    if isinstance(value, Gamma | Distribution):
-        return value.to_dict()
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _read(verdict: str, name: str, kind: str, value: Any) -> Any:
-    """A field from its plain value, by the kind that its annotation names."""
-    if value is None and kind.endswith("| None"):
-        return None
-    try:
-        return _READERS[kind.removesuffix(" | None")](value)
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise ValueError(
-            f"this is no {verdict}: its {name!r} is {value!r} ({type(error).__name__}: {error})"
-        ) from error
-
-
-def _exactly(kind: type, value: Any) -> Any:
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise TypeError(f"a {kind.__name__} is expected")
-    return value
-
-
-_READERS = {
-    "str": lambda value: _exactly(str, value),
-    "int": lambda value: _exactly(int, value),
-    "float": float,
-    "Gamma": Gamma.from_dict,
-    "Distribution": Distribution.from_dict,
-    "tuple[float, ...]": lambda value: tuple(map(float, value)),
-    "tuple[int, ...]": lambda value: tuple(map(int, value)),
-    "dict[str, Any]": lambda value: _exactly(dict, value),
-}

@@ -7,13 +7,12 @@ same columns, whole or in parts. `fetch` gets data sets from OpenML. A malformed
 
 from setwise.datasets.arff import read_arff
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.files import DataError
 from setwise.datasets.folder import read_folder
-from setwise.datasets.openml import fetch
-from setwise.datasets.reading import read
+from setwise.datasets.reading import fetch, read
 from setwise.datasets.schema import Schema
 from setwise.datasets.sparse_text import read_extreme, read_libsvm
 from setwise.datasets.table_schema import read_table
+from setwise.files import DataError
 
 __all__ = [
     "DataError",

@@ -1,7 +1,7 @@
 """ARFF files of Mulan (with an XML file), MEKA and Clus, dense and sparse.
 
-No well-kept library reads sparse rows and hierarchical attributes. Rows of plain values are parsed
-many at once by pyarrow; others (escapes, nominal values in sparse rows, mistakes) value by value.
+No well-kept library reads sparse rows and hierarchical attributes. Values are parted line by line
+and turned into numbers many at once.
 """
 
 from __future__ import annotations
@@ -15,150 +15,139 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.sparse import coo_array
 
 from setwise.datasets.arff_header import (
     QUOTED,
     Attribute,
     Header,
-    cells_of,
-    label_source_of,
+    cells_in,
+    labels_of,
     read_header,
     unquoted,
 )
 from setwise.datasets.columns import Categories, Features, Number, Text
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.files import (
-    File,
-    Lines,
-    Place,
-    blocks,
-    decoded,
-    existing,
-    named,
-    numbered,
-    opened,
-    parsed,
-    refuse,
-    shown,
-)
-from setwise.datasets.label_source import LabelList, LabelSource
-from setwise.datasets.schema import BLOCK_ROWS, NamedColumns, Raw, Rows
-from setwise.datasets.sparse_text import Entries, quick_entries, sparse_matrix
+from setwise.datasets.schema import NamedColumns, Raw
+from setwise.datasets.sparse_text import BLOCK_ROWS, Lines, blocks, number_pairs, sparse_matrix
+from setwise.datasets.table import compute, parsed
+from setwise.files import DataError, File, Place, decoded, existing, named, numbered, opened, shown
 from setwise.labels import some
 
 _ENTRY = re.compile(rf"\s*(\d+)\s+({QUOTED}|[^\s,'\"]+)\s*(,|$)")
 
 
-# --------------------------------------------------------------------------------------------- rows
-
-
-class _RowReader:
+class _Reader:
     """Reads lines of one ARFF file; ``kinds`` are those of its attributes, None to skip one."""
 
     def __init__(self, header: Header, kinds: Sequence[Any], path: Path, encoding: str):
         self.attributes, self.kinds = header.attributes, kinds
         self.path, self.encoding = path, encoding
         self.declared = [frozenset(attribute.values) for attribute in header.attributes]
-        self.texts = [i for i, kind in enumerate(kinds) if isinstance(kind, Text)]
-        self.binary = np.array([kind == Number(binary=True) for kind in kinds], bool)
+        self.is_binary = np.array([kind == Number(binary=True) for kind in kinds], bool)
         # Attributes whose values are numbers and their own codes.
         pairs = zip(kinds, self.declared, strict=True)
-        self.plain = [isinstance(k, Number) and values <= {"0", "1"} for k, values in pairs]
+        self.is_plain = np.array([isinstance(k, Number) and v <= {"0", "1"} for k, v in pairs])
 
     def block(self, lines: Lines) -> tuple[Any, dict[str, list[str]], Place]:
         """The rows on some lines: codes (n, n_attributes), texts by name, and their place."""
         kept = [(number, line.strip()) for number, line in lines]
         kept = [(number, line) for number, line in kept if line and not line.startswith(b"%")]
-        texts = {self.attributes[i].name: [""] * len(kept) for i in self.texts}
         place = Place(self.path, lambda row: kept[row][0])
-        if any(line.startswith(b"{") for _, line in kept):
+        is_sparse = any(line.startswith(b"{") for _, line in kept)
+        if is_sparse:
             self._refuse_left_out()
-            entries = self._quick_sparse(kept) or self._slow(kept, texts)
-            codes: Any = sparse_matrix(entries, len(self.kinds), place)
-        else:
-            codes = self._quick_dense(kept, texts) if kept else None
-            if codes is None:
-                codes = self._slow(kept, texts).values.reshape(len(kept), len(self.kinds))
-        self._check(codes, place)
-        return codes, texts, place
+        ends, index, codes, cells = self._numbers(kept) or self._values(kept, place)
+        rows = np.repeat(np.arange(len(kept)), np.diff(ends))
+        self._check(index, codes, rows, place)
+        texts = {}
+        for i, kind in enumerate(self.kinds):
+            if isinstance(kind, Text):
+                texts[self.attributes[i].name] = column = [""] * len(kept)
+                for entry in np.flatnonzero(index == i).tolist():
+                    column[rows[entry]] = cells[entry]
+        if is_sparse:
+            return sparse_matrix(ends, index, codes, len(self.kinds), place), texts, place
+        return codes.reshape(len(kept), len(self.kinds)), texts, place
 
-    def _quick_dense(self, lines: Lines, texts: dict[str, list[str]]) -> Any:
-        """All rows at once, as codes; None if some are out of the ordinary."""
-        text = b"\n".join([line for _, line in lines])
-        if b'"' in text or b"\\" in text or text.count(b"'") % 2 or self.encoding != "utf-8":
+    def _numbers(self, lines: Lines) -> Any:
+        """Ends, attributes and codes of rows of plain numbers and nothing else; None of others."""
+        kinds = list(zip(self.is_plain, self.kinds, strict=True))
+        bodies = [line[1:-1].strip() for _, line in lines if line[:1] + line[-1:] == b"{}"]
+        if len(bodies) < len(lines) * bool(bodies) or not all(p or k is None for p, k in kinds):
             return None
-        types = {
-            attribute.name: None if kind is None else pa.float64() if plain else pa.string()
-            for attribute, kind, plain in zip(self.attributes, self.kinds, self.plain, strict=True)
-        }
-        table = parsed(text, types, ["?"], quote_char="'", double_quote=False)
+        if bodies:
+            ends = np.cumsum([0, *(body.count(b",") + 1 if body else 0 for body in bodies)])
+            pairs = b"\n".join(filter(None, bodies)).replace(b", ", b",").replace(b",", b"\n")
+            found = number_pairs(pairs, int(ends[-1]), " ", ["?"])
+            return (ends, *found, []) if found and found[0].max() < len(kinds) else None
+        types = {str(i): pa.float64() if plain else None for i, (plain, _) in enumerate(kinds)}
+        table = parsed(b"\n".join([line for _, line in lines]), types, ["?"], quote_char=False)
         if table is None or len(table) != len(lines):
             return None
-        codes = np.zeros((len(lines), len(types)))
-        for i, (name, kind) in enumerate(types.items()):
-            if kind == pa.float64():
-                codes[:, i] = table.column(name).to_numpy()
-            elif kind is not None:
-                cells = [cell.strip() for cell in table.column(name).to_pylist()]
-                each = {cell: self._code(i, cell) for cell in set(cells)}
-                if None in each.values():
-                    return None
-                codes[:, i] = [each[cell] for cell in cells]
-                if name in texts:
-                    texts[name] = cells
-        return codes
+        codes = np.zeros((len(lines), len(kinds)))
+        codes[:, self.is_plain] = np.column_stack([column.to_numpy() for column in table.columns])
+        index = np.tile(np.arange(len(kinds)), len(lines))
+        return np.arange(len(lines) + 1) * len(kinds), index, codes.ravel(), []
 
-    def _quick_sparse(self, lines: Lines) -> Entries | None:
-        """All rows at once, if they are plain numbers in braces and nothing else; else None."""
-        plain = all(p or kind is None for p, kind in zip(self.plain, self.kinds, strict=True))
-        bodies = [line[1:-1].strip() for _, line in lines if line[:1] + line[-1:] == b"{}"]
-        if not plain or len(bodies) < len(lines):
-            return None
-        counts = [body.count(b",") + 1 if body else 0 for body in bodies]
-        pairs = b"\n".join(bodies).replace(b", ", b",").replace(b",", b"\n")
-        return quick_entries(counts, pairs, " ")
+    def _values(self, lines: Lines, place: Place) -> Any:
+        """Ends, attributes, codes and texts of the values of rows, as they are written."""
+        ends, indices, cells = [0], [], []
+        for number, line in lines:
+            found = self._entries(decoded(line, self.path, number, self.encoding), number)
+            indices += found[0]
+            cells += found[1]
+            ends.append(len(cells))
+        index, text = np.array(indices, np.int64), pa.array(cells, pa.string())
+        is_plain = self.is_plain[index] & ~np.asarray(compute.equal(text, "?"))
+        try:
+            numbers = compute.if_else(pa.array(is_plain), text, None).cast(pa.float64())
+            codes = numbers.to_numpy(zero_copy_only=False).copy()
+        except pa.ArrowInvalid:
+            codes, is_plain = np.zeros(len(cells)), np.zeros(len(cells), bool)
+        for entry in np.flatnonzero(~is_plain).tolist():
+            code = self._code(index[entry], cells[entry])
+            if code is None:
+                row = np.searchsorted(ends, entry, "right") - 1
+                raise place.error(row, self._wrong(index[entry], cells[entry]))
+            codes[entry] = code
+        return ends, index, codes, cells
 
-    def _slow(self, lines: Lines, texts: dict[str, list[str]]) -> Entries:
-        """Value by value: what is wrong is named."""
-        ends, indices, values = [0], [], []
-        for row, (number, line) in enumerate(lines):
-            text = decoded(line, self.path, number, self.encoding)
-            for index, cell in self._entries(text, number):
-                name, code = self.attributes[index].name, self._code(index, cell)
-                if code is None:
-                    reason = self._wrong(index, cell)
-                    refuse(self.path, number, f"attribute {shown(name)} {reason}")
-                if name in texts:
-                    texts[name][row] = cell
-                indices.append(index)
-                values.append(code)
-            ends.append(len(indices))
-        return Entries(np.array(ends), np.array(indices, np.int64), np.array(values, np.float64))
-
-    def _entries(self, text: str, number: int) -> Iterator[tuple[int, str]]:
-        """Attribute and value of each entry of a row."""
-        count = len(self.attributes)
+    def _entries(self, text: str, number: int) -> tuple[Sequence[int], list[str]]:
+        """The attributes and the values of a row."""
+        count, reason = len(self.attributes), ""
         if not text.startswith("{"):
-            cells = cells_of(text, self.path, number)
-            if len(cells) != count:
-                reason = f"{len(cells)} values, but {count} attributes are declared"
-                refuse(self.path, number, reason)
-            yield from enumerate(cells)
-            return
-        if not text.endswith("}"):
-            refuse(self.path, number, "a sparse row that does not end with '}': cut off?")
+            cells = cells_in(text, self.path, number)
+            if len(cells) == count:
+                return range(count), cells
+            reason = f"{len(cells)} values, but {count} attributes are declared"
+        elif not text.endswith("}"):
+            reason = "a sparse row that does not end with '}': cut off?"
         body, place = text[1:-1].strip(), 0
-        while place < len(body):
+        indices, cells = [], []
+        while place < len(body) and not reason:
             found = _ENTRY.match(body, place)
             if found is None:
                 near = f"near {shown(body[place:])} it is not"
-                refuse(self.path, number, f"expected is '{{index value, ...}}', but {near}")
-            index = int(found.group(1)) if len(found.group(1)) < 18 else 2**62
-            if index >= count:
-                refuse(self.path, number, f"index {index}; expected is 0 to {count - 1}")
-            yield index, unquoted(found.group(2))
-            place = found.end()
+                reason = f"expected is '{{index value, ...}}', but {near}"
+            elif len(found[1]) > 9 or int(found[1]) >= count:
+                reason = f"index {found[1]}; expected is 0 to {count - 1}"
+            else:
+                indices.append(int(found[1]))
+                cells.append(unquoted(found[2]))
+                place = found.end()
+        if reason:
+            raise DataError(self.path, number, reason)
+        return indices, cells
+
+    def _check(self, index: Any, codes: Any, rows: Any, place: Place) -> None:
+        """Raise for infinite values, and values of 0/1 attributes that are neither."""
+        is_odd = self.is_binary[index] & (codes != 0) & (codes != 1) & ~np.isnan(codes)
+        wrong = np.flatnonzero(np.isinf(codes) | is_odd)
+        if len(wrong):
+            name = shown(self.attributes[index[wrong[0]]].name)
+            expected = "0 or 1" if is_odd[wrong[0]] else "a finite number"
+            reason = f"attribute {name} must be {expected}, but it is {codes[wrong[0]]:g}"
+            raise place.error(rows[wrong[0]], reason)
 
     def _code(self, index: int, cell: str) -> float | None:
         """What stands for a value; None if it is wrong."""
@@ -170,31 +159,19 @@ class _RowReader:
         return None if declared and cell not in declared else kind.code(cell)
 
     def _wrong(self, index: int, cell: str) -> str:
-        values = self.attributes[index].values
-        if values and cell not in values:
-            return f"is {shown(cell)}, which is not declared; declared are {some(list(values))}"
-        return self.kinds[index].wrong(cell)
+        name, values = self.attributes[index].name, self.attributes[index].values
+        if not values or cell in values:
+            return f"attribute {shown(name)} {self.kinds[index].wrong(cell)}"
+        declared = f"which is not declared; declared are {some(list(values))}"
+        return f"attribute {shown(name)} is {shown(cell)}, {declared}"
 
     def _refuse_left_out(self) -> None:
         """Raise if the value that sparse rows leave out is not the one with code 0."""
         for i, attribute in enumerate(self.attributes):
             if attribute.kind == "nominal" and self._code(i, attribute.values[0]) != 0:
-                what = f"attribute {shown(attribute.name)} has the first value"
+                first = f"{shown(attribute.name)} has the first value {shown(attribute.values[0])}"
                 rest = "which the sparse rows of ARFF leave out; expected is one that means 0"
-                reason = f"{what} {shown(attribute.values[0])}, {rest}"
-                refuse(self.path, attribute.line, reason)
-
-    def _check(self, codes: Any, place: Place) -> None:
-        """Raise for infinite values, and values of 0/1 attributes that are neither."""
-        entries = coo_array(codes)
-        values, binary = entries.data, self.binary[entries.col]
-        wrong = np.isinf(values) | (binary & (values != 1) & (values != 0) & ~np.isnan(values))
-        if wrong.any():
-            entry = int(np.argmax(wrong))
-            name = shown(self.attributes[entries.col[entry]].name)
-            expected = "0 or 1" if binary[entry] else "a finite number"
-            reason = f"attribute {name} must be {expected}, but it is {values[entry]:g}"
-            raise place.error(entries.row[entry], reason)
+                raise DataError(self.path, attribute.line, f"attribute {first}, {rest}")
 
 
 # ------------------------------------------------------------------------------------- the data set
@@ -204,29 +181,22 @@ class _RowReader:
 class ArffSchema(NamedColumns):
     """How an ARFF file is read."""
 
-    @property
-    def format(self) -> str:
-        return "arff"
-
-    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
-        return map(self.rows, self.raws(path, labels, rows))
+    format = "arff"
 
     def raws(self, path: Path, labels: bool, rows: int) -> Iterator[Raw]:
-        """The rows of a file as codes and text, by the names of its attributes."""
         with opened(path, self.max_bytes) as file:
             lines = numbered(file, path)
             header = read_header(lines, path, self.encoding)
             place = {attribute.name: i for i, attribute in enumerate(header.attributes)}
-            wanted = [*self.features.columns.tolist(), *(self.labels.columns if labels else ())]
-            missing = [name for name in wanted if name not in place]
-            if missing:
-                refuse(path, header.line, f"attributes are missing: {some(missing)}")
-            kinds = [self._kind(a, a.name in wanted, path) for a in header.attributes]
-            reader = _RowReader(header, kinds, path, self.encoding)
+            wanted = {*self.features.columns.tolist(), *(self.labels.columns if labels else ())}
+            if missing := sorted(wanted - set(place)):
+                raise DataError(path, header.line, f"attributes are missing: {some(missing)}")
+            kinds = [self._kind(a, path) if a.name in wanted else None for a in header.attributes]
+            reader = _Reader(header, kinds, path, self.encoding)
             for block in blocks(lines, rows):
                 codes, texts, where = reader.block(block)
                 cells = None
-                if labels and isinstance(self.labels, LabelList):
+                if labels and self.labels.column is not None:
                     cells = texts[self.labels.column]
                 elif labels:
                     cells = codes[:, [place[name] for name in self.labels.columns]]
@@ -234,27 +204,26 @@ class ArffSchema(NamedColumns):
                 if codes.shape[0]:
                     yield Raw(inputs, texts, cells, where)
 
-    def _kind(self, attribute: Attribute, wanted: bool, path: Path) -> Any:
-        """How the values of an attribute are read; None if they are not."""
+    def _kind(self, attribute: Attribute, path: Path) -> Any:
+        """How the values of an attribute are read."""
         name, values = attribute.name, attribute.values
-        if not wanted:
-            return None
+        binary, is_nominal = Number(binary=True), attribute.kind == "nominal"
+        if name == self.labels.column:
+            return Text()
         if name in self.labels.columns:
-            if isinstance(self.labels, LabelList):
-                return Text()
             if attribute.kind == "numeric":
                 return Number()
-            if not values or any(Number(binary=True).code(value) is None for value in values):
+            if not is_nominal or any(binary.code(value) is None for value in values):
                 declared = some(list(values)) if values else attribute.kind
                 reason = f"label {shown(name)} must be declared {{0,1}}, not {declared}"
-                refuse(path, attribute.line, reason)
-            return Number(binary=True)
+                raise DataError(path, attribute.line, reason)
+            return binary
         kind = self.features.kinds.get(name)
+        if kind is None and is_nominal and set(values) == {"0", "1"}:
+            return binary
         expected = "nominal" if isinstance(kind, Categories) else "numeric"
-        if kind is None and attribute.kind == "nominal" and set(values) == {"0", "1"}:
-            return Number(binary=True)
         if not isinstance(kind, Text) and attribute.kind != expected:
-            refuse(path, attribute.line, f"attribute {shown(name)} must be {expected}")
+            raise DataError(path, attribute.line, f"attribute {shown(name)} must be {expected}")
         return kind or Number()
 
 
@@ -301,42 +270,31 @@ def read_arff(
     with named(path):
         with opened(file, max_bytes) as stream:
             header = read_header(numbered(stream, file), file, encoding)
-        source = label_source_of(header, labels, xml, file, dag)
+        source = labels_of(header, labels, xml, file, dag)
         kinds = {name: Text(dict(text_options or {})) for name in text}
-        features = _features(header, source, file, kinds, drop, dtype)
+        features = _features(header, {*source.columns, *drop}, file, kinds, dtype)
         schema = ArffSchema(features, source, unknown_labels, encoding, max_bytes)
         title = header.relation.partition(":")[0].strip()
         return schema.first(schema.raws(file, True, BLOCK_ROWS), path, name=title)
 
 
 def _features(
-    header: Header,
-    source: LabelSource,
-    path: Path,
-    kinds: dict[str, Any],
-    drop: Sequence[str],
-    dtype: str,
+    header: Header, others: set[str], path: Path, kinds: dict[str, Any], dtype: str
 ) -> Features:
-    """The attributes that are features; ``kinds`` are those of text."""
-    known = {attribute.name for attribute in header.attributes}
-    missing = [name for name in (*kinds, *drop) if name not in known]
+    """The attributes that are features, all but ``others``; ``kinds`` are those of text."""
+    missing = {*kinds, *others} - {attribute.name for attribute in header.attributes}
     if missing:
-        refuse(path, header.line, f"text or drop names what is no attribute: {some(missing)}")
-    others = {*source.columns, *drop}
+        what = f"text or drop names what is no attribute: {some(sorted(missing))}"
+        raise DataError(path, header.line, what)
     inputs = [attribute for attribute in header.attributes if attribute.name not in others]
     if not inputs:
-        refuse(path, header.line, "no attribute is left to be a feature")
+        raise DataError(path, header.line, "no attribute is left to be a feature")
     for attribute in inputs:
         name = attribute.name
-        if name in kinds:
-            continue
-        if attribute.kind == "nominal" and attribute.values != ("0", "1"):
+        if name not in kinds and attribute.kind == "nominal" and attribute.values != ("0", "1"):
             kinds[name] = Categories(attribute.values, base=True)
-        elif attribute.kind not in ("numeric", "nominal"):
-            refuse(
-                path,
-                attribute.line,
-                f"attribute {shown(name)} is of the type {attribute.kind}; read it as text "
-                f"(text=[{name!r}]) or leave it out (drop=[{name!r}])",
-            )
+        elif name not in kinds and attribute.kind not in ("numeric", "nominal"):
+            reason = f"attribute {shown(name)} is of the type {attribute.kind}; read it as text"
+            hint = f"(text=[{name!r}]) or leave it out (drop=[{name!r}])"
+            raise DataError(path, attribute.line, f"{reason} {hint}")
     return Features([attribute.name for attribute in inputs], kinds, dtype)

@@ -1,9 +1,7 @@
-"""What the columns of a file become: numbers, categories, text.
+"""What the columns of a file become: features (numbers, categories, text) and labels.
 
-Every kind of column is a class here. One whose cells are single values has ``width`` (its number of
-features), ``code(text)`` (a number that stands for a cell, None for one that it does not take),
-``wrong(text)`` (what is said then) and ``feature_names(column)``; `Text` has features of its own.
-A reader asks only these, so another kind of column is another class in this file.
+A kind of column whose cells are single values is a class with the four members of `Kind`; `Text`
+has features of its own. A reader asks only these, so another kind of column is another class.
 """
 
 from __future__ import annotations
@@ -12,20 +10,23 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, hstack, issparse
+from scipy.sparse import coo_array, csr_array, hstack
 
-from setwise.datasets.files import repeated, shown, text_array
+from setwise.datasets.dataset import edge_array, repeated, text_array
+from setwise.files import Place, shown
 from setwise.labels import some
+from setwise.taxonomy import Taxonomy
 
 NUMERAL = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf(?:inity)?|nan", re.I)
 # What a cell of a table says when its value is missing, in lower case.
 MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
 # What a cell of a 0/1 column may say, in lower case.
-FALSE, TRUE = ("0", "0.0", "false", "no"), ("1", "1.0", "true", "yes")
+TRUTH: dict[str, float] = {"0": 0.0, "0.0": 0.0, "false": 0.0, "no": 0.0}
+TRUTH |= {"1": 1.0, "1.0": 1.0, "true": 1.0, "yes": 1.0}
 # What TfidfVectorizer may be told. Functions are not among it: a schema is saved as data.
 TEXT_OPTIONS = (
     *("analyzer", "binary", "lowercase", "max_df", "max_features", "min_df", "ngram_range", "norm"),
@@ -34,7 +35,11 @@ TEXT_OPTIONS = (
 
 
 class Kind(Protocol):
-    """A kind of column whose cells are single values."""
+    """A kind of column whose cells are single values.
+
+    ``width`` is its number of features, ``code`` a number that stands for a cell, or None for one
+    that it does not take, and ``wrong`` what is said of such a cell.
+    """
 
     @property
     def width(self) -> int: ...
@@ -51,14 +56,11 @@ class Number:
     """
 
     binary: bool = False
-
-    @property
-    def width(self) -> int:
-        return 1
+    width = 1
 
     def code(self, text: str) -> float | None:
         if self.binary:
-            return 0.0 if text.lower() in FALSE else 1.0 if text.lower() in TRUE else None
+            return TRUTH.get(text.lower())
         return float(text) if NUMERAL.fullmatch(text) else None
 
     def wrong(self, text: str) -> str:
@@ -115,17 +117,12 @@ class Categories:
 class Text:
     """A column of text: TF-IDF features by scikit-learn's TfidfVectorizer.
 
-    Parameters
-    ----------
-    options : dict
-        Options of TfidfVectorizer that are data (`TEXT_OPTIONS`).
-    terms, idf : arrays, optional
-        What was fitted. A vectoriser is made anew from them.
+    ``options`` are those of the vectoriser that are data (`TEXT_OPTIONS`); ``vectorizer`` is None
+    until it is fitted.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
-    terms: Any = None
-    idf: Any = None
+    vectorizer: Any = None
 
     def __post_init__(self):
         unknown = sorted(set(self.options) - set(TEXT_OPTIONS))
@@ -135,40 +132,18 @@ class Text:
             )
         if any(map(callable, self.options.values())):
             raise ValueError("options of text must be data, so that a schema can be saved")
-        if self.terms is not None:
-            object.__setattr__(self, "terms", text_array(self.terms))
 
     def fitted(self, texts: Sequence[str]) -> Text:
         """With the terms of these texts."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         try:
-            vectorizer = TfidfVectorizer(**self.options).fit(texts)
+            return Text(self.options, TfidfVectorizer(**self.options).fit(texts))
         except Exception as error:  # (a pattern that is none, a range that is none, no terms)
             raise ValueError(f"text was not turned into features: {error}") from error
-        idf = vectorizer.idf_ if vectorizer.use_idf else None
-        return Text(dict(self.options), vectorizer.get_feature_names_out(), idf)
-
-    @cached_property
-    def _vectorizer(self) -> Any:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        # The terms are given: options that choose among them have done their work.
-        choosing = ("max_features", "min_df", "max_df")
-        options = {name: value for name, value in self.options.items() if name not in choosing}
-        vectorizer = TfidfVectorizer(**options, vocabulary=self.terms.tolist())
-        if self.idf is not None:
-            vectorizer.idf_ = np.asarray(self.idf, np.float64)
-        return vectorizer
-
-    def encode(self, texts: Sequence[str]) -> csr_array:
-        """The features of texts."""
-        if self.idf is None:
-            self._vectorizer.fit(texts[:1])  # (nothing is learnt: the terms are given)
-        return csr_array(self._vectorizer.transform(texts))
 
     def feature_names(self, column: str) -> list[str]:
-        return [f"{column}:{term}" for term in self.terms.tolist()]
+        return [f"{column}:{term}" for term in self.vectorizer.get_feature_names_out()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,11 +201,11 @@ class Features:
     def assemble(self, codes: Any, texts: Mapping[str, Sequence[str]]) -> Any:
         """X from the codes of the `coded` columns, (n, len(coded)), and the texts of the others."""
         if any(kind.width != 1 for kind in self.coded.values()):
-            codes = self._expanded(codes if issparse(codes) else csr_array(codes))
+            codes = self._expanded(coo_array(codes))
         if not self.texts:
             return codes.astype(self.dtype, copy=False)
         parts = [codes] if self.coded else []
-        parts += [kind.encode(texts[name]) for name, kind in self.texts.items()]
+        parts += [kind.vectorizer.transform(texts[name]) for name, kind in self.texts.items()]
         return csr_array(hstack(parts, format="csr", dtype=self.dtype))
 
     def _expanded(self, codes: Any) -> csr_array:
@@ -239,24 +214,147 @@ class Features:
         A category that is missing is NaN in all features of its column.
         """
         sizes = np.array([kind.width for kind in self.coded.values()], np.int64)
-        category = sizes != 1
-        first = np.cumsum(sizes) - sizes
-        entries = codes.tocoo()
-        row, column, value = entries.row, entries.col, entries.data
-        lost = category[column] & np.isnan(value)
-        chosen = category[column] & ~lost & (value > 0)
-        times = np.where(lost, sizes[column], 1)
-        within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-        place = first[column] + np.where(chosen, value - 1, 0).astype(np.int64)
-        moved = np.where(chosen, 1.0, value)
-        pick = np.repeat(np.arange(len(row)), times)
-        shape = (codes.shape[0], int(sizes.sum()))
-        matrix = csr_array((moved[pick], (row[pick], place[pick] + within)), shape=shape)
-        matrix.sort_indices()
-        return matrix
+        row, column, value = codes.row, codes.col, codes.data
+        is_lost = (sizes[column] != 1) & np.isnan(value)
+        is_chosen = (sizes[column] != 1) & (value > 0)
+        place = (np.cumsum(sizes) - sizes)[column] + np.where(is_chosen, value - 1, 0).astype(int)
+        times = np.where(is_lost, sizes[column], 1)
+        step = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+        place, row = np.repeat(place, times) + step, np.repeat(row, times)
+        value = np.repeat(np.where(is_chosen, 1.0, value), times)
+        return csr_array((value, (row, place)), shape=(codes.shape[0], int(sizes.sum())))
 
 
 def check_type(dtype: str) -> None:
     """Raise unless it is one of the two types of features."""
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64', but it is {dtype!r}")
+
+
+# ------------------------------------------------------------------------------------------- labels
+
+
+class LabelSets(NamedTuple):
+    """Label sets, label sets as written where they differ, and the rows that have them."""
+
+    Y: Any
+    specific: Any
+    known: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Where the labels of a row stand: a column of 0 and 1 each, or one column that lists them.
+
+    Parameters
+    ----------
+    names : array of str
+        The labels, in the order of the columns of Y.
+    edges : int array of shape (m, 2), optional
+        Edges [parent, child] of a hierarchy; Y then has the ancestors of what is listed too.
+    column : str, optional
+        The column that lists labels; None if each label has a column of its name.
+    separator : str
+        What parts the labels in that column. Spaces around a label do not count.
+    """
+
+    names: Any
+    edges: Any = None
+    column: str | None = None
+    separator: str = ","
+
+    def __post_init__(self):
+        names = text_array(self.names)
+        name = repeated(names.tolist())
+        if len(names) == 0 or name is not None:
+            what = "no label" if name is None else f"the label {shown(name)} twice"
+            raise ValueError(f"labels must have different names, but there is {what}")
+        if not isinstance(self.separator, str) or not self.separator:
+            raise ValueError(f"separator must be text, but it is {self.separator!r}")
+        object.__setattr__(self, "names", names)
+        if self.edges is not None:
+            object.__setattr__(self, "edges", edge_array(self.edges, names))
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the file that are read."""
+        return self.names.tolist() if self.column is None else [self.column]
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names.tolist())}
+
+    @cached_property
+    def _taxonomy(self) -> Taxonomy:
+        return Taxonomy(self.edges, self.names)
+
+    def sets(self, cells: Any, place: Place, unknown: str = "refuse") -> LabelSets:
+        """The label sets of rows: of codes (n, l), dense or CSR, or of the cells that list them.
+
+        Rows whose labels are unknown are refused, or left out.
+        """
+        made = self._coded if self.column is None else self._listed
+        Y, lost = made(cells, place)
+        known = np.ones(Y.shape[0], bool)
+        known[list(lost)] = False
+        if lost and unknown == "refuse":
+            row = min(lost)
+            hint = "expected is 0 or 1 (rows whose labels are missing: unknown_labels='leave_out')"
+            raise place.error(row, f"label {shown(lost[row])} is unknown (empty, or '?'); {hint}")
+        if lost:
+            Y = Y[known]
+        if self.column is None or self.edges is None:
+            return LabelSets(Y.astype(np.uint8), None, known)
+        return LabelSets(self._taxonomy.close(Y), Y, known)
+
+    def _coded(self, codes: Any, place: Place) -> tuple[Any, dict[int, str]]:
+        """Sets from codes, and the label that is unknown in each row where one is."""
+        values = codes if isinstance(codes, np.ndarray) else codes.data
+        if ((values == 0) | (values == 1)).all():
+            return codes, {}
+        entries = coo_array(codes)
+        lost = {}
+        for row, label, value in zip(entries.row, entries.col, entries.data, strict=True):
+            name = self.names[label].item()
+            if np.isnan(value):
+                lost.setdefault(int(row), name)
+            elif value not in (0, 1):
+                reason = f"label {shown(name)} is '{value:g}'; a column of labels has only 0 and 1"
+                raise place.error(row, reason)
+        return codes, lost
+
+    def _listed(self, cells: Sequence[Any], place: Place) -> tuple[Any, dict[int, str]]:
+        """Sets from cells that list them, and the column for each row that says '?'."""
+        rows = [listed(cell, self.separator, row, place) for row, cell in enumerate(cells)]
+        found: list[list[int]] = []
+        for row, labels in enumerate(rows):
+            unknown = next((label for label in labels or () if label not in self._number), None)
+            if unknown is not None:
+                known = some(self.names[:11].tolist())
+                raise place.error(row, f"unknown label {shown(unknown)}; known are {known}")
+            found.append([self._number[label] for label in labels or ()])
+        lost = {row: str(self.column) for row, labels in enumerate(rows) if labels is None}
+        return indicator(found, len(self.names)), lost
+
+
+def indicator(sets: list[list[int]], n_labels: int) -> csr_array:
+    """Label sets as a CSR matrix of 0 and 1."""
+    ends = np.cumsum([0, *map(len, sets)], dtype=np.int64)
+    indices = np.array([label for labels in sets for label in sorted(labels)], np.int64)
+    ones = np.ones(len(indices), np.uint8)
+    return csr_array((ones, indices, ends), shape=(len(sets), n_labels))
+
+
+def listed(cell: Any, separator: str, row: int, place: Place) -> list[str] | None:
+    """The labels in a cell, text to part or a list already (Parquet); None if it says '?'."""
+    if not isinstance(cell, str):
+        labels = [] if cell is None else [str(label) for label in cell]
+    elif cell.strip() == "?":
+        return None
+    else:
+        labels = [label.strip() for label in cell.split(separator)] if cell.strip() else []
+    if not all(labels):
+        raise place.error(row, "an empty label between separators")
+    if len(set(labels)) < len(labels):
+        raise place.error(row, f"label {shown(repeated(labels))} is listed twice")
+    return labels

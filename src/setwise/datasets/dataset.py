@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.datasets.files import File, repeated, text_array
+from setwise.files import File
 from setwise.labels import some, zeros_and_ones
+from setwise.sparse import tidied
 from setwise.taxonomy import Taxonomy
 from setwise.validation import real_array, real_number, real_vector
 
 if TYPE_CHECKING:
     from setwise.datasets.schema import Schema
+
+# Numpy gives every name the room of the longest. Beyond this many bytes names are objects instead.
+MOST_BYTES = 2**26
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,9 +175,10 @@ class Dataset:
             expected = "a Taxonomy, such as Taxonomy.from_parents(parents, names)"
             raise ValueError(f"taxonomy must be {expected}, not a {type(taxonomy).__name__}")
         schema: Any = self.schema
-        if hasattr(getattr(schema, "labels", None), "separator") and schema.labels.edges is None:
+        labels = getattr(schema, "labels", None)
+        if labels is not None and labels.column is not None and labels.edges is None:
             # One column lists the labels: those of later files may be any of the taxonomy.
-            schema = replace(schema, labels=replace(schema.labels, names=taxonomy.names))
+            schema = replace(schema, labels=replace(labels, names=taxonomy.names))
         return TaxonomySchema(schema, taxonomy, close).placed(self)
 
     def rows(self, rows: Any) -> Dataset:
@@ -235,19 +241,10 @@ class Dataset:
 
 def _features(X: Any) -> Any:
     """Float32 or float64 of shape (n, d), dense or tidy CSR; NaN stays, infinity is refused."""
-    if issparse(X):
-        if X.ndim != 2 or X.dtype.kind not in "biuf":
-            raise ValueError(f"X must be a matrix of numbers, but it has the type {X.dtype}")
-        matrix: Any = csr_array(X)
-        matrix.check_format(full_check=True)
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sort_indices()
-            if not matrix.has_canonical_format:
-                raise ValueError("X must have each entry once, but some are repeated")
-        checked, values = matrix, matrix.data
-    else:
-        checked = values = real_array(X, "X")
+    checked: Any = tidied(X, "X") if issparse(X) else real_array(X, "X")
+    if issparse(checked):
+        checked.check_format(full_check=True)
+    values = checked.data if issparse(checked) else checked
     if checked.ndim != 2 or 0 in checked.shape:
         raise ValueError(
             f"X must have shape (n_rows, n_features) with at least one of each, "
@@ -259,6 +256,28 @@ def _features(X: Any) -> Any:
     if infinite.any():
         raise ValueError(f"X must be finite or NaN, but {infinite.sum()} entries are infinite")
     return checked if issparse(checked) else np.ascontiguousarray(checked)
+
+
+def text_array(names: Iterable[Any]) -> NDArray[Any]:
+    """Names as an array of text; of objects where the longest would make it huge."""
+    if isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype.kind == "U":
+        return names
+    listed = [str(name) for name in names]
+    longest = max(map(len, listed), default=1)
+    # (Numpy's text drops zeros at the end.)
+    is_plain = 4 * longest * len(listed) <= MOST_BYTES and not any(
+        name.endswith("\0") for name in listed
+    )
+    array = np.empty(len(listed), dtype=f"<U{max(longest, 1)}" if is_plain else object)
+    array[:] = listed
+    return array
+
+
+def repeated(names: Sequence[Any]) -> Any:
+    """The first name that is there more than once, or None."""
+    if len(set(names)) == len(names):
+        return None
+    return next(name for name, times in Counter(names).items() if times > 1)
 
 
 def _names(names: Any, count: int, what: str) -> Any:
@@ -275,19 +294,16 @@ def _names(names: Any, count: int, what: str) -> Any:
 def _parts(split: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[np.int64]]:
     """The rows of each part: numbers of rows that exist, each once."""
     parts = {str(name): np.asarray(rows) for name, rows in split.items()}
-    taken = np.zeros(n_rows, bool)
     for name, rows in parts.items():
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) == 0:
             raise ValueError(f"split[{name!r}] must be a list of rows, but it is {rows!r}")
-        outside = (rows < 0) | (rows >= n_rows)
-        if outside.any():
-            raise ValueError(
-                f"split[{name!r}] must have rows from 0 to {n_rows - 1}, "
-                f"but one is {rows[np.argmax(outside)]}"
-            )
-        if taken[rows].any() or len(np.unique(rows)) < len(rows):
-            raise ValueError(f"no row may be in the split twice, but one of {name!r} is")
-        taken[rows] = True
+        if rows.min() < 0 or rows.max() >= n_rows:
+            expected = f"rows from 0 to {n_rows - 1}"
+            found = f"from {rows.min()} to {rows.max()}"
+            raise ValueError(f"split[{name!r}] must have {expected}, but they are {found}")
+    every = np.concatenate([np.zeros(0, np.int64), *parts.values()])
+    if len(np.unique(every)) < len(every):
+        raise ValueError("no row may be in the split twice, but one is")
     return {name: rows.astype(np.int64) for name, rows in parts.items()}
 
 
@@ -297,7 +313,8 @@ def _specific(sets: Any, Y: Any) -> Any:
     specific = zeros_and_ones(sets, "Y_specific")
     if specific.shape != Y.shape:
         raise ValueError(f"Y_specific must have the shape {Y.shape} of Y, not {specific.shape}")
-    if (csr_array(specific).multiply(csr_array(Y))).nnz < csr_array(specific).nnz:
+    beyond: Any = csr_array(specific) > csr_array(Y)
+    if beyond.nnz:
         raise ValueError("Y must have every label of Y_specific, but some are not in it")
     return specific
 
@@ -373,10 +390,8 @@ def spread(values: Any, names: Any, wider: Any) -> Any:
     missing = [name for name in given if name not in place]
     if missing:
         what = f"{some(missing)} {'is' if len(missing) == 1 else 'are'} not among its"
-        raise ValueError(
-            f"every label must be one of the taxonomy, but {what} {len(place)} labels "
-            f"{some(list(place))}"
-        )
+        known = f"{len(place)} labels {some(list(place))}"
+        raise ValueError(f"every label must be one of the taxonomy, but {what} {known}")
     columns = np.array([place[name] for name in given], dtype=np.int64)
     shape = (values.shape[0], len(place))
     if issparse(values):
@@ -387,13 +402,3 @@ def spread(values: Any, names: Any, wider: Any) -> Any:
     wide = np.zeros(shape, values.dtype)
     wide[:, columns] = values
     return wide
-
-
-def raised(probability: NDArray[Any], taxonomy: Taxonomy) -> NDArray[Any]:
-    """The probabilities, each at least those of the labels under its own; (n, l)."""
-    raised = probability.copy()
-    between = taxonomy.edges[taxonomy.edges[:, 0] >= 0]
-    deepest_first = np.argsort(-taxonomy.levels[between[:, 1]], kind="stable")
-    for above, label in between[deepest_first].tolist():
-        np.maximum(raised[:, above], raised[:, label], out=raised[:, above])
-    return raised

@@ -1,25 +1,33 @@
-"""`read`: any file of the field, its format recognised by name and content."""
+"""`read` takes any file of the field, by name and content; `fetch` data sets of OpenML."""
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import os
 import re
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 import numpy as np
 
+from setwise.atomic_write import opened_whole
 from setwise.datasets.arff import read_arff
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.files import DataError, File, existing, opened, plain_name, refuse
 from setwise.datasets.folder import read_folder
 from setwise.datasets.schema import stacked
 from setwise.datasets.sparse_text import read_extreme, read_libsvm
 from setwise.datasets.table import is_parquet
 from setwise.datasets.table_schema import read_table
+from setwise.files import DataError, File, existing, opened, plain_name, shown
+from setwise.validation import whole_number
 
 READERS: dict[str, Callable[..., Dataset]] = {
     "arff": read_arff,
@@ -42,6 +50,9 @@ SUFFIXES = {
 _SIZES = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*")
 _PAIRS = re.compile(rb"([^\s:]+)?([ \t]+\d+:\S+)+\s*(#.*)?|\d+:\S+([ \t]+\d+:\S+)*\s*")
 SNIFFED = 2**16
+OPENML = "OpenML"  # stands for a file in messages
+SERVER = "https://www.openml.org/api/v1"
+MOST_BYTES, MOST_DESCRIPTION, PIECE = 2**30, 2**24, 2**18
 
 
 def read(
@@ -133,7 +144,11 @@ def recognise(path: Path) -> str:
         return "table"
     with opened(path) as file:
         head = file.read(SNIFFED).removeprefix(b"\xef\xbb\xbf")
-    return _by_content(head) or kind or _refuse_format(path)
+    kind = _by_content(head) or kind
+    if kind is None:
+        known = f"name it (format=...), one of {', '.join(READERS)}"
+        raise DataError(path, None, f"the format is not recognised; {known}")
+    return kind
 
 
 def _by_content(head: bytes) -> str | None:
@@ -149,14 +164,6 @@ def _by_content(head: bytes) -> str | None:
     if checked and all(map(_PAIRS.fullmatch, checked)):
         return "libsvm"
     return None
-
-
-def _refuse_format(path: Path) -> str:
-    refuse(
-        path,
-        None,
-        f"the format is not recognised; name it (format=...), one of {', '.join(READERS)}",
-    )
 
 
 def with_test(data: Dataset, test: File) -> Dataset:
@@ -176,3 +183,146 @@ def with_test(data: Dataset, test: File) -> Dataset:
         Y_specific=specific,
         split={"train": np.arange(ends[0]), "test": np.arange(*ends)},
     )
+
+
+# ------------------------------------------------------------------------------------------- OpenML
+# A data set is asked for by number, or by name and version: its description is JSON, its file ARFF.
+# scikit-learn's ``fetch_openml`` has one fixed server and gives a table, from which label sets and
+# sparse rows would have to be made again; here the file is read by `read_arff`. What comes over the
+# net is checked against the md5 of the description and only ever read as data.
+
+
+def fetch(
+    name_or_id: str | int,
+    *,
+    version: int | None = None,
+    cache: File | None = None,
+    url: str = SERVER,
+    timeout: float = 30.0,
+    max_bytes: int = MOST_BYTES,
+    **options: Any,
+) -> Dataset:
+    """A data set of OpenML, from the cache if it was fetched before.
+
+    Parameters
+    ----------
+    name_or_id : str or int
+        Its number, or its name; of several with one name, the active one with the highest version.
+    version : int, optional
+        The version, with a name.
+    cache : path, optional
+        Where files are kept; by default ``setwise/openml`` in the user's cache folder
+        (``$XDG_CACHE_HOME``, or ``~/.cache``).
+    url : str
+        The server's interface.
+    timeout : float, default 30
+        Seconds to wait for an answer.
+    max_bytes : int
+        Largest file to fetch, 1 GiB by default.
+    **options
+        Options of `read_arff`. By default ``labels`` are the targets of the description.
+
+    Raises
+    ------
+    DataError
+        If the server cannot be reached, does not have the data set, or its file is damaged.
+    """
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "setwise" / "openml"
+    folder = Path(cache or home) / (quote(urlsplit(url).netloc, safe="") or "server")
+    number = _number(name_or_id, version, folder, url, timeout)
+    path, address = folder / str(number) / "data.arff", f"{url}/json/data/{number}"
+    answer = _answer(address, path.with_name("description.json"), timeout)
+    about = answer.get("data_set_description") if isinstance(answer, dict) else None
+    if not isinstance(about, dict):
+        raise DataError(OPENML, None, f"{address} gives no description of a data set")
+    if str(about.get("format", "ARFF")).lower() not in ("arff", "sparse_arff"):
+        found = shown(about.get("format"))
+        raise DataError(OPENML, None, f"the format is {found}; only ARFF is read")
+    source = str(about.get("url", ""))
+    if urlsplit(source).scheme not in ("http", "https"):
+        raise DataError(OPENML, None, f"the file is at {source!r}; expected is an http address")
+    if not path.exists():
+        _download(source, path, about.get("md5_checksum"), timeout, max_bytes)
+    options.setdefault("labels", _names(about.get("default_target_attribute")))
+    dropped = _names(about.get("row_id_attribute")) + _names(about.get("ignore_attribute"))
+    options.setdefault("drop", [name for name in dropped if name not in options["labels"]])
+    if not options["labels"]:
+        raise DataError(path, None, "OpenML names no targets; name the labels (labels=[...])")
+    title, where = (
+        str(about.get("name", number)),
+        f"OpenML {number}, version {about.get('version')}",
+    )
+    return replace(read_arff(path, **options), name=title, source=where)
+
+
+def _number(
+    name_or_id: str | int, version: int | None, folder: Path, url: str, timeout: float
+) -> int:
+    """The number of a data set."""
+    if not isinstance(name_or_id, str) or name_or_id.isdigit():
+        if version is not None:
+            raise ValueError("a version goes with a name: a number is one version already")
+        return whole_number(int(name_or_id), "the number of a data set", 1)
+    chosen = "" if version is None else f"/data_version/{whole_number(version, 'version', 1)}"
+    name = quote(name_or_id, safe="") + chosen
+    address = f"{url}/json/data/list/data_name/{name}/status/active/limit/100"
+    kept = folder / "names" / f"{hashlib.sha256(address.encode()).hexdigest()[:16]}.json"
+    try:
+        found = _answer(address, kept, timeout)["data"]["dataset"]
+        return int(max(found, key=lambda row: int(row["version"]))["did"])
+    except DataError:
+        raise
+    except (KeyError, ValueError, TypeError) as error:
+        raise DataError(OPENML, None, f"no data set is named {shown(name_or_id)}") from error
+
+
+def _names(value: Any) -> list[str]:
+    """Names that are a list, or text with commas."""
+    parts = value if isinstance(value, list) else str(value or "").split(",")
+    return [str(part).strip() for part in parts if str(part).strip()]
+
+
+def _answer(address: str, kept: Path, timeout: float) -> Any:
+    """An answer in JSON, kept for the next time."""
+    if not kept.exists():
+        _download(address, kept, None, timeout, MOST_DESCRIPTION)
+    try:
+        return json.loads(kept.read_bytes())
+    except (ValueError, RecursionError) as error:
+        kept.unlink(missing_ok=True)
+        raise DataError(OPENML, None, f"{address} gives no JSON: {error}") from error
+
+
+def _download(address: str, path: Path, md5: Any, timeout: float, max_bytes: int) -> None:
+    """Fetch a file: it appears whole and checked, or not at all."""
+    if urlsplit(address).scheme not in ("http", "https"):
+        raise ValueError(f"url must begin with http:// or https://, but it is {address!r}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    digest, size = hashlib.md5(usedforsecurity=False), 0
+    request = urllib.request.Request(address, headers={"User-Agent": "setwise"})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer, opened_whole(path) as file:
+            promised = str(answer.headers.get("Content-Length") or "")
+            while piece := answer.read(PIECE):
+                size += len(piece)
+                if size > max_bytes:
+                    reason = f"{address} is larger than {max_bytes} bytes (max_bytes)"
+                    raise DataError(OPENML, None, reason)
+                digest.update(piece)
+                file.write(piece)
+            if promised.isdigit() and size < int(promised):
+                reason = f"{address} was cut off after {size} of {promised} bytes"
+                raise DataError(OPENML, None, reason)
+            if md5 and digest.hexdigest() != str(md5).lower():
+                found = f"its md5 is {digest.hexdigest()}, not {shown(md5)}"
+                raise DataError(OPENML, None, f"{address} was damaged on the way: {found}")
+    except urllib.error.HTTPError as error:
+        try:
+            said = shown(json.loads(error.read(PIECE))["error"]["message"])
+        except (ValueError, OSError, HTTPException, KeyError, TypeError):
+            said = str(error.reason)
+        raise DataError(OPENML, None, f"{address} says {error.code}: {said}") from error
+    except (HTTPException, TimeoutError, urllib.error.URLError, ConnectionError) as error:
+        what = f"{urlsplit(address).netloc} cannot be reached ({error})"
+        rest = "without a network only what was fetched before can be read"
+        raise DataError(OPENML, None, f"{what}; {rest}") from error

@@ -7,22 +7,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from setwise.datasets.columns import Features
+from setwise.datasets.columns import Features, Labels
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.files import File, Place, existing, named, plain_name, refuse
-from setwise.datasets.label_source import LabelSource, labelled
+from setwise.files import DataError, File, Place, existing, named, plain_name
 from setwise.validation import whole_number
 
 # Rows that are read at once where nobody says how many.
-BLOCK_ROWS = 4096
+BLOCK_ROWS = 2**16
 
 
-class Schema(Protocol):
+class Rows(NamedTuple):
+    """Some rows of a file: features, label sets, and label sets as written in a hierarchy."""
+
+    X: Any
+    Y: Any = None
+    specific: Any = None
+
+
+class Schema(ABC):
     """Reads files into the columns of the first: same features, same labels.
 
     `setwise.save` keeps one beside a model, so that predictions for a new file see the columns the
@@ -38,57 +45,67 @@ class Schema(Protocol):
         The labels.
     """
 
-    @property
-    def format(self) -> str: ...
-    @property
-    def feature_names(self) -> Any: ...
-    @property
-    def label_names(self) -> Any: ...
-
-    def read(self, path: File, *, labels: bool = True) -> Dataset:
-        """A file as a data set; without ``labels`` they may be absent, and Y is None."""
-        ...
-
-    def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
-        """A file in parts of at most ``rows`` rows, for files larger than memory."""
-        ...
-
-
-class Rows(NamedTuple):
-    """Some rows of a file: features, label sets, and label sets as written in a hierarchy."""
-
-    X: Any
-    Y: Any = None
-    specific: Any = None
-
-
-class Streamed(ABC):
-    """A `Schema` whose files come in blocks of rows, by ``parts``."""
-
-    feature_names: Any = None
+    format: Any
     label_names: Any
+    feature_names: Any = None
     hierarchy: Any = None
+    edge_lengths: Any = None
 
     @abstractmethod
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         """The rows of a file, at most so many at a time."""
 
     def read(self, path: File, *, labels: bool = True) -> Dataset:
+        """A file as a data set; without ``labels`` they may be absent, and Y is None."""
         with named(path):
-            return gathered(self, self.parts(existing(path), labels, BLOCK_ROWS), path)
+            return self.gathered(self.parts(existing(path), labels, BLOCK_ROWS), path)
 
     def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
+        """A file in parts of at most ``rows`` rows, for files larger than memory."""
         with named(path):
             for part in self.parts(existing(path), labels, whole_number(rows, "rows", 1)):
                 if part.X.shape[0]:
-                    yield dataset_of(self, part, path)
+                    yield self.dataset(part, path)
+
+    def gathered(self, parts: Iterable[Rows], path: File, **more: Any) -> Dataset:
+        """All parts of a file as one data set."""
+        columns = [list(column) for column in zip(*parts, strict=True)]
+        if not columns:
+            raise DataError(path, None, "no rows")
+        return self.dataset(Rows(*map(stacked, columns)), path, **more)
+
+    def dataset(self, rows: Rows, path: File, **more: Any) -> Dataset:
+        """A data set of some rows; by default its name is that of the file without suffixes."""
+        title = os.path.splitext(plain_name(path))[0] or plain_name(path)
+        known: dict[str, Any] = {"name": title} | {n: value for n, value in more.items() if value}
+        return Dataset(
+            rows.X,
+            rows.Y,
+            self.feature_names,
+            self.label_names,
+            hierarchy=self.hierarchy,
+            edge_lengths=self.edge_lengths,
+            Y_specific=rows.specific,
+            schema=self,
+            source=os.fspath(path),
+            **known,
+        )
+
+
+def stacked(parts: list[Any]) -> Any:
+    """Matrices one below the other; CSR if any is."""
+    if parts[0] is None or len(parts) == 1:
+        return parts[0]
+    if any(map(issparse, parts)):
+        return csr_array(vstack([csr_array(part) for part in parts], format="csr"))
+    return np.concatenate(parts)
 
 
 class Raw(NamedTuple):
     """Some rows on their way: codes of the features, texts by column, label cells, their place.
 
-    ``codes`` are (n, number of coded columns), dense or CSR; ``cells`` what the label source takes,
-    or None if labels are not read.
+    ``codes`` are (n, number of coded columns), dense or CSR; ``cells`` what `Labels` takes, or None
+    if labels are not read.
     """
 
     codes: Any
@@ -98,14 +115,14 @@ class Raw(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class NamedColumns(Streamed):
+class NamedColumns(Schema):
     """A schema whose columns have names: they are found by them, and others are not looked at.
 
     Parameters
     ----------
     features : Features
         Which columns are features, and how.
-    labels : LabelColumns or LabelList
+    labels : Labels
         Which are labels.
     unknown_labels : {"refuse", "leave_out"}
         What is done with a row that has an unknown label ('?').
@@ -116,7 +133,7 @@ class NamedColumns(Streamed):
     """
 
     features: Features
-    labels: LabelSource
+    labels: Labels
     unknown_labels: str = "refuse"
     encoding: str = "utf-8"
     max_bytes: int | None = None
@@ -139,12 +156,19 @@ class NamedColumns(Streamed):
     def hierarchy(self) -> Any:
         return self.labels.edges
 
+    @abstractmethod
+    def raws(self, path: Path, labels: bool, rows: int) -> Iterator[Raw]:
+        """The rows of a file on their way, at most so many at a time."""
+
+    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
+        return map(self.rows, self.raws(path, labels, rows))
+
     def rows(self, raw: Raw) -> Rows:
         """Features and label sets of some rows."""
         X = self.features.assemble(raw.codes, raw.texts)
         if raw.cells is None:
             return Rows(X)
-        made = labelled(self.labels, raw.cells, raw.place, self.unknown_labels)
+        made = self.labels.sets(raw.cells, raw.place, self.unknown_labels)
         return Rows(X if made.known.all() else X[made.known], made.Y, made.specific)
 
     def first(self, raws: Iterable[Raw], path: File, **more: Any) -> Dataset:
@@ -154,41 +178,4 @@ class NamedColumns(Streamed):
             raws = list(raws)
             texts = {n: [t for raw in raws for t in raw.texts[n]] for n in self.features.texts}
             schema = replace(self, features=self.features.fitted(texts))
-        return gathered(schema, map(schema.rows, raws), path, **more)
-
-
-def dataset_of(schema: Any, rows: Rows, path: File, **more: Any) -> Dataset:
-    """A data set of some rows; by default its name is that of the file without suffixes."""
-    title = os.path.splitext(plain_name(path))[0] or plain_name(path)
-    known: dict[str, Any] = {"name": title} | {k: value for k, value in more.items() if value}
-    return Dataset(
-        rows.X,
-        rows.Y,
-        schema.feature_names,
-        schema.label_names,
-        hierarchy=getattr(schema, "hierarchy", None),
-        edge_lengths=getattr(schema, "edge_lengths", None),
-        Y_specific=rows.specific,
-        schema=schema,
-        source=os.fspath(path),
-        **known,
-    )
-
-
-def gathered(schema: Any, parts: Iterable[Rows], path: File, **more: Any) -> Dataset:
-    """All parts of a file as one data set."""
-    collected = list(parts)
-    if not collected:
-        refuse(path, None, "no rows")
-    joined = [stacked(list(columns)) for columns in zip(*collected, strict=True)]
-    del collected
-    return dataset_of(schema, Rows(*joined), path, **more)
-
-
-def stacked(parts: list[Any]) -> Any:
-    """Matrices one below the other; CSR if any is."""
-    if parts[0] is None or len(parts) == 1:
-        return parts[0]
-    if any(map(issparse, parts)):
-        return csr_array(vstack([csr_array(part) for part in parts], format="csr"))
-    return np.concatenate(parts)
+        return schema.gathered(map(schema.rows, raws), path, **more)

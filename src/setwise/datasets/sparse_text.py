@@ -13,7 +13,7 @@ and nothing is ever allocated for a column as such.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,139 +24,125 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from setwise.datasets.columns import Number, check_type
-from setwise.datasets.dataset import Dataset
-from setwise.datasets.files import (
+from setwise.datasets.columns import Number, check_type, indicator
+from setwise.datasets.dataset import Dataset, repeated, text_array
+from setwise.datasets.schema import Rows, Schema
+from setwise.datasets.table import parsed
+from setwise.files import (
+    DataError,
     File,
-    Lines,
+    NumberedLines,
     Place,
-    blocks,
     decoded,
     existing,
     named,
     numbered,
     opened,
-    parsed,
-    refuse,
-    repeated,
+    read_names,
     shown,
-    text_array,
 )
-from setwise.datasets.label_source import indicator
-from setwise.datasets.schema import BLOCK_ROWS, Rows, Streamed, gathered
 from setwise.labels import some
 from setwise.validation import whole_number
 
 # The largest public sets have 1.6 million features and 2.8 million labels.
 MAX_FEATURES, MAX_LABELS = 2**24, 2**22
-# What pairs of plain numbers are written with; '?' is a value that is missing.
-ORDINARY = b" \t\n0123456789.+-eE,:?"
+# What pairs of plain numbers are written with; '?' may be a value that is missing.
+ORDINARY = b" \n0123456789.+-eE:?"
+# Lines are turned into numbers at most so many, and so many bytes, at a time.
+BLOCK_ROWS, BLOCK_BYTES = 4096, 2**22
+
+Lines = list[tuple[int, bytes]]
 
 
-class Entries(NamedTuple):
-    """The entries of sparse rows: where each row ends, (n + 1), and index and value of each."""
-
-    ends: NDArray[np.int64]
-    indices: NDArray[np.int64]
-    values: NDArray[np.float64]
-
-
-def quick_entries(counts: list[int], pairs: bytes, mark: str) -> Entries | None:
-    """Pairs of plain numbers, one a line, parted by a mark; None if they are anything else.
-
-    ``counts`` are the numbers of pairs of the rows.
-    """
-    ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    if not ends[-1]:
-        return Entries(ends, np.zeros(0, np.int64), np.zeros(0)) if not pairs.strip() else None
-    types = {"index": pa.uint32(), "value": pa.float64()}
-    plain = not pairs.translate(None, ORDINARY)
-    table = parsed(pairs, types, ["?"], delimiter=mark, quote_char=False) if plain else None
-    if table is None or len(table) != ends[-1] or table.column("index").null_count:
-        return None
-    index, value = table.columns
-    return Entries(ends, index.to_numpy().astype(np.int64), value.to_numpy().copy())
+def blocks(lines: Iterable[tuple[int, bytes]], rows: int) -> Iterator[Lines]:
+    """Lists of lines: at most ``rows``, and no more once they have `BLOCK_BYTES`."""
+    block: Lines = []
+    size = 0
+    for entry in lines:
+        block.append(entry)
+        size += len(entry[1])
+        if len(block) == min(rows, BLOCK_ROWS) or size >= BLOCK_BYTES:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
 
 
-def sparse_matrix(entries: Entries, width: int, place: Place, first: int = 0) -> csr_array:
-    """A tidy CSR matrix; indices count from ``first``, and each stands in a row once."""
-    ends, indices, values = entries
+def sparse_matrix(ends: Any, indices: Any, values: Any, width: int, place: Place) -> csr_array:
+    """A tidy CSR matrix of rows that end at ``ends``, (n + 1); each index stands in a row once."""
     rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-    wrong = (indices < first) | (indices >= width + first) | np.isinf(values)
-    if wrong.any():
-        entry = int(np.argmax(wrong))
-        expected = f"index {indices[entry]}; expected is {first} to {width + first - 1}"
-        infinite = f"the value of index {indices[entry]} is infinite"
-        raise place.error(rows[entry], infinite if np.isinf(values[entry]) else expected)
-    matrix = csr_array((values, indices - first, ends), shape=(len(ends) - 1, width))
-    if ((np.diff(rows) == 0) & (np.diff(indices) <= 0)).any():
-        # In a copy: the entries may be asked for again.
-        matrix = matrix.copy()
-        matrix.sort_indices()
-        twice = (np.diff(rows) == 0) & (np.diff(matrix.indices) == 0)
-        if twice.any():
-            entry = int(np.argmax(twice))
-            raise place.error(rows[entry], f"index {matrix.indices[entry] + first} is there twice")
+    wrong = np.flatnonzero((indices < 0) | (indices >= width) | np.isinf(values))
+    if len(wrong):
+        index = f"index {indices[wrong[0]]}"
+        expected, infinite = f"{index}; expected is 0 to {width - 1}", f"{index} is infinite"
+        is_infinite = np.isinf(values[wrong[0]])
+        raise place.error(rows[wrong[0]], infinite if is_infinite else expected)
+    matrix = csr_array((values, indices, ends), shape=(len(ends) - 1, width))
+    matrix.sort_indices()
+    twice = np.flatnonzero((np.diff(rows) == 0) & (np.diff(matrix.indices) == 0))
+    if len(twice):
+        reason = f"index {matrix.indices[twice[0]]} is there twice"
+        raise place.error(rows[twice[0]], reason)
     return matrix
 
 
 class _SparseRows(NamedTuple):
-    """Some rows: entries of X, the labels of each, and where they stand."""
+    """Some rows: X with a column for each index from 0, the labels of each, where they stand."""
 
-    entries: Entries
+    X: Any
     labels: list[list[str]]
     place: Place
 
 
-def _read_rows(lines: Lines, path: Path) -> _SparseRows:
+def _read_rows(lines: Lines, path: Path, width: int) -> _SparseRows:
     place = Place(path, lambda row: lines[row][0])
-    parts = [_parted(line) for _, line in lines]
-    rests = [b" ".join(rest.split()) for _, rest in parts]
-    pairs = b"\n".join(rests).replace(b" ", b"\n")
-    found = None if b"?" in pairs else quick_entries([r.count(b":") for r in rests], pairs, ":")
-    labels = [_labels(text, row, place) for row, (text, _) in enumerate(parts)]
-    return _SparseRows(found or _slow_entries(rests, place), labels, place)
+    labels, pairs, ends = [], [], [0]
+    for row, (number, line) in enumerate(lines):
+        text, _, rest = line.partition(b"#")[0].rstrip().replace(b"\t", b" ").partition(b" ")
+        if b":" in text:
+            text, rest = b"", text + b" " + rest
+        names = decoded(text, path, number).split(",") if text else []
+        if not all(names) or len(set(names)) < len(names):
+            what = "a label is there twice" if all(names) else "an empty label"
+            raise place.error(row, f"{what} in {shown(text)}")
+        labels.append(names)
+        pairs += rest.split()
+        ends.append(len(pairs))
+    found = number_pairs(b"\n".join(pairs), len(pairs), ":", [])
+    indices, values = found or _named_pairs(pairs, ends, place)
+    return _SparseRows(sparse_matrix(ends, indices, values, width, place), labels, place)
 
 
-def _parted(line: bytes) -> tuple[bytes, bytes]:
-    """Labels and pairs: a line that begins with a blank or a pair has no labels."""
-    line = line.partition(b"#")[0].rstrip().replace(b"\t", b" ")
-    labels, _, rest = line.partition(b" ")
-    return (b"", line) if b":" in labels else (labels, rest)
+def number_pairs(pairs: bytes, count: int, mark: str, nulls: list[str]) -> Any:
+    """Index and value of so many pairs of plain numbers, one a line; None if they are not all."""
+    types = {"index": pa.uint32(), "value": pa.float64()}
+    is_plain = count and not pairs.translate(None, ORDINARY)
+    table = parsed(pairs, types, nulls, delimiter=mark, quote_char=False) if is_plain else None
+    if table is None or len(table) != count or table.column("index").null_count:
+        return None
+    # (Copies: Arrow's memory is not to be written to.)
+    return tuple(np.array(column.to_numpy()) for column in table.columns)
 
 
-def _slow_entries(rests: list[bytes], place: Place) -> Entries:
-    """Pair by pair: NaN is read, and what is wrong is named."""
-    ends, indices, values = [0], [], []
-    for row, rest in enumerate(rests):
-        for pair in rest.split():
-            index, colon, text = pair.decode("utf-8", "replace").partition(":")
-            value = Number().code(text)
-            if not colon or not index.isascii() or not index.removeprefix("-").isdigit():
-                raise place.error(row, f"expected is index:value, not {shown(pair)}")
-            if value is None:
-                raise place.error(row, f"the value of {shown(pair)} is no finite number")
-            indices.append(int(index) if len(index) < 18 else 2**62)
-            values.append(value)
-        ends.append(len(indices))
-    return Entries(np.array(ends), np.array(indices, np.int64), np.array(values, np.float64))
-
-
-def _labels(text: bytes, row: int, place: Place) -> list[str]:
-    """The labels of a row."""
-    if not text:
-        return []
-    assert place.line is not None
-    labels = decoded(text, place.file, place.line(row), "utf-8").split(",")
-    if not all(labels):
-        raise place.error(row, f"an empty label in {shown(text)}")
-    if len(set(labels)) < len(labels):
-        raise place.error(row, f"a label is there twice in {shown(text)}")
-    return labels
+def _named_pairs(pairs: list[bytes], ends: list[int], place: Place) -> tuple[Any, Any]:
+    """Index and value of each pair, one by one: NaN is read, and what is wrong is named."""
+    indices, values = [], []
+    for entry, pair in enumerate(pairs):
+        index, colon, text = pair.decode("utf-8", "replace").partition(":")
+        value = Number().code(text)
+        is_index = index.isascii() and index.removeprefix("-").isdigit()
+        if not colon or not is_index or value is None:
+            what = f"the value of {shown(pair)} is no finite number"
+            expected = f"expected is index:value, not {shown(pair)}"
+            row = int(np.searchsorted(ends, entry, "right")) - 1
+            raise place.error(row, what if colon and is_index else expected)
+        indices.append(int(index) if len(index) < 18 else 2**62)
+        values.append(value)
+    return np.array(indices, np.int64), np.array(values, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class SparseTextSchema(Streamed):
+class SparseTextSchema(Schema):
     """Files with these numbers of features and labels.
 
     ``names`` are the labels of a LIBSVM file, in the order of the columns of Y; None for an extreme
@@ -191,19 +177,20 @@ class SparseTextSchema(Streamed):
 
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         sizes = (self.n_features, self.n_labels) if self.names is None else None
-        for block in _blocks(path, rows, self.max_bytes, sizes):
-            yield self.rows(_read_rows(block, path), labels)
+        for block in blocks(_lines(path, self.max_bytes, sizes), rows):
+            yield self.rows(_read_rows(block, path, self.n_features + self.first), labels)
 
     def rows(self, rows: _SparseRows, labels: bool = True) -> Rows:
         """Features and label sets."""
-        X = sparse_matrix(rows.entries, self.n_features, rows.place, self.first)
-        X = X.astype(self.dtype, copy=False)
+        data, indices = rows.X.data.astype(self.dtype, copy=False), rows.X.indices - self.first
+        if (indices < 0).any():
+            raise ValueError("an index is 0, but indices count from 1 (zero_based=False)")
+        shape = (rows.X.shape[0], self.n_features)
+        X = csr_array((data, indices, rows.X.indptr), shape=shape)
         if not labels:
             return Rows(X)
-        found = [
-            [self._column(name, row, rows.place) for name in names]
-            for row, names in enumerate(rows.labels)
-        ]
+        each = enumerate(rows.labels)
+        found = [[self._column(name, row, rows.place) for name in names] for row, names in each]
         return Rows(X, indicator(found, self.n_labels))
 
     def _column(self, label: str, row: int, place: Place) -> int:
@@ -217,50 +204,46 @@ class SparseTextSchema(Streamed):
         return column
 
 
-def _blocks(path: Path, rows: int, max_bytes: int | None, sizes: Any) -> Iterator[Lines]:
+def _lines(path: Path, max_bytes: int | None, sizes: Any) -> NumberedLines:
     """The lines that are rows; an extreme file has ``sizes`` (features, labels) in its first."""
     with opened(path, max_bytes) as file:
         lines = numbered(file, path)
         if sizes is None:
             # A row without labels and without features cannot be told from an empty line.
-            lines = ((n, line) for n, line in lines if line.strip() and not line.startswith(b"#"))
-        else:
-            n_rows, *columns = _sizes(lines, path)
-            if columns != [*sizes]:
-                reason = "{} features and {} labels, but {} and {} are expected"
-                refuse(path, 1, reason.format(*columns, *sizes))
-            lines = _counted(lines, n_rows, path)
-        yield from blocks(lines, rows)
+            yield from ((n, line) for n, line in lines if line.strip() and line[:1] != b"#")
+            return
+        n_rows, *columns = _sizes(lines, path)
+        if columns != [*sizes]:
+            reason = "{} features and {} labels, but {} and {} are expected"
+            raise DataError(path, 1, reason.format(*columns, *sizes))
+        number = 1
+        for number, line in lines:
+            if number <= n_rows + 1:
+                yield number, line
+            elif line.strip():
+                raise DataError(path, number, f"more rows than the {n_rows} of the first line")
+        if number <= n_rows:
+            reason = f"the file ends after {number - 1} rows, but its first line says {n_rows}"
+            raise DataError(path, number, reason)
 
 
-def _sizes(lines: Iterator[tuple[int, bytes]], path: Path) -> list[int]:
+def _sizes(lines: NumberedLines, path: Path) -> list[int]:
     """The three numbers of the first line of an extreme file."""
     _, line = next(lines, (1, b""))
     words = line.split()
     if len(words) != 3 or not all(w.isdigit() and len(w) < 18 and int(w) for w in words):
         expected = "expected are the numbers of rows, features and labels, at least 1 of each"
-        refuse(path, 1, f"{expected}, not {shown(line)}")
+        raise DataError(path, 1, f"{expected}, not {shown(line)}")
     return [int(word) for word in words]
 
 
-def _counted(lines: Iterator[tuple[int, bytes]], n_rows: int, path: Path) -> Iterator:
-    """As many lines as the header says; only empty ones may follow."""
-    count, number = 0, 1
-    for number, line in lines:
-        if count < n_rows:
-            count += 1
-            yield number, line
-        elif line.strip():
-            refuse(path, number, f"more rows than the {n_rows} of the first line")
-    if count < n_rows:
-        refuse(path, number, f"the file ends after {count} rows, but its first line says {n_rows}")
-
-
-def _refuse_many(path: Path, count: int, most: int, what: str) -> None:
+def _refuse_many(path: Path, n_features: int, n_labels: int, most: int | None) -> None:
     """Raise if a file declares more columns than any data set has."""
-    if count > most:
-        hint = f"more than {most} are refused; if it is so, say max_columns={count}"
-        refuse(path, 1, f"{count} {what}, and {hint}")
+    counts = (("features", n_features, MAX_FEATURES), ("labels", n_labels, MAX_LABELS))
+    for what, count, usual in counts:
+        if count > (most or usual):
+            hint = f"more than {most or usual} are refused; if it is so, say max_columns={count}"
+            raise DataError(path, 1, f"{count} {what}, and {hint}")
 
 
 # ------------------------------------------------------------------------------------ a first file
@@ -294,27 +277,23 @@ def read_libsvm(
     """
     file = existing(path)
     with named(path):
-        limit = max_columns or MAX_FEATURES
-        parts = [_read_rows(block, file) for block in _blocks(file, BLOCK_ROWS, max_bytes, None)]
-        for part in parts:
-            sparse_matrix(part.entries, limit + 1, part.place)
-        lowest = min((int(e.indices.min(initial=1)) for e, *_ in parts), default=1)
-        highest = max((int(e.indices.max(initial=0)) for e, *_ in parts), default=0)
+        width = (max_columns or MAX_FEATURES) + 1
+        found = blocks(_lines(file, max_bytes, None), BLOCK_ROWS)
+        parts = [_read_rows(block, file, width) for block in found]
+        lowest = min((int(part.X.indices.min(initial=1)) for part in parts), default=1)
+        highest = max((int(part.X.indices.max(initial=0)) for part in parts), default=0)
         first = int(lowest > 0 if zero_based == "auto" else not zero_based)
-        if lowest < first:
-            refuse(file, None, "an index is 0, but indices count from 1 (zero_based=False)")
         needed = max(highest + 1 - first, 1)
         if n_features is not None and needed > whole_number(n_features, "n_features", 1):
-            refuse(file, None, f"index {highest}, but n_features is {n_features}")
-        _refuse_many(file, needed, limit, "features")
+            raise ValueError(f"index {highest}, but n_features is {n_features}")
         names = _found(parts) if labels is None else list(labels)
         if not names or repeated(names) is not None:
             twice = f"labels must differ, but {repeated(names)!r} is named twice"
-            refuse(file, None, twice if names else "no row has a label")
-        _refuse_many(file, len(names), max_columns or MAX_LABELS, "labels")
-        width = n_features or needed
-        schema = SparseTextSchema(width, len(names), names, first, dtype, max_bytes)
-        return gathered(schema, map(schema.rows, parts), path)
+            raise ValueError(twice if names else "no row has a label")
+        _refuse_many(file, needed, len(names), max_columns)
+        sizes = n_features or needed, len(names)
+        schema = SparseTextSchema(*sizes, names, first, dtype, max_bytes)
+        return schema.gathered(map(schema.rows, parts), path)
 
 
 def _found(parts: list[_SparseRows]) -> list[str]:
@@ -352,8 +331,7 @@ def read_extreme(
     with named(path):
         with opened(file, max_bytes) as stream:
             n_rows, n_features, n_labels = _sizes(numbered(stream, file), file)
-        _refuse_many(file, n_features, max_columns or MAX_FEATURES, "features")
-        _refuse_many(file, n_labels, max_columns or MAX_LABELS, "labels")
+        _refuse_many(file, n_features, n_labels, max_columns)
         schema = SparseTextSchema(n_features, n_labels, dtype=dtype, max_bytes=max_bytes)
         files = {"train": train_split, "test": test_split}
         split = {
@@ -361,23 +339,20 @@ def read_extreme(
             for name, part in files.items()
             if part is not None
         }
-        return gathered(schema, schema.parts(file, True, BLOCK_ROWS), path, split=split)
+        return schema.gathered(schema.parts(file, True, BLOCK_ROWS), path, split=split)
 
 
 def _read_split(path: Path, column: int, n_rows: int) -> NDArray[np.int64]:
     """One column of row numbers, counted from 0."""
-    rows = []
-    with opened(path) as file:
-        for number, line in numbered(file, path):
-            words = line.split()
-            if not words:
-                continue
-            if whole_number(column, "split_column", 0) >= len(words):
-                refuse(path, number, f"{len(words)} columns, but split_column is {column}")
-            word = words[column]
-            if not word.isdigit() or len(word) > 17 or not 1 <= int(word) <= n_rows:
-                refuse(path, number, f"row {shown(word)}; expected is 1 to {n_rows}")
+    rows, whole_column = [], whole_number(column, "split_column", 0)
+    for number, line in enumerate(read_names(path), 1):
+        words = line.split()
+        if words:
+            word = words[column] if whole_column < len(words) else ""
+            if not word.isdecimal() or len(word) > 17 or not 1 <= int(word) <= n_rows:
+                found = f"{shown(word)} in column {column}"
+                raise DataError(path, number, f"{found}; expected is a row from 1 to {n_rows}")
             rows.append(int(word) - 1)
     if not rows:
-        refuse(path, None, "no rows")
+        raise DataError(path, None, "no rows")
     return np.array(rows)

@@ -1,55 +1,80 @@
 """Tables: CSV, TSV and Parquet, read by pyarrow in batches.
 
-Cells that should be numbers are parsed as such by pyarrow. A file where one is not (a missing value
-spelt in a rare way, yes and no, a mistake) is read on as text, and its values are looked at one by
-one. Where pyarrow fails, and where it is more lenient than this package (text after a closing
-quote, a quote that is never closed), Python's csv module has the last word: it knows the lines.
+A text is taken in blocks that end with a line, and pyarrow parses each on all cores; cells that
+should be numbers as such, and once one is not (a missing value spelt in a rare way, yes and no) as
+text, whose values are looked at one by one. A block with quotes, or one that pyarrow refuses, is
+read by Python's csv module: it is strict, and knows the lines.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Collection, Iterator, Mapping
+import io
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
-from pyarrow import csv as arrow_csv
+from pyarrow import csv
 from pyarrow.parquet import ParquetFile
 
-from setwise.datasets import columns as kinds
-from setwise.datasets.columns import Kind, Number
-from setwise.datasets.files import (
+from setwise.datasets.columns import (
+    MISSING,
+    Kind,
+    Labels,
+    Number,
+)
+from setwise.datasets.dataset import repeated
+from setwise.datasets.schema import BLOCK_ROWS
+from setwise.files import (
     MAX_LINE,
     DataError,
     Place,
+    cells_of,
     decoded,
-    most_bytes,
     numbered,
     opened,
     plain_name,
-    refuse,
     refuse_bomb,
-    repeated,
     shown,
 )
-from setwise.datasets.label_source import LabelList, LabelSource
 from setwise.labels import some
 
 compute: Any = pyarrow.compute  # (its functions are made when it is imported)
-# Text is parsed so many bytes at a time, and rows taken so many where nobody says how many.
-BLOCK_BYTES, BLOCK_ROWS = 2**20, 2**16
+# Text is parsed so many bytes at a time, and so many of these by a thread.
+BLOCK_BYTES, THREAD_BYTES = 2**24, 2**20
 # Missing values as they are mostly spelt; pyarrow reads NaN in any case.
-NULLS = [*kinds.MISSING, "NA", "N/A", "NULL", "None", "Null"]
+NULLS = [*MISSING, "NA", "N/A", "NULL", "None", "Null"]
 PLAIN_HINT = (
     "; read the column as categories (categorical=[{0!r}]) or text (text=[{0!r}]), or leave it out "
     "(drop=[{0!r}])"
 )
+
+
+def parsed(text: bytes, types: dict[str, Any], nulls: list[str], **options: Any) -> Any:
+    """An Arrow table of many rows of text at once, or None if they do not have these types.
+
+    ``types`` are those of all columns, None for one that is not read; ``options`` go to pyarrow's
+    `ParseOptions`.
+    """
+    wanted = {name: kind for name, kind in types.items() if kind is not None}
+    # (A row that is longer than what a thread takes would be refused.)
+    size = max(THREAD_BYTES, 8 * text.find(b"\n"))
+    try:
+        return csv.read_csv(
+            pa.BufferReader(text),
+            csv.ReadOptions(column_names=list(types), block_size=size),
+            csv.ParseOptions(**options),
+            csv.ConvertOptions(column_types=wanted, include_columns=[*wanted], null_values=nulls),
+        )
+    except pa.ArrowInvalid:
+        return None
 
 
 class Cells(NamedTuple):
@@ -61,13 +86,13 @@ class Cells(NamedTuple):
 
     def codes(self, name: str, kind: Kind, what: str = "column") -> NDArray[np.float64]:
         """A column as the codes of its kind; NaN where a value is missing."""
-        values = self.columns[name]
+        values = self._single(name)
         if values.type == pa.float64():
             if isinstance(kind, Number):
                 return values.to_numpy(zero_copy_only=False)
             values = pa.array(self.texts(name))
         text = compute.utf8_trim_whitespace(values)
-        missing = compute.is_in(compute.utf8_lower(text), pa.array(kinds.MISSING))
+        missing = compute.is_in(compute.utf8_lower(text), pa.array(MISSING))
         text = compute.if_else(missing, None, text)
         if isinstance(kind, Number):
             try:
@@ -80,40 +105,43 @@ class Cells(NamedTuple):
         if None in each:
             row = int(np.argmax(np.isin(places, [i for i, c in enumerate(each) if c is None])))
             reason = f"{what} {shown(name)} {kind.wrong(text[row].as_py())}"
-            raise self.place.error(
-                row, reason + (PLAIN_HINT.format(name) if kind == Number() else "")
-            )
+            hint = PLAIN_HINT.format(name) if kind == Number() else ""
+            raise self.place.error(row, reason + hint)
         return np.array([*each, np.nan], np.float64)[places]
 
     def matrix(self, columns: Mapping[str, Kind]) -> NDArray[np.float64]:
         """The codes of some columns, (n, len(columns)); infinite ones are refused."""
-        matrix = np.array([self.codes(name, kind) for name, kind in columns.items()]).T
-        matrix = np.ascontiguousarray(matrix).reshape(self.count, len(columns))
+        codes = np.array([self.codes(name, kind) for name, kind in columns.items()])
+        matrix = np.ascontiguousarray(codes.reshape(len(columns), self.count).T)
         infinite = np.isinf(matrix)
         if infinite.any():
             row, column = divmod(int(np.argmax(infinite)), len(columns))
-            raise self.place.error(row, f"column {shown(list(columns)[column])} is infinite")
+            raise self.place.error(row, f"column {shown([*columns][column])} is infinite")
         return matrix
 
     def texts(self, name: str) -> list[str]:
         """A column as text; numbers of Parquet as short as they can be."""
-        if pa.types.is_list(self.columns[name].type):
-            raise ValueError(f"column {shown(name)} holds lists; it can only be the label_column")
-        values = self.columns[name].to_pylist()
+        values = self._single(name).to_pylist()
         return ["" if v is None else v if isinstance(v, str) else f"{v:.17g}" for v in values]
+
+    def labels(self, source: Labels) -> Any:
+        """The labels of the rows as `Labels` takes them: codes, or the cells that list them."""
+        if source.column is not None:
+            return self.lists(source.column)
+        codes = [self.codes(n, Number(binary=True), "label") for n in source.columns]
+        return np.column_stack(codes)
 
     def lists(self, name: str) -> list[Any]:
         """A column that lists labels: text, or lists of Parquet; a number is a single one."""
-        values = self.columns[name]
-        return values.to_pylist() if pa.types.is_list(values.type) else self.texts(name)
+        is_list = pa.types.is_list(self.columns[name].type)
+        return self.columns[name].to_pylist() if is_list else self.texts(name)
 
-    def labels(self, source: LabelSource) -> Any:
-        """The labels of the rows as their source takes them."""
-        if isinstance(source, LabelList):
-            return self.lists(source.column)
-        return np.column_stack(
-            [self.codes(n, Number(binary=True), "label") for n in source.columns]
-        )
+    def _single(self, name: str) -> Any:
+        """A column that must hold one value in each row."""
+        if pa.types.is_list(self.columns[name].type):
+            reason = f"column {shown(name)} holds lists; only the label_column may"
+            raise DataError(self.place.file, None, f"{reason} (drop=[{name!r}] leaves it out)")
+        return self.columns[name]
 
 
 @dataclass(frozen=True)
@@ -136,137 +164,114 @@ class Table:
         if missing:
             other = next((d for d in ";\t|," if len(self.names) == 1 and d in self.names[0]), None)
             hint = f"; is the delimiter {other!r}?" if self.delimiter and other else ""
-            self.refuse(f"no column {some(missing)}; the columns are {some(self.names)}{hint}")
+            raise self.error(f"no column {some(missing)}; there are {some(self.names)}{hint}")
 
-    def refuse(self, reason: str) -> None:
-        """Raise for something in the first line."""
-        refuse(self.path, None if self.delimiter is None else 1, reason)
+    def error(self, reason: str) -> DataError:
+        """The error of something in the first line."""
+        return DataError(self.path, None if self.delimiter is None else 1, reason)
 
     def parts(self, wanted: Collection[str], rows: int, numbers: Any = ()) -> Iterator[Cells]:
         """The wanted columns, at most so many rows at a time; some are probably ``numbers``."""
         names = [name for name in self.names if name in set(wanted)]
+        for table, place in (self._text if self.delimiter else self._parquet)(names, numbers):
+            first = place.first
+            for batch in table.to_batches(max_chunksize=rows):
+                columns = {name: self._plain(batch.column(name), name) for name in names}
+                yield Cells(columns, batch.num_rows, place._replace(first=first))
+                first += batch.num_rows
+
+    def _parquet(self, names: list[str], _: Any) -> Iterator[tuple[Any, Place]]:
         first = 0
-        for batch in self._text(names, numbers) if self.delimiter else self._parquet(names):
-            columns = {n: self._plain(batch.column(i), n) for i, n in enumerate(names)}
-            for start in range(0, batch.num_rows, rows):
-                part = {name: array.slice(start, rows) for name, array in columns.items()}
-                place = Place(self.path, self._line_of(first + start), first + start)
-                yield Cells(part, min(rows, batch.num_rows - start), place)
-            first += batch.num_rows
+        with _open_parquet(self.path) as file:
+            for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=names):
+                yield pa.Table.from_batches([batch]), Place(self.path, None, first)
+                first += batch.num_rows
 
     def _plain(self, array: Any, name: str) -> Any:
         """An array of float64, text or lists; other types are refused."""
         kind, types = array.type, pa.types
-        if kind == pa.float64() or kind == pa.string():
-            return array
-        if types.is_dictionary(kind):
-            return self._plain(array.dictionary_decode(), name)
-        if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
-            return array.cast(pa.float64(), safe=False)
-        if types.is_null(kind) or types.is_large_string(kind):
-            return array.cast(pa.float64() if types.is_null(kind) else pa.string())
-        if types.is_list(kind) or types.is_large_list(kind):
-            return array.cast(pa.list_(pa.string()))
-        refuse(self.path, None, f"column {shown(name)} has the type {kind}; cast it or drop it")
-
-    def _parquet(self, names: list[str]) -> Iterator[Any]:
-        with _open_parquet(self.path) as file:
-            yield from file.iter_batches(batch_size=4096, columns=names, use_threads=False)
+        is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+        try:
+            if types.is_dictionary(kind):
+                return self._plain(array.dictionary_decode(), name)
+            if is_number or types.is_null(kind):
+                return array.cast(pa.float64(), safe=False)
+            if types.is_string(kind) or types.is_large_string(kind):
+                return array.cast(pa.string())
+            if types.is_list(kind) or types.is_large_list(kind):
+                return array.cast(pa.list_(pa.string()))
+        except pa.ArrowException:
+            pass
+        reason = f"column {shown(name)} has the type {kind}; cast it or drop it"
+        raise DataError(self.path, None, reason)
 
     # ------------------------------------------------------------------------------------ CSV, TSV
 
-    def _text(self, names: list[str], numbers: Collection[str]) -> Iterator[Any]:
-        """Batches of a text file, their cells numbers while all ``numbers`` are, else text."""
-        done, size = 0, BLOCK_BYTES
-        while True:
-            seen = 0
-            try:
-                with opened(self.path, self.max_bytes) as file:
-                    if self.headed:
-                        next(self._csv(file))
-                    watched = _Watched(file)
-                    for batch in self._arrow(watched, names, numbers, size):
-                        seen += batch.num_rows
-                        if seen > done:
-                            yield batch.slice(max(batch.num_rows - (seen - done), 0))
-                            done = seen
-                break
-            except pa.ArrowInvalid as error:
-                if numbers:
-                    numbers = ()
-                    continue
-                self._refuse_malformed()
-                if size > MAX_LINE:
-                    raise DataError(self.path, None, f"no table: {error}") from error
-                size *= 16  # (a row may be longer than a block)
-        if watched.quoted:
-            self._refuse_malformed()
-
-    def _arrow(self, file: Any, names: list[str], numbers: Collection[str], size: int) -> Any:
-        if not file.file.peek(1):
-            return ()  # (for pyarrow a file without rows is none)
-        types = {name: pa.float64() if name in numbers else pa.string() for name in names}
-        return arrow_csv.open_csv(
-            file,
-            arrow_csv.ReadOptions(
-                use_threads=False, block_size=size, column_names=self.names, encoding=self.encoding
-            ),
-            arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            arrow_csv.ConvertOptions(column_types=types, include_columns=names, null_values=NULLS),
-        )
-
-    def _csv(self, file: Any) -> Iterator[tuple[int, list[str]]]:
-        """The rows of an open file by Python's csv module, with the line that they end on."""
-        assert self.delimiter is not None
-        # The module's own bound on a cell, 128 KiB, is too small for documents. It is one for all
-        # readers of the process, so it is raised and left so.
-        csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
-        lines = numbered(file, self.path)
-        text = (decoded(line, self.path, n, self.encoding) + "\n" for n, line in lines)
-        reader = csv.reader(text, delimiter=self.delimiter, strict=True)
-        try:
-            yield from ((reader.line_num, row) for row in reader if row)
-        except csv.Error as error:
-            raise DataError(self.path, reader.line_num, f"no table: {error}") from error
-
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """All rows but the header with their lines; ragged ones are refused."""
+    def _text(self, names: list[str], numbers: Collection[str]) -> Iterator[tuple[Any, Place]]:
+        """Blocks of a text file, their cells numbers while all ``numbers`` are, else text."""
         with opened(self.path, self.max_bytes) as file:
-            for number, (line, row) in enumerate(self._csv(file)):
-                if len(row) != len(self.names):
-                    reason = f"{len(row)} cells, but {len(self.names)} columns"
-                    refuse(self.path, line, f"{reason} are named in the first line")
-                if number or not self.headed:
-                    yield line, row
+            first = next(self.rows(file, 1))[0] + 1 if self.headed else 1
+            while block := file.read(BLOCK_BYTES):
+                if not block.endswith(b"\n"):
+                    block += file.readline(MAX_LINE + 1)
+                table = self._parsed(block, names, numbers)
+                if table is None and numbers:
+                    numbers = ()
+                    table = self._parsed(block, names, numbers)
+                line_of: Any = partial(_line_of, block, first)
+                if table is not None:
+                    first += int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
+                else:
+                    table, lines = self._strict(block, file, names, first)
+                    line_of, first = lines.__getitem__, lines[-1] + 1 if lines else first
+                yield table, Place(self.path, line_of)
 
-    def _refuse_malformed(self) -> None:
-        for _ in self._rows():
-            pass
-
-    def _line_of(self, first: int) -> Callable[[int], int] | None:
-        """A function that finds the line of a row, for an error, by reading the file again."""
-        if self.delimiter is None:
+    def _parsed(self, block: bytes, names: list[str], numbers: Collection[str]) -> Any:
+        """A block by pyarrow; None if it is out of the ordinary."""
+        is_plain = b'"' not in block and (b"\r" not in block or b"\r" not in _unix(block))
+        is_utf8 = self.encoding == "utf-8" or block.isascii()
+        if not is_plain or not is_utf8 or len(block) > BLOCK_BYTES + MAX_LINE:
             return None
+        types = dict.fromkeys(self.names) | {
+            name: pa.float64() if name in numbers else pa.string() for name in names
+        }
+        return parsed(block, types, NULLS, delimiter=self.delimiter, quote_char=False)
 
-        def line_of(row: int) -> int:
-            lines = (line for number, (line, _) in enumerate(self._rows()) if number == first + row)
-            return next(lines, first + row + 1 + self.headed)
+    def _strict(
+        self, block: bytes, file: Any, names: list[str], first: int
+    ) -> tuple[Any, list[int]]:
+        """A block by Python's csv, and the line of each row; a quoted cell may go on beyond it."""
+        rest, lines, cells = io.BytesIO(block), [], []
+        joined = SimpleNamespace(readline=lambda most: rest.readline(most) or file.readline(most))
+        for line, row in self.rows(joined, first):
+            lines.append(line)
+            cells.append(row)
+            if rest.tell() == len(block):
+                break
+        places = [self.names.index(name) for name in names]
+        columns = [pa.array([row[place] for row in cells], pa.string()) for place in places]
+        return pa.table(columns, names), lines
 
-        return line_of
+    def rows(self, file: Any, first: int) -> Iterator[tuple[int, list[str]]]:
+        """The cells of each row of an open file, and its line; ragged rows are refused."""
+        assert self.delimiter is not None
+        lines = numbered(file, self.path, first)
+        text = (decoded(line, self.path, n, self.encoding) + "\n" for n, line in lines)
+        for line, row in cells_of(text, self.path, self.delimiter, first):
+            if self.names and len(row) != len(self.names):
+                reason = f"{len(row)} cells, but {len(self.names)} columns"
+                raise DataError(self.path, line, f"{reason} are named in the first line")
+            yield line, row
 
 
-class _Watched:
-    """A file for pyarrow; ``quoted`` says whether a quote was in it."""
+def _unix(block: bytes) -> bytes:
+    return block.replace(b"\r\n", b"\n")
 
-    closed = False
 
-    def __init__(self, file: Any):
-        self.file, self.quoted = file, False
-
-    def read(self, size: int = -1) -> bytes:
-        data = self.file.read(size)
-        self.quoted = self.quoted or b'"' in data
-        return data
+def _line_of(block: bytes, first: int, row: int) -> int:
+    """The line of a row; empty lines are none."""
+    lines = enumerate(block.split(b"\n"), first)
+    return [number for number, line in lines if line.strip(b"\r")][row]
 
 
 def open_table(
@@ -282,29 +287,32 @@ def open_table(
     without names are numbered from 0.
     """
     if is_parquet(path):
-        table = Table(path, _parquet_names(path, max_bytes), None, encoding, max_bytes)
+        with _open_parquet(path) as file:
+            names = list(file.schema_arrow.names)
+            refuse_bomb(path, 8 * file.metadata.num_rows * len(names), max_bytes)
+        table = Table(path, names, None, encoding, max_bytes)
     else:
         delimiter = delimiter or ("\t" if plain_name(path).endswith((".tsv", ".tab")) else ",")
-        if len(delimiter) != 1:
-            raise ValueError(f"delimiter must be one character, but it is {delimiter!r}")
+        if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+            raise ValueError(f"delimiter must be one ASCII character, but it is {delimiter!r}")
         table = Table(path, [], delimiter, encoding, max_bytes)
         with opened(path, max_bytes) as file:
-            _, names = next(table._csv(file), (1, []))
+            _, names = next(table.rows(file, 1), (1, []))
         if not names:
-            table.refuse("the file is empty; expected are the names of the columns")
+            raise table.error("the file is empty; expected are the names of the columns")
         if headed is None:
             headed = any(Number().code(name.strip()) is None for name in names)
         names = names if headed else [str(i) for i in range(len(names))]
         table = Table(path, names, delimiter, encoding, max_bytes, headed)
     if (name := repeated(table.names)) is not None:
-        table.refuse(f"two columns are named {shown(name)}")
+        raise table.error(f"two columns are named {shown(name)}")
     return table
 
 
 def is_parquet(path: Path) -> bool:
     """Whether a file begins as Parquet files do."""
     if path.is_dir():
-        refuse(path, None, "this is a folder; expected is a file")
+        raise DataError(path, None, "this is a folder; expected is a file")
     with open(path, "rb") as file:
         return file.read(4) == b"PAR1"
 
@@ -320,11 +328,3 @@ def _open_parquet(path: Path) -> Iterator[Any]:
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise DataError(path, None, f"damaged or no Parquet file: {reason}") from error
-
-
-def _parquet_names(path: Path, max_bytes: int | None) -> list[str]:
-    with _open_parquet(path) as file:
-        names = list(file.schema_arrow.names)
-        asked = 8 * file.metadata.num_rows * len(names)
-        refuse_bomb(path, asked, most_bytes(path, max_bytes))
-        return names

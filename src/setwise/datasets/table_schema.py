@@ -7,12 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from setwise.datasets.columns import MISSING, Categories, Features, Kind, Number, Text
+from setwise.datasets.columns import (
+    MISSING,
+    Categories,
+    Features,
+    Kind,
+    Labels,
+    Number,
+    Text,
+    listed,
+)
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.files import File, existing, named, refuse, shown
-from setwise.datasets.label_source import LabelColumns, LabelList, LabelSource, labels_in
-from setwise.datasets.schema import NamedColumns, Raw, Rows
-from setwise.datasets.table import BLOCK_ROWS, Cells, Table, open_table
+from setwise.datasets.schema import BLOCK_ROWS, NamedColumns, Raw
+from setwise.datasets.table import Cells, Table, open_table
+from setwise.files import DataError, File, existing, named, shown
 from setwise.labels import some
 
 # With categorical="auto", a column that is no number has at most so many categories.
@@ -24,19 +32,15 @@ class TableSchema(NamedColumns):
     """How a table is read; ``delimiter`` is by default a tab in .tsv files, a comma in others."""
 
     delimiter: str | None = None
+    format = "table"
 
-    @property
-    def format(self) -> str:
-        return "table"
-
-    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
+    def raws(self, path: Path, labels: bool, rows: int) -> Iterator[Raw]:
         table = open_table(path, self.delimiter, self.encoding, self.max_bytes)
         wanted = [*self.features.columns.tolist(), *(self.labels.columns if labels else ())]
         table.require(wanted)
         numbers = {n for n, kind in self.features.coded.items() if isinstance(kind, Number)}
-        numbers.update(self.labels.columns if isinstance(self.labels, LabelColumns) else ())
-        parts = table.parts(wanted, rows, numbers)
-        return (self.rows(self.raw(cells, labels)) for cells in parts)
+        numbers.update(self.labels.columns if self.labels.column is None else ())
+        return (self.raw(cells, labels) for cells in table.parts(wanted, rows, numbers))
 
     def raw(self, cells: Cells, labels: bool = True) -> Raw:
         """Some rows as codes, texts and labels."""
@@ -102,40 +106,38 @@ def read_table(
     file, auto = existing(path), categorical == "auto"
     with named(path):
         table = open_table(file, delimiter, encoding, max_bytes)
-        columns = _label_columns(table, labels, label_prefix, label_column)
+        columns = label_columns(table, labels, label_prefix, label_column)
         chosen = [] if auto else list(categorical)
         others: dict[str, Any] = {name: Text(dict(text_options or {})) for name in text}
         others |= kinds or {}
         table.require([*columns, *others, *chosen, *drop])
         inputs = [n for n in table.names if n not in {*columns, *drop}]
         if not inputs:
-            refuse(file, None, "no column is left to be a feature")
+            raise DataError(file, None, "no column is left to be a feature")
         if "" in inputs:
             what = f"column {table.names.index('') + 1} has no name"
             hint = "the index of a data frame? Leave it out (drop=['']), or name it"
-            table.refuse(f"{what}: {hint}")
+            raise table.error(f"{what}: {hint}")
         numbers = set() if auto else {*inputs} - {*others, *chosen}
         numbers.update(columns if label_column is None else ())
         cells = table.parts({*inputs, *columns}, BLOCK_ROWS, numbers)
-        source: LabelSource = LabelColumns(columns)
-        if auto or chosen or label_column is not None:
+        source = None if label_column is not None else Labels(columns)
+        if auto or chosen or source is None:
             # Which categories and labels there are is known once all rows are read.
             parts = list(cells)
-            if not parts:
-                refuse(file, None, "no rows")
             if auto:
                 chosen = [n for n in inputs if n not in others and not _are_numbers(parts, n)]
             most = AUTO_CATEGORIES if auto else None
             others |= {n: _categories(parts, n, unseen_categories, most) for n in chosen}
-            if label_column is not None:
-                source = _label_list(parts, label_column, separator)
+            source = source or listed_labels([parts], columns[0], separator)
             cells = (parts.pop(0) for _ in range(len(parts)))  # (each is let go once it is used)
         features = Features(inputs, others, dtype)
         schema = TableSchema(features, source, unknown_labels, encoding, max_bytes, delimiter)
         return schema.first(map(schema.raw, cells), path)
 
 
-def _label_columns(table: Table, labels: Any, prefix: str | None, column: str | None) -> list[str]:
+def label_columns(table: Table, labels: Any, prefix: str | None, column: str | None) -> list[str]:
+    """The columns of labels: those of the names, those with the prefix, or the one that lists."""
     if sum(given is not None for given in (labels, prefix, column)) != 1:
         raise ValueError(
             "which columns are labels? Say one of labels=[...] (columns of 0 and 1), "
@@ -150,15 +152,20 @@ def _label_columns(table: Table, labels: Any, prefix: str | None, column: str | 
         return list(labels) if column is None else [column]
     found = [name for name in table.names if name.startswith(prefix)]
     if not found:
-        table.refuse(f"no column begins with {shown(prefix)}; the columns are {some(table.names)}")
+        known = f"the columns are {some(table.names)}"
+        raise table.error(f"no column begins with {shown(prefix)}; {known}")
     return found
 
 
-def _label_list(parts: list[Cells], column: str, separator: str) -> LabelList:
-    found = labels_in(((part.lists(column), part.place) for part in parts), separator)
-    if not found:
-        refuse(parts[0].place.file, None, f"no row has a label in column {shown(column)}")
-    return LabelList(column, separator, found)
+def listed_labels(tables: Sequence[Sequence[Cells]], column: str, separator: str) -> Labels:
+    """The labels that a column of some tables lists, sorted."""
+    names: set[str] = set()
+    for cells in (cells for table in tables for cells in table):
+        for row, cell in enumerate(cells.lists(column)):
+            names.update(listed(cell, separator, row, cells.place) or ())
+    if not names:
+        raise ValueError(f"no row has a label in column {shown(column)}")
+    return Labels(sorted(names), None, column, separator)
 
 
 def _categories(parts: list[Cells], name: str, unseen: str, most: int | None) -> Categories:
@@ -166,9 +173,10 @@ def _categories(parts: list[Cells], name: str, unseen: str, most: int | None) ->
     values = {value.strip() for cells in parts for value in cells.texts(name)}
     values = sorted(value for value in values if value.lower() not in MISSING)
     if most is not None and len(values) > most:
-        what = f"column {shown(name)} has {len(values)} different values"
-        hint = "too many for categorical='auto'; name it in categorical, text or drop"
-        refuse(parts[0].place.file, None, f"{what}, {hint}")
+        raise ValueError(
+            f"column {shown(name)} has {len(values)} different values, too many for "
+            f"categorical='auto'; name it in categorical, text or drop"
+        )
     return Categories(values, unseen=unseen)
 
 

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from setwise.consistency.bounds import REACHED
 from setwise.consistency.naming import chosen_surrogate, in_words, is_same_target, loss_matrix
-from setwise.consistency.theorems import MOST_INDEPENDENT, Coverage, covering
+from setwise.consistency.theorems import MOST_INDEPENDENT, REACHED, Coverage, covering
 from setwise.estimators.choice import lists_seen
 from setwise.estimators.training import Training
 from setwise.spaces.space import Space

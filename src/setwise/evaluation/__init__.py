@@ -4,11 +4,9 @@
 `per_label`, `by_level`, `reliability` and `precision_recall` are what is drawn.
 """
 
-from setwise.evaluation.comparison import Comparison, Difference, compare
-from setwise.evaluation.evaluation import evaluate
-from setwise.evaluation.figure import Evaluation, Figure
-from setwise.evaluation.hierarchy import ByLevel, by_level
-from setwise.evaluation.label_sets import PerLabel, per_label
+from setwise.evaluation.evaluation import compare, evaluate
+from setwise.evaluation.figure import Comparison, Difference, Evaluation, Figure
+from setwise.evaluation.label_sets import ByLevel, PerLabel, by_level, per_label
 from setwise.evaluation.probability import (
     PrecisionRecall,
     Reliability,

@@ -1,12 +1,9 @@
-"""A figure is one number about predictions, with its interval; an evaluation holds them all.
-
-Both are printed as text tables: numbers of readable length in columns of equal width.
-"""
+"""Figures of one prediction, and their differences between two; printed, tables of text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from typing import Any, Literal, get_args
 
@@ -41,6 +38,54 @@ class Figure:
     high: float | None = None
     better: Better | None = None
 
+    def cells(self) -> list[str]:
+        """Its line of a table."""
+        better = f"{self.better} is better" if self.better else ""
+        return [f"  {self.name}", number(self.value), interval(self.low, self.high), better]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure for two predictions, and their difference.
+
+    Attributes
+    ----------
+    name, group, better
+        As in `Figure`.
+    a, b : float
+        The figure of the first and of the second prediction.
+    value : float
+        b - a.
+    low, high : float or None
+        Ends of the bootstrap interval of the difference; None without a bootstrap.
+    p : float or None
+        Two-sided bootstrap p-value of "there is no difference".
+    adjusted_p : float or None
+        The p-value after Holm's correction for all figures of the comparison.
+    significant : bool or None
+        Whether ``adjusted_p`` is at most 1 - confidence.
+    """
+
+    name: str
+    group: Group
+    a: float
+    b: float
+    value: float
+    low: float | None
+    high: float | None
+    p: float | None
+    adjusted_p: float | None
+    significant: bool | None
+    better: Better | None
+
+    def cells(self) -> list[str]:
+        """Its line of a table."""
+        p = ["" if p is None else f"{p:.4f}" for p in (self.p, self.adjusted_p)]
+        values = map(number, (self.a, self.b, self.value))
+        star = "*" if self.significant else ""
+        better = f"{self.better} is better"
+        return [f"  {self.name}", *values, interval(self.low, self.high), *p, star, better]
+
 
 @dataclass(frozen=True)
 class Evaluation(Mapping[str, Figure]):
@@ -70,7 +115,7 @@ class Evaluation(Mapping[str, Figure]):
     options: Any = field(default=None, compare=False, repr=False)
 
     def __getitem__(self, name: str) -> Figure:
-        return found(self.figures, name)
+        return _found(self.figures, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.figures)
@@ -80,29 +125,68 @@ class Evaluation(Mapping[str, Figure]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, ready for JSON."""
-        return {
-            "figures": {name: asdict(figure) for name, figure in self.figures.items()},
-            "n_rows": self.n_rows,
-            "n_labels": self.n_labels,
-            "n_bootstrap": self.n_bootstrap,
-            "confidence": self.confidence,
-        }
+        entries = asdict(replace(self, sample=None, options=None))
+        return {key: value for key, value in entries.items() if key not in ("sample", "options")}
 
     def __str__(self) -> str:
-        lines: list[list[str]] = []
-        for group, figures in groupby(self.figures.values(), lambda figure: figure.group):
-            lines.append([group])
-            lines += [
-                [
-                    f"  {figure.name}",
-                    number(figure.value),
-                    interval(figure.low, figure.high),
-                    f"{figure.better} is better" if figure.better else "",
-                ]
-                for figure in figures
-            ]
         head = described(self.n_rows, self.n_labels, self.n_bootstrap, self.confidence)
-        return f"{head}\n{aligned(lines)}"
+        return f"{head}\n{aligned(_grouped(self.figures))}"
+
+
+@dataclass(frozen=True)
+class Comparison(Mapping[str, Difference]):
+    """The differences between two predictions, by name of the figure; printed, a table.
+
+    Attributes
+    ----------
+    differences : dict of str to Difference
+        For the figures that both have and of which some values are better than others.
+    a, b : Evaluation
+        Each prediction by itself, on the same resamples.
+    """
+
+    differences: dict[str, Difference]
+    a: Evaluation
+    b: Evaluation
+
+    def __getitem__(self, name: str) -> Difference:
+        return _found(self.differences, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.differences)
+
+    def __len__(self) -> int:
+        return len(self.differences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, ready for JSON."""
+        differences = {name: asdict(entry) for name, entry in self.differences.items()}
+        return {"differences": differences, "a": self.a.to_dict(), "b": self.b.to_dict()}
+
+    def __str__(self) -> str:
+        a, n = self.a, len(self)
+        head = ["", "a", "b", "b - a", "", "p", "adjusted p", "", ""]
+        lines = [
+            described(a.n_rows, a.n_labels, a.n_bootstrap, a.confidence),
+            aligned([head, *_grouped(self.differences)]),
+        ]
+        if a.n_bootstrap:
+            lines.append(f"* adjusted p (Holm, {n} figures) at most {1.0 - a.confidence:.4g}")
+            lines += too_few_resamples(n, a.n_bootstrap, a.confidence)
+        return "\n".join(lines)
+
+
+def _found(entries: Mapping[str, Any], name: str) -> Any:
+    if name not in entries:
+        raise KeyError(f"there is no figure named {name!r}; there are {', '.join(entries)}")
+    return entries[name]
+
+
+def _grouped(entries: Mapping[str, Figure] | Mapping[str, Difference]) -> Iterator[list[str]]:
+    """The lines of a table, each group under its heading."""
+    for group, members in groupby(entries.values(), lambda entry: entry.group):
+        yield [group]
+        yield from (entry.cells() for entry in members)
 
 
 def described(n_rows: int, n_labels: int, n_bootstrap: int, confidence: float) -> str:
@@ -113,11 +197,15 @@ def described(n_rows: int, n_labels: int, n_bootstrap: int, confidence: float) -
     return f"{size}; {100 * confidence:g} % intervals from {n_bootstrap} resamples"
 
 
-def found(entries: Mapping[str, Any], name: str) -> Any:
-    """The entry of that name, or a KeyError that lists the names there are."""
-    if name not in entries:
-        raise KeyError(f"there is no figure named {name!r}; there are {', '.join(entries)}")
-    return entries[name]
+def too_few_resamples(n_tests: int, n_bootstrap: int, confidence: float) -> list[str]:
+    """A note where no p-value of so many can be small enough after Holm's correction, or none."""
+    least = n_tests / (n_bootstrap + 1)
+    if least <= 1.0 - confidence:
+        return []
+    return [
+        f"  the smallest adjusted p that {n_bootstrap} resamples can show is "
+        f"{min(least, 1.0):.4g}: increase n_bootstrap"
+    ]
 
 
 def number(value: float) -> str:
@@ -138,9 +226,9 @@ def aligned(lines: Iterable[Sequence[str]]) -> str:
     rows = list(lines)
     full = [row for row in rows if len(row) > 1]
     widths = [max(map(len, column)) for column in zip(*full, strict=True)]
-    return "\n".join(row[0] if len(row) == 1 else _line(row, widths) for row in rows)
 
+    def line(row: Sequence[str]) -> str:
+        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=False)]
+        return "  ".join([row[0].ljust(widths[0]), *cells]).rstrip()
 
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
-    return "  ".join([row[0].ljust(widths[0]), *cells[1:]]).rstrip()
+    return "\n".join(line(row) for row in rows)

@@ -1,4 +1,9 @@
-"""Figures of predicted label sets: by row (instance), over all (micro), by label (macro)."""
+"""Figures of predicted label sets: by row, over all, by label, and in a taxonomy.
+
+In a taxonomy both sets are taken with all labels above theirs. Hierarchical precision and recall
+(Kiritchenko, Matwin and Famili, 2005) are those over all entries of the sets so augmented: a wrong
+label costs less, the more of what stands above it is right.
+"""
 
 from __future__ import annotations
 
@@ -7,58 +12,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from setwise.evaluation.probability import curves
-from setwise.evaluation.sample import Array, Sample, checked_sample, row_ranges
-from setwise.evaluation.statistics import (
-    RatiosOfSums,
-    RowMeans,
-    Statistic,
-    Sums,
-    Title,
-    quotient,
-)
+from setwise.evaluation.sample import Array, Sample, checked_sample, one_order, row_ranges
+from setwise.evaluation.statistics import Statistic, quotient, ratios_of_sums, row_means, titled
 from setwise.targets import Target
+from setwise.taxonomy import Taxonomy
 
 FOUR = ("precision", "recall", "f1", "jaccard")
-HAMMING = (Title("hamming loss", "instance", "lower"),)
-INSTANCE = (
-    Title("subset accuracy", "instance", "higher"),
-    *(Title(f"instance {name}", "instance", "higher") for name in FOUR),
-    Title("predicted size", "instance", None),
-    Title("true size", "instance", None),
-)
-LABELS = (
-    *(Title(f"micro {name}", "micro", "higher") for name in FOUR),
-    *(Title(f"macro {name}", "macro", "higher") for name in FOUR),
-    Title("macro balanced accuracy", "macro", "higher"),
-    Title("weighted f1", "macro", "higher"),
-)
-
-
-def instance_statistics(sample: Sample, zero_division: float) -> tuple[Statistic, ...]:
-    """Figures of each row's two label sets, averaged over rows.
-
-    Hamming loss is one quotient of two counts, as exact as can be.
-    """
-    both = sample.both.sum(axis=1)
-    predicted, true = sample.predicted.sum(axis=1), sample.true.sum(axis=1)
-    differ = predicted + true - 2 * both
-    columns = (
-        differ == 0,
-        *precision_recall_f1_jaccard(both, predicted, true, zero_division),
-        predicted,
-        true,
-    )
-    entries = np.full((sample.n_rows, 1), sample.n_labels)
-    return (
-        RatiosOfSums(HAMMING, Sums.of(differ[:, None]), Sums.of(entries), 0.0),
-        RowMeans(INSTANCE, Sums.of(np.column_stack(columns))),
-    )
+HAMMING = titled("instance", "lower", "hamming loss")
+INSTANCE = titled("instance", "higher", "subset accuracy", *(f"instance {of}" for of in FOUR))
+INSTANCE += titled("instance", None, "predicted size", "true size")
+LABELS = titled("micro", "higher", *(f"micro {of}" for of in FOUR))
+LABELS += titled("macro", "higher", *(f"macro {of}" for of in FOUR))
+LABELS += titled("macro", "higher", "macro balanced accuracy", "weighted f1")
 
 
 def precision_recall_f1_jaccard(both: Any, predicted: Any, true: Any, nothing: float):
-    """The quotients of `FOUR`, from the sizes of intersection, prediction and truth."""
+    """The `FOUR`, from the sizes of intersection, prediction and truth."""
     return (
         quotient(both, predicted, nothing),
         quotient(both, true, nothing),
@@ -67,11 +39,49 @@ def precision_recall_f1_jaccard(both: Any, predicted: Any, true: Any, nothing: f
     )
 
 
-def target_means(sample: Sample, targets: tuple[Target, ...]) -> RowMeans:
+def instance_statistics(sample: Sample, zero_division: float) -> list[Statistic]:
+    """Figures of each row's two label sets, averaged over rows.
+
+    Hamming loss is one quotient of two counts, as exact as can be.
+    """
+    both, predicted, true = (
+        part.sum(axis=1) for part in (sample.both, sample.predicted, sample.true)
+    )
+    differ = predicted + true - 2 * both
+    four = precision_recall_f1_jaccard(both, predicted, true, zero_division)
+    n_rows, n_labels = sample.true.shape
+    entries = np.full((n_rows, 1), n_labels)
+    return [
+        ratios_of_sums(HAMMING, differ[:, None], entries, 0.0),
+        row_means(INSTANCE, np.column_stack([differ == 0, *four, predicted, true])),
+    ]
+
+
+def label_statistic(sample: Sample, zero_division: float) -> Statistic:
+    """Micro and macro figures, from how often each label is predicted, true, and both."""
+
+    def figures(total: Array, both: Array, predicted: Array, true: Array) -> Array:
+        counts = both, predicted, true
+        micro = precision_recall_f1_jaccard(*(p.sum(axis=0) for p in counts), nothing=zero_division)
+        by_label = precision_recall_f1_jaccard(*counts, zero_division)
+        macro = [figure.mean(axis=0) for figure in by_label]
+        # Mean recall of a label's two classes; of one class where the other never occurs.
+        false = total - true
+        recalls = quotient(both, true, 0.0) + quotient(false - predicted + both, false, 0.0)
+        balanced = recalls / (1.0 * (true > 0) + (false > 0))
+        # Weighted by how often each label is true; unweighted where none ever is.
+        support = true.sum(axis=0)
+        weighted = quotient((by_label[2] * true).sum(axis=0), support, 0.0)
+        weighted = np.where(support == 0, macro[2], weighted)
+        return np.stack([*micro, *macro, balanced.mean(axis=0), weighted])
+
+    return Statistic.of(LABELS, figures, sample.both, sample.predicted, sample.true)
+
+
+def target_statistic(sample: Sample, targets: tuple[Target, ...]) -> Statistic:
     """Mean losses of setwise targets."""
-    losses = np.column_stack([row_losses(sample, target) for target in targets])
-    titles = tuple(Title(f"loss: {target}", "target", "lower") for target in targets)
-    return RowMeans(titles, Sums.of(losses))
+    titles = titled("target", "lower", *(f"loss: {target}" for target in targets))
+    return row_means(titles, np.column_stack([row_losses(sample, target) for target in targets]))
 
 
 def row_losses(sample: Sample, target: Target) -> Array:
@@ -79,65 +89,16 @@ def row_losses(sample: Sample, target: Target) -> Array:
 
     An error that names a row says where its range begins.
     """
-    losses = np.empty(sample.n_rows)
-    for rows in row_ranges(sample.n_rows, sample.n_labels):
+    losses = np.empty(sample.true.shape[0])
+    for rows in row_ranges(*sample.true.shape):
         try:
             losses[rows] = target.loss(sample.predicted[rows], sample.true[rows])
         except ValueError as error:
             if rows.start == 0:
                 raise
-            raise ValueError(
-                f"{error} (counting rows from row {rows.start} of the whole)"
-            ) from error
+            where = f"(counting rows from row {rows.start} of the whole)"
+            raise ValueError(f"{error} {where}") from error
     return losses
-
-
-@dataclass(frozen=True)
-class LabelCounts:
-    """Micro and macro figures, from how often each label is predicted, true, and both."""
-
-    both: Sums
-    predicted: Sums
-    true: Sums
-    zero_division: float
-    titles: tuple[Title, ...] = LABELS
-
-    def at(self, weights: Array) -> Array:
-        nothing = self.zero_division
-        both, predicted, true = (
-            sums.at(weights) for sums in (self.both, self.predicted, self.true)
-        )
-        micro = precision_recall_f1_jaccard(
-            both.sum(axis=0), predicted.sum(axis=0), true.sum(axis=0), nothing
-        )
-        by_label = precision_recall_f1_jaccard(both, predicted, true, nothing)
-        macro = [figure.mean(axis=0) for figure in by_label]
-        balanced = _balanced_accuracy(both, predicted, true, weights.sum(axis=0)).mean(axis=0)
-        return np.stack([*micro, *macro, balanced, _mean_by_support(by_label[2], true)])
-
-
-def label_counts(sample: Sample, zero_division: float) -> LabelCounts:
-    """What micro and macro figures need of a sample."""
-    both, predicted, true = map(Sums.of, (sample.both, sample.predicted, sample.true))
-    return LabelCounts(both, predicted, true, zero_division)
-
-
-def _balanced_accuracy(both: Array, predicted: Array, true: Array, total: Array) -> Array:
-    """Mean recall of a label's two classes; of one class where the other never occurs."""
-    false = total - true
-    recall = quotient(both, true, 0.0)
-    specificity = quotient(false - predicted + both, false, 0.0)
-    return (recall + specificity) / (1.0 * (true > 0) + (false > 0))
-
-
-def _mean_by_support(by_label: Array, true: Array) -> Array:
-    """Mean over labels weighted by how often each is true; unweighted where none ever is."""
-    support = true.sum(axis=0)
-    plain = by_label.mean(axis=0)
-    return np.where(support == 0, plain, quotient((by_label * true).sum(axis=0), support, 0.0))
-
-
-# -------------------------------------------------------------------------------- by each label
 
 
 @dataclass(frozen=True)
@@ -170,12 +131,8 @@ def per_label(
 
     Parameters
     ----------
-    y_pred, y_true : array or sparse matrix of shape (n, n_labels)
-        Predicted and true label sets, 0/1.
-    probability : array or sparse matrix of shape (n, n_labels), optional
-        Of each label, in [0, 1]; absent entries are 0. Gives the average precision.
-    zero_division : {0.0, 1.0}, default 1.0
-        The value of 0/0, as in `evaluate`; the counts tell where that is.
+    y_pred, y_true, probability, zero_division
+        As in `evaluate`. Probabilities give the average precision; the counts tell where 0/0 is.
 
     Notes
     -----
@@ -205,3 +162,110 @@ def checked_zero_division(value: Any) -> float:
     if not isinstance(value, int | float) or value not in (0, 1):
         raise ValueError(f"zero_division must be 0.0 or 1.0, but it is {value!r}")
     return float(value)
+
+
+@dataclass(frozen=True)
+class ByLevel:
+    """One entry for each level of a taxonomy, the roots' first.
+
+    Attributes
+    ----------
+    n_labels : array of int
+        How many labels the level has.
+    support, predicted, both, precision, recall, f1
+        As in `PerLabel`, over the entries of all its labels.
+    """
+
+    n_labels: NDArray[np.int64]
+    support: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    both: NDArray[np.int64]
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    f1: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, labels: PerLabel, taxonomy: Taxonomy, zero_division: float = 1.0) -> ByLevel:
+        """From the counts of each label, which are those of closed sets."""
+        both, predicted, support = (
+            np.bincount(taxonomy.levels, counts).astype(np.int64)
+            for counts in (labels.both, labels.predicted, labels.support)
+        )
+        of = precision_recall_f1_jaccard(both, predicted, support, float(zero_division))
+        return cls(np.bincount(taxonomy.levels), support, predicted, both, *of[:3])
+
+
+def by_level(
+    y_pred: Any, y_true: Any, taxonomy: Taxonomy, *, zero_division: float = 1.0
+) -> ByLevel:
+    """Counts, precision, recall and F1 on each level of a taxonomy, of closed label sets.
+
+    Parameters
+    ----------
+    y_pred, y_true, zero_division
+        As in `evaluate`; what stands above the labels of the sets is added.
+    taxonomy : Taxonomy
+        A tree or not; a label is on the level below its deepest parent.
+
+    Examples
+    --------
+    The right group of animals, the wrong one in it:
+
+    >>> animals = Taxonomy.from_paths(["animals", "animals/mammals", "animals/birds"])
+    >>> by_level([[0, 1, 0]], [[0, 0, 1]], animals).f1
+    array([1., 0.])
+    """
+    sample = checked_sample(y_pred, y_true)
+    checked_taxonomy(taxonomy, sample.true.shape[1], sample.columns)
+    sets = (closed(part, taxonomy) for part in (sample.predicted, sample.true))
+    return ByLevel.of(per_label(*sets, zero_division=zero_division), taxonomy, zero_division)
+
+
+def checked_taxonomy(taxonomy: Any, n_labels: int, columns: list[Any] | None = None) -> Taxonomy:
+    """A taxonomy over that many labels, in the order of columns with names, or a ValueError."""
+    if not isinstance(taxonomy, Taxonomy):
+        raise ValueError(f"taxonomy must be a Taxonomy, not {taxonomy!r}")
+    if taxonomy.n_labels != n_labels:
+        raise ValueError(
+            f"taxonomy must have as many labels as y_true, {n_labels}, but it has "
+            f"{taxonomy.n_labels}"
+        )
+    advice = "y_true.to_numpy() leaves out the names, else taxonomy.over(columns) reorders it"
+    one_order({"y_true": columns, "taxonomy": taxonomy.names.tolist()}, advice)
+    return taxonomy
+
+
+def hierarchy_statistics(sample: Sample, taxonomy: Taxonomy, nothing: float) -> list[Statistic]:
+    """Hierarchical figures, those by level, and the length of the edges that differ.
+
+    Where labels have several parents that is of the edges of the spanning tree, as for
+    `TreeDistance`.
+    """
+    predicted, true = closed(sample.predicted, taxonomy), closed(sample.true, taxonomy)
+    labels = np.arange(taxonomy.n_labels)
+    on_level = csr_array((np.ones(len(labels), np.int64), (labels, taxonomy.levels)))
+    counts = [sets @ on_level for sets in (predicted.multiply(true), predicted, true)]
+
+    def figures(_: Array, *counts: Array) -> Array:
+        of_all = precision_recall_f1_jaccard(*(p.sum(axis=0) for p in counts), nothing=nothing)
+        return np.vstack([*of_all[:3], precision_recall_f1_jaccard(*counts, nothing=nothing)[2]])
+
+    names = [f"hierarchical {of}" for of in FOUR[:3]]
+    names += [f"f1 on level {level}" for level in range(taxonomy.depth)]
+    titles = titled("hierarchy", "higher", *names)
+    mean_titles = titled("hierarchy", "higher", "closed predictions")
+    mean_titles += titled("hierarchy", "lower", "tree distance")
+    distances = row_distances(predicted, true, taxonomy.spanning_tree().lengths)
+    means = np.column_stack([taxonomy.is_closed(sample.predicted), distances])
+    return [Statistic.of(titles, figures, *counts), row_means(mean_titles, means)]
+
+
+def closed(sets: Any, taxonomy: Taxonomy) -> Any:
+    """Label sets with all above their labels, a CSR array of integers."""
+    return csr_array(taxonomy.close(sets)).astype(np.int64)
+
+
+def row_distances(predicted: Any, true: Any, lengths: Array) -> Array:
+    """The total length of the edges on which the closed sets of each row differ, (n,)."""
+    differ = predicted + true - 2 * predicted.multiply(true)
+    return np.asarray(differ @ lengths).ravel()

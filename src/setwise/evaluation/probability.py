@@ -7,99 +7,71 @@ its upper end, the first also 0, as in scikit-learn's `calibration_curve`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.evaluation.sample import Array, probability_and_truth, row_ranges, sparse_rows
-from setwise.evaluation.statistics import RowMeans, Statistic, Sums, Title, quotient
+from setwise.evaluation.ranking import own_scores
+from setwise.evaluation.sample import Array, checked_sample, in_parts
+from setwise.evaluation.statistics import Statistic, quotient, row_means, titled
 from setwise.sparse import places_among, rows_of
 from setwise.validation import whole_number
 
-BRIER = (Title("brier score", "calibration", "lower"),)
-ERRORS = (
-    Title("expected calibration error", "calibration", "lower"),
-    Title("maximum calibration error", "calibration", "lower"),
-)
+BRIER = titled("calibration", "lower", "brier score")
+ERRORS = titled("calibration", "lower", "expected calibration error", "maximum calibration error")
 # A recall this little above what a threshold reaches is the same number, rounded otherwise.
 ROUNDING = 1e-9
 
 
-class Binned(NamedTuple):
-    """Sums over the entries of each row, by the bin of their probability.
+def _checked(probability: Any, y_true: Any) -> tuple[Any, Any]:
+    """Probabilities and true label sets of one shape, with their columns in one order."""
+    if probability is None:
+        raise ValueError("probability must be an array of shape (n, n_labels), but it is None")
+    sample = checked_sample(y_true, y_true, probability)
+    return sample.probability, sample.true
+
+
+def _binned(probability: Any, true: Any, n_bins: int) -> tuple[Array, Array, Array, Array]:
+    """Sums over the entries of each row, by the bin of their probability; of CSR arrays.
 
     Squared errors, (n,); excess of probability over truth, true entries and all entries, (n, b).
-    """
-
-    squares: Array
-    excess: Array
-    hits: Array
-    entries: Array
-
-
-def binned(probability: Any, true: Any, n_bins: int) -> Binned:
-    """The sums of all rows, a range of rows at a time."""
-    parts = [
-        _binned_rows(sparse_rows(probability, rows), true[rows], n_bins)
-        for rows in row_ranges(*true.shape)
-    ]
-    return Binned(*map(np.concatenate, zip(*parts, strict=True)))
-
-
-def _binned_rows(probability: Any, true: Any, n_bins: int) -> Binned:
-    """The sums of some rows.
-
     Only stored probabilities and true labels are visited: every other entry has p = y = 0, and
     adds to the number of entries in the first bin only.
     """
     n_rows, n_labels = probability.shape
     places, stored = places_among(probability, true)
-    error = probability.data.copy()
-    error[places[stored]] -= 1.0
-    missed = np.bincount(rows_of(true)[~stored], minlength=n_rows)
-    row = rows_of(probability)
-    squares = np.bincount(row, error**2, minlength=n_rows) + missed
-
-    bins = np.searchsorted(np.linspace(0.0, 1.0, n_bins + 1)[1:-1], probability.data)
-    cell = row * n_bins + bins
-
-    def summed(cells: Array, values: Array | None = None) -> Array:
-        total = np.bincount(cells, values, minlength=n_rows * n_bins)
-        return total.reshape(n_rows, n_bins).astype(np.float64)
-
-    excess, hits, entries = summed(cell, error), summed(cell[places[stored]]), summed(cell)
-    excess[:, 0] -= missed
-    hits[:, 0] += missed
-    entries[:, 0] += n_labels - np.diff(probability.indptr)
-    return Binned(squares, excess, hits, entries)
+    missed = ~stored
+    row = np.append(rows_of(probability), rows_of(true)[missed])
+    likely = np.append(probability.data, np.zeros(missed.sum()))
+    truth = np.append(np.zeros(probability.nnz), np.ones(missed.sum()))
+    truth[places[stored]] = 1.0
+    cell = row * n_bins + np.searchsorted(np.linspace(0.0, 1.0, n_bins + 1)[1:-1], likely)
+    excess, hits, entries = (
+        np.bincount(cell, values, minlength=n_rows * n_bins).reshape(n_rows, n_bins)
+        for values in (likely - truth, truth, np.ones(len(cell)))
+    )
+    entries[:, 0] += n_labels - entries.sum(axis=1)
+    return np.bincount(row, (likely - truth) ** 2, minlength=n_rows), excess, hits, entries
 
 
-@dataclass(frozen=True)
-class CalibrationBins:
-    """Calibration errors from sums in bins.
+def calibration_statistics(probability: Any, true: Any, n_bins: int) -> list[Statistic]:
+    """Brier score and calibration errors.
 
     With D_b the sum of p - y over the entries in bin b, and n_b their number, the expected
     calibration error is sum_b |D_b| / sum_b n_b, which is the mean gap between probability and
     frequency weighted by n_b; the maximum is max_b |D_b| / n_b.
     """
+    squares, excess, _, entries = in_parts(_binned, probability, true, n_bins)
 
-    excess: Sums
-    entries: Sums
-    titles: tuple[Title, ...] = ERRORS
-
-    def at(self, weights: Array) -> Array:
-        gaps, entries = np.abs(self.excess.at(weights)), self.entries.at(weights)
+    def errors(_: Array, excess: Array, entries: Array) -> Array:
+        gaps = np.abs(excess)
         expected = gaps.sum(axis=0) / entries.sum(axis=0)
         return np.stack([expected, quotient(gaps, entries, 0.0).max(axis=0)])
 
-
-def calibration_statistics(probability: Any, true: Any, n_bins: int) -> tuple[Statistic, ...]:
-    """Brier score and calibration errors."""
-    sums = binned(probability, true, n_bins)
-    brier = RowMeans(BRIER, Sums.of(sums.squares[:, None] / true.shape[1]))
-    return brier, CalibrationBins(Sums.of(sums.excess), Sums.of(sums.entries))
+    brier = row_means(BRIER, squares[:, None] / true.shape[1])
+    return [brier, Statistic.of(ERRORS, errors, excess, entries)]
 
 
 @dataclass(frozen=True)
@@ -129,19 +101,8 @@ class Reliability:
 
 
 def reliability(probability: Any, y_true: Any, *, n_bins: int = 15) -> Reliability:
-    """The reliability curve over all entries of all labels.
+    """The reliability curve over all entries of all labels; arguments are as in `evaluate`.
 
-    Parameters
-    ----------
-    probability : array or sparse matrix of shape (n, n_labels)
-        Of each label, in [0, 1]; absent entries are 0.
-    y_true : array or sparse matrix of shape (n, n_labels)
-        True label sets, 0/1.
-    n_bins : int, default 15
-        Number of bins.
-
-    Notes
-    -----
     One pass over the stored entries, a range of rows at a time.
 
     Examples
@@ -151,17 +112,14 @@ def reliability(probability: Any, y_true: Any, *, n_bins: int = 15) -> Reliabili
     (array([2, 2]), array([0.15, 0.8 ]), array([0.5, 1. ]))
     """
     n_bins = whole_number(n_bins, "n_bins", 1)
-    _, excess, hits, count = binned(*probability_and_truth(probability, y_true), n_bins)
-    count, hits, excess = (part.sum(axis=0) for part in (count, hits, excess))
+    _, *sums = in_parts(_binned, *_checked(probability, y_true), n_bins)
+    excess, hits, count = (part.sum(axis=0) for part in sums)
     return Reliability(
         np.linspace(0.0, 1.0, n_bins + 1),
         count.astype(np.int64),
         quotient(excess + hits, count, 0.0),
         quotient(hits, count, 0.0),
     )
-
-
-# ----------------------------------------------------------------------------- precision and recall
 
 
 @dataclass(frozen=True)
@@ -214,10 +172,8 @@ def precision_recall(
 
     Parameters
     ----------
-    probability : array or sparse matrix of shape (n, n_labels)
-        Of each label, in [0, 1]; absent entries are 0.
-    y_true : array or sparse matrix of shape (n, n_labels)
-        True label sets, 0/1.
+    probability, y_true
+        As in `evaluate`.
     average : {"micro", None}, default "micro"
         One curve over the entries of all labels, or, with None, one for each label.
 
@@ -235,7 +191,7 @@ def precision_recall(
     """
     if average not in ("micro", None):
         raise ValueError(f"average must be 'micro' or None (one curve a label), not {average!r}")
-    return curves(*probability_and_truth(probability, y_true), average)
+    return curves(*_checked(probability, y_true), average)
 
 
 def curves(probability: Any, true: Any, average: Literal["micro"] | None) -> PrecisionRecall:
@@ -245,44 +201,30 @@ def curves(probability: Any, true: Any, average: Literal["micro"] | None) -> Pre
     themselves, and only the true ones are looked up among them.
     """
     if average == "micro":
-        own = _own(probability, true)
-        return _curves(np.zeros(len(own), np.int64), own, _as_high(probability, own), [len(own)])
+        own = own_scores(probability, true)
+        stored = probability.data if issparse(probability) else probability
+        as_high = _as_high(stored, own, true.shape[0] * true.shape[1])
+        return _curves(np.zeros(len(own), np.int64), own, as_high, [len(own)])
     truth: Any = csr_array(true.T)
-    by_label = csr_array(probability.T) if issparse(probability) else probability.T
-    parts = [_of_labels(by_label[labels], truth[labels]) for labels in row_ranges(*truth.shape)]
-    own, as_high = map(np.concatenate, zip(*parts, strict=True))
-    return _curves(rows_of(truth), own, as_high, np.diff(truth.indptr))
+    by_label: Any = csr_array(probability.T) if issparse(probability) else probability.T
+    own, n_true = own_scores(by_label, truth), np.diff(truth.indptr)
+    as_high = np.empty(len(own), np.int64)
+    for label in np.flatnonzero(n_true):
+        here = slice(truth.indptr[label], truth.indptr[label + 1])
+        stored = (
+            by_label.data[by_label.indptr[label] : by_label.indptr[label + 1]]
+            if issparse(by_label)
+            else by_label[label]
+        )
+        as_high[here] = _as_high(stored, own[here], true.shape[0])
+    return _curves(rows_of(truth), own, as_high, n_true)
 
 
-def _own(probability: Any, true: Any) -> Array:
-    """The probability of each true entry."""
-    if not issparse(probability):
-        return probability[rows_of(true), true.indices]
-    places, stored = places_among(probability, true)
-    return np.where(stored, np.append(probability.data, 0.0)[places], 0.0)
-
-
-def _as_high(probability: Any, own: Array) -> Array:
-    """How many of all entries are at least as probable as each true one."""
-    stored = probability.data if issparse(probability) else probability
+def _as_high(stored: Array, own: Array, n_entries: int) -> Array:
+    """How many of so many entries, zeros where not stored, are as probable as each of ``own``."""
     ordered = np.sort(stored, axis=None)
-    absent = probability.shape[0] * probability.shape[1] - len(ordered)
-    return len(ordered) - np.searchsorted(ordered, own) + np.where(own > 0.0, 0, absent)
-
-
-def _of_labels(by_label: Any, truth: Any) -> tuple[Array, Array]:
-    """For some labels, a row each: probabilities of true entries, and how many are as high."""
-    rows = by_label.toarray() if issparse(by_label) else by_label
-    of = rows_of(truth)
-    own = rows[of, truth.indices]
-    ordered = np.sort(rows, axis=1)
-    low, high = np.zeros(len(own), np.int64), np.full(len(own), rows.shape[1])
-    # Bisection, of all true entries at once: below ``low`` all are smaller, from ``high`` on none.
-    for _ in range(int(rows.shape[1]).bit_length()):
-        middle = (low + high) // 2
-        smaller = (middle < high) & (ordered[of, np.minimum(middle, rows.shape[1] - 1)] < own)
-        low, high = np.where(smaller, middle + 1, low), np.where(smaller, high, middle)
-    return own, rows.shape[1] - low
+    absent = np.where(own > 0.0, 0, n_entries - len(ordered))
+    return len(ordered) - np.searchsorted(ordered, own) + absent
 
 
 def _curves(curve: Array, own: Array, as_high: Array, n_true: ArrayLike) -> PrecisionRecall:

@@ -1,16 +1,15 @@
-"""Statistics of a sample that give its figures for any weights of its rows.
+"""Statistics of a sample: its figures for any weights of its rows, intervals and p-values.
 
 A bootstrap resample repeats some rows and leaves out others, so it is a vector of whole-number
-weights. A statistic keeps what its figures need of each row, and has one method, `at`: its figures
-at given weights. With all weights 1 these are the figures of the sample itself; a thousand
-resamples are a product with a matrix of weights, and `Bootstrap` draws these.
+weights. Every figure follows from weighted sums over rows: with all weights 1 it is that of the
+sample itself, and a thousand resamples are a product with a matrix of weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,27 +23,8 @@ Array = NDArray[Any]
 # about this many entries, within bounds.
 WEIGHT_ENTRIES = 2**20
 LEAST_AT_ONCE, MOST_AT_ONCE = 4, 100
-
-
-@dataclass(frozen=True)
-class Sums:
-    """Weighted sums over rows of each column of a dense or sparse matrix.
-
-    The product is a sparse one even where the matrix is full: it needs one thread and adds in a
-    fixed order. Dense products this small gain nothing from more threads, and lose all where
-    other work keeps the cores busy.
-    """
-
-    by_column: Any
-
-    @classmethod
-    def of(cls, columns: Any) -> Sums:
-        """For a matrix with a row for each row of the sample."""
-        return cls(csr_array(columns.T).astype(np.float64))
-
-    def at(self, weights: Array) -> Array:
-        """sum_r w_r x_r for each column x, (n_columns, n_weightings)."""
-        return self.by_column @ weights
+# Differences this close count as equal in the p-value: they differ by rounding only.
+ROUNDING = 1e-12
 
 
 class Title(NamedTuple):
@@ -55,44 +35,51 @@ class Title(NamedTuple):
     better: Better | None
 
 
-class Statistic(Protocol):
-    """What some figures need of each row."""
-
-    @property
-    def titles(self) -> tuple[Title, ...]:
-        """The figures it gives, in order."""
-        ...
-
-    def at(self, weights: Array) -> Array:
-        """Its figures, (n_figures, n_weightings), for weights of shape (n, n_weightings)."""
-        ...
+def titled(group: Group, better: Better | None, *names: str) -> list[Title]:
+    """The titles of some figures of one group."""
+    return [Title(name, group, better) for name in names]
 
 
 @dataclass(frozen=True)
-class RowMeans:
-    """Means over rows: sum_r w_r x_r / sum_r w_r for each column x."""
+class Statistic:
+    """Figures that follow from weighted sums over rows.
 
-    titles: tuple[Title, ...]
-    columns: Sums
-
-    def at(self, weights: Array) -> Array:
-        return self.columns.at(weights) / weights.sum(axis=0)
-
-
-@dataclass(frozen=True)
-class RatiosOfSums:
-    """sum_r w_r x_r / sum_r w_r z_r for columns x of ``above`` and z of ``below``.
-
-    ``nothing`` is the value at 0/0.
+    Attributes
+    ----------
+    titles : tuple of Title
+        The figures it gives, in order.
+    figures : callable
+        ``figures(total, *sums)`` is (n_figures, n_weightings), for the sum of the weights,
+        (n_weightings,), and the weighted sums of the columns of each part.
+    parts : tuple of CSR arrays of shape (n_columns, n)
+        Sparse even where they are full: the product then needs one thread and adds in a fixed
+        order. Dense products this small gain nothing from more threads, and lose all where other
+        work keeps the cores busy.
     """
 
     titles: tuple[Title, ...]
-    above: Sums
-    below: Sums
-    nothing: float
+    figures: Callable[..., Array]
+    parts: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, titles: Sequence[Title], figures: Callable[..., Array], *parts: Any) -> Statistic:
+        """For matrices with a row for each row of the sample, dense or sparse."""
+        columns = tuple(csr_array(part.T).astype(np.float64) for part in parts)
+        return cls(tuple(titles), figures, columns)
 
     def at(self, weights: Array) -> Array:
-        return quotient(self.above.at(weights), self.below.at(weights), self.nothing)
+        """Its figures, (n_figures, n_weightings), for weights of shape (n, n_weightings)."""
+        return self.figures(weights.sum(axis=0), *(part @ weights for part in self.parts))
+
+
+def row_means(titles: Sequence[Title], columns: Array) -> Statistic:
+    """Means over rows: sum_r w_r x_r / sum_r w_r for each column x."""
+    return Statistic.of(titles, lambda total, sums: sums / total, columns)
+
+
+def ratios_of_sums(titles: Sequence[Title], above: Any, below: Any, nothing: float) -> Statistic:
+    """sum_r w_r x_r / sum_r w_r z_r for columns x and z; ``nothing`` is the value at 0/0."""
+    return Statistic.of(titles, lambda _, x, z: quotient(x, z, nothing), above, below)
 
 
 def quotient(above: Any, below: Any, nothing: float) -> Array:
@@ -112,14 +99,18 @@ class Bootstrap:
         object.__setattr__(self, "n_resamples", whole_number(self.n_resamples, "n_bootstrap", 0))
         confidence = real_number(self.confidence, "confidence", 0.0, 1.0)
         if confidence in (0.0, 1.0):
-            raise ValueError(
-                f"confidence must be between 0 and 1, such as 0.95, but it is {confidence}"
-            )
+            raise ValueError(f"confidence must lie between 0 and 1, but it is {confidence}")
         object.__setattr__(self, "confidence", confidence)
 
     def weights(self, n_rows: int, n_labels: int) -> Iterator[Array]:
         """How often each row is drawn in each resample, (n, some resamples at a time)."""
-        generator = self._generator()
+        try:
+            generator = np.random.default_rng(self.random_state)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"random_state must be a whole number of at least 0, a numpy Generator or None, "
+                f"but it is {self.random_state!r}"
+            ) from error
         fitting = WEIGHT_ENTRIES // max(n_rows, n_labels)
         step = min(max(fitting, LEAST_AT_ONCE), MOST_AT_ONCE)
         for start in range(0, self.n_resamples, step):
@@ -132,11 +123,11 @@ class Bootstrap:
 
     def replicates(self, statistics: Sequence[Statistic], n_rows: int, n_labels: int) -> Array:
         """All figures on all resamples, (n_figures, n_resamples); the same rows for all."""
+        n_figures = sum(len(statistic.titles) for statistic in statistics)
         parts = [
             np.concatenate([statistic.at(weights) for statistic in statistics])
             for weights in self.weights(n_rows, n_labels)
         ]
-        n_figures = sum(len(statistic.titles) for statistic in statistics)
         return np.concatenate([np.empty((n_figures, 0)), *parts], axis=1)
 
     def intervals(self, replicates: Array) -> list[tuple[float | None, float | None]]:
@@ -147,11 +138,18 @@ class Bootstrap:
         low, high = np.quantile(replicates, [tail, 1.0 - tail], axis=1)
         return list(zip(low.tolist(), high.tolist(), strict=True))
 
-    def _generator(self) -> np.random.Generator:
-        try:
-            return np.random.default_rng(self.random_state)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"random_state must be a whole number of at least 0, a numpy Generator or None, "
-                f"but it is {self.random_state!r}"
-            ) from error
+
+def p_values(values: Array, replicates: Array) -> Array:
+    """Two-sided p-value of each difference, from its replicates around it; see `compare`."""
+    deviations = np.abs(replicates - values[:, None])
+    as_large = (deviations >= np.abs(values)[:, None] - ROUNDING).sum(axis=1)
+    return (1.0 + as_large) / (replicates.shape[1] + 1.0)
+
+
+def holm(p: Array) -> Array:
+    """P-values corrected for their number, in the order given; see `compare`."""
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted

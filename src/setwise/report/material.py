@@ -6,39 +6,22 @@ training or guarantees. Sections show what is there, and need not know where it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
 from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
-from scipy.sparse import csr_array, issparse
 
+from setwise import evaluation, study
 from setwise.consistency.naming import same_values
-from setwise.evaluation import (
-    Evaluation,
-    PerLabel,
-    PrecisionRecall,
-    Reliability,
-    per_label,
-    precision_recall,
-    reliability,
-)
+from setwise.evaluation import Evaluation
 from setwise.evaluation.label_sets import row_losses
 from setwise.evaluation.sample import one_order
-from setwise.report import numbers
-from setwise.report.drawing import Style, style_of
-from setwise.report.names import Measure, measure_of
-from setwise.study import (
-    InHierarchy,
-    Leaderboard,
-    Outcome,
-    Results,
-    Scale,
-    in_hierarchy,
-    leaderboard,
-)
+from setwise.report.drawing import Style
+from setwise.report.words import Measure, listed, measure_of
+from setwise.study import InHierarchy, Leaderboard, Outcome, Results
 from setwise.targets import Target, get_target
 
 # What evaluations are judged by that were asked for no target, or not all for the same one.
@@ -47,22 +30,20 @@ USUAL = ("f1", "jaccard", "hamming", "subset")
 ALONE = "the prediction"
 
 
-@dataclass(frozen=True)
-class Belief:
-    """The figures of one array of probabilities."""
+class Belief(NamedTuple):
+    """The figures of one array of probabilities, and the outcomes that have it."""
 
-    reliability: Reliability
-    micro: PrecisionRecall
-    by_label: PrecisionRecall
+    reliability: evaluation.Reliability
+    micro: evaluation.PrecisionRecall
+    by_label: evaluation.PrecisionRecall
+    outcomes: list[Outcome]
 
-
-def belief_of(probability: Any, y_true: Any) -> Belief:
-    """All figures of the probabilities."""
-    return Belief(
-        reliability(probability, y_true),
-        precision_recall(probability, y_true),
-        precision_recall(probability, y_true, average=None),
-    )
+    @classmethod
+    def of(cls, probability: Any, y_true: Any) -> Belief:
+        """All figures of the probabilities, of no outcome yet."""
+        micro = evaluation.precision_recall(probability, y_true)
+        by_label = evaluation.precision_recall(probability, y_true, average=None)
+        return cls(evaluation.reliability(probability, y_true), micro, by_label, [])
 
 
 class Panel(NamedTuple):
@@ -90,32 +71,37 @@ class Material:
         return not self.evaluations
 
     @cached_property
+    def by_target(self) -> dict[str, list[Outcome]]:
+        """The outcomes of each target that has some, in order."""
+        outcomes = self.results.outcomes
+        found = {t: [o for o in outcomes if o.target == t] for t in self.results.targets}
+        return {target: own for target, own in found.items() if own}
+
+    @cached_property
     def panels(self) -> list[Panel]:
         """The targets that have label sets; those that share all of them stand together."""
         groups: dict[Any, list[str]] = {}
-        for target in self.judged:
-            shared = tuple((outcome.method, id(outcome.y_pred)) for _, outcome in self.of(target))
+        for target, outcomes in self.by_target.items():
+            shared = tuple((outcome.method, id(outcome.y_pred)) for outcome in outcomes)
             groups.setdefault(shared, []).append(target)
-        titles = [
-            numbers.listed([self.measures[target].title for target in group])
-            for group in groups.values()
-        ]
-        if len(groups) == 1 and len(self.judged) > 1:
-            titles = ["all targets"]
+        if len(groups) == 1 and len(self.by_target) > 1:
+            return [Panel("all targets", next(iter(self.by_target)))]
+        titles = (listed([self.measures[t].title for t in group]) for group in groups.values())
         return [
             Panel(title, group[0]) for title, group in zip(titles, groups.values(), strict=True)
         ]
 
     @cached_property
-    def shown(self) -> list[tuple[int, Outcome]]:
-        """The outcomes of all panels with their places, in the order of the outcomes."""
-        targets = {panel.target for panel in self.panels}
-        return [(i, o) for i, o in enumerate(self.results.outcomes) if o.target in targets]
+    def shown(self) -> list[tuple[Outcome, evaluation.PerLabel]]:
+        """The outcomes of all panels, in their order, with the figures of each label."""
+        drawn, y_true = {panel.target for panel in self.panels}, self.results.y_true
+        chosen = [outcome for outcome in self.results.outcomes if outcome.target in drawn]
+        return [(o, _named(o, evaluation.per_label, o.y_pred, y_true)) for o in chosen]
 
     @cached_property
     def styles(self) -> Mapping[str, Style]:
         """The mark of each method."""
-        return {method: style_of(i) for i, method in enumerate(self.results.methods)}
+        return {method: Style.of(i) for i, method in enumerate(self.results.methods)}
 
     @cached_property
     def measures(self) -> Mapping[str, Measure]:
@@ -124,79 +110,36 @@ class Material:
         return {target: measure_of(target, scales.get(target)) for target in self.results.targets}
 
     @cached_property
-    def figures(self) -> tuple[PerLabel, ...]:
-        """The figures of each label, of each outcome that is shown."""
-        y_true = self.results.y_true
-        return tuple(
-            _named(outcome, per_label, outcome.y_pred, y_true) for _, outcome in self.shown
-        )
-
-    @cached_property
     def support(self) -> Any:
         """In how many rows each label is true, (l,)."""
         return np.asarray(self.results.y_true.sum(axis=0)).ravel().astype(np.int64)
 
     @cached_property
-    def believed(self) -> tuple[int | None, ...]:
-        """For each outcome, its place in ``beliefs``; None where it has no probabilities."""
-        return self._beliefs[0]
-
-    @cached_property
-    def beliefs(self) -> tuple[Belief, ...]:
+    def beliefs(self) -> list[Belief]:
         """What the probabilities are worth; equal ones, as of one model decoded twice, once."""
-        return self._beliefs[1]
+        found: dict[Any, Belief] = {}
+        for outcome in (o for o in self.results.outcomes if o.probability is not None):
+            key, arrays = (
+                joblib.hash(outcome.probability),
+                (outcome.probability, self.results.y_true),
+            )
+            if key not in found:
+                found[key] = _named(outcome, Belief.of, *arrays)
+            found[key].outcomes.append(outcome)
+        return list(found.values())
 
-    @cached_property
-    def _beliefs(self) -> tuple[tuple[int | None, ...], tuple[Belief, ...]]:
-        places: dict[bytes, int] = {}
-        by_outcome: list[int | None] = []
-        found: list[Belief] = []
-        for outcome in self.results.outcomes:
-            if outcome.probability is None:
-                by_outcome.append(None)
-                continue
-            key = _fingerprint(outcome.probability)
-            if key not in places:
-                places[key] = len(found)
-                found.append(_named(outcome, belief_of, outcome.probability, self.results.y_true))
-            by_outcome.append(places[key])
-        return tuple(by_outcome), tuple(found)
-
-    def of(self, target: str) -> list[tuple[int, Outcome]]:
-        """The outcomes of a target with their places, in the order of the methods."""
-        return [(i, o) for i, o in enumerate(self.results.outcomes) if o.target == target]
-
-    @property
-    def judged(self) -> list[str]:
-        """The targets that have outcomes, in order."""
-        present = {outcome.target for outcome in self.results.outcomes}
-        return [target for target in self.results.targets if target in present]
-
-    @property
-    def n_missing(self) -> int:
-        """How many outcomes the study still lacks."""
-        asked = len(self.results.methods) * len(self.results.targets)
-        return asked - len(self.results.outcomes)
+    def belief_of(self, outcome: Outcome) -> int | None:
+        """The place of an outcome's probabilities among ``beliefs``, None where it has none."""
+        places = (i for i, b in enumerate(self.beliefs) if any(o is outcome for o in b.outcomes))
+        return next(places, None)
 
 
-def _fingerprint(probability: Any) -> bytes:
-    """The same for equal arrays, dense or sparse."""
-    parts = [probability]
-    if issparse(probability):
-        rows: Any = csr_array(probability)
-        parts = [rows.data, rows.indices, rows.indptr]
-    return sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).digest()
-
-
-def _named(outcome: Outcome, function: Callable[..., Any], *arguments: Any) -> Any:
+def _named(outcome: Outcome, function: Any, *arguments: Any) -> Any:
     """What the function gives; its error says of which outcome."""
     try:
         return function(*arguments)
     except ValueError as error:
         raise ValueError(f"{outcome.method!r} for {outcome.target!r}: {error}") from error
-
-
-# ------------------------------------------------------------------------------ where it comes from
 
 
 def material_of(
@@ -207,79 +150,75 @@ def material_of(
     placed: Sequence[InHierarchy] | None = None,
 ) -> Material:
     """The material of a study or of evaluations; see `write`."""
-    evaluations: Mapping[str, Evaluation] = {}
-    options: dict[str, Any] = {}
     if isinstance(judged, Results):
-        results = judged
-        _require(
-            not name and label_names is None,
-            "name and label_names are those of evaluations, but a study has its own",
-        )
+        results, evaluations, options = judged, {}, {}
+        if name or label_names is not None:
+            _refuse("name and label_names are those of evaluations, but a study has its own")
     else:
         evaluations = _checked_evaluations(judged)
         results = _results_of(evaluations, name, label_names)
         first = next(iter(evaluations.values()))
         options = {"n_bootstrap": first.n_bootstrap, "confidence": first.confidence}
-    checked(results, board, placed)
+    for problem in _problems(results, board, placed):
+        _refuse(problem)
     return Material(
         results,
-        leaderboard(results, **options) if board is None else board,
-        in_hierarchy(results) if placed is None else placed,
+        study.leaderboard(results, **options) if board is None else board,
+        study.in_hierarchy(results) if placed is None else placed,
         evaluations,
     )
 
 
-def _checked_evaluations(judged: Any) -> Mapping[str, Evaluation]:
+def _refuse(problem: str) -> None:
+    raise ValueError(f"no report can be made of these results: {problem}")
+
+
+def _checked_evaluations(judged: Any) -> dict[str, Evaluation]:
     """Evaluations by name, of the same rows and labels, or a ValueError."""
-    evaluations = {ALONE: judged} if isinstance(judged, Evaluation) else judged
-    _require(
-        isinstance(evaluations, Mapping) and len(evaluations) > 0,
-        "they must be Results of a study, an Evaluation, or a mapping from names to Evaluations, "
-        f"not {type(judged).__name__}",
-    )
-    for name, evaluation in evaluations.items():
-        _require(
-            isinstance(evaluation, Evaluation) and evaluation.sample is not None,
-            f"{name!r} must be what `evaluate` returned, which keeps the label sets it judged, not "
-            f"{type(evaluation).__name__}",
-        )
-    samples: dict[str, Any] = {str(name): own.sample for name, own in evaluations.items()}
-    _require(len(samples) == len(evaluations), f"a name is there twice: {list(evaluations)}")
-    first, *others = samples
+    evaluations: Any = {ALONE: judged} if isinstance(judged, Evaluation) else judged
+    if not isinstance(evaluations, Mapping) or not evaluations:
+        kinds = "Results of a study, an Evaluation, or a mapping from names to Evaluations"
+        _refuse(f"they must be {kinds}, not {type(judged).__name__}")
+    for name, own in evaluations.items():
+        if not isinstance(own, Evaluation) or own.sample is None:
+            kind = type(own).__name__
+            _refuse(f"{name!r} must be what `evaluate` returned, with its label sets, not {kind}")
+    found = {str(name): own for name, own in evaluations.items()}
+    if len(found) < len(evaluations):
+        _refuse(f"a name is there twice: {list(evaluations)}")
+    first, *others = found
     for other in others:
-        a, b = samples[first].true, samples[other].true
-        _require(
-            a.shape == b.shape and (a != b).nnz == 0,
-            f"{first!r} and {other!r} must be of the same y_true",
-        )
-    one_order({name: sample.columns for name, sample in samples.items()})
-    return {str(name): evaluation for name, evaluation in evaluations.items()}
+        a, b = found[first].sample.true, found[other].sample.true
+        if a.shape != b.shape or (a != b).nnz:
+            _refuse(f"{first!r} and {other!r} must be of the same y_true")
+    one_order({name: own.sample.columns for name, own in found.items()})
+    return found
 
 
 def _results_of(
     evaluations: Mapping[str, Evaluation], name: str, label_names: Sequence[Any] | None
 ) -> Results:
     """The predictions as outcomes, one for each target, without folds and training."""
-    samples: list[Any] = [evaluation.sample for evaluation in evaluations.values()]
-    options: list[Any] = [evaluation.options for evaluation in evaluations.values()]
+    samples: list[Any] = [own.sample for own in evaluations.values()]
+    options: list[Any] = [own.options for own in evaluations.values()]
     targets = _targets([own.targets for own in options])
     taxonomy = next((own.taxonomy for own in options if own.taxonomy is not None), None)
-    names = next((sample.columns for sample in samples if sample.columns), None)
-    if names is None:
-        names = range(samples[0].n_labels) if taxonomy is None else taxonomy.names.tolist()
+    n_rows, n_labels = samples[0].true.shape
+    numbers = range(n_labels) if taxonomy is None else taxonomy.names.tolist()
+    columns = next((sample.columns for sample in samples if sample.columns), numbers)
     outcomes = [
-        Outcome(method, str(target), sample.predicted, sample.probability, "", (), (), (),
-                row_losses(sample, target))
-        for method, sample in zip(evaluations, samples, strict=True) for target in targets
-    ]  # fmt: skip
-    scales = {str(target): Scale.of(target) for target in targets}
+        Outcome(method, str(t), own.predicted, own.probability, "", (), (), (), row_losses(own, t))
+        for method, own in zip(evaluations, samples, strict=True)
+        for t in targets
+    ]
+    scales = {str(target): study.Scale.of(target) for target in targets}
     return Results(
         name=name,
-        label_names=tuple(map(str, names if label_names is None else label_names)),
+        label_names=tuple(map(str, columns if label_names is None else label_names)),
         y_true=samples[0].true,
-        fold=np.zeros(samples[0].n_rows, int),
+        fold=np.zeros(n_rows, int),
         n_train=(),
-        targets=tuple(map(str, targets)),
+        targets=tuple(scales),
         methods=tuple(evaluations),
         outcomes=tuple(outcomes),
         question={},
@@ -291,65 +230,42 @@ def _results_of(
 
 def _targets(asked: list[tuple[Target, ...]]) -> list[Target]:
     """The targets that all were asked for, or the usual ones."""
-    shared = set.intersection(*({str(target) for target in own} for own in asked))
+    shared = []
     for target in asked[0]:
-        for other in (t for own in asked[1:] for t in own if str(t) == str(target)):
-            _require(
-                same_values(target, other),
-                f"{target} of one evaluation has other parameters than that of another: "
-                f"{target!r} and {other!r}; evaluate both by the same target",
-            )
-    return [t for t in asked[0] if str(t) in shared] or [get_target(usual) for usual in USUAL]
+        others = [t for own in asked[1:] for t in own if str(t) == str(target)]
+        for other in others:
+            if not same_values(target, other):
+                both = f"{target!r} and {other!r}"
+                _refuse(f"evaluations by {target} have other parameters each: {both}")
+        shared += [target] * (len(others) == len(asked) - 1)
+    return shared or [get_target(usual) for usual in USUAL]
 
 
-def checked(
-    results: Results,
-    board: Leaderboard | None = None,
-    placed: Sequence[InHierarchy] | None = None,
-) -> None:
-    """Raise unless the parts of the results, and what was made of them, fit together."""
+def _problems(results: Results, board: Any, placed: Any) -> Iterator[str]:
+    """What does not fit together of the results, and of what was made of them."""
     shape: Any = results.y_true.shape
     n_rows, n_labels = shape
-    _require(n_rows > 0 and n_labels > 0, f"y_true has shape {shape}, not even one row and label")
-    _require(
-        len(results.label_names) == n_labels,
-        f"y_true has {n_labels} labels, but there are {len(results.label_names)} label_names",
-    )
-    _require(
-        len(results.fold) == n_rows,
-        f"y_true has {n_rows} rows, but fold has {len(results.fold)} entries",
-    )
-    for kind in ("methods", "targets"):
-        names = getattr(results, kind)
-        _require(len(set(names)) == len(names), f"{kind} has a name twice: {names}")
-    seen = set()
-    for outcome in results.outcomes:
-        pair = outcome.method, outcome.target
-        _require(outcome.method in results.methods, f"method {pair[0]!r} is not in methods")
-        _require(outcome.target in results.targets, f"target {pair[1]!r} is not in targets")
-        _require(pair not in seen, f"outcomes has {pair} twice")
-        seen.add(pair)
-        for kind in ("y_pred", "probability"):
-            array = getattr(outcome, kind)
-            _require(
-                array is None or array.shape == shape,
-                f"{kind} of {pair} has shape {getattr(array, 'shape', None)}, y_true has {shape}",
-            )
-    if board is not None:
-        standing = {(entry.method, entry.target) for entry in board}
-        _require(standing == seen, "the leaderboard is not of these outcomes")
-    if placed is not None:
-        own = [(outcome.method, outcome.target) for outcome in results.outcomes]
-        given = [(figures.method, figures.target) for figures in placed]
-        _require(
-            given == (own if results.taxonomy is not None else []),
-            "the figures in the hierarchy are not of these outcomes",
-        )
-    if results.taxonomy is not None:
-        n_taxonomy = results.taxonomy.n_labels
-        _require(n_taxonomy == n_labels, f"y_true has {n_labels} labels, taxonomy {n_taxonomy}")
-
-
-def _require(holds: bool, problem: str) -> None:
-    if not holds:
-        raise ValueError(f"no report can be made of these results: {problem}")
+    n_names, n_folds = len(results.label_names), len(results.fold)
+    if 0 in shape:
+        yield f"y_true has shape {shape}, not even one row and label"
+    if n_names != n_labels:
+        yield f"y_true has {n_labels} labels, but there are {n_names} label_names"
+    if n_folds != n_rows:
+        yield f"y_true has {n_rows} rows, but fold has {n_folds} entries"
+    if results.taxonomy is not None and results.taxonomy.n_labels != n_labels:
+        yield f"y_true has {n_labels} labels, taxonomy {results.taxonomy.n_labels}"
+    pairs = [(outcome.method, outcome.target) for outcome in results.outcomes]
+    named = {"methods": results.methods, "targets": results.targets, "outcomes": pairs}
+    for kind, names in named.items():
+        if len(set(names)) < len(names):
+            yield f"{kind} has a name twice: {names}"
+    for method, target in pairs:
+        if method not in results.methods:
+            yield f"method {method!r} is not in methods"
+        if target not in results.targets:
+            yield f"target {target!r} is not in targets"
+    if board is not None and {(entry.method, entry.target) for entry in board} != set(pairs):
+        yield "the leaderboard is not of these outcomes"
+    in_tree = pairs if results.taxonomy is not None else []
+    if placed is not None and [(own.method, own.target) for own in placed] != in_tree:
+        yield "the figures in the hierarchy are not of these outcomes"

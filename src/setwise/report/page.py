@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -16,33 +15,29 @@ from markupsafe import Markup
 
 from setwise.atomic_write import write_whole
 from setwise.evaluation import Evaluation
-from setwise.report.drawing import SCHEMES
+from setwise.report import labels, leaderboards, probability, words
+from setwise.report.hierarchy import hierarchy
 from setwise.report.material import Material, material_of
-from setwise.report.names import isolated, name, prose
-from setwise.report.sections.hierarchy import hierarchy
-from setwise.report.sections.labels import cooccurrence, label_data, labels, sizes
-from setwise.report.sections.leaderboards import figures, leaderboards, regret
-from setwise.report.sections.probability import calibration, precision_recall
-from setwise.report.sections.summary import guarantees, question, reproduction, timing, verdict
 from setwise.study import InHierarchy, Leaderboard, Results
 
-Section = Callable[[Material], Mapping[str, Any] | None]
-# Title, and what fills the template that bears the function's name.
-SECTIONS: tuple[tuple[str, Section], ...] = (
-    ("What was asked", question),
-    ("Leaderboards", leaderboards),
-    ("All figures", figures),
-    ("What is guaranteed", guarantees),
-    ("Labels", labels),
-    ("Labels that come together", cooccurrence),
-    ("Sizes of label sets", sizes),
-    ("Calibration", calibration),
-    ("Precision and recall", precision_recall),
-    ("Regret", regret),
-    ("Time", timing),
-    ("Hierarchy", hierarchy),
-    ("How to repeat it", reproduction),
+# Name of the template, title, and what fills it; a section that has nothing to show is left out.
+SECTIONS: tuple[tuple[str, str, Callable[[Material], Any]], ...] = (
+    ("question", "What was asked", lambda _: True),
+    ("leaderboards", "Leaderboards", leaderboards.leaderboards),
+    ("figures", "All figures", leaderboards.figures),
+    ("guarantees", "What is guaranteed", leaderboards.guarantees),
+    ("labels", "Labels", labels.labels),
+    ("cooccurrence", "Labels that come together", labels.cooccurrence),
+    ("sizes", "Sizes of label sets", labels.sizes),
+    ("calibration", "Calibration", probability.calibration),
+    ("precision_recall", "Precision and recall", probability.precision_recall),
+    ("regret", "Regret", leaderboards.regret),
+    ("timing", "Time", leaderboards.timing),
+    ("hierarchy", "Hierarchy", hierarchy),
+    ("reproduction", "How to repeat it", lambda material: material.trained),
 )
+# What templates write numbers and names with.
+FILTERS = ("count", "interval", "isolated", "name", "percent", "prose", "seconds", "share", "small")
 
 
 def write(
@@ -89,30 +84,32 @@ def write(
     >>> y_pred = [[1, 1, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]]
     >>> write(evaluate(y_pred, y_true), "page.html", name="Four rows")  # doctest: +SKIP
     """
-    place = _place(path)
+    place = Path(path)
+    if place.is_dir():
+        raise ValueError(f"the report cannot be written: {str(place)!r} is a folder")
+    if not place.parent.is_dir():
+        raise ValueError(f"the report cannot be written: there is no folder {str(place.parent)!r}")
     material = material_of(judged, name, label_names, board, placed)
     write_whole(place, _page(material).encode())
 
 
 def _page(material: Material) -> str:
     environment = _environment()
-    present = [
-        (section.__name__, title, content)
-        for title, section in SECTIONS
-        if (content := section(material)) is not None
-    ]
-    style = environment.get_template("style.css").render(schemes=SCHEMES)
-    script = _script(environment)
-    data = label_data(material) if material.results.outcomes else {}
+    style = environment.get_template("style.css").render()
+    loader: Any = environment.loader
+    script = loader.get_source(environment, "script.js")[0]
+    filled = [(id_, title, section(material)) for id_, title, section in SECTIONS]
     return environment.get_template("page.html").render(
         results=material.results,
         material=material,
-        verdict=verdict(material),
-        sections=present,
+        verdict=leaderboards.verdict(material),
+        sections=[(id_, title, content) for id_, title, content in filled if content],
         style=Markup(style),
         script=Markup(script),
-        policy=_policy(style, script),
-        data=_json(data),
+        # The page may show its own style and run its own script, and nothing else.
+        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'",
+        data=labels.label_data(material),
     )
 
 
@@ -125,42 +122,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"name": name, "prose": prose, "isolated": isolated}
+    environment.filters |= {name: getattr(words, name) for name in FILTERS}
+    environment.globals["decimals_for"] = words.decimals_for
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
 
 
-def _script(environment: Environment) -> str:
-    """The page's own script, as it stands in its file."""
-    loader: Any = environment.loader
-    return loader.get_source(environment, "script.js")[0]
-
-
-def _policy(style: str, script: str) -> str:
-    """What the page may do: show its own style, run its own script, nothing else."""
-    own = {kind: _fingerprint(text) for kind, text in (("style", style), ("script", script))}
-    return (
-        f"default-src 'none'; style-src {own['style']}; script-src {own['script']}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _fingerprint(text: str) -> str:
+def _hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-def _json(data: Any) -> Markup:
-    """JSON that neither ends the element it stands in nor begins a comment."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    for letter in "<>&":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")
-    return Markup(text)
-
-
-def _place(path: str | os.PathLike[str]) -> Path:
-    """Where the file goes, or a ValueError where it cannot."""
-    place = Path(path)
-    if place.is_dir():
-        raise ValueError(f"the report cannot be written: {str(place)!r} is a folder")
-    if not place.parent.is_dir():
-        raise ValueError(f"the report cannot be written: there is no folder {str(place.parent)!r}")
-    return place

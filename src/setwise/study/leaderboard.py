@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from setwise.evaluation import ByLevel, PerLabel, per_label
-from setwise.evaluation.comparison import holm, p_values
-from setwise.evaluation.figure import aligned, described, interval, number
-from setwise.evaluation.hierarchy import closed, row_distances
-from setwise.evaluation.statistics import Bootstrap, RowMeans, Sums, Title
+from setwise.evaluation.figure import aligned, described, interval, number, too_few_resamples
+from setwise.evaluation.label_sets import closed, row_distances
+from setwise.evaluation.statistics import Bootstrap, Statistic, Title, holm, p_values, row_means
 from setwise.study.results import Outcome, Results, unit_of
 from setwise.targets import get_target
 
@@ -118,19 +117,15 @@ class Leaderboard(Sequence[Standing]):
             lines += [[target], *map(_cells, self.of(target))]
         if not far:
             lines = [line[:3] + line[4:] for line in lines]
-        level, most = 1.0 - self.confidence, max(len(self.of(target)) for target in self.targets)
-        least, note = most * (most - 1) // 2 / (self.n_bootstrap + 1), "* the best"
+        notes, most = ["* the best"], max(len(self.of(target)) for target in self.targets)
         if self.n_bootstrap:
-            note += (
+            notes[0] += (
                 f", or not significantly worse: adjusted p (Holm, all pairs of methods of a "
-                f"target) above {level:.4g}"
+                f"target) above {1.0 - self.confidence:.4g}"
             )
-        if self.n_bootstrap and least > level:
-            note += (
-                f"\n  the smallest adjusted p that {self.n_bootstrap} resamples can show is "
-                f"{min(least, 1.0):.4g}: increase n_bootstrap"
-            )
-        return f"{head}\n{aligned(lines)}\n{note}"
+            n_pairs = most * (most - 1) // 2
+            notes += too_few_resamples(n_pairs, self.n_bootstrap, self.confidence)
+        return "\n".join([head, aligned(lines), *notes])
 
 
 def _cells(of: Standing) -> list[str]:
@@ -190,14 +185,14 @@ def leaderboard(
     return Leaderboard(tuple(standings), n_rows, n_labels, resamples, confidence)
 
 
-def _losses(y_true: Any, outcomes: Sequence[Any]) -> RowMeans:
+def _losses(y_true: Any, outcomes: Sequence[Any]) -> Statistic:
     """The mean loss of each outcome of a target, on the rows as they are or resampled."""
     columns = [
         get_target(o.target).loss(o.y_pred, y_true) if o.losses is None else o.losses
         for o in outcomes
     ]
     titles = tuple(Title(outcome.method, "target", "lower") for outcome in outcomes)
-    return RowMeans(titles, Sums.of(np.column_stack(columns)))
+    return row_means(titles, np.column_stack(columns))
 
 
 def _standings(

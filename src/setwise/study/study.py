@@ -21,7 +21,7 @@ from sklearn.utils import check_array, check_consistent_length
 
 from setwise.atomic_write import write_whole
 from setwise.estimators.folds import StratifiedLabelSets
-from setwise.evaluation.hierarchy import checked_taxonomy
+from setwise.evaluation.label_sets import checked_taxonomy
 from setwise.labels import form_of, some
 from setwise.study.folder import Unit, locked, prepare, store, summary
 from setwise.study.methods import get_methods

@@ -1,4 +1,4 @@
-"""Edges between numbered labels: what they must be, the levels they make, and closed sets."""
+"""Edges between numbered labels, the levels they make, and label sets over them."""
 
 from __future__ import annotations
 
@@ -50,6 +50,29 @@ def forest_levels(parents: Array, names: Array | None = None) -> Array:
     return levels[:-1]
 
 
+def levels_in_order(edges: Array, names: Array) -> Array:
+    """The number of labels on the longest way down to each label, less one, (l,)."""
+    sorter: TopologicalSorter[int] = TopologicalSorter()
+    for above, child in edges.tolist():
+        sorter.add(child, *([above] if above >= 0 else ()))
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        cycle = [repr(name) for name in names[error.args[1]].tolist()]
+        if len(cycle) > MOST_SHOWN + 1:
+            cycle[MOST_SHOWN:] = [f"... ({len(cycle) - 1} labels)"]
+        raise ValueError(
+            f"a hierarchy must have no cycle, where parents lead back to where they began, but it "
+            f"has the cycle {' -> '.join(cycle)}"
+        ) from None
+    levels, level = np.zeros(len(names), dtype=np.int64), 0
+    while ready := sorter.get_ready():
+        levels[list(ready)] = level
+        sorter.done(*ready)
+        level += 1
+    return levels
+
+
 def steps_up(edges: Array, n_labels: int) -> Any:
     """U: true at [child, parent] for each edge between labels, a CSR array of shape (l, l)."""
     from scipy.sparse import csr_array
@@ -66,34 +89,6 @@ def are_closed(sets: Any, up: Any) -> Array:
 # ------------------------------------------------------------------------------------------- checks
 
 
-def levels_in_order(edges: Array, names: Array) -> Array:
-    """The number of labels on the longest way down to each label, less one, (l,)."""
-    sorter: TopologicalSorter[int] = TopologicalSorter()
-    for above, child in edges.tolist():
-        sorter.add(child, *([above] if above >= 0 else ()))
-    try:
-        sorter.prepare()
-    except CycleError as error:
-        raise ValueError(
-            "a hierarchy must have no cycle, where parents lead back to where they began, "
-            "but it has the cycle " + _shown_cycle(names[error.args[1]].tolist())
-        ) from None
-    levels, level = np.zeros(len(names), dtype=np.int64), 0
-    while ready := sorter.get_ready():
-        levels[list(ready)] = level
-        sorter.done(*ready)
-        level += 1
-    return levels
-
-
-def _shown_cycle(cycle: list[Any]) -> str:
-    """From a parent down to its child, and so back to where it began."""
-    shown = [repr(name) for name in cycle]
-    if len(cycle) > MOST_SHOWN + 1:
-        shown[MOST_SHOWN:] = [f"... ({len(cycle) - 1} labels)"]
-    return " -> ".join(shown)
-
-
 def checked_names(names: Any) -> Array:
     """Names as an array, all text or all numbers, no two alike."""
     from setwise.labels import name_array
@@ -105,12 +100,12 @@ def checked_names(names: Any) -> Array:
 
 def refuse_repeated(names: list[Any]) -> None:
     """Raise for a name that two labels have."""
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
-        places = [place for place, name in enumerate(names) if name == repeated[0]]
+    repeated = next((name for name, times in Counter(names).items() if times > 1), None)
+    if repeated is not None:
+        first, second = [place for place, name in enumerate(names) if name == repeated][:2]
         raise ValueError(
-            f"each label must have its own name, but labels {places[0]} and {places[1]} are both "
-            f"{repeated[0]!r}"
+            f"each label must have its own name, but labels {first} and {second} are both "
+            f"{repeated!r}"
         )
 
 
@@ -141,33 +136,72 @@ def checked_edges(edges: Any, names: Any) -> tuple[Array, Array]:
             f"edges[{bad[0]}] must have a parent from -1 (the virtual root) and a child from 0 to "
             f"{len(names) - 1}, but it is {array[bad[0]].tolist()}"
         )
-    _refuse_loops(array, names.tolist())
+    each, times = np.unique(array, axis=0, return_counts=True)
+    if (times > 1).any():
+        above, child = each[np.argmax(times)].tolist()
+        parent = repr(names.tolist()[above]) if above >= 0 else "the virtual root"
+        raise ValueError(
+            f"each edge must be there once, but {names.tolist()[child]!r} under {parent} is there "
+            f"{times.max()} times"
+        )
     return array, names
 
 
-def _refuse_loops(edges: Array, names: list[Any]) -> None:
-    """Raise for a label under itself, and for an edge that is there twice."""
-    loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
-    if len(loops):
-        name = names[edges[loops[0], 0]]
-        raise ValueError(f"no label stands under itself, but {name!r} does (edge {loops[0]})")
-    keys, times = np.unique(edges[:, 1] * (len(names) + 1) + edges[:, 0] + 1, return_counts=True)
-    if (times > 1).any():
-        first = int(np.argmax(times > 1))
-        child, above = divmod(int(keys[first]), len(names) + 1)
-        parent = repr(names[above - 1]) if above else "the virtual root"
-        raise ValueError(
-            f"each edge must be there once, but {names[child]!r} under {parent} is there "
-            f"{times[first]} times"
-        )
+# --------------------------------------------------------------------------------------- label sets
 
 
-def refuse_lengths(edges: Array, names: Array, lengths: Array) -> None:
-    """Raise for a length that is not positive."""
-    bad = np.flatnonzero(lengths <= 0)
-    if len(bad):
-        child = names.tolist()[edges[bad[0], 1]]
+def label_sets(Y: Any, names: Array, name: str) -> Any:
+    """0/1 bytes, dense or CSR, with a column for each name, from any form; a fresh array."""
+    from setwise.labels import form_of, name_array, zeros_and_ones
+
+    order: Any = slice(None)
+    if hasattr(Y, "columns") and hasattr(Y, "to_numpy"):
+        order, Y = _order(name_array(Y.columns), names, name), Y.to_numpy()
+    elif isinstance(Y, list | tuple) or (np.ndim(Y) == 1 and np.asarray(Y).dtype.kind in "OU"):
+        if _are_lists(Y, names):
+            rows = [row if isinstance(row, str) else set(row) for row in Y]
+            return form_of(rows, column_of_classes=False).sets(names)
+        if len({np.size(row) for row in Y}) > 1:
+            expected = f"{len(names)} entries, one for each label of the taxonomy, or list labels"
+            raise ValueError(f"the rows of {name} must have {expected}, but their lengths differ")
+    sets = zeros_and_ones(Y, name)
+    if sets.shape[1] != len(names):
         raise ValueError(
-            f"lengths must be positive, but the length of the edge to {child!r} is "
-            f"{lengths[bad[0]]}"
+            f"{name} must have {len(names)} columns, one for each label of the taxonomy, "
+            f"but its shape is {sets.shape}"
         )
+    return sets if isinstance(order, slice) else np.ascontiguousarray(sets[:, order])
+
+
+def _are_lists(rows: Any, names: Array) -> bool:
+    """Whether rows are names or lists of labels: of names, of labels that are numbers, or empty.
+
+    Rows of only 0 and 1 are a matrix if one has an entry for each label, or all have as many; and
+    so are rows that have an entry twice.
+    """
+    if any(isinstance(row, str | set | frozenset) for row in rows):
+        return True
+    if not len(rows) or not all(np.ndim(row) == 1 for row in rows):
+        return False
+    entries = [entry for row in rows for entry in row]
+    if any(isinstance(entry, str) for entry in entries) or not entries:
+        return True
+    lengths = {len(row) for row in rows}
+    is_flat = len(names) in lengths or (len(lengths) == 1 and lengths != {1})
+    is_matrix = is_flat and set(entries) <= {0, 1}
+    are_whole = all(isinstance(entry, int | np.integer) for entry in entries)
+    once = all(len(set(row)) == len(row) for row in rows)
+    return names.dtype.kind in "iuf" and are_whole and once and not is_matrix
+
+
+def _order(columns: Array, names: Array, name: str) -> Any:
+    """Which column of a frame is each label: by name, by place where either has only numbers."""
+    given, wanted = columns.tolist(), names.tolist()
+    places = list(range(len(wanted)))
+    if given == wanted or (columns.dtype.kind != names.dtype.kind and places in (given, wanted)):
+        return places
+    refuse_repeated(given)
+    refuse_missing(
+        given, wanted, f"the labels of the taxonomy, which the columns of {name} must be"
+    )
+    return [given.index(label) for label in wanted] if len(given) == len(wanted) else slice(None)

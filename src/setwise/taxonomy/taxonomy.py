@@ -24,9 +24,9 @@ from setwise.taxonomy.edges import (
     checked_edges,
     checked_names,
     forest_levels,
+    label_sets,
     levels_in_order,
     parent_vector,
-    refuse_lengths,
     refuse_missing,
     steps_up,
 )
@@ -76,7 +76,10 @@ class Taxonomy:
         edges, names = checked_edges(self.edges, self.names)
         lengths = np.ones(len(edges)) if self.lengths_of_edges is None else self.lengths_of_edges
         lengths = real_vector(lengths, len(edges), "lengths")
-        refuse_lengths(edges, names, lengths)
+        if (lengths <= 0).any():
+            bad = int(np.argmax(lengths <= 0))
+            edge = f"the edge to {names.tolist()[edges[bad, 1]]!r}"
+            raise ValueError(f"lengths must be positive, but that of {edge} is {lengths[bad]}")
         # An edge from the virtual root says nothing of a label that has a parent.
         between = edges[:, 0] >= 0
         kept = between | ~np.isin(edges[:, 1], edges[between, 1])
@@ -132,7 +135,7 @@ class Taxonomy:
             it. In files it is compared as text.
         """
         from setwise.taxonomy.forms import edges_of_rows
-        from setwise.taxonomy.table import edges_of_frame
+        from setwise.taxonomy.tables import edges_of_frame
 
         is_frame = hasattr(edges, "columns") and hasattr(edges, "to_numpy")
         return cls(*(edges_of_frame if is_frame else edges_of_rows)(edges, names, root))
@@ -163,7 +166,7 @@ class Taxonomy:
         each edge (1 by default), ``label_names`` (or the file beside it that ``label_names_file``
         names) what the columns are called.
         """
-        from setwise.taxonomy.file import edges_of_meta
+        from setwise.taxonomy.tables import edges_of_meta
 
         return cls(*edges_of_meta(meta))
 
@@ -208,7 +211,7 @@ class Taxonomy:
             stands above them is in the file, or there are no columns; edges if all lines have as
             many columns. A file that could be either is refused.
         """
-        from setwise.taxonomy.file import edges_of_file
+        from setwise.taxonomy.tables import edges_of_file
 
         return cls(*edges_of_file(Path(path), names, root, separator, missing, kind))
 
@@ -269,20 +272,22 @@ class Taxonomy:
             A list of the names of each row's labels, or one name a row. A data frame whose columns
             are the names in another order is taken by them; by their places if they only count.
         """
-        sets, is_dense = self._entries(Y)
+        sets = label_sets(Y, self.names, "Y")
+        if isinstance(sets, np.ndarray):
+            return raised(sets, self)
+        sets = sets.astype(bool)
         for jump in self._jumps:
             sets = sets + sets @ jump
         sets.sort_indices()
-        sets = sets.astype(np.uint8)
-        return sets.toarray() if is_dense else sets
+        return sets.astype(np.uint8)
 
     def is_closed(self, Y: Any) -> Array:
         """Whether each label set holds the parents of its labels, (n,)."""
-        return are_closed(self._entries(Y)[0], self._jumps[0])
+        return are_closed(self._entries(Y), self._jumps[0])
 
     def refuse_open(self, Y: Any, name: str = "Y") -> None:
         """Raise for the first label set that lacks a parent, naming row, label and parent."""
-        sets, _ = self._entries(Y, name)
+        sets = self._entries(Y, name)
         is_open = ~are_closed(sets, self._jumps[0])
         if is_open.any():
             row = int(np.argmax(is_open))
@@ -342,13 +347,10 @@ class Taxonomy:
             jumps.append(twice)
         return jumps
 
-    def _entries(self, Y: Any, name: str = "Y") -> tuple[Any, bool]:
-        """Label sets as CSR of bools, and whether they were dense."""
-        from setwise.taxonomy.label_sets import label_sets
-
+    def _entries(self, Y: Any, name: str = "Y") -> Any:
+        """Label sets as CSR of bools."""
         sets = label_sets(Y, self.names, name)
-        is_dense = isinstance(sets, np.ndarray)
-        return entries_of(sets) if is_dense else sets.astype(bool), is_dense
+        return entries_of(sets) if isinstance(sets, np.ndarray) else sets.astype(bool)
 
     def _open_edge(self, labels: Array) -> Array:
         """Of the edges of which a set has only the child, one to a label nearest to a root."""
@@ -381,3 +383,13 @@ def tree_of(taxonomy: Taxonomy) -> Taxonomy:
 def tree_parents(parents: Any) -> NDArray[np.int64]:
     """The parents of a forest, from a taxonomy or as they are: -1 for a root, no cycle."""
     return parent_vector(tree_of(parents).parents if isinstance(parents, Taxonomy) else parents)
+
+
+def raised(values: Array, taxonomy: Taxonomy) -> Array:
+    """The values (n, l), each at least those of the labels under its own: from below upwards."""
+    raised = np.array(values, order="F")
+    between = taxonomy.edges[taxonomy.edges[:, 0] >= 0]
+    deepest_first = np.argsort(-taxonomy.levels[between[:, 1]], kind="stable")
+    for above, label in between[deepest_first].tolist():
+        np.maximum(raised[:, above], raised[:, label], out=raised[:, above])
+    return np.ascontiguousarray(raised)
