@@ -873,11 +873,11 @@ ERRORS = {
     "parents as a taxonomy": ({"taxonomy": [-1, 0, 0]}, "must be a Taxonomy, not"),
     "a taxonomy in another order": (
         {"taxonomy": NAMED, "label_names": ["b", "a", "c"]},
-        "column 0 is 'b' and label 0 'a'",
+        "column 0 of y_true is 'b' and of taxonomy 'a'",
     ),
     "a target in another order": (
         {"targets": [TreeDistance(NAMED)], "label_names": ["b", "a", "c"]},
-        "column 0 is 'b' and label 0 'a'",
+        "column 0 of y_true is 'b' and of taxonomy 'a'",
     ),
     "open label sets": ({"targets": [TreeDistance(NAMED)]}, "row 1 of Y has 'b' without 'a'"),
     "a question of objects": ({"question": {"data": object()}}, "question must be plain"),
