@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 from setwise import SetClassifier, load
-from setwise.cli.model_file import Fitted
+from setwise.cli.fit import Fitted
 from setwise.datasets import read
 from setwise.decoders import MinimumRisk
 from setwise.evaluation import evaluate

@@ -251,7 +251,7 @@ def test_what_cannot_be_trained_is_said_of_its_options(here, capfd):
     words = ("fit", "shop.csv", *PATHS, *QUICK, "--target", "f1", "--space", "closed")
     status, _, err = run(capfd, *words, "-o", "never.skops")
     assert status == 2
-    assert err.startswith("setwise: --target f1 --surrogate likelihood --space closed: ")
+    assert err.startswith("setwise: --target f1 --space closed --alpha 0.01: ")
     assert "is made from the taxonomy of" in err
 
 

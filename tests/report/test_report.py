@@ -24,7 +24,6 @@ from setwise.report import words, write
 from setwise.report.labels import DIGITS, RECALLS, bars_of, shares_of
 from setwise.report.words import clipped, plain
 from setwise.study import Scale, leaderboard
-from setwise.study.results import losses_of
 from setwise.targets import Hamming, TreeDistance
 from setwise.taxonomy import Taxonomy
 from tests.support import studies
@@ -528,7 +527,7 @@ def test_a_tree_distance_is_explained_and_has_its_units(folder):
     results = studies.study()
     tree = TreeDistance(results.taxonomy)
     outcomes = [
-        replace(outcome, target="tree", losses=losses_of(tree, outcome.y_pred, results.y_true))
+        replace(outcome, target="tree", losses=tree.loss(outcome.y_pred, results.y_true))
         for outcome in results.outcomes if outcome.target == "f1"
     ]  # fmt: skip
     changed = replace(results, targets=("tree",), outcomes=tuple(outcomes), truth=None,

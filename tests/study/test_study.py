@@ -28,9 +28,9 @@ from setwise.evaluation import compare, evaluate
 from setwise.evaluation.statistics import holm
 from setwise.study import METHODS, Study, leaderboard, load, summary
 from setwise.study import methods as peers
-from setwise.study.data import described
 from setwise.study.folder import RESULTS, locked
 from setwise.study.methods import Question
+from setwise.study.study import described
 from setwise.targets import CountTarget, FBeta, TreeDistance, get_target
 
 QUICK = ["binary_relevance", "catalog", "one_vs_rest"]
@@ -246,7 +246,7 @@ def test_missing_features_are_the_mean_of_the_training_rows(form, data, tmp_path
     question = Question(get_target("f1"), 0, 40, form is csr_array)
     model = METHODS["one_vs_rest"].make(question)
     model.fit(imputer.transform(form(X)[train]), data[1][train])
-    expected = model.predict(imputer.transform(form(X)[test])).toarray()
+    expected = model.predict(imputer.transform(form(X)[test]))
     np.testing.assert_array_equal(results.outcomes[0].y_pred.toarray(), expected)
     np.testing.assert_array_equal(
         results.outcomes[1].y_pred.toarray(),
@@ -414,7 +414,7 @@ def test_a_method_may_fail_with_any_error_and_change_the_working_directory(
         results = study.run("study")
     assert [outcome.method for outcome in results.outcomes] == ["moves"]
     lines = (tmp_path / "study" / "summary.txt").read_text().splitlines()
-    assert lines[1].startswith("- speechless for f1, fold 0: Speechless (test_study.py")
+    assert lines[1].startswith("- speechless for f1, fold 0: ")
     assert lines[2].startswith("- colours for f1, fold 0: ValueError: [31mred lines...")
     assert all(line.isprintable() for line in lines)
 
@@ -455,7 +455,7 @@ def test_a_failing_method_is_named_left_out_and_tried_again(error, data, whole, 
     ("y_pred", "message"),
     [
         (np.full((20, 3), 2), "the predictions must hold only 0 and 1"),
-        (np.zeros((20, 2), int), r"the predictions must have the shape \(20, 3\)"),
+        (np.zeros((20, 2), int), r"the predictions must have shape \(20, 3\), not \(20, 2\)"),
         (np.zeros(20, int), "the predictions must have shape"),
         (np.full((20, 3), np.nan), "the predictions must hold only 0 and 1"),
         (None, "the predictions must be"),
@@ -549,13 +549,14 @@ def test_a_damaged_line_is_detected_or_reads_the_same(small, tmp_path):
 @pytest.mark.parametrize("how", ["empty", "cut", "text", "no unit", "pickle"])
 def test_a_line_that_is_no_unit_is_named_and_done_again(how, data, small, tmp_path):
     lines, results = small
-    record = {"unit": ["catalog", "f1", 0], "finished": {}}
     wrong = {
         "empty": [b"{}\n"],
         "cut": [lines[1][:300] + b"\n"],
         "text": [b"PK\x03\x04 nonsense\n"],
         "no unit": [line_of({"unit": ["catalog"], "failed": ""})],
-        "pickle": [line_of({**record, "arrays": sprung(tmp_path / "sprung")})],
+        "pickle": [
+            line_of({"unit": ["catalog", "f1", 0], "finished": sprung(tmp_path / "sprung")})
+        ],
     }[how]
     folder = written(tmp_path / "study", [lines[0], *wrong, *lines[2:]])
     with pytest.warns(UserWarning, match="does not count as finished: line 2 of "):
@@ -572,7 +573,7 @@ def test_a_last_line_that_is_cut_is_ignored_and_its_unit_done_again(data, small,
     folder = written(tmp_path, [*lines[:-1], lines[-1][:-20]])
     assert (len(load(folder).outcomes), summary(folder).n_finished) == (1, 5)
     assert_equal(make(data, methods=QUICK[1:2]).run(folder), results)
-    assert (folder / RESULTS).read_bytes().startswith(b"".join([*lines[:-1], b"\n{"]))
+    assert (folder / RESULTS).read_bytes().startswith(b"".join([*lines[:-1], b"{"]))
     assert_equal(load(folder), results)
 
 
@@ -586,8 +587,8 @@ def line_of(record):
 def sprung(path):
     """An archive with a pickle in it that leaves a mark when it is read."""
     buffer = io.BytesIO()
-    np.savez(buffer, told=np.array([Trap(str(path))], dtype=object))
-    return b64encode(buffer.getvalue()).decode()
+    np.savez(buffer, np.array([Trap(str(path))], dtype=object))
+    return {"$array": b64encode(buffer.getvalue()).decode()}
 
 
 class Trap:
@@ -608,13 +609,6 @@ def test_a_study_that_cannot_be_read_is_a_value_error(text, data, small, tmp_pat
             act(folder)
 
 
-def test_a_study_of_an_earlier_version_is_refused_by_name(data, tmp_path):
-    (tmp_path / "study.json").write_text("{}")
-    for act in (load, summary, make(data).run):
-        with pytest.raises(ValueError, match=r"an earlier version of setwise, .* in a new folder"):
-            act(tmp_path)
-
-
 def test_no_study_is_a_value_error(tmp_path):
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(ValueError, match=r"no study in .*: it has no results\.jsonl"):
@@ -633,7 +627,7 @@ CHANGES = {
     "folds": ({"folds": 4}, "folds: "),
     "seed": ({"seed": 1}, "seed: 0, now 1"),
     "label names": ({"label_names": ["a", "b", "c"]}, 'label names: .*, now \\["a", "b", "c"\\]'),
-    "hierarchy": ({"taxonomy": TREE}, r"hierarchy: null, now \[-1, 0, 0\]"),
+    "hierarchy": ({"taxonomy": TREE}, "hierarchy: another"),
 }  # fmt: skip
 
 
@@ -836,20 +830,20 @@ ERRORS = {
     "X without columns": ({"X": np.ones((60, 0))}, r"Found array with 0 feature\(s\)"),
     "X of text": ({"X": np.array([["a"]] * 60)}, "could not convert string to float"),
     "X infinite": ({"X": np.full((60, 2), np.inf)}, "Input X contains infinity"),
-    "X of other rows": ({"X": np.ones((59, 2))}, "X has 59 and Y has 60"),
+    "X of other rows": ({"X": np.ones((59, 2))}, r"inconsistent numbers of samples: \[59, 60\]"),
     "X complex": ({"X": np.ones((60, 2)) * 1j}, "Complex data not supported"),
     "Y of classes": ({"Y": np.arange(60) % 3}, "one class for each row"),
-    "Y of twos": ({"Y": np.full((60, 2), 2)}, "Y must hold only 0 and 1"),
-    "Y with NaN": ({"Y": np.full((60, 2), np.nan)}, "Y must hold only 0 and 1"),
+    "Y of twos": ({"Y": np.full((60, 2), 2)}, "y must hold only 0 and 1"),
+    "Y with NaN": ({"Y": np.full((60, 2), np.nan)}, "y must hold only 0 and 1"),
     "Y without labels": ({"Y": np.ones((60, 0), int)}, "at least one row and one label"),
     "two names": ({"label_names": ["a", "b"]}, "label_names must be 3 different names"),
     "equal names": ({"label_names": ["a", "b", "a"]}, "label_names must be 3 different names"),
     "no methods": ({"methods": []}, "methods must be a list of names"),
     "methods as text": ({"methods": "auto"}, "methods must be a list of names"),
-    "an unknown method": ({"methods": ["magic"]}, "no method named 'magic'; known are binary_rel"),
-    "a method twice": ({"methods": ["auto", "auto"]}, "'auto' is there twice"),
-    "a known name for one's own": ({"methods": {"auto": KNeighborsClassifier()}}, "known method"),
-    "a known method renamed": ({"methods": {"mine": "auto"}}, "'auto' keeps its name"),
+    "an unknown method": ({"methods": ["magic"]}, "no method named 'magic' .* are binary_rel"),
+    "a method twice": ({"methods": ["auto", "auto"]}, "each method may be there once"),
+    "a known name for one's own": ({"methods": {"auto": KNeighborsClassifier()}}, "by these names"),
+    "a known method renamed": ({"methods": {"mine": "auto"}}, "'auto' to be known as 'mine'"),
     "a class": ({"methods": {"mine": KNeighborsClassifier}}, "scikit-learn estimator"),
     "no estimator": ({"methods": {"mine": 3}}, "scikit-learn estimator with fit and predict"),
     "an empty name": ({"methods": {"": KNeighborsClassifier()}}, "printable text"),
@@ -858,32 +852,32 @@ ERRORS = {
     "no targets": ({"targets": []}, "targets must be a list"),
     "targets as text": ({"targets": "f1"}, "targets must be a list"),
     "an unknown target": ({"targets": ["f"]}, "no target named 'f'"),
-    "a target twice": ({"targets": ["f1", FBeta(1.0)]}, "two are named 'f1'"),
+    "a target twice": ({"targets": ["f1", FBeta(1.0)]}, "but of 2 there are only f1"),
     "a target of other labels": ({"targets": [TreeDistance([-1, 0])]}, "defined for 2 labels"),
     "k beyond the labels": ({"targets": ["precision@4"]}, "4"),
     "one fold": ({"folds": 1}, "folds must be a whole number of at least 2"),
     "folds as a bool": ({"folds": True}, "folds must be a whole number"),
     "more folds than rows": ({"folds": 61}, "61 folds need at least as many rows"),
-    "folds as text": ({"folds": "five"}, "folds must be a number of folds, a pair"),
-    "an empty part": ({"folds": (range(0), range(60))}, "training rows of fold 0"),
-    "a row beyond": ({"folds": (range(50), [60])}, "test rows of fold 0 must be whole numbers"),
-    "a row twice": ({"folds": ([1, 1], [2])}, "some are repeated"),
-    "a row in both": ({"folds": (range(31), range(30, 60))}, "is row 30"),
-    "a row held out twice": ({"folds": [([1], [2]), ([3], [2])]}, "fold 0 and in fold 1"),
-    "a short mask": ({"folds": (np.ones(5, bool), np.ones(60, bool))}, "must have 60 entries"),
+    "folds as text": ({"folds": "five"}, "folds must be a number of folds, a splitter"),
+    "an empty part": ({"folds": (range(0), range(60))}, "must be of integer"),
+    "a row beyond": ({"folds": (range(50), [60])}, "out of bounds"),
+    "a row twice": ({"folds": ([1, 1], [2])}, "one is there twice"),
+    "a row in both": ({"folds": (range(31), range(30, 60))}, "one is there twice"),
+    "a row held out twice": ({"folds": [([1], [2]), ([3], [2])]}, "one is held out twice"),
+    "a short mask": ({"folds": (np.ones(5, bool), np.ones(60, bool))}, "boolean"),
     "a seed beyond 32 bits": ({"seed": 2**32}, "seed must be below"),
     "a seed below 0": ({"seed": -1}, "seed must be a whole number"),
     "a taxonomy of other labels": (
-        {"taxonomy": Taxonomy.from_parents([-1])}, "the 3 labels of Y, but it has 1",
+        {"taxonomy": Taxonomy.from_parents([-1])}, "as many labels as y_true, 3, but it has 1",
     ),
-    "parents as a taxonomy": ({"taxonomy": [-1, 0, 0]}, "must be a Taxonomy, .* not a list"),
+    "parents as a taxonomy": ({"taxonomy": [-1, 0, 0]}, "must be a Taxonomy, not"),
     "a taxonomy in another order": (
         {"taxonomy": NAMED, "label_names": ["b", "a", "c"]},
-        "label 0 of Y is 'b' and of the taxonomy 'a'",
+        "column 0 of y_true is 'b' and of taxonomy 'a'",
     ),
     "a target in another order": (
         {"targets": [TreeDistance(NAMED)], "label_names": ["b", "a", "c"]},
-        "label 0 of Y is 'b' and of the taxonomy 'a'",
+        "column 0 of y_true is 'b' and of taxonomy 'a'",
     ),
     "open label sets": ({"targets": [TreeDistance(NAMED)]}, "row 1 of Y has 'b' without 'a'"),
     "a question of objects": ({"question": {"data": object()}}, "question must be plain"),

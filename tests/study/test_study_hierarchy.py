@@ -45,7 +45,7 @@ def test_names_of_y_are_kept_and_must_be_those_of_the_taxonomy(data, tmp_path):
     assert make(data[0], named, ["f1"], taxonomy=numbered).run(tmp_path).label_names == (
         "v", "w", "x", "y", "z",
     )  # fmt: skip
-    with pytest.raises(ValueError, match="label 1 of Y is 'x' and of the taxonomy 'art/film'"):
+    with pytest.raises(ValueError, match="1 of y_true is 'x' and of taxonomy 'art/film'"):
         make(data[0], pd.DataFrame(Y, columns=["art", "x", *PATHS[2:]]), ["f1"], taxonomy=TREE)
 
 

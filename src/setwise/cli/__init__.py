@@ -19,7 +19,7 @@ from setwise.cli.compare import compare, demo
 from setwise.cli.datasets import datasets
 from setwise.cli.evaluate import evaluate
 from setwise.cli.fit import fit
-from setwise.cli.output import help_of
+from setwise.cli.options import in_options
 from setwise.cli.predict import decode, predict
 
 DONE, PARTLY, REFUSED, INTERRUPTED = 0, 1, 2, 130
@@ -28,15 +28,16 @@ app = typer.Typer(
     name="setwise", rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False
 )
 for _command in (fit, predict, evaluate, compare, decode, certify, demo):
-    app.command(help=help_of(_command))(_command)
+    app.command()(_command)
 app.add_typer(datasets, name="datasets")
 
 
+@app.callback(invoke_without_command=True)
 def setwise(
     context: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version and leave."),
 ) -> None:
-    r"""Multi-label learning for the measure you are judged by.
+    """Multi-label learning for the measure you are judged by.
 
     \b
     Examples:
@@ -51,16 +52,13 @@ def setwise(
       1    part of what was asked failed, or nobody read the output any more
       2    it cannot be done, and one line on the error stream says why
       130  interrupted
-    """
+    """  # noqa: D301 - Typer reads the backspace, and leaves what follows as it is
     if version:
         from setwise import __version__
 
         typer.echo(__version__)
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-app.callback(invoke_without_command=True, help=help_of(setwise))(setwise)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 status = command.invoke(context)
             if sys.stdout is not None:
                 sys.stdout.flush()
+            return status if isinstance(status, int) else DONE
         except typer.Exit as leave:
             return leave.exit_code
         except KeyboardInterrupt as interrupt:
@@ -85,40 +84,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
             typer.echo("\n".join(["setwise: interrupted", *notes]), err=True)
             return INTERRUPTED
         except BrokenPipeError:
-            return _unread()
+            # Nobody reads the output any more: nothing is left to say, at exit either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return PARTLY
         except Exception as error:
             said = _complaint(error)
             if said is None:
                 raise
-            typer.echo(f"setwise: {said}", err=True)
+            typer.echo(f"setwise: {' '.join(said.split())}", err=True)
             return REFUSED
-    return status if isinstance(status, int) else DONE
 
 
-def _unread() -> int:
-    """Nobody reads the output any more: nothing is left to say, at exit either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return PARTLY
-
-
-def _complaint(error: BaseException) -> str | None:
-    """One line about an error of the user or of the machine; None for one of setwise's own."""
+def _complaint(error: Exception) -> str | None:
+    """What is wrong, of the user or of the machine; None for an error of setwise's own."""
     # Typer's own complaints about arguments say in format_message what they are about.
-    said = getattr(error, "format_message", None)
-    if said is not None:
-        return _line(said())
+    if hasattr(error, "format_message"):
+        return error.format_message()  # type: ignore
     if isinstance(error, OSError) and error.strerror:
-        place = "" if error.filename is None else f": {str(error.filename)!r}"
-        return _line(error.strerror + place)
+        return error.strerror + ("" if error.filename is None else f": {str(error.filename)!r}")
     if isinstance(error, MemoryError):
-        return _line(f"there is not enough memory for this: {error}".rstrip(": "))
-    return _line(str(error)) if isinstance(error, ValueError | OSError | ImportError) else None
+        return f"there is not enough memory for this: {error}".rstrip(": ")
+    known = isinstance(error, ValueError | OSError | ImportError)
+    return in_options(str(error)) if known else None
 
 
 def _warn(message: Warning | str, *more: Any) -> None:
     """A warning as one line on the error stream."""
-    typer.echo(f"setwise: warning: {_line(str(message))}", err=True)
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
+    typer.echo(f"setwise: warning: {' '.join(in_options(str(message)).split())}", err=True)

@@ -5,27 +5,20 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import typer
 
 from setwise.cli.options import (
-    DataFile,
-    Jobs,
-    Json,
+    PAGE,
     Reading,
-    Seed,
-    TestFile,
-    TestShare,
+    can_write,
+    command,
     held_out,
     names,
-    reads_files,
+    say,
     target_for,
 )
-from setwise.cli.output import PAGE, can_write, say
-
-if TYPE_CHECKING:
-    from setwise.study import InHierarchy
 
 # Known to `setwise.study`, which is too heavy to be asked for a line of help.
 METHODS = (
@@ -35,38 +28,29 @@ METHODS = (
 )  # fmt: skip
 # F1 of so many levels is printed.
 MOST_LEVELS = 6
-DEFAULT = "binary_relevance,logistic,mean_absolute_error,catalog"
 
 
-@reads_files
+@command(
+    output="A folder for what is found; made if need be.",
+    targets="What is judged by, commas between, as in `setwise fit`; tree needs a hierarchy.",
+    methods=f"Commas between: {', '.join(METHODS)}; or all.",
+    folds="By default the file's own split, or else 5.",
+    report="Where the report goes; by default report.html in it.",
+)
 def compare(
     context: typer.Context,
-    data: DataFile,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="A folder for what is found; made if need be."),
-    ],
-    targets: Annotated[
-        str,
-        typer.Option(
-            help="What is judged by, commas between, as in `setwise fit`; tree needs a hierarchy."
-        ),
-    ] = "f1,hamming",
-    methods: Annotated[
-        str, typer.Option(help=f"Commas between: {', '.join(METHODS)}; or all.")
-    ] = DEFAULT,
-    folds: Annotated[
-        int | None, typer.Option(help="By default the file's own split, or else 5.", min=2)
-    ] = None,
-    test: TestFile = None,
-    test_share: TestShare = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Where the report goes; by default report.html in it.")
-    ] = None,
-    jobs: Jobs = 1,
-    seed: Seed = 0,
-    json: Json = False,
+    data: Path,
     *,
+    output: Path,
+    targets: str = "f1,hamming",
+    methods: str = "binary_relevance,logistic,mean_absolute_error,catalog",
+    folds: int | None = None,
+    test: Path | None = None,
+    test_share: float | None = None,
+    report: Path | None = None,
+    jobs: int = 1,
+    seed: int = 0,
+    json: bool = False,
     reading: Reading,
 ) -> int:
     r"""Train every method for every target, judge it on rows held out, and write a report.
@@ -93,12 +77,17 @@ def compare(
     if report is not None:
         can_write(report, (data, test, reading.xml, reading.taxonomy), PAGE)
     rows = held_out(reading.read(data, test), test_share, seed)
+    wanted, split = names(targets), rows.split or {}
+    if len(set(wanted)) < len(wanted):
+        raise ValueError(f"each of --targets may be there once, but they are {targets}")
+    # The file's own split if nothing else is asked for.
+    own = (split["train"], split["test"]) if {"train", "test"} <= split.keys() else 5
     study = Study(
         rows.X,
         rows.Y,
         methods=list(METHODS) if methods == "all" else names(methods),
-        targets=_targets(names(targets), rows),
-        folds=_folds(rows, folds),
+        targets={name: target_for(name, rows) for name in wanted},
+        folds=own if folds is None else folds,
         label_names=rows.label_names.tolist(),
         name=rows.name,
         taxonomy=None if rows.hierarchy is None else rows.taxonomy,
@@ -121,13 +110,8 @@ def compare(
     return 1 if told.failed else 0
 
 
-def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")] = Path(
-        "report.html"
-    ),
-    jobs: Jobs = 1,
-    json: Json = False,
-) -> None:
+@command(output="Where the report goes.")
+def demo(*, output: Path = Path("report.html"), jobs: int = 1, json: bool = False) -> None:
     r"""Compare methods on data with a known truth; print exact regrets, write the report.
 
     \b
@@ -147,47 +131,25 @@ def demo(
     say(json, told, f"{table(results)}\n\nreport: {output}")
 
 
-def _targets(wanted: list[str], data: Any) -> dict[str, Any]:
-    if len(set(wanted)) < len(wanted):
-        raise ValueError(f"each of --targets may be there once, but they are {', '.join(wanted)}")
-    return {name: target_for(name, data) for name in wanted}
-
-
-def _folds(data: Any, folds: int | None) -> Any:
-    """The file's own split if nothing else is asked for."""
-    if folds is not None or data.split is None or not {"train", "test"} <= data.split.keys():
-        return 5 if folds is None else folds
-    return data.split["train"], data.split["test"]
-
-
-def _in_hierarchy(found: Sequence[InHierarchy]) -> str:
+def _in_hierarchy(found: Sequence[Any]) -> str:
     """The figures of each method in the hierarchy, as a table; nothing without one."""
     if not found:
         return ""
     from setwise.evaluation.figure import aligned, number
-    from setwise.study.results import said
 
     depth = len(found[0].levels.f1)
     levels = range(min(depth, MOST_LEVELS))
-    lines = [
-        [
-            "",
-            "precision",
-            "recall",
-            "f1",
-            *(f"f1 level {n}" for n in levels),
-            "closed",
-            "tree distance, with all above",
-        ]
-    ]
-    for target in dict.fromkeys(figures.target for figures in found):
+    of_levels, last = [f"f1 level {n}" for n in levels], "tree distance, with all above"
+    lines = [["", "precision", "recall", "f1", *of_levels, "closed", last]]
+    for target in dict.fromkeys(of.target for of in found):
         lines.append([target])
-        for of in found:
-            if of.target == target:
-                three = ["-" if v is None else number(v) for v in (of.precision, of.recall, of.f1)]
-                by_level = [number(of.levels.f1[level]) for level in levels]
-                far = said(of.distance, of.unit)
-                lines.append([f"  {of.method}", *three, *by_level, f"{of.closed:.1%}", far])
+        for of in (of for of in found if of.target == target):
+            three = ["-" if v is None else number(v) for v in (of.precision, of.recall, of.f1)]
+            by_level, far = (
+                [number(of.levels.f1[n]) for n in levels],
+                f"{of.distance:.4g} {of.unit}",
+            )
+            lines.append([f"  {of.method}", *three, *by_level, f"{of.closed:.1%}", far])
     more = f"; {depth - MOST_LEVELS} more levels are in the report" if depth > MOST_LEVELS else ""
     head = f"in the hierarchy, label sets with all above their labels{more}"
     return f"\n{head}\n{aligned(lines)}"

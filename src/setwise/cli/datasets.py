@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
+import json as json_text
+import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
+from uuid import uuid4
 
 import typer
 
-from setwise.cli.options import DataFile, Json, Reading, names, reads_files
-from setwise.cli.output import help_of, say
+from setwise.atomic_write import PARTIAL
+from setwise.cli.options import Reading, command, names, say
 
 datasets = typer.Typer(
     help="Data sets: known ones, what a file holds, and fetching from OpenML.",
     rich_markup_mode=None,
+    no_args_is_help=True,
 )
 # Multi-label sets of OpenML by number; a name alone may also be that of another set.
 KNOWN = {
-    "birds": 40588,
-    "emotions": 40589,
-    "enron": 40590,
-    "genbase": 40591,
-    "image": 40592,
-    "langLog": 40593,
-    "reuters": 40594,
-    "scene": 40595,
-    "slashdot": 40596,
-    "yeast": 40597,
-}
+    "birds": 40588, "emotions": 40589, "enron": 40590, "genbase": 40591, "image": 40592,
+    "langLog": 40593, "reuters": 40594, "scene": 40595, "slashdot": 40596, "yeast": 40597,
+}  # fmt: skip
 MOST_FREQUENT = 10
 
 
-@datasets.callback(invoke_without_command=True)
-def _help(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-def list_known(
-    json: Json = False,
-) -> None:
+@datasets.command("list")
+@command()
+def list_known(*, json: bool = False) -> None:
     r"""List the data sets that `setwise datasets fetch` knows by name.
 
     \b
@@ -53,13 +43,9 @@ def list_known(
     say(json, told, "\n".join([*lines, "Any other of OpenML can be fetched by its number."]))
 
 
-@reads_files
-def info(
-    data: DataFile,
-    json: Json = False,
-    *,
-    reading: Reading,
-) -> None:
+@datasets.command()
+@command()
+def info(data: Path, *, json: bool = False, reading: Reading) -> None:
     r"""Say what is in a file: rows, features, labels, how often they come, what is missing.
 
     \b
@@ -72,21 +58,24 @@ def info(
     _say(json, reading.read(data))
 
 
+@datasets.command()
+@command(
+    name="A name of `setwise datasets list`, or a number.",
+    output="A new folder, which `setwise fit` reads as it is.",
+    labels="Its labels, commas between; by default OpenML's targets.",
+    version="Of a name that is not listed.",
+    cache="Where files are kept; by default the user's cache folder.",
+    url="Another server with OpenML's interface.",
+)
 def fetch(
-    name: Annotated[str, typer.Argument(help="A name of `setwise datasets list`, or a number.")],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="A new folder, which `setwise fit` reads as it is."),
-    ] = None,
-    labels: Annotated[
-        str | None, typer.Option(help="Its labels, commas between; by default OpenML's targets.")
-    ] = None,
-    version: Annotated[int | None, typer.Option(help="Of a name that is not listed.")] = None,
-    cache: Annotated[
-        Path | None, typer.Option(help="Where files are kept; by default the user's cache folder.")
-    ] = None,
-    url: Annotated[str | None, typer.Option(help="Another server with OpenML's interface.")] = None,
-    json: Json = False,
+    name: str,
+    *,
+    output: Path | None = None,
+    labels: str | None = None,
+    version: int | None = None,
+    cache: Path | None = None,
+    url: str | None = None,
+    json: bool = False,
 ) -> None:
     r"""Fetch a data set from OpenML, once; later it is read from the cache.
 
@@ -122,8 +111,8 @@ def _say(json_wanted: bool, data: Any) -> None:
 
     # (Signed: the counts of uint8 sets are unsigned, and -0 would come before -1.)
     counts = np.asarray(data.Y.sum(axis=0, dtype=np.int64)).ravel()
-    order = np.argsort(-counts, kind="stable")
-    frequent = [(str(data.label_names[i]), int(counts[i])) for i in order[:MOST_FREQUENT]]
+    order = np.argsort(-counts, kind="stable")[:MOST_FREQUENT]
+    frequent = {str(data.label_names[i]): int(counts[i]) for i in order}
     told = {
         "name": data.name,
         "rows": data.n_rows,
@@ -135,52 +124,40 @@ def _say(json_wanted: bool, data: Any) -> None:
         "missing_values": data.has_missing,
         "hierarchy": data.hierarchy is not None,
         "split": {name: len(rows) for name, rows in (data.split or {}).items()},
-        "most_frequent_labels": dict(frequent),
+        "most_frequent_labels": frequent,
     }
-    width = max(len(name) for name, _ in frequent)
-    lines = [f"  {name:<{width}}  {count}" for name, count in frequent]
+    width = max(map(len, frequent))
+    lines = [f"  {name:<{width}}  {count}" for name, count in frequent.items()]
     say(json_wanted, told, "\n".join([str(data), "most frequent labels, by rows:", *lines]))
 
 
 def write_folder(data: Any, path: Path) -> None:
     """Write X, Y and meta.json; the folder appears when it is complete, and must be new."""
-    import json
-    import os
-    from uuid import uuid4
-
     import numpy as np
     from scipy.sparse import csr_array, issparse, save_npz
 
-    from setwise.atomic_write import PARTIAL
-
     beside = path.with_name(f".{path.name}.{uuid4().hex}{PARTIAL}")
     beside.mkdir()
-    if issparse(data.X):
-        save_npz(beside / "X.npz", csr_array(data.X))
-    else:
-        np.save(beside / "X.npy", data.X, allow_pickle=False)
-    save_npz(beside / "Y.npz", csr_array(data.Y))
-    if data.Y_specific is not None:
-        save_npz(beside / "Y_specific.npz", csr_array(data.Y_specific))
+    for name in ("X", "Y", "Y_specific"):
+        array = getattr(data, name)
+        if name == "X" and not issparse(array):
+            np.save(beside / "X.npy", array, allow_pickle=False)
+        elif array is not None:
+            save_npz(beside / f"{name}.npz", csr_array(array))
+    split = {name: {"indices": rows.tolist()} for name, rows in (data.split or {}).items()}
     meta = {
         "name": data.name,
         "source": data.source,
         "n": data.n_rows,
         "d": data.n_features,
         "l": data.n_labels,
-        "label_names": data.label_names.tolist(),
-        "feature_names": None if data.feature_names is None else data.feature_names.tolist(),
+        "label_names": data.label_names,
+        "feature_names": data.feature_names,
+        "hierarchy_edges": data.hierarchy,
+        "hierarchy_lengths": data.edge_lengths,
+        "split": split or None,
     }
-    if data.hierarchy is not None:
-        meta["hierarchy_edges"] = data.hierarchy.tolist()
-    if data.edge_lengths is not None:
-        meta["hierarchy_lengths"] = data.edge_lengths.tolist()
-    if data.split is not None:
-        meta["split"] = {name: {"indices": rows.tolist()} for name, rows in data.split.items()}
     known = {key: value for key, value in meta.items() if value is not None}
-    (beside / "meta.json").write_text(json.dumps(known, ensure_ascii=False), encoding="utf-8")
+    text = json_text.dumps(known, ensure_ascii=False, default=np.ndarray.tolist)
+    (beside / "meta.json").write_text(text, encoding="utf-8")
     os.rename(beside, path)
-
-
-for _name, _command in (("list", list_known), ("info", info), ("fetch", fetch)):
-    datasets.command(_name, help=help_of(_command))(_command)

@@ -4,50 +4,41 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Any
 
 import typer
 
-from setwise.cli.options import Json, Reading, Seed, concerning, names, reads_files, target_for
-from setwise.cli.output import note, say
-
-if TYPE_CHECKING:
-    from setwise.datasets import Dataset
-    from setwise.targets import Target
+from setwise.cli.fit import load_fitted
+from setwise.cli.options import Reading, command, concerning, names, say, target_for
 
 # Of so many entries (rows times labels) or fewer, probabilities are judged too.
 MOST_PROBABILITIES = 50_000_000
 PROBABLE = "; a label less probable than one under it is as probable as the most probable of these"
 
 
-@reads_files
+@command(
+    data="A file with the same columns and the true labels.",
+    predictions="Instead: a table of predicted labels.",
+    truth="With it: a table of true labels, row for row.",
+    probabilities="With it: the probability of each label, for calibration.",
+    targets="Further targets, commas between, tree too; their losses are added.",
+    part="Part of a file that has a split: test (default there), train, or all.",
+    resamples="Behind the intervals; 0 for none.",
+    confidence="Level of the intervals.",
+)
 def evaluate(
-    model: Annotated[Path | None, typer.Argument(help="A file that `setwise fit` wrote.")] = None,
-    data: Annotated[
-        Path | None, typer.Argument(help="A file with the same columns and the true labels.")
-    ] = None,
-    predictions: Annotated[
-        Path | None, typer.Option(help="Instead: a table of predicted labels.")
-    ] = None,
-    truth: Annotated[
-        Path | None, typer.Option(help="With it: a table of true labels, row for row.")
-    ] = None,
-    probabilities: Annotated[
-        Path | None, typer.Option(help="With it: the probability of each label, for calibration.")
-    ] = None,
-    targets: Annotated[
-        str | None,
-        typer.Option(help="Further targets, commas between, tree too; their losses are added."),
-    ] = None,
-    part: Annotated[
-        str | None,
-        typer.Option(help="Part of a file that has a split: test (default there), train, or all."),
-    ] = None,
-    resamples: Annotated[int, typer.Option(help="Behind the intervals; 0 for none.", min=0)] = 1000,
-    confidence: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    seed: Seed = 0,
-    json: Json = False,
+    model: Path | None = None,
+    data: Path | None = None,
     *,
+    predictions: Path | None = None,
+    truth: Path | None = None,
+    probabilities: Path | None = None,
+    targets: str = "",
+    part: str | None = None,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+    json: bool = False,
     reading: Reading,
 ) -> None:
     r"""Print every figure of a prediction with its interval: a model's, or one in a file.
@@ -72,121 +63,93 @@ def evaluate(
 
     Exit status: 0 fine; 2 a file or an option is wrong.
     """
-    if (model is None) == (predictions is None):
-        raise ValueError("evaluate either MODEL DATA, or --predictions P --truth T")
-    wanted = names(targets or "")
-    options: dict[str, Any] = {
-        "n_bootstrap": resamples,
-        "confidence": confidence,
-        "random_state": seed,
-    }
-    if predictions is not None:
-        if truth is None or data is not None:
-            raise ValueError("--predictions goes with --truth, and without DATA")
-        sample = _of_files(predictions, truth, probabilities, reading)
-    else:
-        own = replace(reading, taxonomy=None, path_separator=None, close=False)
-        if truth is not None or probabilities is not None or own != Reading():
+    target: Any = None
+    if model is not None and data is not None and predictions is None:
+        read = replace(reading, taxonomy=None, path_separator=None, close=False)
+        if truth is not None or probabilities is not None or read != Reading():
             raise ValueError(
                 "a model reads the file as it read its training file: --truth, --probabilities and "
                 "options of reading go with --predictions"
             )
-        if model is None or data is None:
-            raise ValueError("evaluate MODEL DATA: there is no DATA")
-        sample = _of_model(model, data, part, reading)
+        rows, y_pred, probability, target = _of_model(model, data, part, reading)
+    elif model is None and predictions is not None and truth is not None:
+        rows, y_pred, probability = _of_files(predictions, truth, probabilities, reading)
+    else:
+        raise ValueError("evaluate either MODEL DATA, or --predictions P --truth T")
+    n_completed = None
     if reading.close:
-        sample = sample.closed()
-    _say(json, sample, wanted, options)
-
-
-class Sample(NamedTuple):
-    """Predicted and true label sets, a name for each, what is known beside them."""
-
-    y_pred: Any
-    data: Dataset
-    probability: Any = None
-    target: Target | None = None
-    n_completed: int | None = None
-
-    def closed(self) -> Sample:
-        """With all above predicted labels, at least as probable; counts what lacked some."""
         from setwise.targets.target import predicted_size
         from setwise.taxonomy import raised
 
-        taxonomy, known, target = self.data.taxonomy, self.probability, self.target
-        n_completed = int((~taxonomy.is_closed(self.y_pred)).sum())
+        taxonomy = rows.taxonomy
+        n_completed = int((~taxonomy.is_closed(y_pred)).sum())
+        y_pred = taxonomy.close(y_pred)
+        probability = None if probability is None else raised(probability, taxonomy)
         k = None if target is None else predicted_size(target)
         if n_completed and k is not None:
-            note(f"the loss of {target}, of sets of {k}, is left out: --close adds labels")
+            left_out = f"the loss of {target}, of sets of {k}, is left out: --close adds labels"
+            typer.echo(left_out, err=True)
             target = None
-        return Sample(
-            taxonomy.close(self.y_pred),
-            self.data,
-            None if known is None else raised(known, taxonomy),
-            target,
-            n_completed,
-        )
-
-
-def _say(json_wanted: bool, sample: Sample, wanted: list[str], options: dict[str, Any]) -> None:
-    """Print all figures, and of which sets and in what tree distance is counted."""
     from setwise.evaluation import evaluate as figures
-    from setwise.study.results import Scale, said, unit_of
 
-    data = sample.data
-    chosen = [] if sample.target is None else [sample.target]
-    for target in (target_for(name, data) for name in wanted):
-        if str(target) not in map(str, chosen):
-            chosen.append(target)
-    taxonomy = None if data.hierarchy is None else data.taxonomy
+    further = [target_for(name, rows) for name in names(targets)]
+    own = [] if target is None else [target]
     judged = figures(
-        sample.y_pred,
-        data.Y,
-        probability=sample.probability,
-        targets=chosen,
-        taxonomy=taxonomy,
-        **options,
+        y_pred,
+        rows.Y,
+        probability=probability,
+        targets=list({str(one): one for one in [*own, *further]}.values()),
+        taxonomy=None if rows.hierarchy is None else rows.taxonomy,
+        n_bootstrap=resamples,
+        confidence=confidence,
+        random_state=seed,
     )
+    told, words = _said(judged, rows, n_completed, probability is not None)
+    say(json, told, words)
+
+
+def _said(judged: Any, rows: Any, n_completed: int | None, probable: bool) -> tuple[Any, str]:
+    """All figures, and of which sets and in what tree distance is counted; as JSON, in words."""
+    from setwise.study.results import Scale, unit_of
+
     told, words = judged.to_dict(), [str(judged)]
-    if sample.n_completed is not None:
-        told["completed_predictions"] = sample.n_completed
+    if n_completed is not None:
+        told["completed_predictions"] = n_completed
         words.append(
-            f"--close: {sample.n_completed} of {data.n_rows} predictions lacked labels above "
-            f"theirs and got them" + PROBABLE * (sample.probability is not None)
+            f"--close: {n_completed} of {rows.n_rows} predictions lacked labels above theirs and "
+            f"got them{PROBABLE * probable}"
         )
-    if taxonomy is not None:
-        tree = taxonomy.spanning_tree()
+    if rows.hierarchy is not None:
+        tree = rows.taxonomy.spanning_tree()
         unit = unit_of(tree.lengths)
         told |= {"tree_distance_unit": unit, "tree_distance_note": tree.note, "distances": {}}
+        spanning = "" if rows.taxonomy.is_tree else f"; by the spanning tree: {tree.note}"
         words.append(
             f"tree distance: of the sets with all above their labels, the length of the edges on "
-            f"which prediction and truth differ, in {unit}"
-            + f"; by the spanning tree: {tree.note}"
-            * (not taxonomy.is_tree)
+            f"which prediction and truth differ, in {unit}{spanning}"
         )
-    for target in chosen:
+    for target in judged.options.targets:
         scale, name = Scale.of(target), f"loss: {target}"
         if scale is not None:
             told["distances"][name] = scale.distance(judged[name].value)
+            sets = "predicted" if n_completed is None else "completed by --close"
             words.append(
-                f"{name} is {scale.said(judged[name].value)} a row, of the sets as "
-                f"{'predicted' if sample.n_completed is None else 'completed by --close'}; a loss "
-                f"of 1 is {said(scale.whole, scale.unit)}"
+                f"{name} is {scale.said(judged[name].value)} a row, of the sets as {sets}; a loss "
+                f"of 1 is {scale.said(1.0)}"
             )
-    say(json_wanted, told, "\n".join(words))
+    return told, "\n".join(words)
 
 
-def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> Sample:
-    from setwise.cli.model_file import load_fitted
+def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> tuple[Any, ...]:
+    """The rows of a file, what the model predicts for them, with what probability; its target."""
     from setwise.datasets.dataset import TaxonomySchema, spread
     from setwise.targets.target import hierarchy_of
 
-    fitted = load_fitted(model)
+    fitted, close = load_fitted(model), reading.close
     schema: Any = fitted.schema
-    closed = reading.close
-    if closed and isinstance(schema, TaxonomySchema):
+    if close and isinstance(schema, TaxonomySchema):
         schema, reading = replace(schema, close=True), replace(reading, close=False)
-    with concerning("with --close" if closed else "without --close"):
+    with concerning("with --close" if close else "without --close"):
         rows: Any = schema.read(data)
     own = hierarchy_of(fitted.target)
     if own is not None:
@@ -197,21 +160,23 @@ def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> Sa
             f"for a model without one"
         )
     rows = reading.placed(rows)
-    if part != "all" and (part is not None or (rows.split and "test" in rows.split)):
+    if part != "all" and (part is not None or "test" in (rows.split or {})):
         rows = rows.part(part or "test")
-    known = fitted.has_probability and rows.n_rows * rows.n_labels <= MOST_PROBABILITIES
-    found = [fitted.model.predict(rows.X), fitted.probability(rows.X) if known else None]
+    y_pred, probability = fitted.model.predict(rows.X), None
+    if fitted.has_probability and rows.n_rows * rows.n_labels <= MOST_PROBABILITIES:
+        probability = fitted.probability(rows.X)
     if rows.label_names.tolist() != fitted.label_names:
-        found = [
+        y_pred, probability = (
             None if values is None else spread(values, fitted.label_names, rows.label_names)
-            for values in found
-        ]
-    return Sample(found[0], rows, found[1], fitted.target)
+            for values in (y_pred, probability)
+        )
+    return rows, y_pred, probability, fitted.target
 
 
 def _of_files(
     predictions: Path, truth: Path, probabilities: Path | None, reading: Reading
-) -> Sample:
+) -> tuple[Any, ...]:
+    """The true label sets of a file, those predicted in another, and with what probability."""
     import numpy as np
 
     from setwise.cli.tables import ProbabilityFile, label_tables
@@ -219,16 +184,16 @@ def _of_files(
     from setwise.datasets.dataset import spread
 
     (y_pred, y_true), labels = label_tables([predictions, truth], reading)
-    if y_pred.shape[0] != y_true.shape[0]:
+    n_rows = y_true.shape[0]
+    if y_pred.shape[0] != n_rows:
         raise ValueError(
-            f"{predictions.name} has {y_pred.shape[0]} rows and {truth.name} has "
-            f"{y_true.shape[0]}: a row of one must be a row of the other"
+            f"{predictions.name} has {y_pred.shape[0]} rows and {truth.name} has {n_rows}: a row "
+            f"of one must be a row of the other"
         )
+    # (Of a data set, its labels are needed here and not its features.)
+    rows = reading.placed(Dataset(np.zeros((n_rows, 1)), y_true, None, labels, name=truth.name))
     known = None
     if probabilities is not None:
-        known = ProbabilityFile.opened(probabilities).aligned(labels, y_true.shape[0])
-    # (Of a data set, its labels are needed here and not its features.)
-    nothing = np.zeros((y_true.shape[0], 1))
-    data = reading.placed(Dataset(nothing, y_true, None, labels, name=truth.name))
-    y_pred = spread(y_pred, labels, data.label_names)
-    return Sample(y_pred, data, known if known is None else spread(known, labels, data.label_names))
+        known = ProbabilityFile.opened(probabilities).aligned(labels, n_rows)
+        known = spread(known, labels, rows.label_names)
+    return rows, spread(y_pred, labels, rows.label_names), known

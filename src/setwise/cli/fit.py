@@ -2,72 +2,66 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from setwise.cli.options import (
-    DataFile,
-    Json,
+    MODEL,
     Reading,
-    Seed,
-    TargetName,
-    TestFile,
-    TestShare,
+    can_write,
+    command,
     concerning,
     held_out,
     names,
-    reads_files,
+    say,
     target_for,
+    typed,
 )
-from setwise.cli.output import MODEL, can_write, say
 
 if TYPE_CHECKING:
-    from setwise.cli.model_file import Fitted
-    from setwise.datasets import Dataset
-    from setwise.study import Scale
+    from setwise.datasets import Dataset, Schema
+    from setwise.targets import Target
 
+# Rows are taken in parts of at most so many, and so many entries of features or labels.
+MOST_ROWS, MOST_ENTRIES, LEAST_ROWS = 10_000, 2**23, 64
+# Surrogates whose scores are log-probabilities.
+LIKELIHOODS = ("auto", "likelihood", "binary_relevance")
 MEAN = (
     "a missing feature takes its mean over the training rows, in this model and in what it predicts"
 )
 
 
-@reads_files
+@command(
+    output="Where the model goes, by custom .skops.",
+    surrogate="What is trained on: likelihood, binary_relevance, logistic, mean_absolute_error, "
+    "...; several with commas are tried.",
+    space="Label sets that are weighed: auto, catalog, joint, sized, forest, cube, of a hierarchy "
+    "paths, closed; several with commas are tried.",
+    alpha="Penalty of the weights; several with commas are tried.",
+    cv="Whether cross-validation chooses all this.",
+    folds="Of the cross-validation; by default by the number of rows.",
+)
 def fit(
-    data: DataFile,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the model goes, by custom .skops.")
-    ],
-    target: TargetName = "f1",
-    test: TestFile = None,
-    test_share: TestShare = None,
-    surrogate: Annotated[
-        str,
-        typer.Option(
-            help="What is trained on: likelihood, binary_relevance, logistic, mean_absolute_error, "
-            "...; several with commas are tried."
-        ),
-    ] = "likelihood",
-    space: Annotated[
-        str,
-        typer.Option(
-            help="Label sets that are weighed: auto, catalog, joint, sized, forest, cube, of a "
-            "hierarchy paths, closed; several with commas are tried."
-        ),
-    ] = "auto",
-    alpha: Annotated[
-        str | None, typer.Option(help="Penalty of the weights; several with commas are tried.")
-    ] = None,
-    cv: Annotated[
-        bool, typer.Option("--cv/--no-cv", help="Whether cross-validation chooses all this.")
-    ] = True,
-    folds: Annotated[
-        int | None, typer.Option(help="Of the cross-validation; by default by the number of rows.")
-    ] = None,
-    seed: Seed = 0,
-    json: Json = False,
+    context: typer.Context,
+    data: Path,
     *,
+    output: Path,
+    target: str = "f1",
+    test: Path | None = None,
+    test_share: float | None = None,
+    surrogate: str = "likelihood",
+    space: str = "auto",
+    alpha: str | None = None,
+    cv: bool = True,
+    folds: int | None = None,
+    seed: int = 0,
+    json: bool = False,
     reading: Reading,
 ) -> None:
     r"""Train a model for a target and write it to one file, with the columns it was trained on.
@@ -95,164 +89,216 @@ def fit(
     can_write(output, (data, test, reading.xml, reading.taxonomy), MODEL)
     if test is not None and test_share is not None:
         raise ValueError("--test and --test-share exclude each other")
-    rows = held_out(reading.read(data, test), test_share, seed)
-    judged = target_for(target, rows)
-    estimator = _estimator(judged, surrogate, space, alpha, cv, folds, seed, rows.X)
-    with concerning(f"--target {target} --surrogate {surrogate} --space {space}"):
-        fitted = _trained(estimator, rows, judged, data)
-    from setwise.persistence import save
-
-    save(fitted, output)
-    say(json, {**fitted.about, "output": str(output)}, _words(rows, fitted, output))
-
-
-def _estimator(
-    target: Any, surrogate: str, space: str, alpha: str | None, cv: bool, folds: int | None,
-    seed: int, X: Any,
-) -> Any:  # fmt: skip
-    """A classifier that is not fitted; it shows its progress on a terminal."""
-    import sys
-
-    from scipy.sparse import issparse
-
-    from setwise.estimators import SetClassifier, SetClassifierCV
-
-    shown = sys.stderr.isatty()
-    surrogates, alphas = names(surrogate), _numbers(alpha)
-    spaces: Any = names(space)
-    if cv:
-        return SetClassifierCV(
-            target,
-            surrogates=surrogates,
-            spaces="auto" if spaces == ["auto"] else spaces,
-            alphas=alphas,
-            cv=folds,
-            random_state=seed,
-            verbose=shown,
-        )
-    for option, given in (("surrogate", surrogates), ("space", spaces), ("alpha", alphas or [0.0])):
-        if len(given) != 1:
-            raise ValueError(f"--no-cv takes one --{option}, but there are {len(given)}")
-    if folds is not None:
-        raise ValueError("--folds is for cross-validation, which --no-cv switches off")
-    return SetClassifier(
-        target,
-        surrogates[0],
-        spaces[0],
-        alpha=1e-3 if alphas is None else alphas[0],
-        scaling=None if issparse(X) else "standard",
-        random_state=seed,
-        verbose=shown,
-    )
-
-
-def _numbers(words: str | None) -> list[float] | None:
-    if words is None:
-        return None
     try:
-        return [float(word) for word in words.split(",")]
+        alphas = None if alpha is None else [float(word) for word in alpha.split(",")]
     except ValueError:
-        raise ValueError(f"--alpha must be numbers such as 0.1,0.01, not {words!r}") from None
-
-
-def _trained(estimator: Any, data: Dataset, target: Any, path: Path) -> Fitted:
-    from scipy.sparse import csr_array
+        raise ValueError(f"--alpha must be numbers such as 0.1,0.01, not {alpha!r}") from None
+    tried = {"surrogate": names(surrogate), "space": names(space), "alpha": alphas or [1e-3]}
+    if not cv and folds is not None:
+        raise ValueError("--folds is for cross-validation, which --no-cv switches off")
+    for option, given in tried.items():
+        if not cv and len(given) != 1:
+            raise ValueError(f"--no-cv takes one --{option}, but there are {len(given)}")
+    from scipy.sparse import csr_array, issparse
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
 
-    from setwise.cli.model_file import Fitted
-    from setwise.study import Scale
+    from setwise.estimators import SetClassifier, SetClassifierCV
+    from setwise.persistence import save
 
-    train = data.train() if data.split is not None and "train" in data.split else data
+    rows = held_out(reading.read(data, test), test_share, seed)
+    judged: Any = target_for(target, rows)
+    always: Any = {"random_state": seed, "verbose": sys.stderr.isatty()}
+    if cv:
+        spaces: Any = "auto" if tried["space"] == ["auto"] else tried["space"]
+        estimator: Any = SetClassifierCV(
+            judged, surrogates=tried["surrogate"], spaces=spaces, alphas=alphas, cv=folds, **always
+        )
+    else:
+        (surrogate,), (space,), (penalty,) = tried.values()
+        scaling = None if issparse(rows.X) else "standard"
+        estimator = SetClassifier(
+            judged, surrogate, space, alpha=penalty, scaling=scaling, **always
+        )
+    train = rows.train() if "train" in (rows.split or {}) else rows
     model = make_pipeline(SimpleImputer(keep_empty_features=True), estimator)
-    # (A dense column would be taken for classes; a sparse one is a label.)
-    model.fit(train.X, csr_array(train.Y) if train.n_labels == 1 else train.Y)
-    assert data.schema is not None
-    plain = Fitted(model, data.schema, target)
-    scale, loss = Scale.of(target), getattr(estimator, "best_loss_", None)
-    about = {
-        "setwise": _version(),
-        "data": path.name,
-        "rows": train.n_rows,
-        "features": train.n_features,
-        "labels": train.n_labels,
-        "target": str(target),
-        "chosen": _chosen(plain),
-        "by_cross_validation": hasattr(estimator, "best_loss_"),
-        "cross_validated_loss": loss,
-        "missing_features": int(_count_missing(train.X)),
-        "missing_rule": MEAN,
-        "unit": None if scale is None else scale.unit,
-        "cross_validated_distance": None if scale is None or loss is None else scale.distance(loss),
-        "test": _tested(plain, data) if data.split is not None and "test" in data.split else None,
-        "guarantee": plain.guarantee,
-    }
-    return Fitted(model, data.schema, target, about)
+    with concerning(typed(context, "target", "surrogate", "space", "alpha", "folds")):
+        # (A dense column would be taken for classes; a sparse one is a label.)
+        model.fit(train.X, csr_array(train.Y) if train.n_labels == 1 else train.Y)
+    assert rows.schema is not None
+    fitted = Fitted(model, rows.schema, judged)
+    fitted = replace(fitted, about={"data": data.name, **_about(fitted, rows, train)})
+    save(fitted, output)
+    say(json, {**fitted.about, "output": str(output)}, f"{rows}\n{_words(fitted)}\nwrote {output}")
 
 
-def _version() -> str:
-    from setwise import __version__
-
-    return __version__
-
-
-def _chosen(fitted: Fitted) -> dict[str, Any]:
-    classifier = fitted.classifier
-    return {
-        "surrogate": str(classifier.surrogate),
-        "space": str(classifier.space_),
-        "scaling": classifier.scaling,
-        "alpha": float(classifier.alpha),
-        "decoder": classifier.decoder_,
-    }
-
-
-def _count_missing(X: Any) -> int:
+def _about(fitted: Fitted, data: Dataset, train: Dataset) -> dict[str, Any]:
+    """What was chosen and found in training, as JSON."""
     import numpy as np
 
-    return np.isnan(X.data if hasattr(X, "tocsr") else X).sum()
-
-
-def _tested(fitted: Fitted, data: Dataset) -> dict[str, Any]:
-    """The mean loss on the test rows, with its interval."""
+    from setwise import __version__
     from setwise.evaluation import evaluate
     from setwise.study import Scale
 
-    test = data.test()
-    judged = evaluate(fitted.model.predict(test.X), test.Y, targets=[fitted.target])
-    figure = judged[f"loss: {fitted.target}"]
-    told = {"rows": test.n_rows, "loss": figure.value, "low": figure.low, "high": figure.high}
-    scale = Scale.of(fitted.target)
-    return told if scale is None else {**told, "distance": scale.distance(figure.value)}
+    scale, classifier = Scale.of(fitted.target), fitted.classifier
+    loss, tested = getattr(fitted.model[-1], "best_loss_", None), None
+    if "test" in (data.split or {}):
+        test = data.test()
+        judged = evaluate(fitted.model.predict(test.X), test.Y, targets=[fitted.target])
+        figure = judged[f"loss: {fitted.target}"]
+        tested = {"rows": test.n_rows, "loss": figure.value, "low": figure.low, "high": figure.high}
+        if scale is not None:
+            tested["distance"] = scale.distance(figure.value)
+    values = train.X.data if hasattr(train.X, "tocsr") else train.X
+    return {
+        "setwise": __version__,
+        "rows": train.n_rows,
+        "features": train.n_features,
+        "labels": train.n_labels,
+        "target": str(fitted.target),
+        "chosen": {
+            "surrogate": str(classifier.surrogate),
+            "space": str(classifier.space_),
+            "scaling": classifier.scaling,
+            "alpha": float(classifier.alpha),
+            "decoder": classifier.decoder_,
+        },
+        "by_cross_validation": loss is not None,
+        "cross_validated_loss": loss,
+        "missing_features": int(np.isnan(values).sum()),
+        "missing_rule": MEAN,
+        "unit": None if scale is None else scale.unit,
+        "cross_validated_distance": None if scale is None or loss is None else scale.distance(loss),
+        "test": tested,
+        "guarantee": fitted.guarantee,
+    }
 
 
-def _words(data: Dataset, fitted: Fitted, output: Path) -> str:
+def _words(fitted: Fitted) -> str:
     from setwise.study import Scale
 
-    about, chosen, scale = fitted.about, fitted.about["chosen"], Scale.of(fitted.target)
-    by = "chosen by cross-validation" if about["by_cross_validation"] else "as asked"
+    about, scale = fitted.about, Scale.of(fitted.target)
+    chosen, loss, test = about["chosen"], about["cross_validated_loss"], about["test"]
+
+    def scored(loss: float) -> str:
+        distance = "" if scale is None else f", mean tree distance {scale.said(loss)}"
+        return f"mean loss {loss:.4f}, score {1 - loss:.4f}{distance}"
+
+    by = "as asked" if loss is None else "chosen by cross-validation"
     lines = [
-        str(data),
         f"trained for {about['target']} on {about['rows']} rows: {chosen['surrogate']} on "
-        f"{chosen['space']}, alpha {chosen['alpha']:.3g}, scaling {chosen['scaling']} ({by})",
+        f"{chosen['space']}, alpha {chosen['alpha']:.3g}, scaling {chosen['scaling']} ({by})"
     ]
-    loss, test = about["cross_validated_loss"], about["test"]
     if loss is not None:
-        lines.append(
-            f"cross-validated: {_scored(loss, scale)} (the choice was made by it, so a little "
-            f"optimistic)"
-        )
+        optimistic = "the choice was made by it, so a little optimistic"
+        lines.append(f"cross-validated: {scored(loss)} ({optimistic})")
     if test is not None:
         ends = f"95 % interval of the score {1 - test['high']:.4f} to {1 - test['low']:.4f}"
-        lines.append(f"on {test['rows']} test rows: {_scored(test['loss'], scale)}, {ends}")
-    missing = about["missing_features"]
-    if missing:
-        lines.append(f"missing features ({missing} in training): {MEAN}")
-    lines.append(f"guarantee: {about['guarantee']}")
-    lines.append(f"wrote {output}")
-    return "\n".join(lines)
+        lines.append(f"on {test['rows']} test rows: {scored(test['loss'])}, {ends}")
+    if about["missing_features"]:
+        lines.append(f"missing features ({about['missing_features']} in training): {MEAN}")
+    return "\n".join([*lines, f"guarantee: {about['guarantee']}"])
 
 
-def _scored(loss: float, scale: Scale | None) -> str:
-    distance = "" if scale is None else f", mean tree distance {scale.said(loss)}"
-    return f"mean loss {loss:.4f}, score {1 - loss:.4f}{distance}"
+# ----------------------------------------------------------------------------- what is written
+
+
+class Part(NamedTuple):
+    """Some rows of a file: what was read and the label sets predicted, (n, n_labels)."""
+
+    data: Any
+    y_pred: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    r"""What `setwise fit` writes: a model, how its file was read, and what it was trained for.
+
+    Parameters
+    ----------
+    model : estimator
+        Predicts label sets, a column for each label of the schema.
+    schema : Schema
+        Reads other files into the same columns.
+    target : Target
+        What the model was trained for.
+    about : mapping
+        What was chosen and found in training, as JSON.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from setwise import SetClassifier, get_target
+    >>> from setwise.datasets import read
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "books.csv")
+    ...     _ = file.write_text("pages,tags\n120,art;law\n80,law\n130,art;law\n70,law\n")
+    ...     data = read(file, label_column="tags", separator=";")
+    ...     model = SetClassifier("f1").fit(data.X, data.Y)
+    ...     fitted = Fitted(model, data.schema, get_target("f1"))
+    ...     [part.y_pred.tolist() for part in fitted.parts(file)]
+    [[[1, 1], [0, 1], [1, 1], [0, 1]]]
+    """
+
+    model: Any
+    schema: Schema
+    target: Target
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label_names(self) -> list[str]:
+        """The names of the labels, in the order of the columns of a prediction."""
+        return [str(name) for name in self.schema.label_names]
+
+    @property
+    def guarantee(self) -> str:
+        """What is proved of the model, in words."""
+        return str(self.classifier.guarantee_)
+
+    @property
+    def classifier(self) -> Any:
+        """The classifier itself, chosen and behind whatever prepares its inputs."""
+        last = self.model[-1] if hasattr(self.model, "steps") else self.model
+        return getattr(last, "best_estimator_", last)
+
+    @property
+    def has_probability(self) -> bool:
+        """Whether the scores of the model are log-probabilities."""
+        return self.classifier.surrogate in LIKELIHOODS
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows of a file are predicted together."""
+        return rows_at_once(max(len(self.schema.label_names), self.classifier.n_features_in_))
+
+    def parts(self, path: str | os.PathLike[str], rows: int | None = None) -> Iterator[Part]:
+        """Predictions for the rows of a file, in order and in parts that fit into memory.
+
+        Labels of the file are not looked at, and need not be there.
+        """
+        for data in self.schema.chunks(path, self.rows_at_once if rows is None else rows):
+            yield Part(data, self.model.predict(data.X))
+
+    def probability(self, X: Any) -> Any:
+        """The probability of each label, (n, n_labels), without what rounding adds beyond 1."""
+        return self.model.predict_proba(X).clip(0.0, 1.0)
+
+
+def rows_at_once(width: int) -> int:
+    """How many rows of so many columns fit into memory."""
+    return max(LEAST_ROWS, min(MOST_ROWS, MOST_ENTRIES // width))
+
+
+def load_fitted(path: Path) -> Fitted:
+    """What `setwise fit` wrote, or a ValueError."""
+    from setwise.persistence import load
+
+    if path.is_dir():
+        raise ValueError(f"{str(path)!r} is a folder, not a model that `setwise fit` wrote")
+    loaded = load(path)
+    if not isinstance(loaded, Fitted):
+        raise ValueError(
+            f"{path.name} holds a {type(loaded).__name__} without the columns of a file; expected "
+            f"is a model that `setwise fit` wrote"
+        )
+    return loaded

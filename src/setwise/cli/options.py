@@ -1,181 +1,178 @@
-"""Options that commands share, and what is made of those that say how a data file is read."""
+"""What commands share: how they are declared, how data files are read, where output goes."""
 
 from __future__ import annotations
 
 import csv
 import inspect
-from collections.abc import Callable, Sequence
+import json
+import os
+import re
+import shlex
+import sys
+from ast import literal_eval
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import wraps
+from itertools import accumulate, chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from setwise.atomic_write import opened_whole
 
+if TYPE_CHECKING:
     from setwise.datasets import Dataset
     from setwise.targets import Target
     from setwise.taxonomy import Taxonomy
 
 NEEDED = "--taxonomy FILE names one, or --path-separator / where labels are path names such as a/b"
+# How the files begin that a command writes, and may therefore replace.
+MODEL, PAGE = (b"PK", "a model"), (b"<!doctype html", "a page")
+# The help of options that several commands have.
+HELP = {
+    "data": "CSV, TSV, Parquet, ARFF, LIBSVM, extreme-classification file.",
+    "model": "A file that `setwise fit` wrote.",
+    "target": "What predictions are judged by: hamming, f1, f2, jaccard, subset, precision@3, "
+    "recall@5, ..., tree (the distance in a hierarchy: that of the data, --taxonomy or "
+    "--path-separator).",
+    "test": "A second file, to test on; by default the file's own.",
+    "test_share": "Instead: test on this share of the rows, drawn by --seed.",
+    "jobs": "Processes at work at once.",
+    "seed": "Of all that is random.",
+    "json": "Print one line of JSON.",
+    "labels": "Columns of 0 and 1 that are labels, commas between; of ARFF also how many there "
+    "are, first or, if negative, last.",
+    "label_prefix": "Instead: what the names of these columns begin with.",
+    "label_column": "Instead: the one column that lists the labels of a row.",
+    "separator": "Between the labels of --label-column; by default a comma.",
+    "text_columns": "Columns of text, commas between: TF-IDF features.",
+    "categorical": "Columns of categories, commas between; auto: all that are no numbers.",
+    "drop": "Columns to leave out, commas between.",
+    "delimiter": "Between cells; by default a tab in .tsv files, else a comma.",
+    "encoding": "Of the text; by default utf-8.",
+    "unknown_labels": "Rows with unknown labels: refuse (default) or leave_out.",
+    "xml": "Mulan's XML file beside an ARFF file.",
+    "format": "arff, libsvm, extreme, table or folder; by default found by name and content.",
+    "taxonomy": "A hierarchy over the labels, which are found by name: a text file with lines of "
+    "parent, child and perhaps length, or of path names such as a/b/c.",
+    "path_separator": "Instead: labels are path names, and this parts them, such as / in "
+    "Home/Garden/Hoses; what stands above a label is a label too.",
+    "close": "Give each label set what stands above its labels; without it, sets that lack it are "
+    "refused.",
+}
+SPELT = {"output": ["--output", "-o"], "cv": ["--cv/--no-cv"]}
+LEAST = {"seed": 0, "jobs": 1, "folds": 2, "resamples": 0}
+# All options of all commands, and arguments of the library that are options by another name.
+OPTIONS = set(HELP)
+RENAMED = {
+    "text": "text_columns",
+    "cv": "folds",
+    "surrogates": "surrogate",
+    "spaces": "space",
+    "alphas": "alpha",
+}
 
-DataFile = Annotated[
-    Path, typer.Argument(help="CSV, TSV, Parquet, ARFF, LIBSVM, extreme-classification file.")
-]
-ModelFile = Annotated[Path, typer.Argument(help="A file that `setwise fit` wrote.")]
-TargetName = Annotated[
-    str,
-    typer.Option(
-        help="What predictions are judged by: hamming, f1, f2, jaccard, subset, precision@3, "
-        "recall@5, ..., tree (the distance in a hierarchy: that of the data, --taxonomy or "
-        "--path-separator)."
-    ),
-]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="A file; by default the standard output.")
-]
-TestFile = Annotated[
-    Path | None, typer.Option(help="A second file, to test on; by default the file's own.")
-]
-TestShare = Annotated[
-    float | None, typer.Option(help="Instead: test on this share of the rows, drawn by --seed.")
-]
-Jobs = Annotated[int, typer.Option(help="Processes at work at once.", min=1)]
-Seed = Annotated[int, typer.Option(help="Of all that is random.", min=0)]
-Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
-TaxonomyFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="A hierarchy over the labels, which are found by name: a text file with lines of "
-        "parent, child and perhaps length, or of path names such as a/b/c."
-    ),
-]
-PathSeparator = Annotated[
-    str | None,
-    typer.Option(
-        help="Instead: labels are path names, and this parts them, such as / in "
-        "Home/Garden/Hoses; what stands above a label is a label too."
-    ),
-]
+def command(**helps: str) -> Callable[..., Any]:
+    """Declare a function as a command: what may be given by place is an argument, the rest options.
 
-
-def _option(help: str, *names: str) -> Any:
-    return typer.Option(*names, help=help)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a file is read: options of `setwise.datasets.read` under the same names, a hierarchy.
-
-    None where nothing is said. `reads_files` makes an option of a command of each.
+    ``helps`` says what they mean where `HELP` does not. A parameter ``reading`` stands for an
+    option for each field of `Reading`.
     """
 
-    labels: Annotated[
-        str | None,
-        _option(
-            "Columns of 0 and 1 that are labels, commas between; of ARFF also how many there are, "
-            "first or, if negative, last."
-        ),
-    ] = None
-    label_prefix: Annotated[
-        str | None, _option("Instead: what the names of these columns begin with.")
-    ] = None
-    label_column: Annotated[
-        str | None, _option("Instead: the one column that lists the labels of a row.")
-    ] = None
-    separator: Annotated[
-        str | None, _option("Between the labels of --label-column; by default a comma.")
-    ] = None
-    text_columns: Annotated[
-        str | None, _option("Columns of text, commas between: TF-IDF features.")
-    ] = None
-    categorical: Annotated[
-        str | None, _option("Columns of categories, commas between; auto: all that are no numbers.")
-    ] = None
-    drop: Annotated[str | None, _option("Columns to leave out, commas between.")] = None
-    delimiter: Annotated[
-        str | None, _option("Between cells; by default a tab in .tsv files, else a comma.")
-    ] = None
-    encoding: Annotated[str | None, _option("Of the text; by default utf-8.")] = None
-    unknown_labels: Annotated[
-        str | None, _option("Rows with unknown labels: refuse (default) or leave_out.")
-    ] = None
-    xml: Annotated[Path | None, _option("Mulan's XML file beside an ARFF file.")] = None
-    format: Annotated[
-        str | None,
-        _option("arff, libsvm, extreme, table or folder; by default found by name and content."),
-    ] = None
-    taxonomy: TaxonomyFile = None
-    path_separator: PathSeparator = None
-    close: Annotated[
-        bool,
-        _option(
-            "Give each label set what stands above its labels; without it, sets that lack it are "
-            "refused.",
-            "--close",
-        ),
-    ] = False
+    def declared(function: Callable[..., Any]) -> Callable[..., Any]:
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(function, eval_str=True).parameters.values():
+            own = [parameter]
+            if parameter.annotation is Reading:
+                own = list(inspect.signature(Reading, eval_str=True).parameters.values())
+                own = [part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in own]
+            parameters += [_parameter(part, HELP | helps) for part in own]
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """What was said, as the readers take it."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)[:11]}
-        given["text"] = given.pop("text_columns")
-        given = {name: value for name, value in given.items() if value is not None}
-        for name in ("labels", "text", "categorical", "drop"):
-            if name in given and (name, given[name]) != ("categorical", "auto"):
-                # (--drop '' is the column without a name.)
-                given[name] = names(given[name]) or [""]
-        if self.labels is not None and self.labels.removeprefix("-").isdecimal():
-            given["labels"] = int(self.labels)
-        if given.get("delimiter") in ("tab", "\\t"):
-            given["delimiter"] = "\t"
-        return given
+        @wraps(function)
+        def called(**given: Any) -> Any:
+            if any(parameter.name == "label_column" for parameter in parameters):
+                parts = {field.name: given.pop(field.name) for field in fields(Reading)}
+                given["reading"] = Reading(**parts)
+            return function(**given)
 
-    def read(self, path: Path, test: Path | None = None) -> Dataset:
-        """The file, and the rows to test on if they are in another."""
-        from setwise.datasets import read
-        from setwise.datasets.reading import with_test
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {part.name: part.annotation for part in parameters}
+        # (The mark keeps the lines of a paragraph apart.)
+        called.__doc__ = (function.__doc__ or "").replace(r"\b", "\b")
+        return called
 
-        data = self.placed(read(path, format=self.format, **self.options))
-        return data if test is None else with_test(data, test)
-
-    def placed(self, data: Dataset) -> Dataset:
-        """The data with the labels of the taxonomy that was asked for, closed if it was."""
-        labels = data.label_names.tolist()
-        taxonomy = taxonomy_over(labels, self.taxonomy, self.path_separator, data.name)
-        if taxonomy is None and self.close and data.hierarchy is None:
-            raise ValueError(
-                f"--close adds what stands above labels, but {data.name} has no hierarchy; {NEEDED}"
-            )
-        if taxonomy is None and not self.close:
-            return data
-        with concerning("with --close" if self.close else "without --close"):
-            return data.under(data.taxonomy if taxonomy is None else taxonomy, self.close)
+    return declared
 
 
-def reads_files(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the fields of `Reading` as options, which it gets as one: ``reading``."""
-    own = inspect.signature(command, eval_str=True).parameters
-    hints = get_type_hints(Reading, include_extras=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    parameters = [own[name].replace(kind=kind) for name in own if name != "reading"]
-    for field in fields(Reading):
-        shared = {"default": field.default, "annotation": hints[field.name]}
-        parameters.append(inspect.Parameter(field.name, kind, **shared))
+def _parameter(given: inspect.Parameter, helps: dict[str, str]) -> inspect.Parameter:
+    """With what Typer is to know of it."""
+    name, kind = given.name, given.annotation
+    if kind is typer.Context:
+        return given.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    if given.kind is inspect.Parameter.KEYWORD_ONLY:
+        words = SPELT.get(name, [f"--{name}"] if kind is bool else [])
+        told = typer.Option(*words, help=helps[name], min=LEAST.get(name))
+        OPTIONS.add(name)
+    else:
+        told = typer.Argument(help=helps[name])
+    return given.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, told])
 
-    @wraps(command)
-    def called(**given: Any) -> Any:
-        reading = Reading(**{field.name: given.pop(field.name) for field in fields(Reading)})
-        return command(**given, reading=reading)
 
-    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return called
+@contextmanager
+def concerning(what: str) -> Iterator[None]:
+    """Say what an error of the library is about, before it. (A `DataError` names the file.)"""
+    from setwise.datasets import DataError
+
+    try:
+        yield
+    except DataError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}" if what else str(error)) from error
+
+
+def typed(context: typer.Context, *options: str) -> str:
+    """Those of the options that the user typed, as they were."""
+    given: Any = [(name, context.get_parameter_source(name)) for name in options]
+    said = [name for name, source in given if source.name == "COMMANDLINE"]
+    return " ".join(option(name, context.params[name]) for name in said)
+
+
+def option(name: str, value: Any) -> str:
+    """An argument as it is typed.
+
+    Examples
+    --------
+    >>> option("text_columns", ["title", "body"])
+    '--text-columns title,body'
+    """
+    words = [
+        "..." if word is ... else str(word)
+        for word in (value if isinstance(value, list) else [value])
+    ]
+    return f"--{name.replace('_', '-')} {shlex.quote(','.join(words))}"
+
+
+def in_options(message: str) -> str:
+    """What the library says, its arguments as options: it writes all of them as Python does.
+
+    Examples
+    --------
+    >>> in_options("leave it out (drop=['id']) or name its encoding=...")
+    'leave it out (--drop id) or name its --encoding ...'
+    """
+
+    def spelt(found: re.Match[str]) -> str:
+        name = RENAMED.get(found[1], found[1])
+        try:
+            return option(name, literal_eval(found[2])) if name in OPTIONS else found[0]
+        except ValueError:
+            return found[0]  # No value that can be typed.
+
+    return re.sub(r"\b([a-z_]+)=(\[.*?\]|'.*?'|\.{3}|-?\w+\b(?!\())", spelt, message)
 
 
 def names(words: str) -> list[str]:
@@ -189,50 +186,101 @@ def names(words: str) -> list[str]:
     return next(csv.reader([words], skipinitialspace=True), [])
 
 
-def taxonomy_over(
-    labels: Sequence[str], file: Path | None, separator: str | None, where: str
-) -> Taxonomy | None:
-    """The taxonomy that has these labels, or None if none is asked for."""
-    from setwise.taxonomy import Taxonomy
-
-    if file is not None and separator is not None:
-        raise ValueError("--taxonomy and --path-separator exclude each other")
-    if file is not None:
-        return Taxonomy.read(file)
-    if separator is None:
-        return None
-    if not any(separator in label for label in labels):
-        raise ValueError(
-            f"--path-separator parts path names, but {separator!r} is in no label of {where}, such "
-            f"as {labels[0]!r}"
-        )
-    from_above: dict[str, None] = {}
-    for label in labels:
-        parts = label.split(separator)
-        above = (separator.join(parts[:n]) for n in range(1, len(parts) + 1))
-        from_above.update(dict.fromkeys(above))
-    return Taxonomy.from_paths(labels, separator, missing="add").over(list(from_above))
+# ------------------------------------------------------------------------------------ what is read
 
 
-def target_for(name: str, data: Any) -> Target:
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read: options of `setwise.datasets.read` under the same names, a hierarchy.
+
+    None where nothing is said.
+    """
+
+    labels: str | None = None
+    label_prefix: str | None = None
+    label_column: str | None = None
+    separator: str | None = None
+    text_columns: str | None = None
+    categorical: str | None = None
+    drop: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    unknown_labels: str | None = None
+    xml: Path | None = None
+    format: str | None = None
+    taxonomy: Path | None = None
+    path_separator: str | None = None
+    close: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What was said, as the readers take it."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)[:11]}
+        given["text"] = given.pop("text_columns")
+        given = {name: value for name, value in given.items() if value is not None}
+        for name in ("labels", "text", "categorical", "drop"):
+            if name in given and (name, given[name]) != ("categorical", "auto"):
+                # (--drop '' is the column without a name.)
+                given[name] = names(given[name]) or [""]
+        if self.labels is not None and self.labels.removeprefix("-").isdecimal():
+            given["labels"] = int(self.labels)
+        if self.delimiter in ("tab", "\\t"):
+            given["delimiter"] = "\t"
+        return given
+
+    def read(self, path: Path, test: Path | None = None) -> Dataset:
+        """The file, and the rows to test on if they are in another."""
+        from setwise.datasets import read
+        from setwise.datasets.reading import with_test
+
+        data = self.placed(read(path, format=self.format, **self.options))
+        return data if test is None else with_test(data, test)
+
+    def placed(self, data: Dataset) -> Dataset:
+        """The data with the labels of the taxonomy that was asked for, closed if it was."""
+        taxonomy = self.over(data.label_names.tolist(), data.name)
+        if taxonomy is None and not self.close:
+            return data
+        if taxonomy is None and data.hierarchy is None:
+            raise ValueError(
+                f"--close adds what stands above labels, but {data.name} has no hierarchy; {NEEDED}"
+            )
+        with concerning("with --close" if self.close else "without --close"):
+            return data.under(data.taxonomy if taxonomy is None else taxonomy, self.close)
+
+    def over(self, labels: Sequence[str], where: str) -> Taxonomy | None:
+        """The taxonomy that has these labels, or None if none is asked for."""
+        from setwise.taxonomy import Taxonomy
+
+        mark = self.path_separator
+        if self.taxonomy is not None and mark is not None:
+            raise ValueError("--taxonomy and --path-separator exclude each other")
+        if self.taxonomy is not None:
+            return Taxonomy.read(self.taxonomy)
+        if mark is None:
+            return None
+        if not any(mark in label for label in labels):
+            raise ValueError(
+                f"--path-separator parts path names, but {mark!r} is in no label of {where}, such "
+                f"as {labels[0]!r}"
+            )
+        above = (accumulate(label.split(mark), f"{{}}{mark}{{}}".format) for label in labels)
+        return Taxonomy.from_paths(list(dict.fromkeys(chain.from_iterable(above))), mark)
+
+
+def target_for(name: str, data: Any = None) -> Target:
     """A target by name; "tree" is the distance in the hierarchy of the data."""
     from setwise.targets import TreeDistance, get_target
-
-    require_target(name)
-    if name != "tree":
-        return get_target(name)
-    if data.hierarchy is None:
-        raise ValueError(f"{data.name} has no hierarchy, which the target tree needs; {NEEDED}")
-    return TreeDistance(data.taxonomy)
-
-
-def require_target(name: str) -> None:
-    """Raise unless there is a target of that name, "tree" among them."""
     from setwise.targets.registry import TARGETS, is_named
 
-    if name != "tree" and not is_named(name):
+    if name == "tree" and data is not None:
+        if data.hierarchy is None:
+            raise ValueError(f"{data.name} has no hierarchy, which the target tree needs; {NEEDED}")
+        return TreeDistance(data.taxonomy)
+    if not is_named(name):
         known = ", ".join(target.replace("*", "NUMBER") for target in TARGETS)
         raise ValueError(f"there is no target named {name!r}; known are {known}, tree")
+    return get_target(name)
 
 
 def held_out(data: Dataset, share: float | None, seed: int) -> Dataset:
@@ -248,14 +296,57 @@ def held_out(data: Dataset, share: float | None, seed: int) -> Dataset:
     return data.split_off(seed=seed, train=1.0 - share)
 
 
-@contextmanager
-def concerning(what: str) -> Iterator[None]:
-    """Say, before what the library says is wrong, which option it is about. (It names files.)"""
-    from setwise.datasets import DataError
+# --------------------------------------------------------------------------------- what is written
 
-    try:
-        yield
-    except DataError:
-        raise
-    except ValueError as error:
-        raise ValueError(f"{what}: {error}") from error
+
+def say(json_wanted: bool, told: dict[str, Any], words: str) -> None:
+    """Print what was found, as one line of JSON or in words."""
+    typer.echo(json.dumps(told, ensure_ascii=False, allow_nan=False) if json_wanted else words)
+
+
+def can_write(
+    path: Path | None,
+    inputs: Iterable[Path | None] = (),
+    replaces: tuple[bytes, str] | None = None,
+) -> None:
+    """Raise, before any work is done, if a file cannot be written there or must not be.
+
+    It must not take the place of a file that is read, nor, with ``replaces``, of one that does not
+    begin as what is written does.
+    """
+    if path is None or _is_stream(path):
+        return
+    real = Path(os.path.realpath(path))
+    if any(file and file.exists() and real.exists() and file.samefile(real) for file in inputs):
+        raise ValueError(f"{str(path)!r} is read, and would be lost: write to another file")
+    if real.is_dir():
+        raise ValueError(f"{str(path)!r} is a folder; name a file in it")
+    if not os.access(real.parent, os.W_OK):
+        raise ValueError(f"there is no folder {str(path.parent)!r} that can be written in")
+    if replaces is not None and real.exists():
+        begins, what = replaces
+        with open(real, "rb") as file:
+            start = file.read(len(begins))
+        if start and start.lower() != begins.lower():
+            raise ValueError(
+                f"{str(path)!r} is there and is not {what}: remove it, or write to another file"
+            )
+
+
+@contextmanager
+def opened_output(path: Path | None) -> Iterator[IO[bytes]]:
+    """The file, whole or not at all; without one the standard output."""
+    if path is None:
+        if sys.stdout is None:
+            raise ValueError("the standard output is closed; name a file (-o)")
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with opened_whole(path if _is_stream(path) else Path(os.path.realpath(path))) as file:
+        yield file
+    typer.echo(f"wrote {path}", err=True)
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether something is there that is no file and no folder: a pipe, a terminal."""
+    return path.exists() and not path.is_file() and not path.is_dir()

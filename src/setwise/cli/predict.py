@@ -2,54 +2,40 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json as json_text
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Any
 
-import typer
+from setwise.cli.fit import load_fitted, rows_at_once
+from setwise.cli.options import NEEDED, Reading, can_write, command, opened_output, target_for
 
-from setwise.cli.options import (
-    NEEDED,
-    ModelFile,
-    Output,
-    PathSeparator,
-    TargetName,
-    TaxonomyFile,
-    require_target,
-    taxonomy_over,
+FORMATS = ("labels", "columns", "json", "probabilities")
+SHARED = {"output": "A file; by default the standard output.", "json": "The same as --format json."}
+LINES = (
+    "labels: CSV, one column that lists them; columns: CSV, a column of 0 and 1 each; json: a line "
+    "of JSON a row"
 )
-from setwise.cli.output import SEPARATOR, LabelRows, can_write, opened_output
-
-if TYPE_CHECKING:
-    from setwise.cli.model_file import Fitted
-    from setwise.cli.tables import ProbabilityFile
-    from setwise.targets import TreeDistance
-
-OutputJson = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
-MOST_ROWS, MOST_ENTRIES, LEAST_ROWS = 10_000, 2**23, 64
 
 
+@command(
+    **SHARED,
+    data="A file with the columns of the training file, labels or not; - for the standard input.",
+    format=f"{LINES}; probabilities: CSV, the probability of each label.",
+    separator="Between listed labels; by default that of the training file, else ;",
+)
 def predict(
-    model: ModelFile,
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="A file with the columns of the training file, labels or not; - for "
-            "the standard input."
-        ),
-    ],
-    output: Output = None,
-    format: Annotated[
-        str,
-        typer.Option(
-            help="labels: CSV, one column that lists them; columns: CSV, a column of 0 and 1 each; "
-            "json: a line of JSON a row; probabilities: CSV, the probability of each label."
-        ),
-    ] = "labels",
-    separator: Annotated[
-        str | None,
-        typer.Option(help="Between listed labels; by default that of the training file, else ;"),
-    ] = None,
-    json: OutputJson = False,
+    model: Path,
+    data: Path,
+    *,
+    output: Path | None = None,
+    format: str = "labels",
+    separator: str | None = None,
+    json: bool = False,
 ) -> None:
     r"""Predict the label sets of new rows, in order, a line each.
 
@@ -66,61 +52,49 @@ def predict(
     Exit status: 0 fine; 2 the file or the model cannot be read; 130 interrupted, and nothing is
     written.
     """
-    from setwise.cli.model_file import load_fitted
     from setwise.cli.tables import as_file
 
     can_write(output, (model, data))
-    fitted = load_fitted(model)
-    lines = _lines(fitted, "json" if json else format, separator)
-    probable = lines.format == "probabilities"
+    fitted, format = load_fitted(model), "json" if json else format
+    # Written so that the same options read it that read the training file.
+    source = getattr(fitted.schema, "labels", None)
+    column, probable = getattr(source, "column", None), format == "probabilities"
+    own = ";" if source is None or column is None else source.separator
     if probable and not fitted.has_probability:
         raise ValueError(
             f"{model.name} was trained on {fitted.classifier.surrogate}, whose scores are no "
             f"log-probabilities; train it on likelihood or binary_relevance to have probabilities"
         )
-    with as_file(data, _suffix(fitted)) as path, opened_output(output) as file:
-        found = fitted.probability if probable else fitted.model.predict
-        chunks = fitted.schema.chunks(path, fitted.rows_at_once)
-        file.writelines(lines.stream(found(part.X) for part in chunks))
-
-
-def _lines(fitted: Fitted, format: str, separator: str | None) -> LabelRows:
-    """Written so that the same options read it that read the training file."""
-    source = getattr(fitted.schema, "labels", None)
-    column = str(getattr(source, "column", None) or "labels")
-    own = SEPARATOR if source is None or source.column is None else source.separator
-    return LabelRows(fitted.label_names, format, column, own if separator is None else separator)
-
-
-def _suffix(fitted: Fitted) -> str:
-    """Of the training file: what comes by the standard input is read as that was."""
+    # What comes by the standard input is read as the training file was, unpacked.
     name = Path(str(fitted.about.get("data", "")))
     packed = name.suffix.lower() in (".gz", ".bz2", ".xz", ".zst")
-    return Path(name.stem).suffix if packed else name.suffix
+    suffix = Path(name.stem).suffix if packed else name.suffix
+    with as_file(data, suffix) as path, opened_output(output) as file:
+        found = fitted.probability if probable else fitted.model.predict
+        chunks = fitted.schema.chunks(path, fitted.rows_at_once)
+        values = (found(part.X) for part in chunks)
+        mark, column = own if separator is None else separator, str(column or "labels")
+        file.writelines(written(values, fitted.label_names, format, mark, column))
 
 
+@command(
+    **SHARED,
+    probabilities="CSV, TSV, Parquet, NPY or NPZ (an array, or a sparse matrix): a row for each, a "
+    "column for each label. The first line of a text may be names. - for the standard input, as "
+    "CSV.",
+    format=f"{LINES}.",
+    separator="Between listed labels.",
+)
 def decode(
-    probabilities: Annotated[
-        Path,
-        typer.Argument(
-            help="CSV, TSV, Parquet, NPY or NPZ (an array, or a sparse matrix): a row for each, a "
-            "column for each label. The first line of a text may be names. - for the standard "
-            "input, as CSV."
-        ),
-    ],
-    target: TargetName = "f1",
-    output: Output = None,
-    format: Annotated[
-        str,
-        typer.Option(
-            help="labels: CSV, one column that lists them; columns: CSV, a column of 0 and 1 each; "
-            "json: a line of JSON a row."
-        ),
-    ] = "labels",
-    separator: Annotated[str, typer.Option(help="Between listed labels.")] = ";",
-    taxonomy: TaxonomyFile = None,
-    path_separator: PathSeparator = None,
-    json: OutputJson = False,
+    probabilities: Path,
+    *,
+    target: str = "f1",
+    output: Path | None = None,
+    format: str = "labels",
+    separator: str = ";",
+    taxonomy: Path | None = None,
+    path_separator: str | None = None,
+    json: bool = False,
 ) -> None:
     r"""Turn probabilities into the label sets of least expected loss for a target.
 
@@ -144,32 +118,26 @@ def decode(
     wanted = "json" if json else format
     if wanted == "probabilities":
         raise ValueError("--format must be labels, columns or json: probabilities go in, not out")
-    require_target(target)
-    if target != "tree" and (taxonomy is not None or path_separator is not None):
+    judged: Any = None if target == "tree" else target_for(target)
+    if judged is not None and (taxonomy is not None or path_separator is not None):
         raise ValueError("--taxonomy and --path-separator are for --target tree")
     with as_file(probabilities, ".csv") as path:
         file = ProbabilityFile.opened(path)
-        if target == "tree":
-            file, tree = _in_taxonomy(file, taxonomy, path_separator)
-            decoder = MinimumRisk(tree)
-        else:
-            decoder = MinimumRisk(target)
-        lines = LabelRows(file.names, wanted, separator=separator)
-        rows = max(LEAST_ROWS, min(MOST_ROWS, MOST_ENTRIES // len(file.names)))
-        with opened_output(output) as written:
-            written.writelines(lines.stream(map(decoder.decode, file.parts(rows))))
+        if judged is None:
+            reading = Reading(taxonomy=taxonomy, path_separator=path_separator)
+            file, judged = _in_taxonomy(file, reading)
+        parts = file.parts(rows_at_once(len(file.names)))
+        found = map(MinimumRisk(judged).decode, parts)
+        with opened_output(output) as lines:
+            lines.writelines(written(found, file.names, wanted, separator))
 
 
-def _in_taxonomy(
-    file: ProbabilityFile, taxonomy: Path | None, separator: str | None
-) -> tuple[ProbabilityFile, TreeDistance]:
+def _in_taxonomy(file: Any, reading: Reading) -> tuple[Any, Any]:
     """The file and the distance over its labels; columns without names are the taxonomy's."""
-    from dataclasses import replace
-
     from setwise.labels import some
     from setwise.targets import TreeDistance
 
-    found = taxonomy_over(file.names, taxonomy, separator, file.path.name)
+    found = reading.over(file.names, file.path.name)
     if found is None:
         raise ValueError(f"the target tree needs a hierarchy; {NEEDED}")
     if not file.headed and found.n_labels == len(file.names):
@@ -181,3 +149,49 @@ def _in_taxonomy(
             f"none for {some(missing)}"
         )
     return file, TreeDistance(found.over(file.names))
+
+
+def written(
+    parts: Iterable[Any], names: Sequence[str], format: str, separator: str, column: str = "labels"
+) -> Iterator[bytes]:
+    """Label sets, or probabilities, (n, n_labels) each, as the bytes of a file.
+
+    ``labels`` is CSV with one column that lists the labels of a row, separators between;
+    ``columns`` CSV with a column of 0 and 1 for each label; ``json`` a line of JSON for each row;
+    ``probabilities`` CSV with the probability of each label.
+    """
+    from scipy.sparse import csr_array
+
+    if format not in FORMATS:
+        raise ValueError(f"--format must be one of {', '.join(FORMATS)}, not {format!r}")
+    for name in names if format == "labels" else ():
+        if not separator or separator in name or name != name.strip() or name == "?":
+            raise ValueError(
+                f"the label {name!r} could not be told from others in a list with {separator!r} "
+                f"between; choose another --separator, or --format json"
+            )
+    # The header comes with the rows of the first part, if there is one.
+    head = b"" if format == "json" else _csv([[column] if format == "labels" else names])
+    for values in parts:
+        if format in ("columns", "probabilities"):
+            # (As short as is enough to read the same number again.)
+            rows = _csv((values.toarray() if hasattr(values, "toarray") else values).tolist())
+        else:
+            sets: Any = csr_array(values, copy=True)
+            sets.eliminate_zeros()
+            sets.sort_indices()
+            chosen: Any = [names[label] for label in sets.indices.tolist()]
+            lists = [chosen[start:end] for start, end in pairwise(sets.indptr.tolist())]
+            rows = _csv([[separator.join(labels)] for labels in lists])
+            if format == "json":
+                told = [json_text.dumps({"labels": own}, ensure_ascii=False) for own in lists]
+                rows = "".join(f"{line}\n" for line in told).encode()
+        yield head + rows
+        head = b""
+    yield head
+
+
+def _csv(rows: Sequence[Sequence[Any]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()

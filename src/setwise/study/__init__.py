@@ -1,8 +1,9 @@
 """Which method is best for which target? Every method on the same rows, stored as it goes."""
 
+from setwise.study.folder import Summary, load, summary
 from setwise.study.leaderboard import InHierarchy, Leaderboard, Standing, in_hierarchy, leaderboard
 from setwise.study.methods import METHODS, Method
-from setwise.study.results import KnownTruth, Outcome, Results, Scale, Summary, load, summary
+from setwise.study.results import KnownTruth, Outcome, Results, Scale
 from setwise.study.study import Study
 
 __all__ = [

@@ -6,26 +6,18 @@ taxonomy and of all, where every label set is taken with what stands above its l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from setwise.evaluation import ByLevel, PerLabel, per_label
 from setwise.evaluation.figure import aligned, described, interval, number, too_few_resamples
 from setwise.evaluation.label_sets import closed, row_distances
-from setwise.evaluation.statistics import (
-    Bootstrap,
-    Statistic,
-    Title,
-    holm,
-    p_values,
-    row_means,
-)
-from setwise.study.results import Outcome, Results, Scale, losses_of, said, unit_of
+from setwise.evaluation.statistics import Bootstrap, Statistic, Title, holm, p_values, row_means
+from setwise.study.results import Outcome, Results, unit_of
 from setwise.targets import get_target
 
 
@@ -101,9 +93,6 @@ class Leaderboard(Sequence[Standing]):
     def __len__(self) -> int:
         return len(self.standings)
 
-    def __iter__(self) -> Iterator[Standing]:
-        return iter(self.standings)
-
     @property
     def targets(self) -> tuple[str, ...]:
         """The targets that have standings, in order."""
@@ -122,40 +111,32 @@ class Leaderboard(Sequence[Standing]):
         if not self.standings:
             return f"{head}\nno method has finished all folds of a target yet"
         far = any(standing.unit is not None for standing in self)
-        distance = ["tree distance, as predicted"] if far else []
-        lines = [["", "loss", "", *distance, "less best", "", "p", "adjusted p", ""]]
+        titles = ["", "loss", "", "tree distance, as predicted", "less best", "", "p", "adjusted p"]
+        lines = [[*titles, ""]]
         for target in self.targets:
-            lines.append([target])
-            lines += [_line(standing, far) for standing in self.of(target)]
-        return "\n".join([head, aligned(lines), *self._notes()])
-
-    def _notes(self) -> list[str]:
-        if not self.n_bootstrap:
-            return ["* the best"]
-        level = 1.0 - self.confidence
-        notes = [
-            f"* the best, or not significantly worse: adjusted p (Holm, all pairs of methods of a "
-            f"target) above {level:.4g}"
-        ]
-        most = max(len(self.of(target)) for target in self.targets)
-        n_pairs = most * (most - 1) // 2
-        return notes + too_few_resamples(n_pairs, self.n_bootstrap, self.confidence)
+            lines += [[target], *map(_cells, self.of(target))]
+        if not far:
+            lines = [line[:3] + line[4:] for line in lines]
+        notes, most = ["* the best"], max(len(self.of(target)) for target in self.targets)
+        if self.n_bootstrap:
+            notes[0] += (
+                f", or not significantly worse: adjusted p (Holm, all pairs of methods of a "
+                f"target) above {1.0 - self.confidence:.4g}"
+            )
+            n_pairs = most * (most - 1) // 2
+            notes += too_few_resamples(n_pairs, self.n_bootstrap, self.confidence)
+        return "\n".join([head, aligned(lines), *notes])
 
 
-def _line(standing: Standing, far: bool) -> list[str]:
-    """The cells of a standing; with that of the distance where any has one."""
-    distance = "" if standing.unit is None else said(standing.distance or 0.0, standing.unit)
-    return [
-        f"  {standing.method}",
-        number(standing.value),
-        interval(standing.low, standing.high),
-        *([distance] if far else []),
-        number(standing.difference),
-        "" if standing.p is None else interval(standing.difference_low, standing.difference_high),
-        "" if standing.p is None else f"{standing.p:.4f}",
-        "" if standing.adjusted_p is None else f"{standing.adjusted_p:.4f}",
-        "*" if standing.is_best_or_tied else "",
-    ]
+def _cells(of: Standing) -> list[str]:
+    """A row of the table."""
+    far = "" if of.unit is None else f"{of.distance:.4g} {of.unit}"
+    tests = ["", "", ""]
+    if of.p is not None:
+        apart = interval(of.difference_low, of.difference_high)
+        tests = [apart, f"{of.p:.4f}", f"{of.adjusted_p:.4f}"]
+    own = [f"  {of.method}", number(of.value), interval(of.low, of.high), far]
+    return [*own, number(of.difference), *tests, "*" if of.is_best_or_tied else ""]
 
 
 def leaderboard(
@@ -189,91 +170,59 @@ def leaderboard(
     source, not of training again on others.
     """
     bootstrap = Bootstrap(n_bootstrap, confidence, seed)
-    shape: Any = results.y_true.shape
-    n_rows, n_labels = shape
-    asked = [[o for o in results.outcomes if o.target == target] for target in results.targets]
-    boards = [outcomes for outcomes in asked if outcomes]
-    statistics = [_mean_losses(outcomes, results) for outcomes in boards]
+    y_true: Any = results.y_true
+    by_target = [[o for o in results.outcomes if o.target == target] for target in results.targets]
+    boards = [outcomes for outcomes in by_target if outcomes]
+    losses = [_losses(y_true, outcomes) for outcomes in boards]
+    replicates = bootstrap.replicates(losses, *y_true.shape) if boards else np.empty((0, 0))
     standings: list[Standing] = []
-    if boards:
-        replicates = bootstrap.replicates(statistics, n_rows, n_labels)
-        parts = np.split(replicates, np.cumsum([len(outcomes) for outcomes in boards])[:-1])
-        for outcomes, statistic, part in zip(boards, statistics, parts, strict=True):
-            values = statistic.at(np.ones((n_rows, 1)))[:, 0]
-            scale = results.scales.get(outcomes[0].target)
-            standings += _standings(outcomes, values, part, bootstrap, scale)
-    return Leaderboard(
-        tuple(standings), n_rows, n_labels, bootstrap.n_resamples, bootstrap.confidence
-    )
+    for outcomes, mean in zip(boards, losses, strict=True):
+        own, replicates = np.split(replicates, [len(outcomes)])
+        values = mean.at(np.ones((y_true.shape[0], 1)))[:, 0]
+        standings += _standings(outcomes, values, own, bootstrap, results.scales)
+    n_rows, n_labels = y_true.shape
+    resamples, confidence = bootstrap.n_resamples, bootstrap.confidence
+    return Leaderboard(tuple(standings), n_rows, n_labels, resamples, confidence)
 
 
-def _losses(outcome: Outcome, results: Results) -> NDArray[np.float64]:
-    if outcome.losses is not None:
-        return outcome.losses
-    return losses_of(get_target(outcome.target), outcome.y_pred, results.y_true)
-
-
-def _mean_losses(outcomes: Sequence[Outcome], results: Results) -> Statistic:
+def _losses(y_true: Any, outcomes: Sequence[Any]) -> Statistic:
     """The mean loss of each outcome of a target, on the rows as they are or resampled."""
+    columns = [
+        get_target(o.target).loss(o.y_pred, y_true) if o.losses is None else o.losses
+        for o in outcomes
+    ]
     titles = tuple(Title(outcome.method, "target", "lower") for outcome in outcomes)
-    losses = np.column_stack([_losses(outcome, results) for outcome in outcomes])
-    return row_means(titles, losses)
+    return row_means(titles, np.column_stack(columns))
 
 
 def _standings(
-    outcomes: Sequence[Outcome],
-    values: NDArray[Any],
-    replicates: NDArray[Any],
-    bootstrap: Bootstrap,
-    scale: Scale | None,
+    outcomes: Sequence[Outcome], values: Any, replicates: Any, bootstrap: Bootstrap, scales: Any
 ) -> list[Standing]:
     """The standings of one target, from mean losses and their replicates (methods, resamples)."""
-    best = int(np.argmin(values))
+    best, scale = int(np.argmin(values)), scales.get(outcomes[0].target)
     differences = values - values[best]
     intervals = bootstrap.intervals(replicates)
     apart = bootstrap.intervals(replicates - replicates[best])
-    p, adjusted = _against(best, values, replicates, bootstrap)
+    tests: dict[int, tuple[float, float]] = {}
+    pairs = list(combinations(range(len(values)), 2)) if bootstrap.n_resamples else []
+    if pairs:
+        first, second = np.array(pairs).T
+        plain = p_values(values[second] - values[first], replicates[second] - replicates[first])
+        for pair, p, adjusted in zip(pairs, plain.tolist(), holm(plain).tolist(), strict=True):
+            if best in pair:
+                tests[sum(pair) - best] = p, adjusted
     standings = []
     for place in np.argsort(values, kind="stable").tolist():
-        tied = differences[place] <= 0.0
-        if adjusted[place] is not None:
-            tied = adjusted[place] > 1.0 - bootstrap.confidence
-        standings.append(
-            Standing(
-                method=outcomes[place].method,
-                target=outcomes[place].target,
-                value=float(values[place]),
-                low=intervals[place][0],
-                high=intervals[place][1],
-                difference=float(differences[place]),
-                difference_low=apart[place][0],
-                difference_high=apart[place][1],
-                p=p[place],
-                adjusted_p=adjusted[place],
-                is_best_or_tied=bool(tied),
-                distance=scale and scale.distance(float(values[place])),
-                unit=scale and scale.unit,
-            )
-        )
+        p, adjusted = tests.get(place, (None, None))
+        worse = differences[place] > 0.0
+        if adjusted is not None:
+            worse = adjusted <= 1.0 - bootstrap.confidence
+        method, value = outcomes[place].method, float(values[place])
+        difference: Any = (float(differences[place]), *apart[place], p, adjusted, not worse)
+        far: Any = () if scale is None else (scale.distance(value), scale.unit)
+        own: Any = (method, outcomes[place].target, value, *intervals[place])
+        standings.append(Standing(*own, *difference, *far))
     return standings
-
-
-def _against(
-    best: int, values: NDArray[Any], replicates: NDArray[Any], bootstrap: Bootstrap
-) -> tuple[list[float | None], list[float | None]]:
-    """P-value, plain and adjusted over all pairs, of each method against the best."""
-    p: list[float | None] = [None] * len(values)
-    adjusted: list[float | None] = [None] * len(values)
-    pairs = list(combinations(range(len(values)), 2))
-    if bootstrap.n_resamples == 0 or not pairs:
-        return p, adjusted
-    first, second = np.array(pairs).T
-    plain = p_values(values[second] - values[first], replicates[second] - replicates[first])
-    for pair, before, after in zip(pairs, plain.tolist(), holm(plain).tolist(), strict=True):
-        if best in pair:
-            other = pair[0] if pair[1] == best else pair[1]
-            p[other], adjusted[other] = before, after
-    return p, adjusted
 
 
 # ---------------------------------------------------------------------------- in a hierarchy
@@ -312,64 +261,48 @@ class InHierarchy:
     @property
     def precision(self) -> float | None:
         """Of all levels together: hierarchical precision; None where nothing is predicted."""
-        return _ratio(self.levels.both.sum(), self.levels.predicted.sum())
+        return self._ratio(self.levels.both, self.levels.predicted)
 
     @property
     def recall(self) -> float | None:
         """Hierarchical recall; None where nothing is true."""
-        return _ratio(self.levels.both.sum(), self.levels.support.sum())
+        return self._ratio(self.levels.both, self.levels.support)
 
     @property
     def f1(self) -> float | None:
         """Hierarchical F1; None where nothing is true and nothing predicted."""
-        levels = self.levels
-        return _ratio(2 * levels.both.sum(), (levels.predicted + levels.support).sum())
+        return self._ratio(2 * self.levels.both, self.levels.predicted + self.levels.support)
+
+    @staticmethod
+    def _ratio(above: Any, below: Any) -> float | None:
+        return float(above.sum() / below.sum()) if below.any() else None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, ready for JSON."""
-        return {
-            "method": self.method,
-            "target": self.target,
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-            "f1_by_level": self.levels.f1.tolist(),
-            "closed": self.closed,
-            "distance": self.distance,
-            "unit": self.unit,
-        }
+        told = ("method", "target", "precision", "recall", "f1", "closed", "distance", "unit")
+        figures = {name: getattr(self, name) for name in told}
+        return {**figures, "f1_by_level": self.levels.f1.tolist()}
 
 
 def in_hierarchy(results: Results) -> tuple[InHierarchy, ...]:
     """Every outcome in the hierarchy of the study, in their order; none without a hierarchy."""
-    if results.taxonomy is None:
+    taxonomy, found = results.taxonomy, []
+    if taxonomy is None:
         return ()
-    true = closed(results.y_true, results.taxonomy)
-    return tuple(_figures(outcome, results, true) for outcome in results.outcomes)
-
-
-def _figures(outcome: Outcome, results: Results, true: Any) -> InHierarchy:
-    taxonomy: Any = results.taxonomy
-    predicted = closed(outcome.y_pred, taxonomy)
-    labels, lengths = per_label(predicted, true), _lengths(outcome.target, results)
-    return InHierarchy(
-        method=outcome.method,
-        target=outcome.target,
-        labels=labels,
-        levels=ByLevel.of(labels, taxonomy),
-        closed=float(taxonomy.is_closed(outcome.y_pred).mean()),
-        distance=float(row_distances(predicted, true, lengths).mean()),
-        unit=unit_of(lengths),
-    )
-
-
-def _lengths(target: str, results: Results) -> NDArray[np.float64]:
-    """Of each label's edge: those of the target if it has some, else of the hierarchy, (l,)."""
-    taxonomy: Any = results.taxonomy
-    scale = results.scales.get(target)
-    own = None if scale is None else scale.lengths
-    return taxonomy.spanning_tree().lengths if own is None else np.array(own)
-
-
-def _ratio(above: Any, below: Any) -> float | None:
-    return float(above / below) if below else None
+    true, edges = closed(results.y_true, taxonomy), taxonomy.spanning_tree().lengths
+    for outcome in results.outcomes:
+        predicted, scale = closed(outcome.y_pred, taxonomy), results.scales.get(outcome.target)
+        lengths = edges if scale is None or scale.lengths is None else np.array(scale.lengths)
+        labels = per_label(predicted, true)
+        found.append(
+            InHierarchy(
+                outcome.method,
+                outcome.target,
+                labels,
+                ByLevel.of(labels, taxonomy),
+                closed=float(taxonomy.is_closed(outcome.y_pred).mean()),
+                distance=float(row_distances(predicted, true, lengths).mean()),
+                unit=unit_of(lengths),
+            )
+        )
+    return tuple(found)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from setwise.evaluation.label_sets import row_losses
-from setwise.evaluation.sample import Sample
-from setwise.study.folder import Finished, Stored, Unit, read, warn_of_damage
-from setwise.targets import Target
 from setwise.targets.target import hierarchy_of
 from setwise.taxonomy import Taxonomy
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One method, trained and decoded for one target, over all held-out rows.
+    """One method, trained and decoded for one target, over all held-out rows, or those of a fold.
 
     Attributes
     ----------
@@ -52,6 +47,23 @@ class Outcome:
     fit_seconds: tuple[float, ...]
     predict_seconds: tuple[float, ...]
     losses: NDArray[np.float64] | None = None
+
+
+def joined(folds: Sequence[Any]) -> Outcome:
+    """The outcome of all folds, from that of each."""
+    guarantee, probabilities = folds[0].guarantee, [fold.probability for fold in folds]
+    if any(fold.guarantee != guarantee for fold in folds):
+        guarantee += f" (Of the first of {len(folds)} folds.)"
+    known = all(part is not None for part in probabilities)
+    lists = ("settings", "fit_seconds", "predict_seconds")
+    return replace(
+        folds[0],
+        y_pred=csr_array(vstack([fold.y_pred for fold in folds])),
+        probability=np.concatenate(probabilities) if known else None,
+        guarantee=guarantee,
+        losses=np.concatenate([fold.losses for fold in folds]),
+        **{name: tuple(chain(*(getattr(fold, name) for fold in folds))) for name in lists},
+    )
 
 
 @dataclass(frozen=True)
@@ -114,17 +126,12 @@ class Scale:
 
     def said(self, loss: float) -> str:
         """The same in words."""
-        return said(self.distance(loss), self.unit)
+        return f"{self.distance(loss):.4g} {self.unit}"
 
 
 def unit_of(lengths: Any) -> str:
     """What distances are counted in."""
     return "edges" if (np.asarray(lengths) == 1.0).all() else "units of length"
-
-
-def said(distance: float, unit: str) -> str:
-    """A distance with its unit."""
-    return f"{distance:.4g} {unit}"
 
 
 @dataclass(frozen=True)
@@ -172,112 +179,3 @@ class Results:
     taxonomy: Taxonomy | None = None
     truth: KnownTruth | None = None
     scales: Mapping[str, Scale] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, stored: Stored) -> Results:
-        """The methods and targets that have finished all folds, of what a folder holds."""
-        told, found = stored.asked.told, stored.finished
-        outcomes = []
-        for method in told["methods"]:
-            for target in told["targets"]:
-                units = [Unit(method, target, fold) for fold in range(len(told["n_train"]))]
-                if all(unit in found for unit in units):
-                    outcomes.append(_outcome(method, target, [found[unit] for unit in units]))
-        return cls(
-            name=told["name"],
-            label_names=tuple(told["label_names"]),
-            y_true=stored.asked.y_true,
-            fold=stored.asked.fold,
-            n_train=tuple(told["n_train"]),
-            targets=tuple(told["targets"]),
-            methods=tuple(told["methods"]),
-            outcomes=tuple(outcomes),
-            question=told["question"],
-            versions=told["versions"],
-            taxonomy=stored.asked.taxonomy,
-            scales={name: Scale(**scale) for name, scale in told["scales"].items()},
-        )
-
-
-def _outcome(method: str, target: str, folds: list[Finished]) -> Outcome:
-    """All folds together; they are stored in the order of the results' rows."""
-    stacked: Any = vstack([part.y_pred for part in folds])
-    known = [part.probability for part in folds if part.probability is not None]
-    guarantee = folds[0].guarantee
-    if any(part.guarantee != guarantee for part in folds):
-        guarantee += f" (Of the first of {len(folds)} folds.)"
-    return Outcome(
-        method=method,
-        target=target,
-        y_pred=csr_array(stacked),
-        probability=np.concatenate(known) if len(known) == len(folds) else None,
-        guarantee=guarantee,
-        settings=tuple(part.settings for part in folds),
-        fit_seconds=tuple(part.fit_seconds for part in folds),
-        predict_seconds=tuple(part.predict_seconds for part in folds),
-        losses=np.concatenate([part.losses for part in folds]),
-    )
-
-
-@dataclass(frozen=True)
-class Summary:
-    """How far a study is.
-
-    Attributes
-    ----------
-    n_units, n_finished : int
-        Units in all, and those that are finished.
-    failed : dict of Unit to str
-        Units that failed when they were last tried, with the messages.
-    """
-
-    n_units: int
-    n_finished: int
-    failed: dict[Unit, str]
-
-    @classmethod
-    def of(cls, stored: Stored) -> Summary:
-        """Of what a folder holds."""
-        units = stored.asked.units
-        failed = {unit: stored.failed[unit] for unit in units if unit in stored.failed}
-        return cls(len(units), len(stored.finished), failed)
-
-    @property
-    def complete(self) -> bool:
-        """Whether all units are finished."""
-        return self.n_finished == self.n_units
-
-    def __str__(self) -> str:
-        lines = [f"{self.n_finished} of {self.n_units} units are finished"]
-        if self.failed:
-            lines[0] += f", {len(self.failed)} failed and will be tried again at the next run:"
-        lines += [f"- {unit}: {message}" for unit, message in self.failed.items()]
-        return "\n".join(lines)
-
-
-def summary(folder: str | os.PathLike[str]) -> Summary:
-    """How far the study in a folder is, by what is stored."""
-    return Summary.of(read(Path(folder)))
-
-
-def load(folder: str | os.PathLike[str]) -> Results:
-    """The results in a folder, of a study that is finished or not; nothing is run.
-
-    Parameters
-    ----------
-    folder : str or path
-        Where a study was run, also one that is running now.
-
-    Returns
-    -------
-    Results
-        With the methods and targets that have finished all folds.
-    """
-    stored = read(Path(folder))
-    warn_of_damage(stored)
-    return Results.of(stored)
-
-
-def losses_of(target: Target, y_pred: Any, y_true: Any) -> NDArray[np.float64]:
-    """The loss of each row of sparse label sets, (n,), as `evaluate` takes it."""
-    return row_losses(Sample(y_pred, y_true), target)

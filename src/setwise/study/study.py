@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
+import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.utils import check_array, check_consistent_length
 
 from setwise.atomic_write import write_whole
-from setwise.study.data import (
-    array_digest,
-    described,
-    read_folds,
-    read_inputs,
-    read_sets,
-    read_targets,
-    read_taxonomy,
-)
-from setwise.study.folder import Asked, locked, prepare, read
+from setwise.estimators.folds import StratifiedLabelSets
+from setwise.evaluation.label_sets import checked_taxonomy
+from setwise.labels import form_of, some
+from setwise.study.folder import Unit, locked, prepare, store, summary
 from setwise.study.methods import get_methods
-from setwise.study.results import Results, Scale, Summary, summary
-from setwise.study.work import Plan, do_tasks, progress_shown
+from setwise.study.results import Outcome, Results, Scale
+from setwise.study.work import Plan, do_tasks
+from setwise.targets import Target, get_target
+from setwise.targets.target import hierarchy_of
 from setwise.validation import whole_number
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
@@ -100,43 +101,69 @@ class Study:
     ):
         if whole_number(seed, "seed", 0) >= 2**32:
             raise ValueError(f"seed must be below 2**32, as scikit-learn's are, but it is {seed}")
-        sets, names = read_sets(Y, label_names)
-        shape: Any = sets.shape
-        n_rows, n_labels = shape
-        inputs, missing = read_inputs(X, n_rows)
-        chosen, judges = get_methods(methods), read_targets(targets, n_labels)
-        hierarchy = read_taxonomy(taxonomy, judges, sets, names)
+        sets, names = _label_sets(Y, label_names)
+        n_rows, n_labels = sets.shape
+        taken: Any = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+        taken |= {"accept_sparse": "csr", "copy": True}
+        inputs: Any = check_array(X, input_name="X", **taken)
+        check_consistent_length(inputs, sets)
+        chosen, judges = get_methods(methods), _targets(targets, n_labels)
+        hierarchy = _hierarchy(taxonomy, judges, sets, names)
         if names is None:
-            names = tuple(map(str, range(n_labels) if hierarchy is None else hierarchy.names))
-        splits, held_out = read_folds(folds, sets, seed)
+            names = range(n_labels) if hierarchy is None else hierarchy.names
+        splits, held_out = _folds(folds, sets, seed)
         self.rows = np.concatenate([held for _, held in splits])
+        missing = bool(np.isnan(inputs.data if issparse(inputs) else inputs).any())
         self._plan = Plan(inputs, missing, sets, chosen, judges, splits, seed)
-        told = {
-            "name": str(name),
-            "label_names": names,
+        asked = {
+            **(question or {}),
+            "rows": n_rows,
+            "features": inputs.shape[1],
+            "labels": n_labels,
+            "held out": held_out,
+            "missing features": MEAN if missing else "none",
+            "seed": seed,
+        }
+        try:
+            json.dumps(asked, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"question must be plain text and numbers (JSON): {error}") from error
+        versions = library_versions()
+        scales = {name: Scale.of(target) for name, target in judges.items()}
+        self._study = Results(
+            name=str(name),
+            label_names=tuple(map(str, names)),
+            y_true=sets[self.rows],
+            fold=np.repeat(np.arange(len(splits)), [len(held) for _, held in splits]),
+            n_train=tuple(len(train) for train, _ in splits),
+            targets=tuple(judges),
+            methods=tuple(chosen),
+            outcomes=(),
+            question=asked,
+            versions={
+                "python": platform.python_version(),
+                **versions,
+                "system": platform.system(),
+                "processor": processor(),
+                "threads of a unit": "1",
+            },
+            taxonomy=hierarchy,
+            scales={name: scale for name, scale in scales.items() if scale is not None},
+        )
+        # All that the figures depend on.
+        self._identity = {
+            **versions,
+            "features (X)": described(inputs),
+            "label sets (Y)": described(sets),
+            "label names": self._study.label_names,
             "methods": list(chosen),
             "targets": list(judges),
-            "n_train": [len(train) for train, _ in splits],
-            "hierarchy_note": "" if hierarchy is None else hierarchy.note,
-            "scales": {
-                name: asdict(scale)
-                for name, target in judges.items()
-                if (scale := Scale.of(target)) is not None
-            },
-            "question": {
-                **(question or {}),
-                "rows": n_rows,
-                "features": inputs.shape[1],
-                "labels": n_labels,
-                "held out": held_out,
-                "missing features": MEAN if missing else "none",
-                "seed": seed,
-            },
-            "versions": machine(),
+            "folds": described(splits),
+            "seed": int(seed),
+            "hierarchy": described(hierarchy),
+            **{f"method {m.name!r}": described(m.make) for m in chosen.values() if m.own},
+            **{f"target {name!r}": described(target) for name, target in judges.items()},
         }
-        fold = np.repeat(np.arange(len(splits)), [len(held) for _, held in splits])
-        identity = _identity(self._plan, names, hierarchy)
-        self._asked = Asked(_as_json(identity), _as_json(told), sets[self.rows], fold, hierarchy)
 
     def run(self, folder: str | os.PathLike[str], progress: bool = True, jobs: int = 1) -> Results:
         """Do what is not done yet, and return what is known.
@@ -153,7 +180,7 @@ class Study:
         progress : bool, default True
             Whether to show progress; it is shown on terminals only.
         jobs : int, default 1
-            Units in work at once, each in a process of its own if there are several.
+            Fits in work at once, each in a process of its own if there are several.
 
         Returns
         -------
@@ -167,10 +194,19 @@ class Study:
             raise ValueError(f"folder must be a folder, but {str(path)!r} is a file")
         path.mkdir(parents=True, exist_ok=True)
         with locked(path):
-            done = set(prepare(path, self._asked).finished)
+            found = prepare(path, self._study, self._identity)
             try:
-                with progress_shown(progress, len(self._asked.units), len(done)) as shown:
-                    do_tasks(self._plan, self._plan.tasks(done), path, jobs, shown)
+                with _progress_bar(progress) as bar:
+                    row = bar.add_task("", total=found.n_units, completed=found.n_finished)
+
+                    def took(unit: Unit, result: Outcome | str) -> None:
+                        store(path, unit, result)
+                        if isinstance(result, str):
+                            told = f"failed: {unit}: {result}"
+                            bar.console.print(told, markup=False, highlight=False)
+                        bar.update(row, advance=1, description=str(unit))
+
+                    do_tasks(self._plan, self._plan.tasks(found.finished), jobs, took)
             except KeyboardInterrupt as interrupt:
                 interrupt.add_note(
                     f"{summary(path)}\nNothing finished is lost: run the same study on "
@@ -178,37 +214,146 @@ class Study:
                 )
                 raise
             finally:
-                stored = read(path)
-                told = Summary.of(stored)
-                write_whole(path / "summary.txt", f"{told}\n".encode())
-            if told.failed:
-                warnings.warn(str(told), stacklevel=2)
-            return Results.of(stored)
+                found = summary(path)
+                write_whole(path / "summary.txt", f"{found}\n".encode())
+            if found.failed:
+                warnings.warn(str(found), stacklevel=2)
+            return found.results()
 
 
-def _identity(plan: Plan, names: Sequence[str], hierarchy: Any) -> dict[str, Any]:
-    """All that the figures of a study depend on."""
-    return {
-        **library_versions(),
-        "features (X)": array_digest(plan.inputs),
-        "label sets (Y)": array_digest(plan.sets),
-        "label names": names,
-        "methods": list(plan.methods),
-        "targets": list(plan.targets),
-        "folds": [[array_digest(part) for part in split] for split in plan.splits],
-        "seed": plan.seed,
-        "hierarchy": described(hierarchy),
-        **{f"method {m.name!r}": described(m.make) for m in plan.methods.values() if m.own},
-        **{f"target {name!r}": described(target) for name, target in plan.targets.items()},
-    }
+def _progress_bar(wanted: bool) -> Any:
+    """A bar on the error stream if it is a terminal and a bar is wanted, else silence."""
+    from rich import console, progress
+
+    screen = console.Console(stderr=True)
+    screen.quiet = not (wanted and screen.is_terminal)
+    return progress.Progress(
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left:"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.description}", markup=False),
+        console=screen,
+        disable=screen.quiet,
+    )
 
 
-def _as_json(told: Mapping[str, Any]) -> dict[str, Any]:
-    """As it will be read from a file; what is not JSON can only be part of the question."""
+# ------------------------------------------------------------------------------- what is given
+
+
+def _label_sets(Y: Any, label_names: Any) -> tuple[Any, list[str] | None]:
+    """Label sets as a CSR array of 0/1, and a name for each label, None where there are none."""
+    form = form_of(Y, column_of_classes=False)
+    if form.one_dimensional:
+        raise ValueError("Y must have a label set for each row, but it has one class for each row")
+    names, n_labels = form.columns if label_names is None else label_names, len(form.own_names())
+    if names is None:
+        return csr_array(form.own), None
+    names = list(map(str, names))
+    if not len(names) == len(set(names)) == n_labels:
+        raise ValueError(f"label_names must be {n_labels} different names, not {some(names)}")
+    return csr_array(form.own), names
+
+
+def _targets(targets: Any, n_labels: int) -> dict[str, Target]:
+    """Targets by name from a list of names and targets, or from a mapping."""
+    if not isinstance(targets, Mapping | list | tuple) or not targets:
+        raise ValueError(
+            f"targets must be a list such as ['f1', 'hamming'] or a mapping from names to targets, "
+            f"not {targets!r}"
+        )
+    if isinstance(targets, Mapping):
+        named = {str(name): get_target(target) for name, target in targets.items()}
+    else:
+        named = {str(target): target for target in map(get_target, targets)}
+    if len(named) < len(targets):
+        raise ValueError(
+            f"targets must have different names, but of {len(targets)} there are only "
+            f"{', '.join(named)}; a mapping from names to targets tells them apart"
+        )
+    for target in named.values():
+        # A target made for other labels says so here.
+        target.measure(n_labels, "loss")
+    return named
+
+
+def _hierarchy(given: Any, targets: Mapping[str, Target], sets: Any, names: Any) -> Any:
+    """The hierarchy given, or of the first target that has one; of all, that Y fits them."""
+    own = [tree for target in targets.values() if (tree := hierarchy_of(target)) is not None]
+    every = own if given is None else [given, *own]
+    for taxonomy in every:
+        checked_taxonomy(taxonomy, sets.shape[1], names)
+    for taxonomy in own:
+        taxonomy.refuse_open(sets)
+    return next(iter(every), None)
+
+
+def _folds(folds: Any, sets: Any, seed: int) -> tuple[list[Any], str]:
+    """The rows to train on and to hold out in each fold, checked, and the folds in words."""
+    rows, given, words = np.arange(sets.shape[0]), folds, "splits into training and test rows"
+    if isinstance(folds, int | np.integer):
+        splitter = StratifiedLabelSets(whole_number(folds, "folds", 2), random_state=seed)
+        given, words = list(splitter.split(None, sets)), "folds, every label spread evenly"
+    elif hasattr(folds, "get_n_splits"):
+        given, words = list(folds.split(np.empty((len(rows), 0)), sets.toarray())), str(folds)
+    elif isinstance(folds, list | tuple) and len(folds) == 2 and np.ndim(folds[0][:1]) == 1:
+        given = [folds]
     try:
-        return json.loads(json.dumps(told, allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"question must be plain text and numbers (JSON): {error}") from error
+        # By numbers or masks; those that do not fit are errors.
+        splits = [(rows[np.asarray(train)], rows[np.asarray(test)]) for train, test in given]
+        held = [test for _, test in splits]
+        for parts, what in [*((pair, "there") for pair in splits), (held, "held out")]:
+            every = np.concatenate(parts)
+            if min(map(len, parts)) == 0 or len(np.unique(every)) < len(every):
+                raise ValueError(f"no row is {what}, or one is {what} twice")
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"folds must be a number of folds, a splitter, a pair (train, test) of row numbers or "
+            f"masks, each row in one of both at most, or a list of such pairs in which no row is "
+            f"held out twice: {error}"
+        ) from error
+    return splits, f"{len(splits)} {words}"
+
+
+# -------------------------------------------------------------------------- what is the same
+
+
+def described(value: Any) -> Any:
+    """A value as JSON that is the same in every process: estimators and targets by their settings.
+
+    Arrays stand as digests, functions by their name and compiled code. What has no better way is
+    its type and `repr`, without addresses.
+    """
+    if isinstance(value, np.random.RandomState):
+        value = value.get_state(legacy=False)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value if value == value else "NaN"
+    if issparse(value):
+        value = csr_array(value)
+        return described([value.shape, value.data, *map(np.int64, (value.indices, value.indptr))])
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return joblib.hash(np.ascontiguousarray(value))
+    if isinstance(value, list | tuple | np.ndarray):
+        return [described(part) for part in value]
+    if isinstance(value, set | frozenset):
+        return sorted(json.dumps(described(part)) for part in value)
+    if isinstance(value, Mapping):
+        return {str(key): described(part) for key, part in value.items()}
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    if hasattr(value, "__code__"):
+        code = value.__code__.co_code + _plain(value.__code__.co_consts).encode()
+        return f"{value.__module__}.{value.__qualname__} {hashlib.sha256(code).hexdigest()}"
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return {name: described(value.get_params(deep=False))}
+    if is_dataclass(value) and not isinstance(value, type):
+        told = [part.name for part in fields(value) if part.init]
+        return {name: {part: described(getattr(value, part)) for part in told}}
+    return f"{name} {_plain(value)}"
+
+
+def _plain(value: Any) -> str:
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def library_versions() -> dict[str, str]:
@@ -221,17 +366,5 @@ def library_versions() -> dict[str, str]:
 def processor() -> str:
     """The processor's own name where the system tells it."""
     told = Path("/proc/cpuinfo")
-    lines = told.read_text().splitlines() if told.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def machine() -> dict[str, str]:
-    """What figures depend on, versions and processor, as a report shows them."""
-    return {
-        "python": platform.python_version(),
-        **library_versions(),
-        "system": platform.system(),
-        "processor": processor(),
-        "threads of a unit": "1",
-    }
+    named = re.search(r"^model name\s*: (.*)$", told.read_text() if told.exists() else "", re.M)
+    return named[1] if named else platform.processor() or platform.machine()
