@@ -14,8 +14,8 @@ from torch import Tensor
 
 from setwise.nn.differentiable import is_plain
 from setwise.spaces import Space
-from setwise.surrogates.constrained import NAMES as CONSTRAINED_MARGINS
 from setwise.surrogates.binary_relevance import MARGINS as RELEVANCE_MARGINS
+from setwise.surrogates.constrained import NAMES as CONSTRAINED_MARGINS
 from setwise.surrogates.names import COMP_SUM, DEFAULT_Q
 from setwise.targets import Hamming, get_target
 from setwise.targets.target import Target, hierarchy_of, is_hamming

@@ -247,7 +247,7 @@ def _label_sets(Y: Any, label_names: Any) -> tuple[Any, list[str] | None]:
     form = form_of(Y, column_of_classes=False)
     if form.one_dimensional:
         raise ValueError("Y must have a label set for each row, but it has one class for each row")
-    names, n_labels = form.columns if label_names is None else label_names, len(form.own_names())
+    names, n_labels = form.columns if label_names is None else label_names, form.own.shape[1]
     if names is None:
         return csr_array(form.own), None
     names = list(map(str, names))
