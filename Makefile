@@ -28,7 +28,7 @@ demo: $(VENV)/.runtime
 test: lint
 	$(BIN)/python -m pytest --doctest-modules src tests
 
-# Sixteen times the examples of each law.
+# Thirty times the examples of each law.
 test-deep: lint
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest --doctest-modules src tests
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 settings.register_profile(
-    "quick", deadline=None, max_examples=12, suppress_health_check=SLOW_IS_FINE
+    "quick", deadline=None, max_examples=6, suppress_health_check=SLOW_IS_FINE
 )
 settings.register_profile(
     "ci", parent=settings.get_profile("quick"), derandomize=True, print_blob=True

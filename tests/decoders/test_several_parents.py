@@ -98,12 +98,12 @@ def test_small_gains_and_near_ties_are_not_rounded_away():
 @pytest.mark.parametrize(
     ("left_out", "message"),
     [
-        ([0, 1], r"shape is \(2,\)"),
-        ([[0, 5]], r"left_out\[0\] must be two labels from 0 to 2, but it is \[0, 5\]"),
-        ([[-2, 1]], r"must be two labels"),
+        ([0, 1], r"of shape \(m, 2\), but it is \[0, 1\]"),
+        ([[0, 5]], r"left_out must be edges .* labels from 0 to 2, .* it is \[\[0, 5\]\]"),
+        ([[-2, 1]], r"between labels from 0 to 2"),
         ([[0.0, 1.0]], "dtype float64"),
         ([["a", "b"]], "dtype <U1"),
-        ([[0, 1, 2]], r"shape is \(1, 3\)"),
+        ([[0, 1, 2]], r"of shape \(m, 2\), but it is \[\[0, 1, 2\]\]"),
         ("ab", "dtype <U2"),
         ([[2, 0]], "cycle"),
     ],
