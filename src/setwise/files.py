@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from setwise.spelling import argument
+
 MAX_LINE = 2**26
 FREE_BYTES = 2**28
 MAX_RATIO = 200
@@ -204,7 +206,7 @@ def decoded(text: bytes, path: Path, line: int, encoding: str = "utf-8") -> str:
         raise ValueError(f"encoding must be the name of one, but it is {encoding!r}") from error
     except UnicodeDecodeError as error:
         where = f"byte {text[error.start]:#04x} at position {error.start + 1}"
-        hint = "save it so, or name its encoding, such as encoding='latin-1'"
+        hint = f"save it so, or name its encoding, such as {argument('encoding', 'latin-1')}"
         raise DataError(path, line, f"not {encoding} text: {where}; {hint}") from error
 
 

@@ -19,8 +19,9 @@ from setwise.cli.compare import compare, demo
 from setwise.cli.datasets import datasets
 from setwise.cli.evaluate import evaluate
 from setwise.cli.fit import fit
-from setwise.cli.options import in_options
+from setwise.cli.options import spelt
 from setwise.cli.predict import decode, predict
+from setwise.spelling import SPELLING
 
 DONE, PARTLY, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
@@ -64,6 +65,7 @@ def setwise(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or those of the process; returns the exit status."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    as_before = SPELLING.set(spelt)
     with warnings.catch_warnings():
         warnings.showwarning = _warn
         # What the user is to know is said, whatever the environment thinks of warnings.
@@ -93,6 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 raise
             typer.echo(f"setwise: {' '.join(said.split())}", err=True)
             return REFUSED
+        finally:
+            SPELLING.reset(as_before)
 
 
 def _complaint(error: Exception) -> str | None:
@@ -105,9 +109,9 @@ def _complaint(error: Exception) -> str | None:
     if isinstance(error, MemoryError):
         return f"there is not enough memory for this: {error}".rstrip(": ")
     known = isinstance(error, ValueError | OSError | ImportError)
-    return in_options(str(error)) if known else None
+    return str(error) if known else None
 
 
 def _warn(message: Warning | str, *more: Any) -> None:
     """A warning as one line on the error stream."""
-    typer.echo(f"setwise: warning: {' '.join(in_options(str(message)).split())}", err=True)
+    typer.echo(f"setwise: warning: {' '.join(str(message).split())}", err=True)

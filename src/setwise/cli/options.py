@@ -6,10 +6,8 @@ import csv
 import inspect
 import json
 import os
-import re
 import shlex
 import sys
-from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -21,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from setwise.atomic_write import opened_whole
+from setwise.spelling import as_python
 
 if TYPE_CHECKING:
     from setwise.datasets import Dataset
@@ -73,6 +72,9 @@ RENAMED = {
     "spaces": "space",
     "alphas": "alpha",
 }
+
+# Fields of `Reading` that `setwise.datasets.read` does not take, or not in the same way.
+OUTSIDE = ("format", "taxonomy", "path_separator", "close")
 
 
 def command(**helps: str) -> Callable[..., Any]:
@@ -156,23 +158,16 @@ def option(name: str, value: Any) -> str:
     return f"--{name.replace('_', '-')} {shlex.quote(','.join(words))}"
 
 
-def in_options(message: str) -> str:
-    """What the library says, its arguments as options: it writes all of them as Python does.
+def spelt(name: str, value: Any) -> str:
+    """An argument of the library in its messages: the option that sets it, if one does.
 
     Examples
     --------
-    >>> in_options("leave it out (drop=['id']) or name its encoding=...")
-    'leave it out (--drop id) or name its --encoding ...'
+    >>> spelt("text", ["title"]), spelt("max_bytes", 5)
+    ('--text-columns title', 'max_bytes=5')
     """
-
-    def spelt(found: re.Match[str]) -> str:
-        name = RENAMED.get(found[1], found[1])
-        try:
-            return option(name, literal_eval(found[2])) if name in OPTIONS else found[0]
-        except ValueError:
-            return found[0]  # No value that can be typed.
-
-    return re.sub(r"\b([a-z_]+)=(\[.*?\]|'.*?'|\.{3}|-?\w+\b(?!\())", spelt, message)
+    known = RENAMED.get(name, name)
+    return option(known, value) if known in OPTIONS else as_python(name, value)
 
 
 def names(words: str) -> list[str]:
@@ -215,7 +210,11 @@ class Reading:
     @property
     def options(self) -> dict[str, Any]:
         """What was said, as the readers take it."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)[:11]}
+        given = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in OUTSIDE
+        }
         given["text"] = given.pop("text_columns")
         given = {name: value for name, value in given.items() if value is not None}
         for name in ("labels", "text", "categorical", "drop"):

@@ -51,7 +51,7 @@ class Weights:
         """
         if kind not in KINDS:
             raise ValueError(f"scores must be 'labelwise' or 'joint', but it is {kind!r}")
-        if space.log_size > np.log(MOST_SETS) + 1e-9:
+        if not space.has_at_most(MOST_SETS):
             raise ValueError(
                 f"{space} has about e^{space.log_size:.1f} label sets, too many to examine one by "
                 f"one; the limit is {MOST_SETS}. Examine a smaller space of the same kind"

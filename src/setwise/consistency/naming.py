@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from setwise.consistency.conditional import CompSumRisk, ConstrainedRisk, Risk
-from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
+from setwise.spaces import SPACES, Catalog, Slice
 from setwise.spaces.space import Array, Space, all_sets
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
+from setwise.surrogates.comp_sum import inner_power
 from setwise.surrogates.names import COMP_SUM, CONSTRAINED, DEFAULT_Q, SURROGATES
 from setwise.targets import TreeDistance, get_target
 from setwise.targets.target import Target, hierarchy_of, predicted_size
 from setwise.taxonomy import parent_vector
-from setwise.validation import real_number, whole_number
+from setwise.validation import whole_number
 
 # With at most this many labels and predicted sets, targets are compared loss by loss.
 FEW_LABELS, FEW_SETS = 8, 256
@@ -133,7 +134,7 @@ def is_same_target(first: Target, second: Target, space: Space, own_truths: bool
     measures = (target.measure(labels, "loss") for target in (first, second))
     if same_values(first, second) or same_values(*measures):
         return True
-    if space.log_size > np.log(FEW_SETS) + 1e-9:
+    if not space.has_at_most(FEW_SETS):
         return False
     sets = truths = space.enumerate()
     if not own_truths:
@@ -224,9 +225,7 @@ def chosen_surrogate(surrogate: Any, q: float = DEFAULT_Q) -> Choice:
         return Choice(surrogate, ConstrainedRisk(CONSTRAINED[surrogate]))
     member = COMP_SUM.get(surrogate, 0.0)
     if surrogate == "generalized_cross_entropy":
-        member = real_number(q, "q", 0.0, 1.0)
-        if member in (0.0, 1.0):
-            raise ValueError(f"q must be above 0 and below 1 for {surrogate}, not {q:g}")
+        member = inner_power(q)
     return Choice(surrogate, CompSumRisk(member), is_likelihood=surrogate == "likelihood")
 
 
@@ -277,18 +276,9 @@ def named_space(
         n_labels = size + 2 if size else 4
     tree = _taxonomy(n_labels, parents)
     count = len(tree)
-    spaces = {
-        "cube": lambda: Cube(count),
-        "slice": lambda: Slice(count, size or min(2, count)),
-        "sized": lambda: Sized(count, np.isin(np.arange(count + 1), (0, count)).astype(float)),
-        "chain": lambda: Forest.chain(count, np.tile(np.eye(2), (count, 1, 1))),
-        "closed": lambda: Forest(tree, closed=True),
-        "paths": lambda: Paths(tree),
-        "list": lambda: Catalog(all_sets(count)[1::2]),
-    }
-    if name not in spaces:
-        raise ValueError(f"there is no space named {name!r}; known are {', '.join(spaces)}")
-    return spaces[name]()
+    if name not in SPACES:
+        raise ValueError(f"there is no space named {name!r}; known are {', '.join(SPACES)}")
+    return Slice(count, size) if name == "slice" and size else SPACES[name](tree)
 
 
 def _taxonomy(n_labels: int | None, parents: Any) -> Array:

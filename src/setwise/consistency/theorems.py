@@ -145,7 +145,7 @@ def _matched(target: Target, space: Space, scores: Kind) -> str | None:
     if (reached := _reached(space, scores)) is not None:
         return reached
     follows = follows_from_marginals(target, space.n_labels)
-    if space.log_size <= log(MOST_SETS) + 1e-9:
+    if space.has_at_most(MOST_SETS):
         sets = space.enumerate()
         follows = Weights.of(space).span(loss_matrix(target, sets, sets))
     return "the expected loss of a prediction follows from the marginals" if follows else None
@@ -158,7 +158,7 @@ def _reached(space: Space, scores: Kind) -> str | None:
     if space.is_path:
         return "one score a node reaches every law over paths"
     most = min(space.n_labels + 1, MOST_INDEPENDENT)
-    if space.log_size > log(most) + 1e-9 or not Weights.of(space).reaches_every_law:
+    if not space.has_at_most(most) or not Weights.of(space).reaches_every_law:
         return None
     return f"the {round(np.exp(space.log_size))} label sets are affinely independent"
 

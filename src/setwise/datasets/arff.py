@@ -32,6 +32,7 @@ from setwise.datasets.sparse_text import BLOCK_ROWS, Lines, blocks, number_pairs
 from setwise.datasets.table import compute, parsed
 from setwise.files import DataError, File, Place, decoded, existing, named, numbered, opened, shown
 from setwise.labels import some
+from setwise.spelling import argument
 
 _ENTRY = re.compile(rf"\s*(\d+)\s+({QUOTED}|[^\s,'\"]+)\s*(,|$)")
 
@@ -295,6 +296,7 @@ def _features(
             kinds[name] = Categories(attribute.values, base=True)
         elif name not in kinds and attribute.kind not in ("numeric", "nominal"):
             reason = f"attribute {shown(name)} is of the type {attribute.kind}; read it as text"
-            hint = f"(text=[{name!r}]) or leave it out (drop=[{name!r}])"
+            text, drop = (argument(option, [name]) for option in ("text", "drop"))
+            hint = f"({text}) or leave it out ({drop})"
             raise DataError(path, attribute.line, f"{reason} {hint}")
     return Features([attribute.name for attribute in inputs], kinds, dtype)

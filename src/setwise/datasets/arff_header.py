@@ -28,6 +28,7 @@ from setwise.files import (
     shown,
 )
 from setwise.labels import some
+from setwise.spelling import argument
 
 # Levels of a path of labels: deeper ones would make names longer than the file.
 MAX_DEPTH = 64
@@ -160,8 +161,11 @@ def labels_of(
     if labels is None:
         beside = xml_beside(path) if xml is None else existing(xml)
         if beside is None:
-            what = "which attributes are labels? Name them (labels=[...]), say how many (labels=6:"
-            rest = "the first, labels=-6: the last), or name the XML file of Mulan (xml=...)"
+            named, first, last = (argument("labels", value) for value in ([...], 6, -6))
+            what = f"which attributes are labels? Name them ({named}), say how many ({first}: the"
+            rest = (
+                f"first, {last}: the last), or name the XML file of Mulan ({argument('xml', ...)})"
+            )
             raise DataError(path, header.line, f"{what} {rest}")
         labels, edges = read_xml(beside)
     there, wanted = set(names), set(labels)

@@ -19,6 +19,7 @@ from scipy.sparse import coo_array, csr_array, hstack
 from setwise.datasets.dataset import edge_array, repeated, text_array
 from setwise.files import Place, shown
 from setwise.labels import some
+from setwise.spelling import argument
 from setwise.taxonomy import Taxonomy
 
 NUMERAL = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf(?:inity)?|nan", re.I)
@@ -299,7 +300,8 @@ class Labels:
         known[list(lost)] = False
         if lost and unknown == "refuse":
             row = min(lost)
-            hint = "expected is 0 or 1 (rows whose labels are missing: unknown_labels='leave_out')"
+            left_out = argument("unknown_labels", "leave_out")
+            hint = f"expected is 0 or 1 (rows whose labels are missing: {left_out})"
             raise place.error(row, f"label {shown(lost[row])} is unknown (empty, or '?'); {hint}")
         if lost:
             Y = Y[known]

@@ -27,6 +27,7 @@ from setwise.datasets.sparse_text import read_extreme, read_libsvm
 from setwise.datasets.table import is_parquet
 from setwise.datasets.table_schema import read_table
 from setwise.files import DataError, File, existing, opened, plain_name, shown
+from setwise.spelling import argument
 from setwise.validation import whole_number
 
 READERS: dict[str, Callable[..., Dataset]] = {
@@ -146,7 +147,7 @@ def recognise(path: Path) -> str:
         head = file.read(SNIFFED).removeprefix(b"\xef\xbb\xbf")
     kind = _by_content(head) or kind
     if kind is None:
-        known = f"name it (format=...), one of {', '.join(READERS)}"
+        known = f"name it ({argument('format', ...)}), one of {', '.join(READERS)}"
         raise DataError(path, None, f"the format is not recognised; {known}")
     return kind
 
@@ -247,7 +248,8 @@ def fetch(
     dropped = _names(about.get("row_id_attribute")) + _names(about.get("ignore_attribute"))
     options.setdefault("drop", [name for name in dropped if name not in options["labels"]])
     if not options["labels"]:
-        raise DataError(path, None, "OpenML names no targets; name the labels (labels=[...])")
+        how = argument("labels", [...])
+        raise DataError(path, None, f"OpenML names no targets; name the labels ({how})")
     title, where = (
         str(about.get("name", number)),
         f"OpenML {number}, version {about.get('version')}",

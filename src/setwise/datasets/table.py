@@ -45,16 +45,13 @@ from setwise.files import (
     shown,
 )
 from setwise.labels import some
+from setwise.spelling import argument
 
 compute: Any = pyarrow.compute  # (its functions are made when it is imported)
 # Text is parsed so many bytes at a time, and so many of these by a thread.
 BLOCK_BYTES, THREAD_BYTES = 2**24, 2**20
 # Missing values as they are mostly spelt; pyarrow reads NaN in any case.
 NULLS = [*MISSING, "NA", "N/A", "NULL", "None", "Null"]
-PLAIN_HINT = (
-    "; read the column as categories (categorical=[{0!r}]) or text (text=[{0!r}]), or leave it out "
-    "(drop=[{0!r}])"
-)
 
 
 def parsed(text: bytes, types: dict[str, Any], nulls: list[str], **options: Any) -> Any:
@@ -105,8 +102,13 @@ class Cells(NamedTuple):
         if None in each:
             row = int(np.argmax(np.isin(places, [i for i, c in enumerate(each) if c is None])))
             reason = f"{what} {shown(name)} {kind.wrong(text[row].as_py())}"
-            hint = PLAIN_HINT.format(name) if kind == Number() else ""
-            raise self.place.error(row, reason + hint)
+            if kind == Number():
+                as_category, as_text, out = (
+                    argument(option, [name]) for option in ("categorical", "text", "drop")
+                )
+                reason += f"; read the column as categories ({as_category}) or text ({as_text}), "
+                reason += f"or leave it out ({out})"
+            raise self.place.error(row, reason)
         return np.array([*each, np.nan], np.float64)[places]
 
     def matrix(self, columns: Mapping[str, Kind]) -> NDArray[np.float64]:
@@ -140,7 +142,9 @@ class Cells(NamedTuple):
         """A column that must hold one value in each row."""
         if pa.types.is_list(self.columns[name].type):
             reason = f"column {shown(name)} holds lists; only the label_column may"
-            raise DataError(self.place.file, None, f"{reason} (drop=[{name!r}] leaves it out)")
+            raise DataError(
+                self.place.file, None, f"{reason} ({argument('drop', [name])} leaves it out)"
+            )
         return self.columns[name]
 
 

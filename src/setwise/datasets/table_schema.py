@@ -22,6 +22,7 @@ from setwise.datasets.schema import BLOCK_ROWS, NamedColumns, Raw
 from setwise.datasets.table import Cells, Table, open_table
 from setwise.files import DataError, File, existing, named, shown
 from setwise.labels import some
+from setwise.spelling import argument
 
 # With categorical="auto", a column that is no number has at most so many categories.
 AUTO_CATEGORIES = 64
@@ -116,7 +117,7 @@ def read_table(
             raise DataError(file, None, "no column is left to be a feature")
         if "" in inputs:
             what = f"column {table.names.index('') + 1} has no name"
-            hint = "the index of a data frame? Leave it out (drop=['']), or name it"
+            hint = f"the index of a data frame? Leave it out ({argument('drop', [''])}), or name it"
             raise table.error(f"{what}: {hint}")
         numbers = set() if auto else {*inputs} - {*others, *chosen}
         numbers.update(columns if label_column is None else ())
@@ -140,13 +141,14 @@ def label_columns(table: Table, labels: Any, prefix: str | None, column: str | N
     """The columns of labels: those of the names, those with the prefix, or the one that lists."""
     if sum(given is not None for given in (labels, prefix, column)) != 1:
         raise ValueError(
-            "which columns are labels? Say one of labels=[...] (columns of 0 and 1), "
-            "label_prefix='...' and label_column='...' (a column that lists them)"
+            f"which columns are labels? Say one of {argument('labels', [...])} (columns of 0 and "
+            f"1), {argument('label_prefix', ...)} and {argument('label_column', ...)} (a column "
+            f"that lists them)"
         )
     if isinstance(labels, str):
         raise ValueError(
             f"labels must be a list of columns, not {labels!r}; for one column that lists the "
-            f"labels: label_column={labels!r}"
+            f"labels: {argument('label_column', labels)}"
         )
     if prefix is None:
         return list(labels) if column is None else [column]
@@ -175,7 +177,8 @@ def _categories(parts: list[Cells], name: str, unseen: str, most: int | None) ->
     if most is not None and len(values) > most:
         raise ValueError(
             f"column {shown(name)} has {len(values)} different values, too many for "
-            f"categorical='auto'; name it in categorical, text or drop"
+            f"{argument('categorical', 'auto')}; name it among the "
+            f"categories, the texts or what is left out"
         )
     return Categories(values, unseen=unseen)
 

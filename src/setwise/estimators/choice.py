@@ -19,6 +19,7 @@ from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.spaces.chow_liu import chow_liu
 from setwise.spaces.space import ENUMERATION_LIMIT, Space
+from setwise.spelling import argument
 from setwise.targets.target import hierarchy_of, predicted_size
 
 if TYPE_CHECKING:
@@ -128,8 +129,9 @@ def hierarchy_space(name: str, target: Any, sets: NDArray[Any]) -> Space:
     """Paths or closed sets of the target's taxonomy; "auto": paths if every set is one."""
     if hierarchy_of(target) is None:
         raise ValueError(
-            f"space={name!r} is made from the taxonomy of target=TreeDistance(taxonomy), but the "
-            f"target is {target}; for it use space=Paths(taxonomy) or Forest(taxonomy, closed=True)"
+            f"{argument('space', name)} is made from the taxonomy of a tree distance, but the "
+            f"target is {target}; for it use a space of its own, Paths(taxonomy) or "
+            f"Forest(taxonomy, closed=True)"
         )
     paths = Paths(target.parents)
     if name == "paths" or (name == "auto" and paths.contains(sets).all()):
@@ -172,11 +174,13 @@ def _refuse_open_predictions(target: Any, space: Any) -> None:
     if space.is_closed:
         closed = np.array_equal(space.parents, target.parents) and not several
     else:
-        few = space.log_size <= np.log(ENUMERATION_LIMIT)
+        few = space.has_at_most(ENUMERATION_LIMIT)
         closed = few and hierarchy.is_closed(space.enumerate()).all()
     if not closed:
-        others = "" if several else "space='paths' or 'closed', or "
+        hierarchical = " or ".join(argument("space", name) for name in HIERARCHIES)
+        others = "" if several else f"{hierarchical}, or "
         raise ValueError(
             f"{several}the most likely set of {space} need not be closed, as tree distance asks of "
-            f"predictions; use {others}surrogate='likelihood' with the set of least expected loss"
+            f"predictions; use {others}{argument('surrogate', 'likelihood')} with the "
+            f"set of least expected loss"
         )

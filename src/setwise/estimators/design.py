@@ -62,7 +62,7 @@ class Rows(NamedTuple):
 def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, LabelNames]:
     """What `fit` is given, checked, and the names of the labels."""
     if y is None:
-        read_labels(y)
+        read_labels(y)  # which refuses it before X is looked at
     inputs: Any = validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32])
     sets, names = read_truth(estimator.target, y)
     sets = sets.toarray() if hasattr(sets, "toarray") else sets

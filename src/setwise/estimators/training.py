@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.estimators.choice import frequency, lists_seen
+from setwise.estimators.choice import frequency
 from setwise.spaces.space import Space
+from setwise.spelling import argument
 from setwise.surrogates.binary_relevance import BinaryRelevance
-from setwise.surrogates.comp_sum import CompSum
+from setwise.surrogates.comp_sum import CompSum, inner_power
 from setwise.surrogates.constrained import Constrained
 from setwise.surrogates.names import COMP_SUM, CONSTRAINED, DEFAULT_Q, SURROGATES
 from setwise.targets.target import Target, hierarchy_of
-from setwise.validation import real_number
 
 Array = NDArray[Any]
 
@@ -51,12 +51,7 @@ class Training:
                 f"surrogate must be one of {names} or a surrogate object, not {self.surrogate!r}"
             )
         if self.surrogate == "generalized_cross_entropy":
-            q = real_number(self.q, "q", 0.0, 1.0)
-            if not 0.0 < q < 1.0:
-                raise ValueError(
-                    f"q must be above 0 and below 1 for the generalized cross-entropy, not {q:g}; "
-                    f"at the ends it is the logistic loss and the mean absolute error"
-                )
+            inner_power(self.q)
 
     def __str__(self) -> str:
         return str(self.surrogate).replace("_", " ")
@@ -188,7 +183,7 @@ class Objective:
         """Scores, alike for every row, to begin at: of a likelihood near the truth, (n_scores,)."""
         if self.stage is not None:
             return np.zeros(self.space.n_scores)
-        return start_scores(self.space, self.y_true, self.weights)
+        return self.space.start_scores(self.y_true, self.weights)
 
     def spread(self) -> tuple[Array, Array]:
         """Variance there of what each score (n_scores,), each parameter (p,), multiplies.
@@ -231,42 +226,10 @@ class Objective:
 def refuse_outside(inside: Array, space: Space) -> None:
     """Raise for the first row whose set the space does not have."""
     if not inside.all():
-        closed = "space='closed', which has all closed sets, or 'catalog', which lists those seen"
-        seen = "space='catalog', which lists the sets seen, or another space that has it"
+        seen = f"{argument('space', 'catalog')}, which lists the sets seen, or "
+        closed = f"{seen}{argument('space', 'closed')}, which has all closed sets"
+        seen += "another space that has it"
         raise ValueError(
             f"the label set of row {int(np.argmin(inside))} is not in {space}, so it cannot be "
             f"trained on there; use {closed if space.is_path else seen}"
         )
-
-
-def start_scores(space: Any, sets: Array, weights: Array) -> Array:
-    """Scores, the same for every row, at which a space's distribution is near that of the sets.
-
-    Half the log-odds of each label, where the space's parameters do not hold them already. On
-    closed sets P(label | parent) = r asks for 2 h = logit r + sum over children log(1 - r'); on
-    paths P(end) for 2 h = log P(end) - log P(path ends at the parent). Half a row is added to every
-    count.
-    """
-    if lists_seen(space):
-        return np.zeros(space.n_scores)
-    parents = getattr(space, "parents", np.full(space.n_labels, -1))
-    child, count = np.flatnonzero(parents >= 0), weights @ sets
-    if space.is_path:
-        is_end = ~np.isin(np.arange(len(parents)), parents) | (not space.leaves_only)
-        ending = count.copy()
-        np.subtract.at(ending, parents[child], count[child])
-        weight = np.where(is_end, np.log(np.maximum(ending, 0.0) + 0.5), 0.0)
-        scores = weight.copy()
-        scores[child] -= weight[parents[child]]
-        return scores / 2.0
-    above = np.full(len(parents), weights.sum())
-    if space.is_closed:
-        above[child] = count[parents[child]]
-    share = (count + 0.5) / (above + 1.0)
-    scores = np.log(share) - np.log1p(-share)
-    if space.is_closed:
-        np.add.at(scores, parents[child], np.log1p(-share[child]))
-    elif np.nan_to_num(space.parameters, neginf=0.0).any():
-        # The potentials of an edge hold how frequent the label below it is.
-        scores[child] = 0.0
-    return scores / 2.0

@@ -6,7 +6,7 @@ entry is 0. Nothing here makes a dense array of all rows out of a sparse one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from setwise.decoders.decisions import row_ranges
 from setwise.sparse import entries_of, refuse_entries, tidied
 from setwise.validation import label_matrix, probability_matrix, score_matrix
 
 Array = NDArray[Any]
-
-# Rows are worked on in ranges of about this many entries, which bounds the memory.
-CHUNK_ENTRIES = 2**22
 
 
 @dataclass(frozen=True)
@@ -122,13 +120,6 @@ def _finite(values: Any, name: str) -> Any:
     matrix = tidied(values, name).astype(np.float64)
     refuse_entries(matrix, ~np.isfinite(matrix.data), name, "be finite")
     return matrix
-
-
-def row_ranges(n_rows: int, n_labels: int) -> Iterator[slice]:
-    """Ranges that cover the rows, each of a bounded number of entries."""
-    step = max(1, CHUNK_ENTRIES // n_labels)
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
 
 
 def in_parts(function: Callable[..., Any], matrix: Any, true: Any, *others: Any) -> list[Array]:

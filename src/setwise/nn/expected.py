@@ -19,7 +19,6 @@ from torch.nn.functional import logsigmoid, pad
 from setwise.nn.differentiable import Constant, Kept, is_traced, recomputed
 from setwise.nn.partition import Partition, Rows, Sum, log_polynomial, log_sum
 from setwise.spaces import Space
-from setwise.spaces.expectation import FEW
 from setwise.spaces.quadrature import (
     DOUBLE_ERROR,
     MEANS,
@@ -28,6 +27,7 @@ from setwise.spaces.quadrature import (
     exponential_sum,
     laguerre_table,
 )
+from setwise.spaces.space import FEW
 from setwise.targets.measure import (
     ZERO_DENOMINATOR,
     Additive,
@@ -392,7 +392,7 @@ def mean_of(
         return EqualityMean(measure, space, partition)
     if isinstance(measure, Additive):
         return SumMean(SumTerms(measure, space.n_labels), partition, space.is_independent)
-    by_size, few = space.size_bias is not None, space.log_size <= np.log(FEW) + 1e-9
+    by_size, few = space.size_bias is not None, space.has_at_most(FEW)
     if isinstance(measure, Fraction) and (space.is_independent or not (by_size or few)):
         return SumMean(QuotientTerms(measure, space, masked), partition, space.is_independent)
     if isinstance(measure, Fraction | Counts) and by_size:

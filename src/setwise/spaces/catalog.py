@@ -131,6 +131,10 @@ class Catalog(Listing, Space):
         )
         return value, by_score, by_set if parameters else np.empty((n, 0))
 
+    def start_scores(self, sets: Array, weights: Array) -> Array:
+        """Zeros: the biases hold how frequent the sets are."""
+        return np.zeros(self.n_scores)
+
     @cached_property
     def _touched(self) -> tuple[Array, Array, float]:
         """Which scores weigh in each set, in compressed rows, and how much each does."""

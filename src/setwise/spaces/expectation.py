@@ -19,8 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setwise.spaces.space import FEW as FEW
-from setwise.spaces.space import LISTABLE as LISTABLE
 from setwise.spaces.space import Array, Moments, Space, others_of_group
 from setwise.targets.measure import Additive, Of
 from setwise.targets.target import Target

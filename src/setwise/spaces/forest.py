@@ -219,6 +219,24 @@ class Forest(Space):
         """log s(y') of one set a row, -inf outside the support, (n,)."""
         return -self.negative_log_likelihood(scores, sets, False)[0]
 
+    def start_scores(self, sets: Array, weights: Array) -> Array:
+        """Scores at which the distribution is near that of weighted sets: see `Space`.
+
+        On closed sets P(label | parent) = r asks for 2 h = logit r + sum over children log(1 - r').
+        The potentials of an edge, where there are any, hold how frequent the label below it is.
+        """
+        scores, child = super().start_scores(sets, weights), np.flatnonzero(self.parents >= 0)
+        if not self.is_closed:
+            if np.nan_to_num(self.parameters, neginf=0.0).any():
+                scores[child] = 0.0
+            return scores
+        count, above = weights @ sets, np.full(self.n_labels, weights.sum())
+        above[child] = count[self.parents[child]]
+        share = (count + 0.5) / (above + 1.0)
+        scores = np.log(share) - np.log1p(-share)
+        np.add.at(scores, self.parents[child], np.log1p(-share[child]))
+        return scores / 2.0
+
     def __str__(self) -> str:
         kind = ", closed=True" if self.closed else ""
         return f"Forest of {self.n_labels} labels{kind}"

@@ -164,6 +164,21 @@ class Paths(Listing, Space):
         """None: paths have no parameters."""
         return np.empty((len(by_score), 0))
 
+    def start_scores(self, sets: Array, weights: Array) -> Array:
+        """Scores at which the distribution is near that of weighted sets: see `Space`.
+
+        P(end) asks for 2 h = log P(end) - log P(path ends at the parent).
+        """
+        parents, count = self.parents, weights @ sets
+        child = np.flatnonzero(parents >= 0)
+        is_end = ~np.isin(np.arange(len(parents)), parents) | (not self.leaves_only)
+        ending = count.copy()
+        np.subtract.at(ending, parents[child], count[child])
+        weight = np.where(is_end, np.log(np.maximum(ending, 0.0) + 0.5), 0.0)
+        scores = weight.copy()
+        scores[child] -= weight[parents[child]]
+        return scores / 2.0
+
     def diameter(self, lengths: Array) -> float:
         """The largest total length on which two of the paths differ."""
         largest = 0.0

@@ -210,6 +210,14 @@ class Space(Protocol):
                 raise ValueError(f"{paired} does not cover {self}: {error}") from None
         return paired
 
+    def start_scores(self, sets: Array, weights: Array) -> Array:
+        """Scores, alike for every row, at which the distribution is near that of weighted sets.
+
+        Here half the log-odds of each label, with half a row added to every count.
+        """
+        share = (weights @ sets + 0.5) / (weights.sum() + 1.0)
+        return (np.log(share) - np.log1p(-share)) / 2.0
+
     @property
     def is_listable(self) -> bool:
         """Whether there are few enough sets to go through all of them."""

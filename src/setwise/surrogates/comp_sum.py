@@ -208,13 +208,22 @@ def Logistic(target: Target | str, space: Space, scale: Scale = "unit") -> CompS
     return CompSum(target, space, 0.0, scale)
 
 
+def inner_power(q: Any) -> float:
+    """The number q of generalised cross-entropy."""
+    power = real_number(q, "q", -1.0, 1.0)
+    if not 0.0 < power < 1.0:
+        raise ValueError(
+            f"q must be above 0 and below 1 for the generalized cross-entropy, not {q}; at the "
+            f"ends it is the logistic loss and the mean absolute error"
+        )
+    return power
+
+
 def GeneralizedCrossEntropy(
     target: Target | str, space: Space, q: float = DEFAULT_Q, scale: Scale = "unit"
 ) -> CompSum:
     """The comp-sum loss with 0 < q < 1: Psi(v) = (1 - v^(-q)) / q."""
-    if not 0.0 < real_number(q, "q", -1.0, 1.0) < 1.0:
-        raise ValueError(f"generalised cross-entropy has 0 < q < 1, but q is {q}")
-    return CompSum(target, space, q, scale)
+    return CompSum(target, space, inner_power(q), scale)
 
 
 def MeanAbsoluteError(target: Target | str, space: Space, scale: Scale = "unit") -> CompSum:

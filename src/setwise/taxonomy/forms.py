@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setwise.files import (
-    shown,
-)
+from setwise.files import shown
 from setwise.taxonomy.edges import Array, checked_names, refuse_missing, refuse_repeated
 from setwise.validation import real_vector
 
