@@ -11,6 +11,9 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from setwise.kernels import kernel
+from setwise.threads import for_rows
+
 
 def is_traced() -> bool:
     """Whether operations are being compiled, or transformed by `torch.func`, one by one."""
@@ -51,6 +54,29 @@ class Constant:
         return copy
 
 
+@kernel
+def scaled_rows(start, stop, rows, factors, out, sums):
+    """out = factor * row, and the sum of each row in float64; (n, m), (n,), (n, m), (n,)."""
+    for row in range(start, stop):
+        line, product, factor = rows[row], out[row], factors[row]
+        total = 0.0
+        for j in range(len(line)):
+            product[j] = factor * line[j]
+            total += np.float64(line[j])
+        sums[row] = total
+
+
+def scaled(rows: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Each row (n, m) times its factor (n,), and whether all entries of the rows are finite.
+
+    One pass, by the threads of the kernels: torch's own would be woken beside those.
+    """
+    out, sums = np.empty(rows.shape, rows.dtype), np.empty(len(rows))
+    for_rows(scaled_rows, len(rows), np.ascontiguousarray(rows), factors, out, sums)
+    # A sum is finite only if its terms are.
+    return out, bool(np.isfinite(sums).all())
+
+
 class Kept(torch.autograd.Function):
     """Values of rows whose exact gradient is computed beside them and kept until it is asked for.
 
@@ -85,7 +111,12 @@ class Kept(torch.autograd.Function):
             for i, gradient in zip(wanted, made, strict=True):
                 gradients[i] = gradient
         else:
-            gradients[0] = (ctx.scale * upstream)[:, None] * by_logit
+            factor = ctx.scale * upstream
+            if is_plain(by_logit):
+                product, _ = scaled(by_logit.numpy(), factor.numpy())
+                gradients[0] = torch.from_numpy(product)
+            else:
+                gradients[0] = factor[:, None] * by_logit
             if parameters is not None:
                 gradients[1] = upstream.to(parameters.dtype) @ by_parameter.to(parameters.dtype)
         return tuple(gradients)

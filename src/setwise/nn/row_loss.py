@@ -12,16 +12,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from setwise.nn.differentiable import Constant, Kept, is_plain, is_traced
+from setwise.nn.differentiable import Constant, Kept, is_plain, is_traced, scaled
 from setwise.nn.partition import Rows
 from setwise.nn.tensor_losses import Listed, Structured, law_of, margin_loss
-from setwise.nn.validation import Settings, label_bytes, refuse_values
+from setwise.nn.validation import Settings, label_bytes, refuse_infinite, refuse_values
 from setwise.spaces import Cube, Space
 from setwise.spaces.space import Array
 from setwise.surrogates import CompSum, Constrained, Logistic
 from setwise.surrogates.surrogate import as_type
 from setwise.targets import ZeroOne
 from setwise.targets.target import hierarchy_of, is_hamming, label_weights
+from setwise.validation import refuse_not_finite
 
 # Values (n,), gradient by scores (n, n_scores) and by parameters (n, p), of scores, label bytes
 # and q.
@@ -98,15 +99,17 @@ class RowLoss:
         logits = logits if logits.dtype == torch.float64 else logits.float()
         if is_plain(logits):
             within = self.settings.surrogate == "likelihood"
-            refuse_values(logits, y_true, self.settings.target, self.space, within)
+            refuse_values(y_true, self.settings.target, self.space, within)
         # Autocast would round products.
         kind = logits.device.type
         has_autocast = torch.amp.is_autocast_available(kind)
         with torch.autocast(kind, enabled=False) if has_autocast else nullcontext():
             if self._is_by_label:
+                refuse_infinite(logits)
                 return self._by_label(logits, y_true, mask)
             by_tensors = partial(self._by_tensors, y_true=y_true, known=mask, q=q)
             if not self._wants_kernels(logits, mask):
+                refuse_infinite(logits)
                 return by_tensors(logits, parameters)
             by_kernels = partial(self._by_kernels, y_true=y_true, known=mask, q=q)
             return Kept.apply(logits, parameters, by_kernels, by_tensors, 0.5)  # type: ignore
@@ -126,8 +129,10 @@ class RowLoss:
         self, logits: Tensor, parameters: Tensor | None, y_true: Tensor, known: Tensor | None, q
     ) -> tuple[Tensor, ...]:
         """Values and both gradients, by the scores and by the parameters."""
-        # (Not by torch, whose own threads would be woken beside those of the kernels.)
-        scores, sets = 0.5 * np.ascontiguousarray(logits.numpy()), y_true.numpy()
+        given, sets = logits.numpy(), y_true.numpy()
+        scores, are_finite = scaled(given, np.full(len(given), 0.5, given.dtype))
+        if not are_finite:
+            refuse_not_finite(given, "input")
         if parameters is not None:
             space = self.space.with_parameters(parameters.detach().double().numpy())
             answers = core_of(self.settings, space, parameters=True)(scores, sets, q)

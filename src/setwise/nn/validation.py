@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from setwise.kernels import kernel
 from setwise.nn.differentiable import is_plain
 from setwise.spaces import Space
 from setwise.surrogates.binary_relevance import MARGINS as RELEVANCE_MARGINS
@@ -20,6 +21,7 @@ from setwise.surrogates.names import COMP_SUM, DEFAULT_Q
 from setwise.targets import Hamming, get_target
 from setwise.targets.target import Target, hierarchy_of, is_hamming
 from setwise.taxonomy import Taxonomy
+from setwise.threads import for_rows
 from setwise.validation import label_matrix, positive_number, real_number, refuse_not_finite
 
 # The default q of each name of the comp-sum family.
@@ -179,23 +181,39 @@ def label_bytes(y_true: Tensor) -> Tensor:
     # (NumPy has no bfloat16.)
     y_true = y_true.float() if y_true.dtype == torch.bfloat16 else y_true
     numbers = np.ascontiguousarray(y_true.detach().numpy())
-    ones = numbers == 1
-    if np.count_nonzero(ones) != np.count_nonzero(numbers != 0):
+    ones, wrong = np.empty(numbers.shape, np.uint8), np.empty(len(numbers), np.int64)
+    for_rows(one_rows, len(numbers), numbers, ones, wrong)
+    if wrong.any():
         label_matrix(numbers, None, "target")
-    return torch.from_numpy(ones.view(np.uint8))
+    return torch.from_numpy(ones)
 
 
-def refuse_values(logits: Tensor, y_true: Tensor, target: Target, space: Space, within: bool):
-    """Raise for logits that are not finite, and for true sets that the target has no value for.
+@kernel
+def one_rows(start, stop, numbers, ones, wrong):
+    """Which numbers are 1, and how many of a row are neither 0 nor 1; (n, l), (n, l), (n,)."""
+    for row in range(start, stop):
+        line, is_one = numbers[row], ones[row]
+        count = 0
+        for j in range(len(line)):
+            one = line[j] == 1
+            is_one[j] = one
+            count += not one and line[j] != 0
+        wrong[row] = count
+
+
+def refuse_infinite(logits: Tensor) -> None:
+    """Raise for logits that are not finite, where values can be looked at."""
+    if is_plain(logits):
+        refuse_not_finite(np.ascontiguousarray(logits.detach().numpy()), "input")
+
+
+def refuse_values(y_true: Tensor, target: Target, space: Space, within: bool) -> None:
+    """Raise for true sets that the target has no value for.
 
     Those are sets that a table does not list and, for tree distance on closed sets or paths, sets
     that are none. A likelihood asks for sets ``within`` the space; other losses take paths to inner
     nodes on a space of paths to leaves.
     """
-    flat = logits.detach().numpy().ravel()
-    # (One pass: if the sum of squares is finite, so is every term.)
-    if not np.isfinite(np.vdot(flat, flat)):
-        refuse_not_finite(logits.detach().numpy(), "input")
     sets, hierarchy = y_true.numpy(), hierarchy_of(target)
     if target.form == "table":
         target.measure(space.n_labels, "loss").index(sets, "target")  # type: ignore

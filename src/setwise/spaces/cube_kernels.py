@@ -217,8 +217,9 @@ def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
     The slope is first filled with the derivative of the sum, then moved and scaled for q.
     """
     weights, agreement, scale, constant = table
+    n_labels = scores.shape[1]
     part, moved = np.empty_like(scores[0]), np.empty_like(scores[0])
-    e, e_one, tanh = np.empty_like(part), np.empty_like(part), np.empty_like(part)
+    e, e_one, tanh = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
     on_true, off_true = like(one, agreement[1, 1]), like(one, agreement[1, 0])
     on_false, off_false = like(one, agreement[0, 1]), like(one, agreement[0, 0])
     two, zero, temper = one + one, one - one, like(one, q)
@@ -226,7 +227,7 @@ def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
         line, y, out = scores[row], y_true[row], slope[row]
         share = two * like(one, scale[row])
         # (As in `states`, but in one loop: rows are short, and each loop costs its beginning.)
-        for j in range(len(line)):
+        for j in range(n_labels):
             e[j] = exp(-abs(two * temper * line[j]))
             likely = one / (one + e[j])
             unlikely = e[j] * likely
@@ -238,12 +239,13 @@ def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
             moved[j] = p - rest
             out[j] = share * weights[j] * (on - off) * likely * unlikely
         total, excess = 0.0, log_scale
-        for j in range(len(part)):
+        for j in range(n_labels):
             total += np.float64(part[j])
         mean = constant[row] + scale[row] * total
         if q != 1.0:
             tangents(line, one, tanh, e_one)
-            moved -= tanh
+            for j in range(n_labels):
+                moved[j] -= tanh[j]
             excess += log_excess(line, q, e, e_one)
         value[row] = times_exp(mean, excess)
         if q != 1.0 or excess != 0.0:
