@@ -178,8 +178,9 @@ def label_bytes(y_true: Tensor) -> Tensor:
         return y_true.view(torch.uint8)
     if not is_plain(y_true):
         return (y_true != 0).view(torch.uint8)
-    # (NumPy has no bfloat16.)
-    y_true = y_true.float() if y_true.dtype == torch.bfloat16 else y_true
+    # (NumPy has no bfloat16, the compiler no float16.)
+    halves = (torch.float16, torch.bfloat16)
+    y_true = y_true.float() if y_true.dtype in halves else y_true
     numbers = np.ascontiguousarray(y_true.detach().numpy())
     ones, wrong = np.empty(numbers.shape, np.uint8), np.empty(len(numbers), np.int64)
     for_rows(one_rows, len(numbers), numbers, ones, wrong)
