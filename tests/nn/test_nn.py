@@ -19,6 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWar
 
 CORE = 1e-9  # how far torch operations in float64 may be from the core; the promise is 1e-6
 MARGINS = ("exponential", "squared_hinge", "hinge", "rho")
+POWERS = (-1.0, 0.5, 0.0, TINY)
 
 
 def torch_answers(loss, parameters, scores, y_true):
@@ -51,7 +52,7 @@ def assert_same(found, core, tolerance=CORE):
 def test_torch_operations_are_the_core(pair):
     """Every target on every space: values and both gradients at every kind of q.
 
-    Each margin is tried with a quarter of the pairs. (q = 1 is the expected loss.)
+    Each q is tried with half of the pairs, each margin with a quarter. (q = 1 is the expected loss.)
     """
     seed = cases.PAIRS.index(pair)
     target, space, scores, y_true = drawn(pair, seed)
@@ -60,7 +61,7 @@ def test_torch_operations_are_the_core(pair):
         loss = function_of(target, space, "torch", surrogate, **settings)
         return torch_answers(loss, space.parameters, scores, y_true)
 
-    for q in (-1.0, 0.0, 0.5, TINY):
+    for q in POWERS if THOROUGH else POWERS[seed % 2 :: 2]:
         core = CompSum(target, space, q).value_and_gradients(scores, y_true)
         assert_same(answers("comp_sum", q=q), core)
     moment = space.expectation(target).moment(scores, y_true, 1.0, "loss")
