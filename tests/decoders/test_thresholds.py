@@ -10,7 +10,7 @@ import sklearn.metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from setwise.decoders.thresholds import Thresholds
+from setwise.decoders.thresholds import Thresholds, prefers_own
 from setwise.targets import CountTarget, FBeta, Hamming, Jaccard, LinearFractional
 from tests.support.examples import generators
 
@@ -866,3 +866,27 @@ def test_probabilities_are_refused_where_they_do_not_answer():
 def test_measures_outside_the_unit_interval_are_refused(target, words):
     """For the entries of the population, which are not the labels of a set: here 3 rows."""
     assert_refused(lambda: Thresholds(target, "macro").fit(SCORES, Y_TRUE), "3 entries", *words)
+
+
+@given(generators())
+def test_of_equal_cross_fitted_choices_the_fewest_predictions_are_taken(rng):
+    """All choices of own or shared thresholds are tried; ties are common in counts this small."""
+    n_labels = int(rng.integers(1, 4))
+    shared, own = rng.integers(0, 3, size=(2, 4, n_labels)).astype(float)
+    own[2] = np.maximum(shared[0] + shared[2] - own[0], 0)
+    own[0] = shared[0] + shared[2] - own[2]
+    own[3] = np.maximum(shared[1] + shared[3] - own[1], 0)
+    own[1] = shared[1] + shared[3] - own[3]
+    shared[1], own[1] = shared[1] + 1, own[1] + 1  # A positive denominator, whatever is chosen.
+
+    def of(chosen):
+        tp, fp, fn, _ = np.where(chosen, own, shared).sum(axis=1)
+        return 2 * tp / (2 * tp + fp + fn), -(tp + fp)
+
+    choices = [np.array(c) for c in itertools.product([False, True], repeat=n_labels)]
+    best, fewest = max((round(of(c)[0], 9), of(c)[1]) for c in choices)
+    empty = own[0] + own[2] == 0
+    found = prefers_own(FBeta(), "micro", shared, own)
+    if not empty.any():
+        assert (round(of(found)[0], 9), of(found)[1]) == (best, fewest)
+    assert found[empty].all()

@@ -698,3 +698,27 @@ def test_what_a_file_brings_along_is_refused_and_does_not_run(model, tmp_path):
     (tmp_path / "model.skops").write_bytes(pickle.dumps(fitted))
     with pytest.raises(ValueError, match="was not loaded"):
         load(tmp_path / "model.skops", trusted=[TREE])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SetClassifier(),
+        TargetDecoder(OneVsRestClassifier(LogisticRegression())),
+        CatalogClassifier(LogisticRegression()),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_refused_fit_leaves_the_model_as_it_was(model):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(40, 3)), rng.integers(0, 2, size=(40, 4))
+    fitted = clone(model).fit(X, Y)
+    before = fitted.predict(X)
+    wrong = "decoder" if "decoder" in fitted.get_params(deep=False) else "target"
+    kept = fitted.get_params()[wrong]
+    fitted.set_params(**{wrong: "no such thing"})
+    with pytest.raises(ValueError, match="no such thing"):
+        fitted.fit(X, [[f"label {i % 5}"] for i in range(40)])
+    fitted.set_params(**{wrong: kept})
+    np.testing.assert_array_equal(fitted.predict(X), before)
+    np.testing.assert_array_equal(fitted.classes_, np.arange(4))

@@ -422,3 +422,9 @@ def test_a_file_that_describes_no_hierarchy_is_refused(text, message, tmp_path):
     (tmp_path / "meta.json").write_text(text)
     with pytest.raises(ValueError, match=message):
         Taxonomy.from_meta(tmp_path)
+
+
+def test_a_name_in_quotes_may_hold_a_line_end(tmp_path):
+    file = tmp_path / "names.csv"
+    file.write_text('parent,child\n,"a\nb"\n"a\nb",c\n')
+    assert list(Taxonomy.read(file).names) == ["a\nb", "c"]

@@ -102,7 +102,7 @@ class Cells(NamedTuple):
         if None in each:
             row = int(np.argmax(np.isin(places, [i for i, c in enumerate(each) if c is None])))
             reason = f"{what} {shown(name)} {kind.wrong(text[row].as_py())}"
-            if kind == Number():
+            if kind == Number() and what == "column":
                 as_category, as_text, out = (
                     argument(option, [name]) for option in ("categorical", "text", "drop")
                 )
@@ -185,9 +185,9 @@ class Table:
                 first += batch.num_rows
 
     def _parquet(self, names: list[str], _: Any) -> Iterator[tuple[Any, Place]]:
-        first = 0
+        first, most = 0, max(1024, min(BLOCK_ROWS, BLOCK_BYTES // (8 * max(1, len(names)))))
         with _open_parquet(self.path) as file:
-            for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=names):
+            for batch in file.iter_batches(batch_size=most, columns=names):
                 yield pa.Table.from_batches([batch]), Place(self.path, None, first)
                 first += batch.num_rows
 
@@ -233,7 +233,7 @@ class Table:
     def _parsed(self, block: bytes, names: list[str], numbers: Collection[str]) -> Any:
         """A block by pyarrow; None if it is out of the ordinary."""
         is_plain = b'"' not in block and (b"\r" not in block or b"\r" not in _unix(block))
-        is_utf8 = self.encoding == "utf-8" or block.isascii()
+        is_utf8 = self.encoding.lower() in ("utf-8", "utf8") or block.isascii()
         if not is_plain or not is_utf8 or len(block) > BLOCK_BYTES + MAX_LINE:
             return None
         types = dict.fromkeys(self.names) | {

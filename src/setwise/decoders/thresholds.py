@@ -347,4 +347,8 @@ def prefers_own(metric: Metric, average: Average, shared: Array, own: Array) -> 
     while (reached := value_of(better)) > value + EQUAL:
         chosen, value = better, reached
         better = (above - value * below) @ change > 0
-    return (better if reached >= value - EQUAL else chosen) | (positives == 0)
+    # Among equals the fewer predictions.
+    slack = EQUAL * (below @ (total[:, 0] + change[:, chosen].sum(axis=1))) / len(chosen)
+    gain, is_fewer = (above - value * below) @ change, change[0] + change[1] < 0
+    fewest = np.where(np.abs(gain) <= slack, is_fewer, gain > 0)
+    return (fewest if value_of(fewest) >= value - EQUAL else chosen) | (positives == 0)

@@ -226,9 +226,11 @@ class SetClassifier(LinearClassifier):
         whole_number(self.max_iter, "max_iter", 1)
         sets, is_class, training = rows.sets, names.one_dimensional, self._training(risk.target)
         space = space_for(self.space, training, is_class, sets, rows.weights)
-        self._names, self.classes_ = names, names.names
         last = self._last(design)
-        self._decode_by(risk, training, space)
+        # What is refused or interrupted leaves the model as it was, so a copy is fitted.
+        model = copy(self)
+        model._names, model.classes_ = names, names.names
+        model._decode_by(risk, training, space)
         fitting = Fitting(
             training, space, design, sets, rows.weights, float(self.alpha), float(self.tol),
             self.max_iter, self.label_features,
@@ -236,19 +238,20 @@ class SetClassifier(LinearClassifier):
         with progress_shown(self.verbose) as progress:
             solution = fitting.solve(last, progress)
         dtype, intercept = design.inputs.dtype, solution.intercept
-        self._scaling, self._features = self.scaling, fitting.features()
-        self.space_ = fitting.learnt(solution)
+        model._scaling, model._features = self.scaling, fitting.features()
+        model.space_ = fitting.learnt(solution)
         coef = (solution.weights / design.unit[:, None]).T
-        self.coef_ = np.ascontiguousarray(coef).astype(dtype)
+        model.coef_ = np.ascontiguousarray(coef).astype(dtype)
         if is_class and not training.is_by_label and self.label_features is None:
             # The scores of all classes may be raised together; these have the mean 0.
             intercept = intercept - intercept.mean()
-        self.intercept_ = intercept.astype(dtype)
-        self.objective_, self.n_iter_ = solution.value, solution.n_iter
+        model.intercept_ = intercept.astype(dtype)
+        model.objective_, model.n_iter_ = solution.value, solution.n_iter
         # What the guarantee tells of the training rows.
-        self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
+        model._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
         likelihood = trains_likelihood(training, space, is_class)
-        self._reached = fitting.log_loss(solution) if likelihood else None
+        model._reached = fitting.log_loss(solution) if likelihood else None
+        vars(self).update(vars(model))
         return self
 
     def for_target(self, target, decoder=None):

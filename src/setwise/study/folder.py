@@ -148,7 +148,7 @@ def summary(folder: str | os.PathLike[str]) -> Summary:
     if found is None:
         raise ValueError(
             f"the study in {str(folder)!r} cannot be read: the first line of {RESULTS}, which says "
-            f"what the study is, is damaged"
+            f"what the study is, is damaged or of another version of setwise"
         )
     return found
 

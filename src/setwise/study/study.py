@@ -300,6 +300,8 @@ def _folds(folds: Any, sets: Any, seed: int) -> tuple[list[Any], str]:
     elif isinstance(folds, list | tuple) and len(folds) == 2 and np.ndim(folds[0][:1]) == 1:
         given = [folds]
     try:
+        if isinstance(given, str) or not len(given):
+            raise ValueError(f"it is {folds!r}")
         # By numbers or masks; those that do not fit are errors.
         splits = [(rows[np.asarray(train)], rows[np.asarray(test)]) for train, test in given]
         held = [test for _, test in splits]

@@ -244,7 +244,8 @@ def _lines(path: Path) -> list[str]:
 
 def _cells(path: Path, lines: list[str], mark: str) -> list[tuple[int, list[str]]]:
     """The cells of each line and its number; names with the mark in them stand in quotes."""
-    texts = [line.strip() if mark in (SPACE, NO_MARK) else line for line in lines]
+    # (A name in quotes may hold a line end, which the lines no longer have.)
+    texts = [(line.strip() if mark in (SPACE, NO_MARK) else line) + "\n" for line in lines]
     rows = cells_of(texts, path, mark, skipinitialspace=True)
     return [(number, [cell.strip() for cell in row]) for number, row in rows]
 
