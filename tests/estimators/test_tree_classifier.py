@@ -196,7 +196,7 @@ def test_what_may_predict_open_sets_is_refused(space):
 
 def test_spaces_of_a_taxonomy_need_one():
     X, Y = drawn(ANIMALS)
-    with pytest.raises(ValueError, match="target=TreeDistance"):
+    with pytest.raises(ValueError, match="space='closed' is made from the taxonomy"):
         SetClassifier("f1", space="closed").fit(X, Y)
     model = SetClassifier("f1", space=Forest(ANIMALS, closed=True)).fit(X, Y)
     assert ANIMALS.is_closed(model.for_target(TreeDistance(ANIMALS)).predict(X)).all()

@@ -10,7 +10,6 @@ from scipy import sparse
 from sklearn import calibration, metrics
 
 from setwise.evaluation import evaluate, per_label, precision_recall, reliability
-from setwise.evaluation import sample as sample_module
 from tests.support.examples import generators
 
 shapes = st.tuples(st.integers(1, 12), st.integers(1, 5))
@@ -117,7 +116,7 @@ def test_sparse_probabilities_are_their_dense_values(form, monkeypatch):
     make = getattr(sparse, form)
     dense = per_label(y_pred, y_true, probability=probability)
     curve, bins = precision_recall(probability, y_true), reliability(probability, y_true)
-    monkeypatch.setattr(sample_module, "CHUNK_ENTRIES", 40)
+    monkeypatch.setattr("setwise.decoders.decisions.MOST_ENTRIES", 40)
     others = make(y_pred), make(y_true), make(probability)
     found = per_label(others[0], others[1], probability=others[2])
     for name in vars(dense):

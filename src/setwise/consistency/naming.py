@@ -124,6 +124,7 @@ def is_same_target(first: Target, second: Target, space: Space, own_truths: bool
 
     Examples
     --------
+    >>> from setwise.spaces import Cube
     >>> from setwise.targets import FBeta
     >>> is_same_target(FBeta(1.0), FBeta(1.0, empty=0.0), Cube(2))
     False

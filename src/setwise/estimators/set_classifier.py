@@ -214,10 +214,17 @@ class SetClassifier(LinearClassifier):
         y : label sets in any form of `setwise.labels.read_labels`, or one class a row
         sample_weight : array of shape (n,), optional
         """
-        rows, names = read_training(self, X, y, sample_weight)
-        rows = rows.taken()
-        design = Design.of(rows, self.scaling, self.fit_intercept)
-        return self._fit(design, rows, names, MinimumRisk(self.target))
+        before = vars(self).copy()
+        try:
+            rows, names = read_training(self, X, y, sample_weight)
+            rows = rows.taken()
+            design = Design.of(rows, self.scaling, self.fit_intercept)
+            return self._fit(design, rows, names, MinimumRisk(self.target))
+        except BaseException:
+            # What is refused or interrupted leaves the model as it was.
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     def _fit(self, design: Design, rows: Rows, names: LabelNames, risk: MinimumRisk):
         """Learn from what has been read and checked, to be decoded by ``risk``."""
@@ -226,11 +233,9 @@ class SetClassifier(LinearClassifier):
         whole_number(self.max_iter, "max_iter", 1)
         sets, is_class, training = rows.sets, names.one_dimensional, self._training(risk.target)
         space = space_for(self.space, training, is_class, sets, rows.weights)
+        self._names, self.classes_ = names, names.names
         last = self._last(design)
-        # What is refused or interrupted leaves the model as it was, so a copy is fitted.
-        model = copy(self)
-        model._names, model.classes_ = names, names.names
-        model._decode_by(risk, training, space)
+        self._decode_by(risk, training, space)
         fitting = Fitting(
             training, space, design, sets, rows.weights, float(self.alpha), float(self.tol),
             self.max_iter, self.label_features,
@@ -238,20 +243,19 @@ class SetClassifier(LinearClassifier):
         with progress_shown(self.verbose) as progress:
             solution = fitting.solve(last, progress)
         dtype, intercept = design.inputs.dtype, solution.intercept
-        model._scaling, model._features = self.scaling, fitting.features()
-        model.space_ = fitting.learnt(solution)
+        self._scaling, self._features = self.scaling, fitting.features()
+        self.space_ = fitting.learnt(solution)
         coef = (solution.weights / design.unit[:, None]).T
-        model.coef_ = np.ascontiguousarray(coef).astype(dtype)
+        self.coef_ = np.ascontiguousarray(coef).astype(dtype)
         if is_class and not training.is_by_label and self.label_features is None:
             # The scores of all classes may be raised together; these have the mean 0.
             intercept = intercept - intercept.mean()
-        model.intercept_ = intercept.astype(dtype)
-        model.objective_, model.n_iter_ = solution.value, solution.n_iter
+        self.intercept_ = intercept.astype(dtype)
+        self.objective_, self.n_iter_ = solution.value, solution.n_iter
         # What the guarantee tells of the training rows.
-        model._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
+        self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
         likelihood = trains_likelihood(training, space, is_class)
-        model._reached = fitting.log_loss(solution) if likelihood else None
-        vars(self).update(vars(model))
+        self._reached = fitting.log_loss(solution) if likelihood else None
         return self
 
     def for_target(self, target, decoder=None):
