@@ -3,8 +3,7 @@
 
 VENV := .venv
 BIN  := $(VENV)/bin
-# (Modules are compiled when they are first imported: most of those of torch never are.)
-PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # The first interpreter that is there, runs and is new enough.
 PYTHON ?= $(shell for python in python3.11 python3 python; do \

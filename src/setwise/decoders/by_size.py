@@ -341,7 +341,7 @@ class ByCounts:
             values = self._values(np.arange(first, last + 1), len(bias))
             ends = np.maximum(low, first), np.minimum(high, last), first
             inputs = log_on, log_off, bias, *ends, values
-            for_rows(count_rows, len(arranged), *inputs, out, least=1)
+            for_rows(split_rows, len(arranged), *inputs, out, least=1)
         return out
 
     def _values(self, sizes: Array, width: int) -> Array:
@@ -355,13 +355,14 @@ class ByCounts:
 
 
 @kernel
-def count_rows(start, stop, log_on, log_off, bias, low, high, first, values, out):
+def split_rows(start, stop, log_on, log_off, bias, low, high, first, values, out):
     """out[row, k] = sum over tp and missed of their probability times values[k - first].
 
     The distributions of tp among the first k labels and of the true ones among the others, by
-    recursion from both ends, in logarithms. A set weighs e^log_on for each label in it, e^log_off
-    for each other one (n, l), and e^bias of its size (K + 1,). ``values`` (sizes, K + 1, K + 1),
-    ``out`` (n, l + 1).
+    recursion from both ends, in logarithms. (The law of counts of `setwise.spaces.symmetric` splits
+    the labels once, into true and false ones; here every k splits them anew.) A set weighs e^log_on
+    for each label in it, e^log_off for each other one (n, l), and e^bias of its size (K + 1,).
+    ``values`` (sizes, K + 1, K + 1), ``out`` (n, l + 1).
     """
     n_labels, width = log_on.shape[1], len(bias)
     tails, head = np.empty((n_labels + 1, width)), np.empty(width)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, relu
 from setwise.nn.differentiable import Constant
 from setwise.nn.expected import CountValues, EqualityMean, SumMean, SumTerms, mean_of
 from setwise.nn.partition import Partition, Rows, Sum, log_sum, negative, partition_of, softplus
-from setwise.spaces import Cube, Space
+from setwise.spaces import Space
 from setwise.surrogates.comp_sum import MODERATE_SPAN, SMALL_Q, SMALL_Q_NODES
 from setwise.surrogates.constrained import LISTED
 from setwise.targets.measure import ZERO_DIFFERENCE, Additive, Measure, Of, Table
@@ -82,7 +83,10 @@ def law_of(target: Target, space: Space, of: Of, masked: bool, listed: bool) -> 
     if partition is not None and mean is not None:
         by_count = target.form in ("linear_fractional", "counts") and of == "utility"
         tabulate = space.is_independent and by_count and not masked
-        flat = _flat_moments(target, space.n_labels) if tabulate else None
+        flat = None
+        if tabulate:
+            expectation: Any = space.expectation(target)
+            flat = Constant(expectation.by_count(np.arange(space.n_labels + 1)))
         return Structured(space, partition, mean, flat)
     if not listed and not space.is_listable:
         raise ValueError(
@@ -90,13 +94,6 @@ def law_of(target: Target, space: Space, of: Of, masked: bool, listed: bool) -> 
             f"operations; use a Catalog of label sets"
         )
     return Listed(space, measure, masked)
-
-
-def _flat_moments(target: Target, n_labels: int) -> Constant:
-    """M(0), E_0[u y'] of a true and of a false label, by the number of true labels, (l + 1, 3)."""
-    sets = np.tri(n_labels + 1, n_labels, -1, dtype=np.uint8)
-    flat = Cube(n_labels).expectation(target).moment(np.zeros(sets.shape), sets, 1.0)
-    return Constant(np.stack([flat.value, flat.scores[:, 0], flat.scores[:, -1]], 1))
 
 
 class Structured:

@@ -210,13 +210,14 @@ class CubeExpectation(Expectation):
             half = (agreement[:, 1] - agreement[:, 0]) / 2.0
             return base, scale * half[1], scale * half[0], measure.weights
         n_true = true_counts(y_true)
-        table = self._tabulated(np.flatnonzero(np.bincount(n_true)), of)
+        table = self.by_count(np.flatnonzero(np.bincount(n_true)), of)
         return *table[n_true].T.copy(), np.ones(self.space.n_labels)
 
-    def _tabulated(self, needed: Array, of: Of) -> Array:
+    def by_count(self, needed: Array, of: Of = "utility") -> Array:
         """For each number of true labels: M(0) and E_0[u y'_i] of a true and of a false label.
 
-        The target sees only counts, so one true set of each size stands for all.
+        The target sees only counts, so one true set of each size stands for all. (l + 1, 3), filled
+        for the numbers that are ``needed``.
         """
         known = self._uniform.get(of)
         if known is None:

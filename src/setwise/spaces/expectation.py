@@ -14,6 +14,7 @@ scores carries a factor q, which is left out so that the limit q -> 0 needs no c
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -45,7 +46,7 @@ class Mean(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Expectation:
+class Expectation(ABC):
     """The moments of one target on one space, for every q, and what the limit q -> 0 needs.
 
     Results can be asked for times e^log_scale: the sums of the paper are means times a number of
@@ -56,17 +57,18 @@ class Expectation:
     target: Target
     space: Space
 
+    @abstractmethod
     def moment(
         self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
         parameters: bool = True,
     ) -> Moment:  # fmt: skip
         """F(q) of utility or loss, with its derivatives."""
-        raise NotImplementedError
 
+    @abstractmethod
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         """F(0), the uniform mean, (n,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def logistic(
         self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
     ) -> Moment:
@@ -74,7 +76,6 @@ class Expectation:
 
         They are E_0[u] E[y'] - E_0[u y'].
         """
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

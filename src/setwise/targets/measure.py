@@ -10,6 +10,7 @@ form, written without a subtraction, so that values near 0 keep their relative a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -81,12 +82,12 @@ class Additive:
         return np.where(is_rounding, 0.0, value)
 
 
-class OfCounts:
+class OfCounts(ABC):
     """A measure that depends on the confusion counts alone."""
 
+    @abstractmethod
     def of_counts(self, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
         """The value at these counts."""
-        raise NotImplementedError
 
     def rows(self, y_pred: Array, y_true: Array) -> Array:
         tp = np.einsum("ij,ij->i", y_pred, y_true, dtype=np.float64)
