@@ -7,7 +7,6 @@ import io
 import json as json_text
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +159,7 @@ def written(
     ``columns`` CSV with a column of 0 and 1 for each label; ``json`` a line of JSON for each row;
     ``probabilities`` CSV with the probability of each label.
     """
-    from scipy.sparse import csr_array
+    from setwise.labels import named_sets
 
     if format not in FORMATS:
         raise ValueError(f"--format must be one of {', '.join(FORMATS)}, not {format!r}")
@@ -177,11 +176,7 @@ def written(
             # (As short as is enough to read the same number again.)
             rows = _csv((values.toarray() if hasattr(values, "toarray") else values).tolist())
         else:
-            sets: Any = csr_array(values, copy=True)
-            sets.eliminate_zeros()
-            sets.sort_indices()
-            chosen: Any = [names[label] for label in sets.indices.tolist()]
-            lists = [chosen[start:end] for start, end in pairwise(sets.indptr.tolist())]
+            lists = named_sets(values, names)
             rows = _csv([[separator.join(labels)] for labels in lists])
             if format == "json":
                 told = [json_text.dumps({"labels": own}, ensure_ascii=False) for own in lists]

@@ -59,11 +59,28 @@ class Rows(NamedTuple):
         return Rows(self.inputs[kept], self.sets[kept], self.weights[kept])
 
 
+def checked_inputs(estimator: Any, X: Any, reset: bool = True) -> Any:
+    """X as floats, dense or CSR, by scikit-learn's rules: NaN is refused, with how to fill it."""
+    try:
+        return validate_data(
+            estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
+        )
+    except ValueError as error:
+        if not str(error).startswith("Input X contains NaN"):
+            raise
+        name = type(estimator).__name__
+        raise ValueError(
+            f"Input X contains NaN, and {name} does not fill in missing values; an imputer before "
+            f"it does: make_pipeline(SimpleImputer(), {name}(...)) takes the mean over the "
+            f"training rows, as the command `setwise` does (its pipeline is this one)"
+        ) from error
+
+
 def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, LabelNames]:
     """What `fit` is given, checked, and the names of the labels."""
     if y is None:
         read_labels(y)  # which refuses it before X is looked at
-    inputs: Any = validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    inputs = checked_inputs(estimator, X)
     sets, names = read_truth(estimator.target, y)
     sets = sets.toarray() if hasattr(sets, "toarray") else sets
     if len(sets) != inputs.shape[0]:

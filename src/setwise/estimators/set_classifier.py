@@ -12,13 +12,21 @@ from scipy.sparse import csr_array
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.distributions import Distribution, Independent, OfSpace
 from setwise.estimators.choice import decoder_for, space_for, unseen_mass
-from setwise.estimators.design import Design, Rows, Solution, read_training, scaled_rows
+from setwise.estimators.design import (
+    Design,
+    Rows,
+    Solution,
+    checked_inputs,
+    read_training,
+    scaled_rows,
+)
 from setwise.estimators.guarantee import guarantee, guarantee_of_classes, trains_likelihood
+from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.solver import Fitting, progress_shown
 from setwise.estimators.training import CHUNK_ENTRIES, Training
 from setwise.labels import LabelNames
@@ -33,7 +41,7 @@ from setwise.validation import positive_number, score_matrix, whole_number
 LEAST = 1e-7
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
+class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
     """What a linear classifier is asked once it is fitted, whoever chose its settings."""
 
     @abstractmethod
@@ -337,9 +345,7 @@ class SetClassifier(LinearClassifier):
         return guarantee(trained, self.target_, space, self.decoder_, reached, self._unseen)
 
     def _checked(self, X):
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        return checked_inputs(self, X, reset=False)
 
     def _projections(self, X):
         return np.asarray(scaled_rows(X, self._scaling) @ self.coef_.T + self.intercept_)
