@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from setwise.sparse import refuse_entries, tidied
+from setwise.spelling import known_names, some
 from setwise.validation import label_matrix, require_entries
 
 EXPECTED = (
@@ -217,7 +218,7 @@ class Form:
             what = "columns" if self.in_order else "classes" if self.one_dimensional else "labels"
             raise ValueError(
                 f"y has {what} that are not among the labels: {some(unknown)}; "
-                f"the labels are {some(wanted)}"
+                f"{known_names(unknown[0], wanted)}"
             )
         if own == wanted:
             return self.own
@@ -397,9 +398,3 @@ def name_array(names: Any) -> NDArray[Any]:
         plain = np.array(values)
         return plain if plain.tolist() == values else array
     return array
-
-
-def some(names: list[Any]) -> str:
-    """The first names, for a message."""
-    listed, more = ", ".join(map(repr, names[:10])), len(names) - 10
-    return f"{listed} and {more} more" if more > 0 else listed

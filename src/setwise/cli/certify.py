@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import typer
 
-from setwise.cli.options import command, concerning, target_for, typed
+from setwise.cli.options import command, concerning, echo, target_for, typed
 from setwise.surrogates.names import DEFAULT_Q, SURROGATES
 
 KNOWN = (*SURROGATES, "comp_sum")
@@ -108,4 +108,4 @@ def certify(
         trained = Constrained(judged, where, "rho", rho=rho)
     member = DEFAULT_Q if q is None else q
     verdict = examined(judged, trained, where, scores, q=member, seed=seed)
-    typer.echo(to_json(verdict) if json else str(verdict))
+    echo(to_json(verdict) if json else str(verdict), json=json)

@@ -27,8 +27,7 @@ from setwise.files import (
     plain_name,
     shown,
 )
-from setwise.labels import some
-from setwise.spelling import argument
+from setwise.spelling import argument, some
 
 # Levels of a path of labels: deeper ones would make names longer than the file.
 MAX_DEPTH = 64

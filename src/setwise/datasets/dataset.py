@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from setwise.datasets.unseen import Unseen
 from setwise.files import File
-from setwise.labels import some, zeros_and_ones
+from setwise.labels import zeros_and_ones
 from setwise.sparse import tidied
+from setwise.spelling import known_names, some
 from setwise.taxonomy import Taxonomy
 from setwise.validation import real_array, real_number, real_vector
 
@@ -52,6 +54,8 @@ class Dataset:
         How the file was read: reads other files into the same columns.
     edge_lengths : array of shape (m,), optional
         The length of each edge of the hierarchy; 1 by default.
+    unseen : Unseen
+        What the file has that the first one had not, where that is not refused.
 
     Examples
     --------
@@ -73,6 +77,7 @@ class Dataset:
     source: str = ""
     schema: Schema | None = None
     edge_lengths: Any = None
+    unseen: Unseen = field(default_factory=Unseen)
 
     def __post_init__(self):
         X = _features(self.X)
@@ -101,8 +106,8 @@ class Dataset:
             "edge_lengths": lengths,
             "Y_specific": _specific(self.Y_specific, Y),
         }
-        for field, value in checked.items():
-            object.__setattr__(self, field, value)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     @property
     def n_rows(self) -> int:
@@ -134,9 +139,14 @@ class Dataset:
         return len({Y.indices[a:b].tobytes() for a, b in zip([0, *ends], ends, strict=False)})
 
     @cached_property
+    def n_missing(self) -> int:
+        """Number of missing features: entries of X that are NaN."""
+        return int(np.isnan(self.X.data if issparse(self.X) else self.X).sum())
+
+    @property
     def has_missing(self) -> bool:
         """Whether a feature is NaN somewhere."""
-        return bool(np.isnan(self.X.data if issparse(self.X) else self.X).any())
+        return self.n_missing > 0
 
     @cached_property
     def taxonomy(self) -> Taxonomy:
@@ -361,26 +371,43 @@ class TaxonomySchema:
         """Where the labels stand in a file, if the schema says it."""
         return getattr(self.schema, "labels", None)
 
-    def read(self, path: File, *, labels: bool = True) -> Dataset:
-        return self.placed(self.schema.read(path, labels=labels))
+    def read(self, path: File, **options: Any) -> Dataset:
+        return self.placed(self.schema.read(path, **options))
 
-    def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
-        return map(self.placed, self.schema.chunks(path, rows, labels=labels))
+    def chunks(self, path: File, rows: int = 10_000, **options: Any) -> Iterator[Dataset]:
+        return map(self.placed, self.schema.chunks(path, rows, **options))
+
+    def texts(self, path: File, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        return self.schema.texts(path, columns)
 
     def placed(self, data: Dataset) -> Dataset:
-        """The data with the labels of the taxonomy; label sets are closed, or must be."""
-        names, written, Y = self.label_names, None, data.Y
+        """The data with the labels of the taxonomy; label sets are closed, or must be.
+
+        A label that the first file had not stands by itself, as another root.
+        """
+        own, taxonomy = set(self.taxonomy.names.tolist()), self.taxonomy
+        new = Counter({n: times for n, times in data.unseen.labels.items() if n not in own})
+        if new:
+            taxonomy = replace(taxonomy, names=[*taxonomy.names.tolist(), *new])
+        names, written, Y = text_array(taxonomy.names), None, data.Y
         if Y is not None:
             Y = spread(Y, data.label_names, names)
             if self.close:
                 own = data.Y_specific
                 written = Y if own is None else spread(own, data.label_names, names)
-                Y = self.taxonomy.close(Y)
+                Y = taxonomy.close(Y)
             else:
-                self.taxonomy.refuse_open(Y, data.name or "Y")
-        edges, lengths = self.taxonomy.edges, self.taxonomy.lengths_of_edges
-        more = {"hierarchy": edges, "edge_lengths": lengths, "schema": self}
-        return replace(data, Y=Y, Y_specific=written, label_names=names, **more)
+                taxonomy.refuse_open(Y, data.name or "Y")
+        return replace(
+            data,
+            Y=Y,
+            Y_specific=written,
+            label_names=names,
+            hierarchy=taxonomy.edges,
+            edge_lengths=taxonomy.lengths_of_edges,
+            schema=replace(self, taxonomy=taxonomy),
+            unseen=replace(data.unseen, labels=new),
+        )
 
 
 def spread(values: Any, names: Any, wider: Any) -> Any:
@@ -390,7 +417,7 @@ def spread(values: Any, names: Any, wider: Any) -> Any:
     missing = [name for name in given if name not in place]
     if missing:
         what = f"{some(missing)} {'is' if len(missing) == 1 else 'are'} not among its"
-        known = f"{len(place)} labels {some(list(place))}"
+        known = f"{len(place)} labels; {known_names(missing[0], place)}"
         raise ValueError(f"every label must be one of the taxonomy, but {what} {known}")
     columns = np.array([place[name] for name in given], dtype=np.int64)
     shape = (values.shape[0], len(place))
