@@ -156,7 +156,7 @@ def _said(judged: Any, rows: Any, n_completed: int | None, probable: bool) -> tu
 
 def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> tuple[Any, ...]:
     """The rows of a file, what the model predicts for them, with what probability; its target."""
-    from setwise.datasets.dataset import TaxonomySchema, spread
+    from setwise.datasets.taxonomy_schema import TaxonomySchema, spread
     from setwise.targets.target import hierarchy_of
 
     fitted, close = load_fitted(model), reading.close
@@ -201,7 +201,7 @@ def _of_files(
 
     from setwise.cli.tables import ProbabilityFile, label_tables
     from setwise.datasets import Dataset
-    from setwise.datasets.dataset import spread
+    from setwise.datasets.taxonomy_schema import spread
 
     (y_pred, y_true), labels = label_tables([predictions, truth], reading)
     n_rows = y_true.shape[0]

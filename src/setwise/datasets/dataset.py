@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from setwise.datasets.unseen import Unseen
-from setwise.files import File
 from setwise.labels import zeros_and_ones
 from setwise.sparse import tidied
-from setwise.spelling import known_names, some
 from setwise.taxonomy import Taxonomy
 from setwise.validation import real_array, real_number, real_vector
 
@@ -189,6 +187,8 @@ class Dataset:
         if labels is not None and labels.column is not None and labels.edges is None:
             # One column lists the labels: those of later files may be any of the taxonomy.
             schema = replace(schema, labels=replace(labels, names=taxonomy.names))
+        from setwise.datasets.taxonomy_schema import TaxonomySchema
+
         return TaxonomySchema(schema, taxonomy, close).placed(self)
 
     def rows(self, rows: Any) -> Dataset:
@@ -329,9 +329,6 @@ def _specific(sets: Any, Y: Any) -> Any:
     return specific
 
 
-# --------------------------------------------------------------------------- labels in a taxonomy
-
-
 def edge_array(edges: Any, names: Any, lengths: Any = None) -> NDArray[np.int64]:
     """Edges [parent, child] as an (m, 2) array: of a taxonomy with labels of these names."""
     try:
@@ -339,93 +336,3 @@ def edge_array(edges: Any, names: Any, lengths: Any = None) -> NDArray[np.int64]
     except ValueError as error:
         raise ValueError(f"hierarchy must be a list of edges between labels: {error}") from error
     return np.asarray(edges, dtype=np.int64).reshape(-1, 2)
-
-
-@dataclass(frozen=True, eq=False)
-class TaxonomySchema:
-    """A `Schema` that reads as another does, with a column of Y for each label of a taxonomy.
-
-    Each label of ``schema`` is one of the taxonomy, by name; labels that its files do not have are
-    never true. With ``close`` label sets get all that stands above their labels; else they must
-    have it.
-    """
-
-    schema: Any
-    taxonomy: Taxonomy
-    close: bool = False
-
-    @property
-    def format(self) -> str:
-        return self.schema.format
-
-    @property
-    def feature_names(self) -> Any:
-        return self.schema.feature_names
-
-    @property
-    def label_names(self) -> Any:
-        return text_array(self.taxonomy.names)
-
-    @property
-    def labels(self) -> Any:
-        """Where the labels stand in a file, if the schema says it."""
-        return getattr(self.schema, "labels", None)
-
-    def read(self, path: File, **options: Any) -> Dataset:
-        return self.placed(self.schema.read(path, **options))
-
-    def chunks(self, path: File, rows: int = 10_000, **options: Any) -> Iterator[Dataset]:
-        return map(self.placed, self.schema.chunks(path, rows, **options))
-
-    def texts(self, path: File, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        return self.schema.texts(path, columns)
-
-    def placed(self, data: Dataset) -> Dataset:
-        """The data with the labels of the taxonomy; label sets are closed, or must be.
-
-        A label that the first file had not stands by itself, as another root.
-        """
-        own, taxonomy = set(self.taxonomy.names.tolist()), self.taxonomy
-        new = Counter({n: times for n, times in data.unseen.labels.items() if n not in own})
-        if new:
-            taxonomy = replace(taxonomy, names=[*taxonomy.names.tolist(), *new])
-        names, written, Y = text_array(taxonomy.names), None, data.Y
-        if Y is not None:
-            Y = spread(Y, data.label_names, names)
-            if self.close:
-                own = data.Y_specific
-                written = Y if own is None else spread(own, data.label_names, names)
-                Y = taxonomy.close(Y)
-            else:
-                taxonomy.refuse_open(Y, data.name or "Y")
-        return replace(
-            data,
-            Y=Y,
-            Y_specific=written,
-            label_names=names,
-            hierarchy=taxonomy.edges,
-            edge_lengths=taxonomy.lengths_of_edges,
-            schema=replace(self, taxonomy=taxonomy),
-            unseen=replace(data.unseen, labels=new),
-        )
-
-
-def spread(values: Any, names: Any, wider: Any) -> Any:
-    """The columns of these names among those of the wider ones, all others 0; dense or CSR."""
-    place = {name: number for number, name in enumerate(np.asarray(wider).tolist())}
-    given = np.asarray(names).tolist()
-    missing = [name for name in given if name not in place]
-    if missing:
-        what = f"{some(missing)} {'is' if len(missing) == 1 else 'are'} not among its"
-        known = f"{len(place)} labels; {known_names(missing[0], place)}"
-        raise ValueError(f"every label must be one of the taxonomy, but {what} {known}")
-    columns = np.array([place[name] for name in given], dtype=np.int64)
-    shape = (values.shape[0], len(place))
-    if issparse(values):
-        rows: Any = csr_array(values)
-        wide = csr_array((rows.data, columns[rows.indices], rows.indptr), shape=shape)
-        wide.sort_indices()
-        return wide
-    wide = np.zeros(shape, values.dtype)
-    wide[:, columns] = values
-    return wide

@@ -20,12 +20,13 @@ import numpy as np
 
 from setwise.atomic_write import opened_whole
 from setwise.datasets.arff import read_arff
-from setwise.datasets.dataset import Dataset, spread
+from setwise.datasets.dataset import Dataset
 from setwise.datasets.folder import read_folder
 from setwise.datasets.schema import stacked
 from setwise.datasets.sparse_text import read_extreme, read_libsvm
 from setwise.datasets.table import is_parquet
 from setwise.datasets.table_schema import read_table
+from setwise.datasets.taxonomy_schema import spread
 from setwise.files import DataError, File, existing, opened, plain_name, shown
 from setwise.spelling import argument
 from setwise.validation import whole_number

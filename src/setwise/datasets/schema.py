@@ -224,10 +224,12 @@ class NamedColumns(Schema):
 
     def reading(self, unseen_categories: str | None, unseen_labels: str | None) -> Schema:
         super().reading(unseen_categories, unseen_labels)
-        features = self.features
+        changed: dict[str, Any] = {}
         if unseen_categories is not None:
-            features = features.reading(unseen_categories)
-        return replace(self, features=features, unseen_labels=unseen_labels or self.unseen_labels)
+            changed["features"] = self.features.reading(unseen_categories)
+        if unseen_labels is not None:
+            changed["unseen_labels"] = unseen_labels
+        return replace(self, **changed) if changed else self
 
     def whole(self, path: Path, labels: bool, source: File) -> Dataset:
         if not labels or self.unseen_labels == "refuse":

@@ -180,7 +180,7 @@ class SparseTextSchema(Schema):
 
     def reading(self, unseen_categories: str | None, unseen_labels: str | None) -> Schema:
         super().reading(unseen_categories, unseen_labels)
-        return replace(self, unseen_labels=unseen_labels or self.unseen_labels)
+        return self if unseen_labels is None else replace(self, unseen_labels=unseen_labels)
 
     def whole(self, path: Path, labels: bool, source: File) -> Dataset:
         if not labels or self.unseen_labels == "refuse" or self.names is None:
