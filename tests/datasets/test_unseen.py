@@ -137,6 +137,7 @@ def test_a_new_label_stands_by_itself_in_a_taxonomy(tmp_path):
     assert found.taxonomy.parents[[names.index("opera"), names.index("jazz")]].tolist() == [-1, -1]
     assert found.taxonomy.is_closed(found.Y).all()
     assert found.unseen.labels == {"opera": 2, "jazz": 1}
+    np.testing.assert_array_equal(dense(found.schema.read(other).Y), dense(found.Y))
 
 
 def test_a_sparse_row_cannot_leave_out_what_is_new(tmp_path):

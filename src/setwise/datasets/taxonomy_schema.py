@@ -60,10 +60,11 @@ class TaxonomySchema:
 
         A label that the first file had not stands by itself, as another root.
         """
-        own, taxonomy = set(self.taxonomy.names.tolist()), self.taxonomy
-        new = Counter({n: times for n, times in data.unseen.labels.items() if n not in own})
+        known, taxonomy, schema = set(self.taxonomy.names.tolist()), self.taxonomy, self
+        new = Counter({n: times for n, times in data.unseen.labels.items() if n not in known})
         if new:
             taxonomy = replace(taxonomy, names=[*taxonomy.names.tolist(), *new])
+            schema = replace(self, schema=data.schema, taxonomy=taxonomy)
         names, written, Y = text_array(taxonomy.names), None, data.Y
         if Y is not None:
             Y = spread(Y, data.label_names, names)
@@ -80,7 +81,7 @@ class TaxonomySchema:
             label_names=names,
             hierarchy=taxonomy.edges,
             edge_lengths=taxonomy.lengths_of_edges,
-            schema=replace(self, taxonomy=taxonomy),
+            schema=schema,
             unseen=replace(data.unseen, labels=new),
         )
 

@@ -236,7 +236,8 @@ def _lock_of(folder: Path) -> Iterator[None]:
         with open(path, "a+") as file:
             _take(file, folder)
             # Another run may have ended, and removed the file, since it was opened.
-            mine = path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
+            with suppress(FileNotFoundError):
+                mine = os.path.samestat(os.fstat(file.fileno()), path.stat())
             if not mine:
                 continue
             with naming(path):
