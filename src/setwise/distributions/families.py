@@ -16,7 +16,7 @@ from setwise.distributions.distribution import (
     Ranked,
     one_set_a_row,
 )
-from setwise.kernels import kernel
+from setwise.kernels import copy_into, kernel
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.listing import listing_of, posterior_of
 from setwise.spaces.space import Space
@@ -127,7 +127,7 @@ def label_size_rows(start, stop, values, bias, joint, size):
             for i in range(n_labels):
                 group.weight[i], group.keep[i] = values[row, i], 1.0 - values[row, i]
             fill(True, group)
-            size[row] = last
+            copy_into(size[row], last)
         joint[row] = 0.0
         for s in range(1, width):
             if size[row, s] > 0.0:
