@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from setwise.files import File
 from setwise.labels import some, zeros_and_ones
 from setwise.sparse import tidied
 from setwise.taxonomy import Taxonomy
-from setwise.validation import real_array, real_number, real_vector
+from setwise.validation import real_array, real_number, real_vector, repeated, same_rows
 
 if TYPE_CHECKING:
     from setwise.datasets.schema import Schema
@@ -77,9 +76,8 @@ class Dataset:
     def __post_init__(self):
         X = _features(self.X)
         Y = None if self.Y is None else zeros_and_ones(self.Y, "Y")
-        if Y is not None and Y.shape[0] != X.shape[0]:
-            counts = f"X has {X.shape[0]} and Y has {Y.shape[0]}"
-            raise ValueError(f"X and Y must have the same number of rows, but {counts}")
+        if Y is not None:
+            same_rows(X=X, Y=Y)
         labels = self.label_names
         if labels is None:
             labels = np.arange(0 if Y is None else Y.shape[1]).astype(str)
@@ -271,13 +269,6 @@ def text_array(names: Iterable[Any]) -> NDArray[Any]:
     array = np.empty(len(listed), dtype=f"<U{max(longest, 1)}" if is_plain else object)
     array[:] = listed
     return array
-
-
-def repeated(names: Sequence[Any]) -> Any:
-    """The first name that is there more than once, or None."""
-    if len(set(names)) == len(names):
-        return None
-    return next(name for name, times in Counter(names).items() if times > 1)
 
 
 def _names(names: Any, count: int, what: str) -> Any:

@@ -26,11 +26,11 @@ from setwise.decoders.size_kernels import SizeTable, best_rows, scratch, size_ro
 from setwise.kernels import exp, kernel, log_plus
 from setwise.spaces.quadrature import (
     DOUBLE_ERROR,
+    LAGUERRE_TABLE,
     MEANS,
     SINGLE_ERROR,
     Reciprocal,
     Rules,
-    laguerre_table,
     tabulated,
 )
 from setwise.targets.measure import Array, Fraction
@@ -49,8 +49,6 @@ SIZES_AT_ONCE = 2**14
 OCTAVE, NEXT_RULE = 2.0, 1.15
 # Rows that are sorted together: few enough to stay in the processor's cache.
 BATCH = 256
-
-_FAR = laguerre_table()
 
 
 @dataclass(frozen=True)
@@ -233,7 +231,7 @@ class ByQuadrature:
         rule, last, base, rules = shared_rules(*shape, error)
         return SizeTable(
             d.flip, d.step, numerator, start, zero, self.utility.empty, lift, rule, last, base,
-            slope, np.array(MEANS), *_FAR, np.zeros(len(last)), *rules,
+            slope, np.array(MEANS), *LAGUERRE_TABLE, np.zeros(len(last)), *rules,
         )  # fmt: skip
 
     @property

@@ -12,11 +12,8 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from setwise.distributions.distribution import TIE as TIE
 from setwise.spaces.space import Array, Space
-from setwise.sparse import entries_of, refuse_entries, tidied
+from setwise.sparse import MOST_ENTRIES, entries_of, refuse_entries, row_ranges, tidied
 from setwise.validation import require_entries, score_matrix, whole_number
-
-# Entries that are laid side by side at a time.
-MOST_ENTRIES = 2**22
 
 
 class Decisions(NamedTuple):
@@ -46,13 +43,6 @@ class Decisions(NamedTuple):
         if issparse(self.sets):
             return self
         return self._replace(sets=entries_of(self.sets).astype(np.uint8))
-
-
-def row_ranges(n_rows: int, width: int) -> Iterator[slice]:
-    """Ranges that cover the rows, each of a bounded number of entries."""
-    step = max(1, MOST_ENTRIES // width)
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
 
 
 def decide_sparse(matrix, decide: Callable[[Array], Decisions], spare: int | None) -> Decisions:

@@ -18,7 +18,7 @@ from setwise.distributions.distribution import (
 from setwise.kernels import kernel
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.listing import listing_of, posterior_of
-from setwise.spaces.space import Space
+from setwise.spaces.space import Space, smaller_first
 from setwise.spaces.symmetric import fill, group_of, size_law, sweep
 from setwise.targets.measure import find_rows
 from setwise.threads import for_rows
@@ -210,7 +210,7 @@ class Listed(Distribution):
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array]:
         """The set of highest probability, up to 1e-11; ties: the smaller, then the lower labels."""
-        order = np.lexsort((*(1 - self.sets.T[::-1]), self.sets.sum(axis=1)))
+        order = smaller_first(self.sets)
         chance, rows = self.posterior[:, order], np.arange(len(self))
         place = np.argmax(chance >= chance.max(axis=1, keepdims=True) - TIE, axis=1)
         highest = chance[rows, place]

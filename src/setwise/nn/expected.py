@@ -21,10 +21,10 @@ from setwise.nn.partition import Partition, Rows, Sum, log_polynomial, log_sum
 from setwise.spaces import Space
 from setwise.spaces.quadrature import (
     DOUBLE_ERROR,
+    LAGUERRE_TABLE,
     MEANS,
     SINGLE_ERROR,
     Rules,
-    laguerre_table,
     uniform,
 )
 from setwise.spaces.space import FEW
@@ -214,7 +214,7 @@ class RowRule:
         x = -np.log(np.where(used, np.maximum(power, np.finfo(np.float64).tiny), 1.0))
         near = x, np.where(used, table.weight, 0.0)
         self._near = [Constant(_wide(part, width)) for part in near]
-        self._far = [Constant(_wide(part, width)) for part in laguerre_table()]
+        self._far = [Constant(_wide(part, width)) for part in LAGUERRE_TABLE]
         self._count, self._means = Constant(table.count), Constant(MEANS)
 
     def at(self, rows: Rows, start: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from setwise.nn.row_loss import RowLoss, untraced
-from setwise.nn.validation import REDUCTIONS, Settings, power_of, refuse_tensors, require_one_of
+from setwise.nn.validation import REDUCTIONS, Settings, power_of, refuse_tensors
 from setwise.spaces import Cube, Space
-from setwise.validation import real_number, whole_number
+from setwise.validation import real_number, require_one_of, whole_number
 
 
 class SurrogateLoss(nn.Module):

@@ -327,12 +327,15 @@ def tabulated(made: list[list[tuple[int, Array]]]) -> tuple[Array, Array, Array,
     return counts, tables[0], tables[1], tables[2]
 
 
-def laguerre_table() -> tuple[Array, Array]:
+def _laguerre_table() -> tuple[Array, Array]:
     """Row m holds the m nodes and weights of the Laguerre rule, (17, 16) each."""
     x, w = np.zeros((2, MOST_NODES + 1, MOST_NODES))
     for nodes in range(1, MOST_NODES + 1):
         x[nodes, :nodes], w[nodes, :nodes] = laguerre(nodes)
     return x, w
+
+
+LAGUERRE_TABLE = _laguerre_table()
 
 
 def whole_steps(measure: Fraction) -> tuple[float, Array]:

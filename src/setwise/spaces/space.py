@@ -227,6 +227,11 @@ class Space(Protocol):
         """Whether there are no more sets than that."""
         return self.log_size <= np.log(count) + 1e-9
 
+    @property
+    def has_every_set(self) -> bool:
+        """Whether all 2^l label sets are there."""
+        return self.log_size >= self.n_labels * np.log(2.0) - 1e-9
+
 
 def _alternatives(target: Target, space: Space) -> str:
     if target.form == "table":
@@ -272,3 +277,8 @@ def all_sets(n_labels: int) -> NDArray[np.uint8]:
     """All 2^n_labels label sets in the order of binary numbers, label 0 the highest digit."""
     numbers = np.arange(2**n_labels, dtype=np.int64)[:, None]
     return ((numbers >> np.arange(n_labels - 1, -1, -1)) & 1).astype(np.uint8)
+
+
+def smaller_first(sets: Array) -> Array:
+    """The order of label sets by size, then those of lower labels first, (K,)."""
+    return np.lexsort((*(1 - sets.T[::-1]), sets.sum(axis=1)))
