@@ -58,8 +58,7 @@ class LabelNames:
         names = name_array(self.names)
         if (twice := repeated(names.tolist())) is not None:
             raise ValueError(f"each label must have its own name, but {twice!r} is there twice")
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "one_dimensional", bool(self.one_dimensional))
+        vars(self).update(names=names, one_dimensional=bool(self.one_dimensional))
 
     @property
     def n_labels(self) -> int:

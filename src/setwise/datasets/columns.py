@@ -95,7 +95,7 @@ class Categories:
     unseen: str = "refuse"
 
     def __post_init__(self):
-        object.__setattr__(self, "values", text_array(self.values))
+        vars(self).update(values=text_array(self.values))
         require_one_of(self.unseen, ("refuse", "zeros"), "unseen")
 
     @property
@@ -171,7 +171,7 @@ class Features:
     dtype: str = "float64"
 
     def __post_init__(self):
-        object.__setattr__(self, "columns", text_array(self.columns))
+        vars(self).update(columns=text_array(self.columns))
         name = repeated(self.columns.tolist())
         if name is not None:
             raise ValueError(f"columns must differ, but {name!r} is there twice")
@@ -268,9 +268,9 @@ class Labels:
             raise ValueError(f"labels must have different names, but there is {what}")
         if not isinstance(self.separator, str) or not self.separator:
             raise ValueError(f"separator must be text, but it is {self.separator!r}")
-        object.__setattr__(self, "names", names)
+        vars(self).update(names=names)
         if self.edges is not None:
-            object.__setattr__(self, "edges", edge_array(self.edges, names))
+            vars(self).update(edges=edge_array(self.edges, names))
 
     @property
     def columns(self) -> list[str]:

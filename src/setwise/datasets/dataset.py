@@ -89,18 +89,12 @@ class Dataset:
             if edges is None:
                 raise ValueError("edge_lengths are those of a hierarchy, but there is none")
             lengths = real_vector(lengths, len(edges), "edge_lengths")
-        checked = {
-            "X": X,
-            "Y": Y,
-            "feature_names": _names(self.feature_names, X.shape[1], "feature_names"),
-            "label_names": labels,
-            "split": None if self.split is None else _parts(self.split, X.shape[0]),
-            "hierarchy": edges,
-            "edge_lengths": lengths,
-            "Y_specific": _specific(self.Y_specific, Y),
-        }
-        for field, value in checked.items():
-            object.__setattr__(self, field, value)
+        vars(self).update(
+            X=X, Y=Y, label_names=labels, hierarchy=edges, edge_lengths=lengths,
+            feature_names=_names(self.feature_names, X.shape[1], "feature_names"),
+            split=None if self.split is None else _parts(self.split, X.shape[0]),
+            Y_specific=_specific(self.Y_specific, Y),
+        )  # fmt: skip
 
     @property
     def n_rows(self) -> int:

@@ -161,7 +161,7 @@ class SparseTextSchema(Schema):
         whole_number(self.n_labels, "n_labels", 1)
         require_one_of(self.dtype, TYPES, "dtype")
         if self.names is not None:
-            object.__setattr__(self, "names", text_array(self.names))
+            vars(self).update(names=text_array(self.names))
 
     @property
     def format(self) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 
 from setwise.distributions.distribution import TIE as TIE
-from setwise.spaces.space import Array, Space
+from setwise.spaces.space import Array, Space, require_space
 from setwise.sparse import MOST_ENTRIES, entries_of, refuse_entries, row_ranges, tidied
 from setwise.validation import require_entries, score_matrix, whole_number
 
@@ -124,8 +124,7 @@ class MostLikely:
     space: Space
 
     def __post_init__(self):
-        if not isinstance(self.space, Space):
-            raise ValueError(f"a space is an object such as Cube(10), but this is {self.space!r}")
+        require_space(self.space)
 
     def decode(self, scores) -> Array:
         """The most likely set of each row of scores, (n, l)."""
@@ -147,7 +146,7 @@ class TopK:
     k: int
 
     def __post_init__(self):
-        object.__setattr__(self, "k", whole_number(self.k, "k", 1))
+        vars(self).update(k=whole_number(self.k, "k", 1))
 
     def decode(self, scores) -> Any:
         """The label sets, (n, l): dense from dense scores, CSR from sparse ones (absent is 0)."""

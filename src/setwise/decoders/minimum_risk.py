@@ -84,7 +84,7 @@ class MinimumRisk:
     _kept: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "target", get_target(self.target))
+        vars(self).update(target=get_target(self.target))
 
     def decode(self, distribution, return_risk: bool = False) -> Any:
         """The best label set of each row.

@@ -18,7 +18,7 @@ from setwise.distributions.distribution import (
 from setwise.kernels import kernel
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.listing import listing_of, posterior_of
-from setwise.spaces.space import Space, smaller_first
+from setwise.spaces.space import require_space, smaller_first
 from setwise.spaces.symmetric import fill, group_of, size_law, sweep
 from setwise.targets.measure import find_rows
 from setwise.threads import for_rows
@@ -43,7 +43,7 @@ class Independent(Distribution):
     probability: Any
 
     def __post_init__(self):
-        object.__setattr__(self, "probability", probability_matrix(self.probability))
+        vars(self).update(probability=probability_matrix(self.probability))
 
     @property
     def n_labels(self) -> int:
@@ -157,8 +157,7 @@ class Listed(Distribution):
 
     def __post_init__(self):
         sets = Catalog(self.sets).sets
-        object.__setattr__(self, "sets", sets)
-        object.__setattr__(self, "posterior", _posterior(self.posterior, len(sets)))
+        vars(self).update(sets=sets, posterior=_posterior(self.posterior, len(sets)))
 
     @property
     def n_labels(self) -> int:
@@ -169,8 +168,7 @@ class Listed(Distribution):
     def trusted(cls, sets: Array, posterior: Array) -> Listed:
         """Sets of a space and their probabilities, which need no check."""
         made = cls.__new__(cls)
-        object.__setattr__(made, "sets", sets)
-        object.__setattr__(made, "posterior", posterior)
+        vars(made).update(sets=sets, posterior=posterior)
         return made
 
     def __len__(self) -> int:
@@ -267,12 +265,11 @@ class OfSpace(Distribution):
     scores: Any
 
     def __post_init__(self):
-        if not isinstance(self.space, Space):
-            raise ValueError(f"a space is an object such as Cube(10), but this is {self.space!r}")
+        require_space(self.space)
         scores = score_matrix(self.scores, self.space.n_scores)
         if 0 in scores.shape:
             raise ValueError(f"scores must have at least one row, but its shape is {scores.shape}")
-        object.__setattr__(self, "scores", scores.astype(np.float64))
+        vars(self).update(scores=scores.astype(np.float64))
 
     @property
     def n_labels(self) -> int:

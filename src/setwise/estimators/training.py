@@ -160,7 +160,7 @@ class Objective:
             refuse_outside(self.space.contains(self.y_true), self.space)
         elif not self.learns:
             loss = self.stage(self.space)
-            object.__setattr__(self, "stage", lambda _: loss)
+            vars(self).update(stage=lambda _: loss)
 
     @cached_property
     def mass(self) -> float:

@@ -318,7 +318,7 @@ class QSchedule:
     kind: str = "linear"
 
     def __post_init__(self):
-        object.__setattr__(self, "steps", whole_number(self.steps, "steps", 1))
+        vars(self).update(steps=whole_number(self.steps, "steps", 1))
         for name in ("start", "end"):
             object.__setattr__(self, name, real_number(getattr(self, name), name, -1.0, 1.0))
         if self.kind not in ("linear", "cosine"):

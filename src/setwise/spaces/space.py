@@ -264,6 +264,12 @@ def weighted_features(features: Array, parameters: Array) -> Array:
     return np.where(features[:, excluded].any(axis=1), -np.inf, total)
 
 
+def require_space(space: Any) -> None:
+    """Raise unless it is a space."""
+    if not isinstance(space, Space):
+        raise ValueError(f"a space is an object such as Cube(10), but this is {space!r}")
+
+
 def refuse_large(space: Space) -> None:
     """Raise if the support has more sets than can be listed."""
     if not space.has_at_most(ENUMERATION_LIMIT):

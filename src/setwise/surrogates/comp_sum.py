@@ -10,7 +10,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 from setwise.spaces.expectation import Expectation, Moment
-from setwise.spaces.space import Array, Space
+from setwise.spaces.space import Array, Space, require_space
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.surrogates.surrogate import Scale, as_type, checked
 from setwise.targets.target import Target
@@ -76,8 +76,7 @@ class CompSum:
 
     def __post_init__(self):
         require_one_of(self.scale, get_args(Scale), "scale")
-        if not isinstance(self.space, Space):
-            raise ValueError(f"a space is an object such as Cube(10), but this is {self.space!r}")
+        require_space(self.space)
         pair = self.space.expectation(self.target)
         vars(self).update(q=_power(self.q), expectation=pair, target=pair.target)
 

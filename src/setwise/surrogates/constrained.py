@@ -9,7 +9,7 @@ import numpy as np
 
 from setwise.spaces.expectation import Expectation, times_exp
 from setwise.spaces.listing import Listing, listing_of, sampled_listing
-from setwise.spaces.space import Array, Space
+from setwise.spaces.space import Array, Space, require_space
 from setwise.sparse import row_ranges
 from setwise.surrogates.binary_relevance import margin_of
 from setwise.surrogates.surrogate import Scale, as_type, checked
@@ -79,6 +79,7 @@ class Constrained:
             seed=whole_number(self.seed, "seed", 0),
         )
         require_one_of(self.scale, get_args(Scale), "scale")
+        require_space(self.space)
         target, pair, listing = get_target(self.target).on(self.space), None, None
         # The other margins sum over listed or drawn sets; a table must list them all.
         if self.margin == "exponential" or target.form == "table":
