@@ -61,7 +61,9 @@ def exponential_sum(low: float, high: float) -> tuple[Array, Array]:
     return x / low, w / low
 
 
-def uniform(step: Array, start: Array, high: Array, zero: Array) -> tuple[Array, Array]:
+def uniform(
+    step: Array, start: Array | float, high: Array | float, zero: Array | bool
+) -> tuple[Array, Array]:
     """The exponential sum for all values above 0 of every D between its start and ``high``.
 
     The least one is the start, or the least step where D can be 0.
