@@ -108,9 +108,11 @@ def scale(group):
         weight[j] = exp(logits[j] - middle) if factored else logits[j]
     offset[0] = 0.0
     for k in range(1, min(largest, n) + 1):
-        shrink, logit = np.sqrt(k / (n - k + 1.0)), logits[k - 1]
-        offset[k] = offset[k - 1] + logit - np.log(shrink)
-        step[k] = exp(middle - logit) * shrink if factored else np.log(shrink) - logit
+        shrink = np.sqrt(k / (n - k + 1.0))
+        offset[k] = offset[k - 1] + logits[k - 1] - np.log(shrink)
+        step[k] = (
+            exp(middle - logits[k - 1]) * shrink if factored else np.log(shrink) - logits[k - 1]
+        )
     return factored
 
 
@@ -208,7 +210,8 @@ def size_law(line, bias, doubled, group, size):
     for k in range(len(bias)):
         size[k] = exp(size[k] - high) if size[k] > -np.inf else 0.0
         mass += size[k]
-    size[: len(bias)] /= mass
+    for k in range(len(bias)):
+        size[k] /= mass
     return factored, high + np.log(mass) - shift
 
 
@@ -318,24 +321,26 @@ def count_mean(measure, scores: Array, y_true: Array, bias: Array) -> tuple[Arra
 @kernel
 def fill_group(labels, line, independent, group):
     """Fill the tables of the group of the given labels; returns whether ratios are factors."""
-    n, factored = len(labels), True
+    n = len(labels)
     if independent:
-        group.order[:], group.step[:] = labels, 1.0
+        group.order[:] = labels
         for j in range(n):
             size = exp(-abs(2.0 * line[labels[j]]))
             likely, unlikely = 1.0 / (1.0 + size), size / (1.0 + size)
             positive = line[labels[j]] >= 0
             group.weight[j] = likely if positive else unlikely
             group.keep[j] = unlikely if positive else likely
-    else:
-        doubled = np.empty(n)
-        for j in range(n):
-            doubled[j] = 2.0 * line[labels[j]]
-        largest_first(doubled, len(group.step) - 1, group.order)
-        for j in range(n):
-            group.logits[j] = doubled[group.order[j]]
-            group.order[j] = labels[group.order[j]]
-        factored = scale(group)
+        group.step[:] = 1.0
+        fill(True, group)
+        return True
+    doubled = np.empty(n)
+    for j in range(n):
+        doubled[j] = 2.0 * line[labels[j]]
+    largest_first(doubled, len(group.step) - 1, group.order)
+    for j in range(n):
+        group.logits[j] = doubled[group.order[j]]
+        group.order[j] = labels[group.order[j]]
+    factored = scale(group)
     fill(factored, group)
     return factored
 
