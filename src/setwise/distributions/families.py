@@ -19,7 +19,7 @@ from setwise.distributions.distribution import (
 from setwise.kernels import copy_into, kernel
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.listing import listing_of, posterior_of
-from setwise.spaces.space import Space
+from setwise.spaces.space import require_space, smaller_first
 from setwise.spaces.symmetric import fill, group_of, size_law, sweep
 from setwise.targets.measure import find_rows
 from setwise.threads import for_rows
@@ -44,7 +44,7 @@ class Independent(Distribution):
     probability: Any
 
     def __post_init__(self):
-        object.__setattr__(self, "probability", probability_matrix(self.probability))
+        vars(self).update(probability=probability_matrix(self.probability))
 
     @property
     def n_labels(self) -> int:
@@ -158,8 +158,7 @@ class Listed(Distribution):
 
     def __post_init__(self):
         sets = Catalog(self.sets).sets
-        object.__setattr__(self, "sets", sets)
-        object.__setattr__(self, "posterior", _posterior(self.posterior, len(sets)))
+        vars(self).update(sets=sets, posterior=_posterior(self.posterior, len(sets)))
 
     @property
     def n_labels(self) -> int:
@@ -170,8 +169,7 @@ class Listed(Distribution):
     def trusted(cls, sets: Array, posterior: Array) -> Listed:
         """Sets of a space and their probabilities, which need no check."""
         made = cls.__new__(cls)
-        object.__setattr__(made, "sets", sets)
-        object.__setattr__(made, "posterior", posterior)
+        vars(made).update(sets=sets, posterior=posterior)
         return made
 
     def __len__(self) -> int:
@@ -211,7 +209,7 @@ class Listed(Distribution):
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array]:
         """The set of highest probability, up to 1e-11; ties: the smaller, then the lower labels."""
-        order = np.lexsort((*(1 - self.sets.T[::-1]), self.sets.sum(axis=1)))
+        order = smaller_first(self.sets)
         chance, rows = self.posterior[:, order], np.arange(len(self))
         place = np.argmax(chance >= chance.max(axis=1, keepdims=True) - TIE, axis=1)
         highest = chance[rows, place]
@@ -268,13 +266,11 @@ class OfSpace(Distribution):
     scores: Any
 
     def __post_init__(self):
-        # (A protocol asks for every attribute; what inherits it has them.)
-        if Space not in type(self.space).__mro__ and not isinstance(self.space, Space):
-            raise ValueError(f"a space is an object such as Cube(10), but this is {self.space!r}")
+        require_space(self.space)
         scores = score_matrix(self.scores, self.space.n_scores)
         if 0 in scores.shape:
             raise ValueError(f"scores must have at least one row, but its shape is {scores.shape}")
-        object.__setattr__(self, "scores", scores.astype(np.float64))
+        vars(self).update(scores=scores.astype(np.float64))
 
     @property
     def n_labels(self) -> int:
