@@ -75,6 +75,9 @@ def certify(
         raise ValueError("comp_sum needs --q, its member: a number from -1 to 1")
     if surrogate == "binary_relevance" and scores == "joint":
         raise ValueError("binary_relevance has one score for each label; use --scores labelwise")
+    from setwise.targets.registry import known_name
+
+    target = known_name(target)
     if parents is not None and target != "tree" and space not in ("closed", "paths"):
         raise ValueError(
             f"--parents is for the target tree and the spaces closed and paths; {target} on "

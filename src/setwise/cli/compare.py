@@ -72,12 +72,13 @@ def compare(
     """
     from setwise.report import write
     from setwise.study import Study, in_hierarchy, leaderboard, summary
+    from setwise.targets.registry import known_name
 
     page = output / "report.html" if report is None else report
     if report is not None:
         can_write(report, (data, test, reading.xml, reading.taxonomy), PAGE)
     rows = held_out(reading.read(data, test), test_share, seed)
-    wanted, split = names(targets), rows.split or {}
+    wanted, split = [known_name(name) for name in names(targets)], rows.split or {}
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"each of --targets may be there once, but they are {targets}")
     # The file's own split if nothing else is asked for.

@@ -270,15 +270,12 @@ class Reading:
 def target_for(name: str, data: Any = None) -> Target:
     """A target by name; "tree" is the distance in the hierarchy of the data."""
     from setwise.targets import TreeDistance, get_target
-    from setwise.targets.registry import TARGETS, is_named
+    from setwise.targets.registry import known_name
 
-    if name == "tree" and data is not None:
+    if data is not None and known_name(name) == "tree":
         if data.hierarchy is None:
             raise ValueError(f"{data.name} has no hierarchy, which the target tree needs; {NEEDED}")
         return TreeDistance(data.taxonomy)
-    if not is_named(name):
-        known = ", ".join(target.replace("*", "NUMBER") for target in TARGETS)
-        raise ValueError(f"there is no target named {name!r}; known are {known}, tree")
     return get_target(name)
 
 
