@@ -101,7 +101,9 @@ ANSWERED = {
     "neg_log_loss": "probabilities",
     "brier_score": "probabilities",
     "precision": "'precision@5'.*'f0.5'",
+    "precision_macro": "'precision@5'.*'f0.5'",
     "recall_samples": "'recall@5'.*'f2'",
+    "micro_recall": "'recall@5'.*'f2'",
     "fbeta": "'f2'",
     "F-beta": "'f2'",
     "tree": r"TreeDistance\(taxonomy\)",
@@ -140,12 +142,17 @@ def test_what_an_answer_offers_works(name):
         ("recal@7", "'recall@7'"),
         ("subsett_accuracy", "'subset'"),
         ("p@k", "'precision@5'"),
-        ("g1", "'f1'"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(name, near):
     with pytest.raises(ValueError, match=f"no target named '{name}'; did you mean.*{near}.*known"):
         get_target(name)
+
+
+def test_what_is_far_from_every_name_has_no_nearest():
+    for name in ("neg_max_error", "explained_variance", "rand_score"):
+        with pytest.raises(ValueError, match=r"no target named '\w+'; known are"):
+            get_target(name)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +200,17 @@ def test_the_command_line_takes_the_same_names(name, tmp_path):
     assert printed[0] == printed[1]
 
 
-def test_the_command_line_knows_the_tree_by_its_names(capsys):
+def test_the_command_line_knows_the_tree_by_its_names():
     assert main(["certify", "Tree-Distance", "logistic", "--space", "paths"]) == 0
-    assert main(["certify", "f1_macro", "logistic"]) == 2
-    assert "Thresholds('f1', 'macro')" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [("certify", "f1_macro", "logistic"), ("decode", "p.csv", "--target", "f1_macro")]
+)
+def test_the_command_line_answers_the_name_that_was_typed(words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.csv").write_text("0.6,0.4\n0.2,0.3\n")
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "'f1_macro' is no target" in said
+    assert "Thresholds('f1', 'macro')" in said

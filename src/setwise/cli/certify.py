@@ -77,7 +77,10 @@ def certify(
         raise ValueError("binary_relevance has one score for each label; use --scores labelwise")
     from setwise.targets.registry import known_name
 
-    target = known_name(target)
+    known = known_name(target)
+    if known != "tree":
+        target_for(target)
+    target = known
     if parents is not None and target != "tree" and space not in ("closed", "paths"):
         raise ValueError(
             f"--parents is for the target tree and the spaces closed and paths; {target} on "
@@ -89,8 +92,6 @@ def certify(
         raise ValueError(
             f"--parents must be whole numbers with commas between, such as -1,0,0, not {parents!r}"
         ) from None
-    if target != "tree":
-        target_for(target)
     from setwise.consistency import certify as examined
     from setwise.consistency import naming, to_json
     from setwise.surrogates import BinaryRelevance, CompSum, Constrained

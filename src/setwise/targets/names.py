@@ -31,6 +31,13 @@ ALIASES = {
     "one_error": "precision@1",
     "macro_accuracy": "hamming",  # accuracy of the single decisions
     "micro_accuracy": "hamming",
+    # (The best thresholds for them would predict next to nothing, or everything.)
+    "macro_precision": "precision",
+    "micro_precision": "precision",
+    "weighted_precision": "precision",
+    "macro_recall": "recall",
+    "micro_recall": "recall",
+    "weighted_recall": "recall",
     "f_beta": "fbeta",
     "auc": "roc_auc",
     "auroc": "roc_auc",

@@ -107,11 +107,11 @@ def _unknown(name: str) -> str:
     number = (re.findall(NUMBER, name) or ["1" if name[:1] in "fF" else "5"])[0]
     written = {one: ALIASES.get(one, one) for one in [*TARGETS, *ALIASES] if "?" not in one}
     meant = {
-        joined(_filled(one, [number])): _filled(known, [number])
+        bare(_filled(one, [number])): _filled(known, [number])
         for one, known in written.items()
         if match(_filled(known, [number]), TARGETS)
     }
-    close = dict.fromkeys(meant[one] for one in get_close_matches(joined(name), meant, cutoff=0.5))
+    close = dict.fromkeys(meant[one] for one in get_close_matches(bare(name), meant))
     nearest = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
     known = ", ".join(one.replace("*", "NUMBER") for one in [*TARGETS, "tree"])
     return f"there is no target named {name!r}; {nearest}known are {known}"
