@@ -137,7 +137,7 @@ INTRODUCTION = {
     "with logistic regression, cut at 0.5; *tuned*: C and scaling (of columns; of rows where they "
     "are sparse) chosen in five folds for the F1 of its predictions, in a `TargetDecoder` for that "
     "of the decoded ones. `SetClassifierCV` has its defaults. `seconds`: training, choosing and "
-    "predicting.",
+    "predicting, on a machine with other work to do.",
     "quality": "Means over the test rows of real data sets with their official splits, features as "
     "stored, default settings; `SetClassifierCV` chooses for F1 by cross-validation. `seconds`: "
     "training, choosing and predicting.",
