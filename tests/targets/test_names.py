@@ -7,10 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
+from sklearn.neighbors import KNeighborsClassifier
 
-from setwise import get_target
+from setwise import CatalogClassifier, SetClassifier, TargetDecoder, get_target
 from setwise.cli import main
-from setwise.decoders import Thresholds
+from setwise.consistency import bayes
+from setwise.decoders import MinimumRisk, Thresholds
+from setwise.evaluation import evaluate
+from setwise.spaces import Cube
+from setwise.surrogates import CompSum
 from setwise.targets import FBeta, Hamming, Jaccard, PrecisionAtK, RecallAtK, ZeroOne, registry
 from setwise.targets.names import ALIASES, NEAR
 from setwise.targets.registry import TARGETS, known_name
@@ -214,3 +219,26 @@ def test_the_command_line_answers_the_name_that_was_typed(words, capsys, tmp_pat
     said = capsys.readouterr().err
     assert "'f1_macro' is no target" in said
     assert "Thresholds('f1', 'macro')" in said
+
+
+X = np.arange(24.0).reshape(12, 2) % 7
+Y = (X @ [[1, -1, 0], [0, 1, -1]] > 0).astype(int)
+NEIGHBOURS = KNeighborsClassifier(3)
+TAKERS = {
+    "SetClassifier": lambda name: SetClassifier(name).fit(X, Y).predict(X),
+    "TargetDecoder": lambda name: TargetDecoder(NEIGHBOURS, name).fit(X, Y).predict(X),
+    "CatalogClassifier": lambda name: CatalogClassifier(NEIGHBOURS, name).fit(X, Y).predict(X),
+    "for_target": lambda name: TargetDecoder(NEIGHBOURS).fit(X, Y).for_target(name).predict(X),
+    "MinimumRisk": lambda name: MinimumRisk(name).decode([[0.4, 0.6], [0.2, 0.3]]),
+    "CompSum": lambda name: CompSum(name, Cube(3)).value_and_gradient(X @ np.eye(2, 3), Y)[0],
+    "bayes": lambda name: bayes(name, Cube(2), [0.1, 0.2, 0.3, 0.4]),
+    "evaluate": lambda name: [
+        figure.value for figure in evaluate(Y[::-1], Y, targets=[name], n_bootstrap=0).values()
+    ],
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_whatever_takes_a_target_takes_its_other_names(taker):
+    for name, other in (("jaccard", "Jaccard index"), ("subset", "exact-match ratio")):
+        np.testing.assert_array_equal(TAKERS[taker](other), TAKERS[taker](name))

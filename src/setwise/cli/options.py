@@ -33,9 +33,9 @@ MODEL, PAGE = (b"PK", "a model"), (b"<!doctype html", "a page")
 HELP = {
     "data": "CSV, TSV, Parquet, ARFF, LIBSVM, extreme-classification file.",
     "model": "A file that `setwise fit` wrote.",
-    "target": "What predictions are judged by: hamming, f1, f2, jaccard, subset, precision@3, "
-    "recall@5, ..., tree (the distance in a hierarchy: that of the data, --taxonomy or "
-    "--path-separator).",
+    "target": "What predictions are judged by, the mean over rows: hamming, f1, f2, jaccard, "
+    "subset (exact match), precision@3, recall@5, ..., tree (the distance in a hierarchy: that of "
+    "the data, --taxonomy or --path-separator).",
     "test": "A second file, to test on; by default the file's own.",
     "test_share": "Instead: test on this share of the rows, drawn by --seed.",
     "jobs": "Processes at work at once.",
