@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from setwise.distributions.distribution import (
     Ranked,
     one_set_a_row,
 )
-from setwise.kernels import kernel
+from setwise.kernels import copy_into, kernel
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.listing import listing_of, posterior_of
 from setwise.spaces.space import Space
@@ -126,7 +127,7 @@ def label_size_rows(start, stop, values, bias, joint, size):
             for i in range(n_labels):
                 group.weight[i], group.keep[i] = values[row, i], 1.0 - values[row, i]
             fill(True, group)
-            size[row] = last
+            copy_into(size[row], last)
         joint[row] = 0.0
         for s in range(1, width):
             if size[row, s] > 0.0:
@@ -267,7 +268,8 @@ class OfSpace(Distribution):
     scores: Any
 
     def __post_init__(self):
-        if not isinstance(self.space, Space):
+        # (A protocol asks for every attribute; what inherits it has them.)
+        if Space not in type(self.space).__mro__ and not isinstance(self.space, Space):
             raise ValueError(f"a space is an object such as Cube(10), but this is {self.space!r}")
         scores = score_matrix(self.scores, self.space.n_scores)
         if 0 in scores.shape:
@@ -284,7 +286,12 @@ class OfSpace(Distribution):
 
     def __getitem__(self, rows) -> OfSpace:
         """The same of some rows."""
-        return replace(self, scores=self.scores[rows])
+        scores = self.scores[rows]
+        if scores.ndim != 2 or len(scores) == 0:
+            return replace(self, scores=scores)  # which says what is wrong
+        some = copy(self)
+        object.__setattr__(some, "scores", scores)
+        return some
 
     def marginals(self) -> Array:
         """The space's marginals, without what rounding puts beyond 0 or 1, (n, l)."""
@@ -334,10 +341,11 @@ class OfSpace(Distribution):
     def _list(self) -> Listed:
         """The sets that are not excluded, and the probability of each."""
         listing = listing_of(self.space)
-        allowed = self.space.contains(listing.sets)
-        return Listed.trusted(
-            listing.sets[allowed], posterior_of(listing, self.scores)[1][:, allowed]
-        )
+        sets, posterior = listing.sets, posterior_of(listing, self.scores)[1]
+        allowed = listing.bias > -np.inf
+        if not np.all(allowed):
+            sets, posterior = sets[allowed], posterior[:, allowed]
+        return Listed.trusted(sets, posterior)
 
     def __str__(self) -> str:
         return str(self.space)

@@ -20,11 +20,11 @@ CHUNK = 2**22
 class Listing:
     """Label sets (K, l) that are gone through one by one, with what is added to the weight of each.
 
-    ``bias`` (K,) is -inf where a set is excluded.
+    ``bias`` (K,) is -inf where a set is excluded; 0 stands for none.
     """
 
     sets: Any
-    bias: Any
+    bias: Any = 0.0
     is_joint: bool = False
 
     @property
