@@ -152,7 +152,7 @@ def test_a_sparse_row_cannot_leave_out_what_is_new(tmp_path):
 @pytest.mark.parametrize("name", ["unseen_categories", "unseen_labels"])
 def test_another_rule_is_refused(name, tmp_path):
     data, other = files(tmp_path, "CSV")
-    with pytest.raises(ValueError, match=f"{name} must be 'refuse' or"):
+    with pytest.raises(ValueError, match=f"{name} must be one of 'refuse', "):
         data.schema.read(other, **{name: "ignore"})
 
 

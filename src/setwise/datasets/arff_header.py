@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from setwise.datasets.columns import Labels
-from setwise.datasets.dataset import repeated
 from setwise.files import (
     DataError,
     File,
@@ -28,6 +27,7 @@ from setwise.files import (
     shown,
 )
 from setwise.spelling import argument, some
+from setwise.validation import repeated
 
 # Levels of a path of labels: deeper ones would make names longer than the file.
 MAX_DEPTH = 64

@@ -15,9 +15,9 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from setwise.datasets.columns import Features, Labels
 from setwise.datasets.dataset import Dataset
-from setwise.datasets.unseen import CATEGORIES, LABELS, Unseen, check_rule, unseen_hint
+from setwise.datasets.unseen import CATEGORIES, LABELS, Unseen, unseen_hint
 from setwise.files import DataError, File, Place, existing, named, plain_name
-from setwise.validation import whole_number
+from setwise.validation import require_one_of, whole_number
 
 # Rows that are read at once where nobody says how many.
 BLOCK_ROWS = 2**16
@@ -102,8 +102,8 @@ class Schema(ABC):
 
     def reading(self, unseen_categories: str | None, unseen_labels: str | None) -> Schema:
         """This schema with other rules for what is new; of None its own."""
-        check_rule(unseen_categories or "refuse", "unseen_categories", CATEGORIES)
-        check_rule(unseen_labels or "refuse", "unseen_labels", LABELS)
+        require_one_of(unseen_categories or "refuse", CATEGORIES, "unseen_categories")
+        require_one_of(unseen_labels or "refuse", LABELS, "unseen_labels")
         return self
 
     def texts(self, path: File, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -204,7 +204,7 @@ class NamedColumns(Schema):
     unseen_labels: str = "refuse"
 
     def __post_init__(self):
-        check_rule(self.unknown_labels, "unknown_labels", ("refuse", "leave_out"))
+        require_one_of(self.unknown_labels, ("refuse", "leave_out"), "unknown_labels")
 
     @property
     def feature_names(self) -> Any:

@@ -16,13 +16,6 @@ CATEGORIES, LABELS = ("refuse", "zeros"), ("refuse", "missed")
 MOST_NAMED = 5
 
 
-def check_rule(value: str, name: str, known: tuple[str, ...]) -> None:
-    """Raise unless it is one of the ways to read what is new."""
-    if value not in known:
-        words = " or ".join(map(repr, known))
-        raise ValueError(f"{name} must be {words}, but it is {value!r}")
-
-
 def unseen_hint() -> str:
     """What is said of a label of a later file that is not known."""
     return f" ({argument('unseen_labels', 'missed')} counts it as missed)"
