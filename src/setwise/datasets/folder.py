@@ -52,7 +52,8 @@ class FolderSchema(Schema):
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         whole = self._fitting(_read_rows(path, self.max_bytes, labels), path)
         for start in range(0, whole.X.shape[0], rows):
-            yield Rows(*(None if m is None else m[start : start + rows] for m in whole[:3]))
+            X, Y, specific = (m if m is None else m[start : start + rows] for m in whole[:3])
+            yield Rows(X, Y, specific)
 
     def _whole(self, folder: Path, rows: Rows, path: File) -> Dataset:
         meta = _read_meta(folder)

@@ -122,8 +122,8 @@ class Schema(ABC):
         *columns, unseen = [list(c) for c in zip(*parts, strict=True)] or [[]]
         if not columns:
             raise DataError(path, None, "no rows")
-        arrays = map(stacked, columns)
-        return self.dataset(Rows(*arrays, sum(unseen, Unseen())), path, **more)
+        X, Y, specific = map(stacked, columns)
+        return self.dataset(Rows(X, Y, specific, sum(unseen, Unseen())), path, **more)
 
     def dataset(self, rows: Rows, path: File, **more: Any) -> Dataset:
         """A data set of some rows; by default its name is that of the file without suffixes."""
