@@ -26,7 +26,7 @@ from setwise.estimators.set_classifier import SetClassifier
 from setwise.labels import LabelNames
 
 # Standard errors of a difference that are a clear one, and the least number of rows to judge by.
-CLEARLY, LEAST_JUDGED = 1.0, 100
+CLEARLY, LEAST_JUDGED = 2.0, 60
 # A path of penalties ends after this many in a row that are clearly worse than its best.
 PATIENCE = 2
 TIE = 1e-12

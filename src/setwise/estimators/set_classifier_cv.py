@@ -44,8 +44,8 @@ class SetClassifierCV(LinearClassifier):
     Every combination is trained on all folds but one and judged by the mean loss of the target on
     that one. Alphas go from large to small, each starting from the solution before. After each
     fold, combinations leave that are clearly worse than the best: their mean loss on the rows
-    judged so far, 100 or more, is above by a standard error of the difference. (On the first fold a
-    path of alphas ends after two in a row like that.) Features are turned to their principal
+    judged so far, 60 or more, is above by two standard errors of the difference. (On the first
+    fold a path of alphas ends after two in a row like that.) Features are turned to their principal
     directions once for all of it where that saves time; the scaling is by all rows. The combination
     of least loss is trained on all rows, its alpha moved to the vertex of the parabola through the
     losses of the best one and its two neighbours, which smooths the noise of the folds; ties: the
@@ -233,14 +233,11 @@ class SetClassifierCV(LinearClassifier):
         """
         inputs, scaling = best.path.inputs, best.path.settings["scaling"]
         everything, places = race.rows.taken(), race.rows.positive(slice(None))
-        # Entries of rows of length 1 are small, and so are gradients.
-        tol = self.tol / 10.0 if scaling == "rows" else self.tol
         watch, reached = race.watch, None
         watch.words, watch.kept = "training on all rows", np.inf
         larger = [trial.alpha for trial in best.path.trials if trial.alpha > alpha]
         try:
             for penalty in [*larger, alpha]:
-                model.set_params(tol=tol if penalty == alpha else self.tol)
                 race.fit(model, inputs.part(places), everything, penalty)
                 # From now on there is a model to end with.
                 reached, watch.kept = penalty, 0.0
@@ -250,7 +247,7 @@ class SetClassifierCV(LinearClassifier):
         if inputs.turned is not None:
             weights, intercept = inputs.turned.point(model.coef_.T, model.intercept_)
             model.coef_, model.intercept_ = (weights / design.unit[:, None]).T, intercept
-        model.set_params(alpha=reached, tol=tol, scaling=scaling, sparse_output=self.sparse_output)
+        model.set_params(alpha=reached, scaling=scaling, sparse_output=self.sparse_output)
         try:
             model._fit(design, everything, race.names, race.risk, watch.step)
         except OutOfTime:
@@ -267,8 +264,10 @@ class SetClassifierCV(LinearClassifier):
 
     def _model(self, surrogate, space, scaling) -> SetClassifier:
         """A classifier for inputs that are in the scaling already."""
+        # Entries of rows of length 1 are small, and so are gradients.
+        tol = self.tol / 10.0 if scaling == "rows" else self.tol
         return SetClassifier(
-            self.target, surrogate, space, self.decoder, tol=self.tol, q=self.q,
+            self.target, surrogate, space, self.decoder, tol=tol, q=self.q,
             fit_intercept=self.fit_intercept, max_iter=self.max_iter, warm_start=True,
             random_state=self.random_state,
         )  # fmt: skip
