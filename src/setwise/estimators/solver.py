@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from setwise.estimators.design import Array, Conditioning, Design, Solution, warn_of
+from setwise.estimators.lbfgs import lbfgs
 from setwise.estimators.newton import solve_binary_relevance
 from setwise.estimators.running import Progress
 from setwise.estimators.training import CHUNK_ENTRIES, Objective, Training
@@ -116,11 +116,9 @@ def solve(
     while search.steps < max_iter and tol < search.best.gradient_norm < norm:
         norm = search.best.gradient_norm / 2.0
         flat = search.flat(search.best)
-        minimize(
-            search.evaluate, flat, jac=True, method="L-BFGS-B", callback=search.after_step,
-            options={"maxiter": max_iter - search.steps, "maxcor": remembered(len(flat)),
-                     "gtol": 0.0, "ftol": 0.0, "maxfun": 10 * max_iter + 10},
-        )  # fmt: skip
+        lbfgs(
+            search.evaluate, flat, remembered(len(flat)), max_iter - search.steps, search.after_step
+        )
     if warn and not search.best.gradient_norm <= tol:
         warn_of(search.steps, search.best.gradient_norm, tol)
     return replace(search.best, n_iter=search.steps)
@@ -156,14 +154,13 @@ class _Search:
             self.best = here
         return here.value, gradient
 
-    def after_step(self, intermediate_result) -> None:
-        """Counts a step; ends the search where the gradient is small enough."""
+    def after_step(self) -> bool:
+        """Count a step; whether the gradient is small enough to end."""
         self.steps += 1
         if self.progress is not None:
             norm = f"objective {self.best.value:.6g}, |g| {self.best.gradient_norm:.1e}"
             self.progress(description=f"training, step {self.steps}, {norm}")
-        if self.best.gradient_norm <= self.tol:
-            raise StopIteration
+        return self.best.gradient_norm <= self.tol
 
     def _at(self, flat: Array) -> tuple[Solution, Array]:
         weights, intercept, finite = self.conditioning.point(flat)
