@@ -15,7 +15,7 @@ Array = NDArray[Any]
 # step is at most this fraction as steep. Where values differ by no more than this part of them,
 # the slope alone tells.
 ARMIJO, WOLFE, NOISE = 1e-4, 0.9, 1e-13
-MAX_TRIALS = 30
+MAX_TRIALS = 20
 # A trial between two ends stays this part of their distance away from them.
 MARGIN = 0.1
 
