@@ -199,7 +199,7 @@ def test_threads_change_nothing_and_a_wrong_number_is_named(kind):
     ("settings", "message"),
     [
         ({"time_budget": 0}, "time_budget must be a positive number"),
-        ({"on_interrupt": "ignore"}, "on_interrupt must be 'raise' or 'finish'"),
+        ({"on_interrupt": "ignore"}, "on_interrupt must be one of 'raise', 'finish'"),
     ],
 )
 def test_bad_settings_of_the_search_are_named(settings, message):

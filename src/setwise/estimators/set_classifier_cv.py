@@ -26,7 +26,7 @@ from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
 from setwise.targets.target import hierarchy_of
-from setwise.validation import positive_number, whole_number
+from setwise.validation import positive_number, require_one_of, whole_number
 
 # Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
 # features of a scaling, the smaller their weights.
@@ -150,9 +150,7 @@ class SetClassifierCV(LinearClassifier):
         sample_weight : array of shape (n,), optional
             For training; the losses of held-out rows are weighted by it too.
         """
-        if self.on_interrupt not in INTERRUPTS:
-            known = " or ".join(map(repr, INTERRUPTS))
-            raise ValueError(f"on_interrupt must be {known}, not {self.on_interrupt!r}")
+        require_one_of(self.on_interrupt, INTERRUPTS, "on_interrupt")
         with run(self), progress_shown(self.verbose) as tell:
             watch = Watch(self.time_budget, tell)
             rows, names = read_training(self, X, y, sample_weight)

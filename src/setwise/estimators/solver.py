@@ -11,8 +11,9 @@ from setwise.estimators.design import Array, Conditioning, Design, Solution, war
 from setwise.estimators.lbfgs import lbfgs
 from setwise.estimators.newton import solve_binary_relevance
 from setwise.estimators.running import Progress
-from setwise.estimators.training import CHUNK_ENTRIES, Objective, Training
+from setwise.estimators.training import Objective, Training, ranges_for
 from setwise.spaces.space import Space
+from setwise.threads import small_products
 from setwise.validation import score_matrix
 
 # Pairs of vectors L-BFGS remembers, and numbers they may take (1 GiB); at least three pairs.
@@ -54,10 +55,9 @@ class Problem:
         mass, n = self.objective.mass, inputs.shape[0]
         value, by_weight = 0.0, np.zeros_like(weights)
         by_intercept, by_parameter = np.zeros_like(intercept), np.zeros_like(parameters)
-        step = max(64, CHUNK_ENTRIES // max(self.objective.space.n_scores, len(parameters), 1))
-        for first in range(0, n, step):
-            rows = slice(first, min(first + step, n))
-            part = (inputs if step >= n else inputs[rows]).astype(kind, copy=False)
+        for rows in ranges_for(self.objective.space, n):
+            part = inputs if rows == slice(0, n) else inputs[rows]
+            part = part.astype(kind, copy=False)
             scores = part @ weights.astype(kind, copy=False) + intercept
             scores = scores if features is None else scores @ features.T
             loss, gradient, by_part = self.objective.sums(rows, scores, parameters)
@@ -111,14 +111,14 @@ def solve(
     ends higher than it began. ``progress`` hears of each step, in words.
     """
     search = _Search(problem, start, tol, progress)
-    norm = np.inf
+    norm, size = np.inf, np.prod(problem.design.inputs.shape, dtype=float)
     # A line search that rounding ended begins anew, as long as that helps.
     while search.steps < max_iter and tol < search.best.gradient_norm < norm:
         norm = search.best.gradient_norm / 2.0
         flat = search.flat(search.best)
-        lbfgs(
-            search.evaluate, flat, remembered(len(flat)), max_iter - search.steps, search.after_step
-        )
+        steps = max_iter - search.steps
+        with small_products(float(size * problem.objective.space.n_scores)):
+            lbfgs(search.evaluate, flat, remembered(len(flat)), steps, search.after_step)
     if warn and not search.best.gradient_norm <= tol:
         warn_of(search.steps, search.best.gradient_norm, tol)
     return replace(search.best, n_iter=search.steps)
