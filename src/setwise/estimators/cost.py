@@ -11,6 +11,7 @@ in place of a joint likelihood, every label by itself (binary relevance).
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from setwise.estimators.choice import MOST_UNSEEN, unseen_mass
+from setwise.estimators.design import Rows
 from setwise.estimators.solver import remembered
+from setwise.targets.target import Target, hierarchy_of
 
 # The share of the memory that a fit may take.
 SHARE = 0.25
@@ -37,8 +40,8 @@ CONTROL_GROUPS = (
 class Plan(NamedTuple):
     """The surrogate and the space to train, and why it is not the usual one, if it is not."""
 
-    surrogate: str
-    space: str
+    surrogate: Any
+    space: Any
     reason: str | None = None
 
 
@@ -87,3 +90,20 @@ def affordable(inputs: Any, sets: Any) -> Plan:
             f"pass over the data, so all label sets are weighed by their size ('sized')",
         )  # fmt: skip
     return Plan("likelihood", "auto")
+
+
+def planned(
+    estimator: Any, surrogate: Any, space: Any, is_free: bool, rows: Rows, target: Target
+) -> Plan:
+    """What is trained: what was asked for; of "auto" what fits, if it is free to choose.
+
+    Says so by a warning, and in ``choice_`` of the estimator, where it is not the usual.
+    """
+    plan = Plan(surrogate, space)
+    if is_auto(surrogate):
+        free = is_free and hierarchy_of(target) is None
+        plan = affordable(rows.inputs, rows.sets) if free else Plan("likelihood", space)
+    estimator.choice_ = plan.reason
+    if plan.reason is not None:
+        warnings.warn(plan.reason, UserWarning, stacklevel=5)
+    return plan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
@@ -18,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.distributions import Distribution, Independent, OfSpace
 from setwise.estimators.choice import decoder_for, space_for, unseen_mass
-from setwise.estimators.cost import Plan, affordable, is_auto
+from setwise.estimators.cost import is_auto, planned
 from setwise.estimators.design import Design, Rows, Solution, read_training, scaled_rows
 from setwise.estimators.guarantee import guarantee, guarantee_of_classes, trains_likelihood
 from setwise.estimators.running import Progress, progress_shown, run
@@ -28,7 +27,7 @@ from setwise.labels import LabelNames
 from setwise.persistence import save
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
-from setwise.targets.target import hierarchy_of, mean_utility
+from setwise.targets.target import mean_utility
 from setwise.targets.truth import encode_truth, refuse_other_labels
 from setwise.validation import positive_number, score_matrix, whole_number
 
@@ -165,8 +164,7 @@ class SetClassifier(LinearClassifier):
         Threads that `fit` may use; None and -1: as many as there are processors for this process,
         or OMP_NUM_THREADS. What comes out depends on it only by rounding.
     verbose : bool, default False
-        Whether to show progress: on a terminal a line that changes, else a line now and then on the
-        error stream.
+        Whether to show progress on the error stream; where that is no terminal, now and then.
     random_state : int, RandomState or None, default None
         Seed of the label sets drawn for margins other than the exponential on spaces of more than
         2^16 sets; None is 0. Nothing else is random.
@@ -245,7 +243,9 @@ class SetClassifier(LinearClassifier):
         positive_number(self.alpha, "alpha")
         positive_number(self.tol, "tol")
         whole_number(self.max_iter, "max_iter", 1)
-        sets, is_class, plan = rows.sets, names.one_dimensional, self._plan(rows, names, risk)
+        sets, is_class = rows.sets, names.one_dimensional
+        is_free = is_auto(self.space) and not is_class and self.label_features is None
+        plan = planned(self, self.surrogate, self.space, is_free, rows, risk.target)
         training = self._training(plan.surrogate, risk.target)
         space = space_for(plan.space, training, is_class, sets, rows.weights)
         self._names, self.classes_ = names, names.names
@@ -319,18 +319,6 @@ class SetClassifier(LinearClassifier):
         return str(self._fitted()._trained.surrogate)
 
     # ------------------------------------------------------------------ what training begins with
-
-    def _plan(self, rows: Rows, names: LabelNames, risk: MinimumRisk) -> Plan:
-        """What is trained, on which space: what was asked for, or what fits."""
-        plan = Plan(self.surrogate, self.space)
-        if is_auto(self.surrogate):
-            free = is_auto(self.space) and not names.one_dimensional
-            free = free and self.label_features is None and hierarchy_of(risk.target) is None
-            plan = affordable(rows.inputs, rows.sets) if free else Plan("likelihood", self.space)
-        self.choice_ = plan.reason
-        if plan.reason is not None:
-            warnings.warn(plan.reason, UserWarning, stacklevel=4)
-        return plan
 
     def _training(self, surrogate: Any, target: Any) -> Training:
         seed = 0 if self.random_state is None else self.random_state

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
-from setwise.estimators.cost import Plan, affordable, is_auto
+from setwise.estimators.cost import is_auto, planned
 from setwise.estimators.design import SCALINGS, Rows, read_training
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.estimators.running import OutOfTime, Watch, progress_shown, run
@@ -274,25 +274,19 @@ class SetClassifierCV(LinearClassifier):
 
     def _pairs(self, names: LabelNames, rows: Rows) -> list[tuple[Any, Any]]:
         """Surrogates with the spaces to try them on; binary relevance has its own."""
-        spaces, surrogates = (
-            _several(self.spaces, "spaces"),
-            _several(self.surrogates, "surrogates"),
-        )
-        taxonomy, free = hierarchy_of(get_target(self.target)), is_auto(self.spaces)
-        plan = Plan("likelihood", "auto")
+        spaces = _several(self.spaces, "spaces")
+        surrogates = _several(self.surrogates, "surrogates")
+        target, is_free = get_target(self.target), is_auto(self.spaces)
         if names.one_dimensional:
-            spaces = ["auto"]
-        elif free and taxonomy is None and is_auto(self.surrogates):
-            plan = affordable(rows.inputs, rows.sets)
-        self.choice_ = plan.reason
-        if plan.reason is not None:
-            warnings.warn(plan.reason, UserWarning, stacklevel=4)
-        if free and not names.one_dimensional:
+            spaces, is_free = ["auto"], False
+        may_fall_back = is_free and is_auto(self.surrogates)
+        plan = planned(self, "auto", "auto", may_fall_back, rows, target)
+        if is_free:
             # Where nearly every row has a set of its own, a list is as long as the data.
             few = plan.space == "auto" and unseen_mass(rows.sets) <= MOST_UNSEEN
             listed = ["catalog"] if few else []
             spaces = [*listed, "sized"]
-            if taxonomy is not None:
+            if hierarchy_of(target) is not None:
                 is_path = hierarchy_space("auto", self.target, rows.sets).is_path
                 spaces = ["paths" if is_path else "closed", *listed]
         pairs = []
