@@ -176,12 +176,11 @@ def _is_cube(space: Space, even: bool) -> bool:
 
 def _common_size(space: Space) -> int | None:
     """k where the space is all sets of k labels, none raised, 0 < k < l."""
-    labels, sizes, raised = space.n_labels, space.sizes, space.parameters
+    labels, sizes = space.n_labels, space.sizes
     if len(sizes) != 1 or not 0 < sizes[0] < labels:
         return None
-    is_even = len(np.unique(raised[np.isfinite(raised)])) <= 1
     is_full = abs(space.log_size - log(comb(labels, int(sizes[0])))) < 1e-9
-    return int(sizes[0]) if is_even and is_full else None
+    return int(sizes[0]) if space.is_even and is_full else None
 
 
 def _is_precision(target: Target, labels: int, k: int) -> bool:

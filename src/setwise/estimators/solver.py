@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from setwise.estimators.design import Array, Conditioning, Design, Solution, warn_of
 from setwise.estimators.newton import solve_binary_relevance
-from setwise.estimators.training import CHUNK_ENTRIES, Objective, Training
+from setwise.estimators.training import CHUNK_ENTRIES, Objective, Training, penalty
 from setwise.spaces.space import Space
 from setwise.validation import score_matrix
 
@@ -64,6 +64,8 @@ class Problem:
             by_weight += part.T @ gradient
             by_intercept += gradient.sum(axis=0)
             by_parameter += by_part
+        held, by_held = penalty(self.objective.space, parameters)
+        value, by_parameter = value + held, by_parameter + by_held
         value = value / mass + self.alpha / 2.0 * float((weights**2).sum())
         by_weight = by_weight / mass + self.alpha * weights
         by_intercept *= self.design.fit_intercept
@@ -117,6 +119,7 @@ def solve(
         memory = max(3, min(MEMORY, MEMORY_ENTRIES // (2 * len(flat))))
         minimize(
             search.evaluate, flat, jac=True, method="L-BFGS-B", callback=search.after_step,
+            bounds=search.bounds,
             options={"maxiter": max_iter - search.steps, "maxcor": memory, "gtol": 0.0, "ftol": 0.0,
                      "maxfun": 10 * max_iter + 10},
         )  # fmt: skip
@@ -131,6 +134,7 @@ class _Search:
     def __init__(self, problem: Problem, start: Solution, tol: float, progress: Progress | None):
         self.problem, self.tol, self.progress = problem, tol, progress
         self.parameters, self.free = start.parameters, np.isfinite(start.parameters)
+        self.least = problem.objective.lower_bounds[self.free]
         self.conditioning = problem.conditioning(self.free)
         self.best, _ = self._at(self.flat(start))
         self.begun, self.steps = self.best.value, 0
@@ -138,6 +142,15 @@ class _Search:
     def flat(self, at: Solution) -> Array:
         """The variables of a point; parameters of -inf are none."""
         return self.conditioning.flat(at.weights, at.intercept, at.parameters[self.free])
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """What the variables must not fall below, where a parameter has a bound."""
+        if np.isneginf(self.least).all():
+            return None
+        least = self.least / self.conditioning.by_parameter
+        n_others = self.conditioning.scale.size + len(self.conditioning.by_score)
+        return Bounds(np.concatenate([np.full(n_others, -np.inf), least]), np.inf)
 
     def evaluate(self, flat: Array) -> tuple[float, Array]:
         """The objective and its gradient by the variables."""
@@ -165,7 +178,9 @@ class _Search:
         parameters[self.free] = finite
         value, *gradients = self.problem.value_and_gradient(weights, intercept, parameters)
         gradients[2] = gradients[2][self.free]
-        norm = self.problem.gradient_norm(*gradients)
+        # A parameter at its bound that would fall stays.
+        stays = (finite <= self.least) & (gradients[2] > 0.0)
+        norm = self.problem.gradient_norm(*gradients[:2], np.where(stays, 0.0, gradients[2]))
         here = Solution(weights, intercept, parameters, value, norm)
         return here, self.conditioning.gradient(*gradients)
 
@@ -237,15 +252,18 @@ class Fitting:
 
     def log_loss(self, solution: Solution) -> float:
         """The mean log-loss of the training rows, of those in the space, in nats."""
-        if self.training.is_likelihood or self.training.is_separate:
-            return solution.value - self.alpha / 2.0 * float((solution.weights**2).sum())
         space = self.learnt(solution)
+        held, _ = penalty(space, solution.parameters)
+        if self.training.is_likelihood or self.training.is_separate:
+            shrunk = self.alpha / 2.0 * float((solution.weights**2).sum())
+            return solution.value - shrunk - held / float(self.weights.sum())
         held = space.contains(self.sets)
         if not held.any():
             return float("inf")
         design = replace(self.design, inputs=self.design.inputs[held])
         likelihood = Objective(None, space, self.sets[held], self.weights[held])
-        return Problem(design, likelihood, 0.0, self.features()).value(solution)
+        value = Problem(design, likelihood, 0.0, self.features()).value(solution)
+        return value - held / likelihood.mass
 
     def features(self) -> Array | None:
         """The features of the labels, a row for each score, or None."""
