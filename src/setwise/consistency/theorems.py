@@ -203,11 +203,13 @@ def _is_precision(target: Target, labels: int, k: int) -> bool:
 
 def _holds_majorities(space: Space) -> bool:
     """Whether the labels that more than half of the sets have, by any law, are always a set."""
+    raised = space.parameters
+    if raised[np.isfinite(raised)].any():
+        return False
     if space.is_path:
         parents, leaves_only = space.parents, space.leaves_only  # type: ignore
         return int((parents < 0).sum()) == 1 and not leaves_only
-    raised = space.parameters
-    return space.is_closed and not raised[np.isfinite(raised)].any()
+    return space.is_closed
 
 
 # -------------------------------------------------------------------------------------- bounds

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 # Beyond this estimated mass of unseen label sets the list of seen ones is left.
 MOST_UNSEEN = 0.9
-# So often a label set is seen in training to be favoured by a bonus.
-LEAST_SEEN = 2
+# A label set is favoured by a bonus if it was seen at least twice, and in one of 4,000 rows: so
+# there are never more than 4,000, and training takes time in proportion to the rows.
+LEAST_SEEN, LEAST_SHARE = 2, 1.0 / 4000.0
 # The spaces that a taxonomy gives; "auto" chooses one of them for tree distance.
 HIERARCHIES = ("paths", "closed")
 SPACES = ("auto", "cube", "sized", "backoff", "catalog", "joint", "forest", *HIERARCHIES)
@@ -116,13 +117,13 @@ def sized_space(sets: NDArray[np.uint8], mass: NDArray[np.float64]) -> Sized:
 
 
 def favouring(base: Space, sets: NDArray[np.uint8], mass: NDArray[np.float64]) -> Space:
-    """A space with a bonus for the label sets seen at least `LEAST_SEEN` times.
+    """A space with a bonus for the label sets seen often: see `LEAST_SEEN`.
 
     The bonuses begin where the sets are as frequent as in training, if the base is at the scores
     that training begins with; a set that it has more often begins, and may stay, without one.
     """
     seen, place, count = np.unique(sets, axis=0, return_inverse=True, return_counts=True)
-    often = count >= LEAST_SEEN
+    often = (count >= LEAST_SEEN) & (count >= LEAST_SHARE * len(sets))
     if not often.any():
         return base
     share = (np.bincount(place.ravel(), mass) / mass.sum())[often]

@@ -66,6 +66,9 @@ class Backoff(Space):
     what it cost before. The most likely set is that of the base unless a listed one is heavier;
     ties among those: the earlier row of the list.
 
+    Losses with q < 0 weigh sets by e^(q z), where a bonus makes a set lighter: digits are lost, at
+    most a factor e^(-q bonus) of the accuracy, where a listed set has nearly all the weight.
+
     Examples
     --------
     >>> from setwise.spaces import Cube
@@ -83,6 +86,7 @@ class Backoff(Space):
     log_size: float = field(init=False, repr=False)
     sizes: Array = field(init=False, repr=False)
     is_list: bool = field(init=False, repr=False)
+    is_path: bool = field(init=False, repr=False)
     is_closed: bool = field(init=False, repr=False)
     carries: frozenset[Form] = field(init=False, repr=False)
 
@@ -108,18 +112,15 @@ class Backoff(Space):
         bonus = _bonuses(np.zeros(len(sets)) if self.bonus is None else self.bonus, len(sets))
         vars(self).update(
             sets=sets, bonus=bonus, n_labels=base.n_labels, log_size=base.log_size,
-            sizes=base.sizes, is_list=base.is_list, is_closed=base.is_closed, carries=base.carries,
+            sizes=base.sizes, is_list=base.is_list, is_path=base.is_path, is_closed=base.is_closed,
+            carries=base.carries,
         )  # fmt: skip
 
-    @property
-    def parents(self) -> Any:
-        """The forest of the base, where it has one."""
-        return self.base.parents
-
-    @property
-    def diameter(self) -> Any:
-        """The largest distance of two sets of the base, where it knows: a function of lengths."""
-        return self.base.diameter
+    def __getattr__(self, name: str) -> Any:
+        # What the sets of a hierarchy are is said by the base.
+        if name in ("parents", "leaves_only", "are_paths", "diameter"):
+            return getattr(self.base, name)
+        raise AttributeError(f"{type(self).__name__} has no {name}")
 
     @property
     def favoured(self) -> tuple[Space, Array]:
@@ -250,19 +251,20 @@ class Backoff(Space):
     ) -> tuple[Array, Array, Array]:
         """-log s(y) and its gradients, from those of the base and the scores of each listed set."""
         value, by_score, own = self.base.negative_log_likelihood(scores, sets, parameters)
-        n, place, features = len(scores), find_rows(self.sets, sets), self.base.features(sets)
-        room = n if parameters else 0
-        share, extra, by_set = np.ones(n), *np.empty((2, room, len(self.sets)))
+        n, n_sets, features = len(scores), len(self.sets), self.base.features(sets)
         own_bias = weighted_features(features, self.base.parameters)
+        n_own, share = features.shape[1], np.ones(n)
+        extra = np.empty((n if parameters else 0, n_sets))
+        by_parameter = np.empty((n, n_own + n_sets if parameters else 0))
         for_rows(
-            likelihood_rows, n, scores, sets, place, own_bias, *self._touched, self._listing.bias,
-            self._lifts, value, by_score, share, extra, by_set,
+            likelihood_rows, n, scores, sets, find_rows(self.sets, sets), own_bias, *self._touched,
+            self._listing.bias, self._lifts, value, by_score, share, extra, by_parameter,
         )  # fmt: skip
-        if not parameters:
-            return value, by_score, np.empty((n, 0))
-        apart = extra @ self._listing.features - extra.sum(axis=1, keepdims=True) * features
-        own = share[:, None] * own + apart * np.isfinite(self.base.parameters)
-        return value, by_score, np.hstack([own, by_set])
+        if parameters:
+            apart = extra @ self._listing.features - extra.sum(axis=1, keepdims=True) * features
+            apart *= np.isfinite(self.base.parameters)
+            by_parameter[:, :n_own] = share[:, None] * own + apart
+        return value, by_score, by_parameter
 
     def start_scores(self, sets: Array, weights: Array) -> Array:
         """Those of the base."""
@@ -323,24 +325,26 @@ def _bonuses(values: Any, n_sets: int) -> Array:
 @kernel
 def likelihood_rows(
     start, stop, scores, sets, place, own_bias, begins, columns, bias, lifts, value, by_score,
-    share, extra, by_set,
+    share, extra, by_parameter,
 ):  # fmt: skip
     """From -log p(y) of the base to -log s(y), in ``value`` (n,), and so its gradient by scores.
 
     Listed set k has the labels columns[begins[k] : begins[k + 1]] and, in the base, ``bias``; y is
     at ``place`` of the list, or at -1, and has ``own_bias``. Out: the ``share`` of the base (n,)
     and, where they have rows, what the bonuses add to the probability of each set other than y,
-    ``extra``, and the gradient by the bonuses, ``by_set``, (n, K). The true set is kept apart from
-    the others: what they weigh together is what y lacks of probability 1, also where that is small.
+    ``extra`` (n, K), and the gradient by the bonuses, the last of ``by_parameter`` (n, p). The true
+    set is kept apart from the others: what they weigh together is what y lacks of probability 1,
+    also where that is small.
     """
     n_sets, (lift, gain, kept) = len(bias), lifts
+    first = by_parameter.shape[1] - n_sets
     weight = np.empty(n_sets)
     for row in range(start, stop):
         line, out, true, lack = scores[row], by_score[row], place[row], value[row]
         if lack == np.inf:
             # A set that the base does not have.
-            if len(by_set) > 0:
-                extra[row] = by_set[row] = 0.0
+            if first >= 0:
+                extra[row] = by_parameter[row, first:] = 0.0
             continue
         level = -lack - own_bias[row]
         for i in range(len(line)):
@@ -375,7 +379,7 @@ def likelihood_rows(
             added = weight[k] * gain[k]
             for position in range(begins[k], begins[k + 1]):
                 out[columns[position]] += 2.0 * added
-            if len(by_set) > 0:
-                extra[row, k], by_set[row, k] = added, weight[k] * kept[k]
-        if len(by_set) > 0 and true >= 0:
-            by_set[row, true] = -others * scale
+            if first >= 0:
+                extra[row, k], by_parameter[row, first + k] = added, weight[k] * kept[k]
+        if first >= 0 and true >= 0:
+            by_parameter[row, first + true] = -others * scale

@@ -68,7 +68,7 @@ class Space(Protocol):
     # Facts about a space that other packages go by, in place of its class.
     is_independent: ClassVar[bool] = False
     """Whether the labels are independent given the scores."""
-    is_path: ClassVar[bool] = False
+    is_path: bool = False
     """Whether each set is one path from a root of a hierarchy."""
     is_list: bool = False
     """Whether all sets are gone through for every sum, however many there are."""
