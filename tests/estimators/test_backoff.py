@@ -77,6 +77,15 @@ def test_every_set_seen_often_leaves_others_possible():
     assert model.n_iter_ < model.max_iter
 
 
+@pytest.mark.parametrize("surrogate", ["likelihood", "logistic"])
+def test_the_log_loss_that_is_told_is_that_of_the_rows(surrogate):
+    """Without the penalties that stand beside it in the objective."""
+    X, sets = rows(200)
+    model = SetClassifier("subset", surrogate, "backoff", alpha=1e-2).fit(X, sets)
+    value = -model.predict_distribution(X).log_probability(sets).mean()
+    assert f"{value:.4g}" in model.guarantee_
+
+
 @pytest.mark.parametrize("target", ["f1", "hamming", "jaccard", "subset"])
 def test_a_fitted_model_predicts_the_same_from_its_file(target, tmp_path):
     X, sets = rows(150)

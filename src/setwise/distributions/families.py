@@ -324,8 +324,9 @@ class OfSpace(Distribution):
         if self.space.has_label_sizes and self.space.favoured is not None:
             base, sets = self.space.favoured
             found: Any = replace(self, space=base).label_sizes()
+            joint, size = found
             share, shares = self.space.shares(self.scores)
-            return add_listed(*found, share, sets, shares)
+            return add_listed(joint, size, share, sets, shares)
         return self._list().label_sizes() if self.space.is_listable else None
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array]:

@@ -64,8 +64,8 @@ class Problem:
             by_weight += part.T @ gradient
             by_intercept += gradient.sum(axis=0)
             by_parameter += by_part
-        held, by_held = penalty(self.objective.space, parameters)
-        value, by_parameter = value + held, by_parameter + by_held
+        shrinkage, by_shrinkage = penalty(self.objective.space, parameters)
+        value, by_parameter = value + shrinkage, by_parameter + by_shrinkage
         value = value / mass + self.alpha / 2.0 * float((weights**2).sum())
         by_weight = by_weight / mass + self.alpha * weights
         by_intercept *= self.design.fit_intercept
@@ -150,7 +150,7 @@ class _Search:
             return None
         least = self.least / self.conditioning.by_parameter
         n_others = self.conditioning.scale.size + len(self.conditioning.by_score)
-        return Bounds(np.concatenate([np.full(n_others, -np.inf), least]), np.inf)
+        return Bounds(np.concatenate([np.full(n_others, -np.inf), least]))  # type: ignore
 
     def evaluate(self, flat: Array) -> tuple[float, Array]:
         """The objective and its gradient by the variables."""
@@ -180,7 +180,9 @@ class _Search:
         gradients[2] = gradients[2][self.free]
         # A parameter at its bound that would fall stays.
         stays = (finite <= self.least) & (gradients[2] > 0.0)
-        norm = self.problem.gradient_norm(*gradients[:2], np.where(stays, 0.0, gradients[2]))
+        norm = self.problem.gradient_norm(
+            gradients[0], gradients[1], np.where(stays, 0.0, gradients[2])
+        )
         here = Solution(weights, intercept, parameters, value, norm)
         return here, self.conditioning.gradient(*gradients)
 
@@ -253,17 +255,17 @@ class Fitting:
     def log_loss(self, solution: Solution) -> float:
         """The mean log-loss of the training rows, of those in the space, in nats."""
         space = self.learnt(solution)
-        held, _ = penalty(space, solution.parameters)
+        shrinkage, _ = penalty(space, solution.parameters)
         if self.training.is_likelihood or self.training.is_separate:
             shrunk = self.alpha / 2.0 * float((solution.weights**2).sum())
-            return solution.value - shrunk - held / float(self.weights.sum())
+            return solution.value - shrunk - shrinkage / float(self.weights.sum())
         held = space.contains(self.sets)
         if not held.any():
             return float("inf")
         design = replace(self.design, inputs=self.design.inputs[held])
         likelihood = Objective(None, space, self.sets[held], self.weights[held])
         value = Problem(design, likelihood, 0.0, self.features()).value(solution)
-        return value - held / likelihood.mass
+        return value - shrinkage / likelihood.mass
 
     def features(self) -> Array | None:
         """The features of the labels, a row for each score, or None."""

@@ -112,11 +112,8 @@ class Favoured:
         """Sums over the labels of each listed set in their states, (..., K); -inf stays."""
         sets = self._sets.beside(states)
         possible = states > -torch.inf
-        finite, lost = torch.where(possible, states, 0.0), (~possible).to(states.dtype)
-        parts = torch.stack([1.0 - sets.T, sets.T])
-        total, missing = (
-            torch.tensordot(x.transpose(-1, -2), parts, ([-2, -1], [0, 1])) for x in (finite, lost)
-        )
+        parts = torch.where(possible, states, 0.0), (~possible).to(states.dtype)
+        total, missing = (x[..., 0] @ (1.0 - sets.T) + x[..., 1] @ sets.T for x in parts)
         return torch.where(missing > 0.5, -torch.inf, total)
 
     def _shares(self, base: Tensor, listed: Tensor, parameters: Tensor):

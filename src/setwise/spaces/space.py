@@ -187,9 +187,9 @@ class Space(Protocol):
     def shares(self, scores: Array) -> tuple[Array, Array]:
         """The law as a mixture of that of the base at these scores and of single favoured sets.
 
-        The share of the base (n,) and those of the sets (n, K); only where ``favoured`` says so.
+        The share of the base (n,) and those of the sets (n, K); all and none without ``favoured``.
         """
-        raise NotImplementedError
+        return np.ones(len(scores)), np.empty((len(scores), 0))
 
     def moments(self, scores: Array, *, features: bool = False) -> Moments:
         """A, the marginals and, with ``features``, the means of the features."""
