@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setwise.kernels import exp, kernel
+from setwise.spaces.backoff_kernels import likelihood_rows
 from setwise.spaces.catalog import refuse_duplicates, touched
 from setwise.spaces.expectation import Mean
 from setwise.spaces.listing import SetList, listing_of, row_chunks
@@ -320,66 +320,3 @@ def _bonuses(values: Any, n_sets: int) -> Array:
         row = int(np.argmin(bonus))
         raise ValueError(f"bonus must not be negative, but bonus[{row}] is {bonus[row]}")
     return bonus
-
-
-@kernel
-def likelihood_rows(
-    start, stop, scores, sets, place, own_bias, begins, columns, bias, lifts, value, by_score,
-    share, extra, by_parameter,
-):  # fmt: skip
-    """From -log p(y) of the base to -log s(y), in ``value`` (n,), and so its gradient by scores.
-
-    Listed set k has the labels columns[begins[k] : begins[k + 1]] and, in the base, ``bias``; y is
-    at ``place`` of the list, or at -1, and has ``own_bias``. Out: the ``share`` of the base (n,)
-    and, where they have rows, what the bonuses add to the probability of each set other than y,
-    ``extra`` (n, K), and the gradient by the bonuses, the last of ``by_parameter`` (n, p). The true
-    set is kept apart from the others: what they weigh together is what y lacks of probability 1,
-    also where that is small.
-    """
-    n_sets, (lift, gain, kept) = len(bias), lifts
-    first = by_parameter.shape[1] - n_sets
-    weight = np.empty(n_sets)
-    for row in range(start, stop):
-        line, out, true, lack = scores[row], by_score[row], place[row], value[row]
-        if lack == np.inf:
-            # A set that the base does not have.
-            if first >= 0:
-                extra[row] = by_parameter[row, first:] = 0.0
-            continue
-        level = -lack - own_bias[row]
-        for i in range(len(line)):
-            if sets[row, i] == 1:
-                level -= 2.0 * np.float64(line[i])
-        high = 0.0
-        for k in range(n_sets):
-            z = level + bias[k] + lift[k]
-            for position in range(begins[k], begins[k + 1]):
-                z += 2.0 * np.float64(line[columns[position]])
-            weight[k] = z
-            high = max(high, z)
-        for k in range(n_sets):
-            weight[k] = exp(weight[k] - high) if weight[k] - high > -745.0 else 0.0
-        own_log = -lack - high
-        if true >= 0:
-            own_log += lift[true] + np.log(kept[true])
-            weight[true] = 0.0
-        base, gained, least = exp(-high), 0.0, 0.0
-        for k in range(n_sets):
-            gained += weight[k] * gain[k]
-            least += weight[k] * kept[k]
-        others = max(gained - base * np.expm1(-lack), least)
-        own = exp(own_log) if own_log > -700.0 else 0.0
-        value[row] = np.log1p(others / own) if others < own else np.log(own + others) - own_log
-        scale = 1.0 / (own + others)
-        share[row], gained = base * scale, gained * scale
-        for i in range(len(line)):
-            out[i] = share[row] * out[i] - (2.0 * gained if sets[row, i] == 1 else 0.0)
-        for k in range(n_sets):
-            weight[k] *= scale
-            added = weight[k] * gain[k]
-            for position in range(begins[k], begins[k + 1]):
-                out[columns[position]] += 2.0 * added
-            if first >= 0:
-                extra[row, k], by_parameter[row, first + k] = added, weight[k] * kept[k]
-        if first >= 0 and true >= 0:
-            by_parameter[row, first + true] = -others * scale
