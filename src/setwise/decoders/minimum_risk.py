@@ -205,7 +205,7 @@ class MinimumRisk:
             return True
         if space.size_bias is not None:
             return form in ("linear_fractional", "counts")
-        return space.has_label_sizes and self._covers_all
+        return space.has_label_sizes and self.covers_all(space.n_labels)
 
     def prepare(self, space: Space) -> None:
         """Make what decoding on a space needs before there are scores; raises where it has no way.

@@ -12,8 +12,9 @@ import numpy as np
 from setwise.spaces.backoff_kernels import likelihood_rows
 from setwise.spaces.catalog import refuse_duplicates, touched
 from setwise.spaces.expectation import Mean
-from setwise.spaces.listing import SetList, listing_of, row_chunks
+from setwise.spaces.listing import SetList, listing_of
 from setwise.spaces.space import Array, Moments, Space, weighted_features
+from setwise.sparse import row_ranges
 from setwise.targets.measure import Form, Of, find_rows
 from setwise.targets.target import Target
 from setwise.threads import for_rows
@@ -232,7 +233,7 @@ class Backoff(Space):
         """That of the base and of the listed sets, by their shares."""
         mean: Mean = self.base.mean(target, scores, y_true, of, parameters)
         measure, listing, parts = target.measure(self.n_labels, of), self._listing, []
-        for rows in row_chunks(len(scores), listing):
+        for rows in row_ranges(len(scores), listing.count):
             shares = self._shares(scores[rows], mean.log_partition[rows])
             values, base = measure.matrix(listing, y_true[rows]), shares.base
             by_score, own = listing.aggregate(shares.extra * values)
