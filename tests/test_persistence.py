@@ -33,7 +33,7 @@ from setwise.estimators import CatalogClassifier
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.labels import LabelNames
 from setwise.persistence import load, save
-from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
+from setwise.spaces import Backoff, Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 from setwise.targets import (
     CountTarget,
@@ -64,6 +64,7 @@ SPACES = [
     Paths([-1, 0, 0]),
     Paths([-1, 0, 0], leaves_only=True),
     Catalog([[1, 0, 0], [0, 1, 1]], [0.0, -0.5]),
+    Backoff(Sized(3, [0.5, 0.0, 1.0]), [[1, 0, 0], [0, 1, 1]], [0.0, 2.5]),
 ]
 TARGETS = [
     FBeta(2.0, empty=0.0),

@@ -153,9 +153,15 @@ def test_parameters_round_trip(name, data):
     moved = np.where(
         np.isfinite(parameters), 0.5 * parameters - 0.1 * np.arange(len(parameters)), parameters
     )
-    argument = "potentials" if "parents" in case.arguments else "bias"
-    values = moved.reshape(-1, 2, 2) if argument == "potentials" else moved
-    expected = case.describe(**(case.arguments | {argument: values}))
+    moved = np.maximum(moved, case.space.lower_bounds)
+    changed = {}
+    own, bonus = np.split(moved, [len(moved) - len(case.arguments.get("bonus", []))])
+    if len(bonus):
+        changed["bonus"] = bonus
+    if len(own):
+        by_edge = "parents" in case.arguments
+        changed |= {"potentials": own.reshape(-1, 2, 2)} if by_edge else {"bias": own}
+    expected = case.describe(**(case.arguments | changed))
     actual = case.space.with_parameters(moved).log_partition(scores)
     np.testing.assert_allclose(
         actual, [float(oracle.log_partition(expected, row)) for row in scores], rtol=1e-12

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from setwise.spaces import SPACES as REGISTRY
-from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
+from setwise.spaces import Backoff, Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.targets import (
     CountTarget,
     FBeta,
@@ -45,6 +45,7 @@ PERMUTATIONS: dict[str, Callable] = {
     "weights": lambda values, order: None if values is None else np.asarray(values)[order],
     "lengths": lambda values, order: None if values is None else np.asarray(values)[order],
     "sets": lambda sets, order: np.asarray(sets)[:, order],
+    "favoured": lambda sets, order: np.asarray(sets)[:, order],
 }
 
 
@@ -63,6 +64,7 @@ class SpaceCase:
     make: Callable
     describe: Callable
     arguments: dict
+    on_paths: bool = False
 
     @cached_property
     def space(self):
@@ -85,7 +87,8 @@ class SpaceCase:
         return self.arguments.get("joint", False)
 
     def permuted(self, order) -> SpaceCase:
-        return SpaceCase(self.make, self.describe, permuted_arguments(self.arguments, order))
+        arguments = permuted_arguments(self.arguments, order)
+        return SpaceCase(self.make, self.describe, arguments, self.on_paths)
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class TargetCase:
 
     def oracle_on(self, case: SpaceCase) -> oracle.Target:
         """The definition on a space: tree distance is divided by the diameter on paths."""
-        if self.describe is oracle.tree_distance and case.make is Paths:
+        if self.describe is oracle.tree_distance and case.on_paths:
             lengths = self.arguments["lengths"]
             lengths = np.ones(case.n_labels) if lengths is None else lengths
             return self.describe(
@@ -211,13 +214,13 @@ def hierarchy_with_potentials(n_labels, rng):
 
 def paths(n_labels, rng):
     return SpaceCase(
-        Paths, oracle.paths, {"parents": random_parents(n_labels, rng), "leaves_only": False}
+        Paths, oracle.paths, {"parents": random_parents(n_labels, rng), "leaves_only": False}, True
     )
 
 
 def leaf_paths(n_labels, rng):
     parents = random_parents(n_labels, rng, n_roots=2)
-    return SpaceCase(Paths, oracle.paths, {"parents": parents, "leaves_only": True})
+    return SpaceCase(Paths, oracle.paths, {"parents": parents, "leaves_only": True}, True)
 
 
 def _catalog(n_labels, rng, joint, size=None):
@@ -260,6 +263,24 @@ def joint_catalog_of_one_size(n_labels, rng):
     return _catalog(n_labels, rng, joint=True, size=int(rng.integers(1, n_labels)))
 
 
+def backoff_to(base: Callable) -> Callable:
+    """Some sets of a space with a bonus each, of which some are 0."""
+
+    def case(n_labels, rng):
+        own = base(n_labels, rng)
+        n_sets = int(rng.integers(1, min(8, own.oracle.size) + 1))
+        favoured = own.oracle.sets[rng.permutation(own.oracle.size)[:n_sets]]
+        bonus = rng.exponential(2.0, n_sets) * (rng.random(n_sets) < 0.8)
+        return SpaceCase(
+            lambda favoured, bonus, **rest: Backoff(own.make(**rest), favoured, bonus),
+            lambda favoured, bonus, **rest: oracle.backoff(own.describe(**rest), favoured, bonus),
+            own.arguments | {"favoured": favoured, "bonus": bonus},
+            own.on_paths,
+        )
+
+    return case
+
+
 SPACES: dict[str, Callable] = {
     "cube": cube,
     "sized": sized,
@@ -276,6 +297,10 @@ SPACES: dict[str, Callable] = {
     "catalog without bias": catalog_without_bias,
     "joint catalog": joint_catalog,
     "joint catalog without bias": joint_catalog_without_bias,
+    "backoff to cube": backoff_to(cube),
+    "backoff to sized": backoff_to(sized),
+    "backoff to tree": backoff_to(tree),
+    "backoff to paths": backoff_to(paths),
 }
 
 
@@ -294,7 +319,7 @@ def registered(make: Callable) -> Callable:
 
 
 # The kinds of the registry, each defined above in several variants; any other is added.
-DEFINED = {"cube", "slice", "sized", "chain", "closed", "paths", "list"}
+DEFINED = {"cube", "slice", "sized", "chain", "closed", "paths", "list", "backoff"}
 SPACES |= {name: registered(make) for name, make in REGISTRY.items() if name not in DEFINED}
 
 ONE_SIZE_SPACES: dict[str, Callable] = {
@@ -302,6 +327,7 @@ ONE_SIZE_SPACES: dict[str, Callable] = {
     "sized at one size": sized_at_one_size,
     "catalog of one size": catalog_of_one_size,
     "joint catalog of one size": joint_catalog_of_one_size,
+    "backoff of one size": backoff_to(sized_at_one_size),
 }
 
 FOREST_NAMES = (
@@ -310,12 +336,14 @@ FOREST_NAMES = (
     "tree",
     "hierarchy",
     "hierarchy with potentials",
+    "backoff to tree",
 )
-PATHS_NAMES = ("paths", "leaf paths")
+PATHS_NAMES = ("paths", "leaf paths", "backoff to paths")
 CONSTANT_PARAMETERS = (
     "cube",
     "slice",
-    *PATHS_NAMES,
+    "paths",
+    "leaf paths",
 )  # nothing to train: any parameter gradient is zero
 
 

@@ -156,6 +156,15 @@ def catalog(sets, bias=None, joint: bool = False) -> Space:
     return _space(sets, rows if joint else 2 * sets - 1, bias, rows)
 
 
+def backoff(base: Space, sets, bonus) -> Space:
+    """The sets of the base; a listed one uses its bonus beside the parameters of the base."""
+    rows = [tuple(row) for row in np.asarray(sets, dtype=int).tolist()]
+    listed = [[int(tuple(own) == row) for row in rows] for own in base.sets.tolist()]
+    added = np.asarray(listed, dtype=EXTENDED) @ np.asarray(bonus, dtype=EXTENDED)
+    uses = np.hstack([base.parameter_features, np.asarray(listed, dtype=EXTENDED)])
+    return _space(base.sets, base.score_features, base.offset + added, uses)
+
+
 # --------------------------------------------------------------------------- sums over label sets
 
 

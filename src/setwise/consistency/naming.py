@@ -95,6 +95,9 @@ def in_words(value: Any) -> str:
         usual = type(value).__dataclass_fields__[name].default
         if name in SAID or own is None or (np.ndim(own) == 0 and own == usual):
             continue
+        if _parameters(own) is not None:
+            shown += [f"{name} {in_words(own)}"] if in_words(own) != str(own) else []
+            continue
         if name in EVEN and np.ptp(own[np.isfinite(own)]) == 0.0:
             continue
         is_sets = np.ndim(own) == 2 and np.isin(own, (0, 1)).all()

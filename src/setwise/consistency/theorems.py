@@ -181,12 +181,11 @@ def _is_cube(space: Space, even: bool) -> bool:
 
 def _common_size(space: Space) -> int | None:
     """k where the space is all sets of k labels, none raised, 0 < k < l."""
-    labels, sizes, raised = space.n_labels, space.sizes, space.parameters
+    labels, sizes = space.n_labels, space.sizes
     if len(sizes) != 1 or not 0 < sizes[0] < labels:
         return None
-    is_even = len(np.unique(raised[np.isfinite(raised)])) <= 1
     is_full = abs(space.log_size - log(comb(labels, int(sizes[0])))) < 1e-9
-    return int(sizes[0]) if is_even and is_full else None
+    return int(sizes[0]) if space.is_even and is_full else None
 
 
 def _is_precision(target: Target, labels: int, k: int) -> bool:
@@ -209,11 +208,13 @@ def _is_precision(target: Target, labels: int, k: int) -> bool:
 
 def _holds_majorities(space: Space) -> bool:
     """Whether the labels that more than half of the sets have, by any law, are always a set."""
+    raised = space.parameters
+    if raised[np.isfinite(raised)].any():
+        return False
     if space.is_path:
         parents, leaves_only = space.parents, space.leaves_only  # type: ignore
         return int((parents < 0).sum()) == 1 and not leaves_only
-    raised = space.parameters
-    return space.is_closed and not raised[np.isfinite(raised)].any()
+    return space.is_closed
 
 
 # -------------------------------------------------------------------------------------- bounds

@@ -203,7 +203,9 @@ class MinimumRisk:
         form = self.target.form
         if space.is_independent or form in ("additive", "subset") or space.is_listable:
             return True
-        return space.size_bias is not None and form in ("linear_fractional", "counts")
+        if space.size_bias is not None:
+            return form in ("linear_fractional", "counts")
+        return space.has_label_sizes and self.covers_all(space.n_labels)
 
     def prepare(self, space: Space) -> None:
         """Make what decoding on a space needs before there are scores; raises where it has no way.

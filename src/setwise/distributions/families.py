@@ -108,6 +108,20 @@ def label_sizes(values: Array, bias: Array | None) -> tuple[Array, Array]:
     return joint, size
 
 
+def add_listed(
+    joint: Array, size: Array, share: Array, sets: Array, shares: Array
+) -> tuple[Array, Array]:
+    """P(label, size) and P(size), which may be changed, times a share, and those of listed sets."""
+    joint *= share[:, None, None]
+    size *= share[:, None]
+    sizes = sets.sum(axis=1, dtype=np.int64)
+    for s in np.unique(sizes):
+        chance = shares[:, sizes == s]
+        joint[:, s] += chance @ sets[sizes == s]
+        size[:, s] += chance.sum(axis=1)
+    return joint, size
+
+
 @kernel
 def label_size_rows(start, stop, values, bias, joint, size):
     """joint[row, s, i] and size[row, s] from values (n, l); see `label_sizes`.
@@ -199,13 +213,10 @@ class Listed(Distribution):
 
     def label_sizes(self) -> tuple[Array, Array]:
         """Sums over the listed sets of each size, O(K l) a row."""
-        sizes = self.sets.sum(axis=1, dtype=np.int64)
-        joint = np.zeros((len(self), sizes.max() + 1, self.n_labels))
-        size = np.zeros(joint.shape[:2])
-        for s in np.unique(sizes):
-            chance = self.posterior[:, sizes == s]
-            joint[:, s], size[:, s] = chance @ self.sets[sizes == s], chance.sum(axis=1)
-        return joint, size
+        largest = self.sets.sum(axis=1, dtype=np.int64).max()
+        nothing = np.zeros((len(self), largest + 1, self.n_labels))
+        none = np.zeros(len(self))
+        return add_listed(nothing, np.zeros(nothing.shape[:2]), none, self.sets, self.posterior)
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array]:
         """The set of highest probability, up to 1e-11; ties: the smaller, then the lower labels."""
@@ -313,6 +324,12 @@ class OfSpace(Distribution):
         ranked = self.ranked()
         if ranked is not None:
             return label_sizes(*ranked)
+        if self.space.has_label_sizes and self.space.favoured is not None:
+            base, sets = self.space.favoured
+            found: Any = replace(self, space=base).label_sizes()
+            joint, size = found
+            share, shares = self.space.shares(self.scores)
+            return add_listed(joint, size, share, sets, shares)
         return self._list().label_sizes() if self.space.is_listable else None
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array]:

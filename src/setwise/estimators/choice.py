@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.decoders.minimum_risk import MinimumRisk
-from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
+from setwise.spaces import Backoff, Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.spaces.chow_liu import chow_liu
 from setwise.spaces.space import ENUMERATION_LIMIT, Space
 from setwise.spelling import argument
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 
 # Beyond this estimated mass of unseen label sets the list of seen ones is left.
 MOST_UNSEEN = 0.9
+# A label set is favoured by a bonus if it was seen at least twice, and in one of 4,000 rows: so
+# there are never more than 4,000, and training takes time in proportion to the rows.
+LEAST_SEEN, LEAST_SHARE = 2, 1.0 / 4000.0
 # The spaces that a taxonomy gives; "auto" chooses one of them for tree distance.
 HIERARCHIES = ("paths", "closed")
-SPACES = ("auto", "cube", "sized", "catalog", "joint", "forest", *HIERARCHIES)
+SPACES = ("auto", "cube", "sized", "backoff", "catalog", "joint", "forest", *HIERARCHIES)
 # What each decoder predicts, in words.
 DECODERS = {
     "minimum_risk": "label set of least expected loss",
@@ -102,6 +105,12 @@ def choose_space(
         seen, place = np.unique(sets, axis=0, return_inverse=True)
         share = np.bincount(place.ravel(), mass) / mass.sum()
         return Catalog(seen, np.log(share), joint=name == "joint")
+    base = sized_space(sets, mass)
+    return base if name == "sized" else favouring(base, sets, mass)
+
+
+def sized_space(sets: NDArray[np.uint8], mass: NDArray[np.float64]) -> Sized:
+    """All sets of the sizes seen, with biases by which sizes are as frequent as in training."""
     share = np.bincount(sets.sum(axis=1, dtype=np.int64), mass) / mass.sum()
     # P(size) of independent labels, which the biases are put beside.
     law = np.zeros(len(share))
@@ -110,7 +119,27 @@ def choose_space(
         law[1:] = law[1:] * (1.0 - p) + law[:-1] * p
         law[0] *= 1.0 - p
     with np.errstate(divide="ignore"):
-        return Sized(n_labels, np.log(share) - np.log(np.maximum(law, 1e-300)))
+        return Sized(sets.shape[1], np.log(share) - np.log(np.maximum(law, 1e-300)))
+
+
+def favouring(base: Space, sets: NDArray[np.uint8], mass: NDArray[np.float64]) -> Space:
+    """A space with a bonus for the label sets seen often: see `LEAST_SEEN`.
+
+    The bonuses begin where the sets are as frequent as in training, if the base is at the scores
+    that training begins with; a set that it has more often begins, and may stay, without one.
+    """
+    seen, place, count = np.unique(sets, axis=0, return_inverse=True, return_counts=True)
+    often = (count >= LEAST_SEEN) & (count >= LEAST_SHARE * len(sets))
+    if not often.any():
+        return base
+    share = (np.bincount(place.ravel(), mass) / mass.sum())[often]
+    listed = np.ascontiguousarray(seen[often])
+    scores = np.broadcast_to(base.start_scores(sets, mass), listed.shape)
+    log_chance = base.log_probability(np.ascontiguousarray(scores), listed)
+    # By what the base has to shrink: the mass of the other sets, with half a row added to both.
+    rest, total = 1.0 - min(np.exp(log_chance).sum(), 1.0), mass.sum()
+    left = ((1.0 - share.sum()) * total + 0.5) / (rest * total + 0.5)
+    return Backoff(base, listed, np.maximum(np.log(share) - log_chance - np.log(left), 0.0))
 
 
 def lists_seen(space: Space) -> bool:

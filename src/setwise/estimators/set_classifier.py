@@ -118,7 +118,8 @@ class SetClassifier(LinearClassifier):
 
         mean loss + alpha / 2 ||W||²,
 
-    with intercepts and the parameters of the space free.
+    with intercepts and the parameters of the space free, but for the bonuses of "backoff": these
+    are not negative, and 0.05 bonus² / n is added for each.
 
     Parameters
     ----------
@@ -136,7 +137,8 @@ class SetClassifier(LinearClassifier):
         higher.
     space : str or Space, default "auto"
         The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
-        "sized" (all of the sizes seen, a bias for each size), "forest" (all, with potentials on
+        "sized" (all of the sizes seen, a bias for each size), "backoff" (the same, with a bonus for
+        each set seen at least twice and in one of 4,000 rows), "forest" (all, with potentials on
         the edges of the Chow-Liu tree of the training labels), "cube" (all); of the taxonomy of
         tree distance "paths" (a label and all above it) or "closed" (a child brings its parent).
         What the space has of biases and potentials is learnt with the weights. "auto": for tree

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import Bounds, minimize
 
 from setwise.estimators.design import Array, Conditioning, Design, Solution, warn_of
 from setwise.estimators.lbfgs import lbfgs
 from setwise.estimators.newton import solve_binary_relevance
 from setwise.estimators.running import Progress
-from setwise.estimators.training import Objective, Training, ranges_for
+from setwise.estimators.training import Objective, Training, penalty, ranges_for
 from setwise.spaces.space import Space
 from setwise.threads import small_products
 from setwise.validation import score_matrix
@@ -66,6 +67,8 @@ class Problem:
             by_weight += part.T @ gradient.astype(kind, copy=False)
             by_intercept += gradient.sum(axis=0)
             by_parameter += by_part
+        shrinkage, by_shrinkage = penalty(self.objective.space, parameters)
+        value, by_parameter = value + shrinkage, by_parameter + by_shrinkage
         value = value / mass + self.alpha / 2.0 * float((weights**2).sum())
         by_weight = by_weight / mass + self.alpha * weights
         by_intercept *= self.design.fit_intercept
@@ -116,9 +119,12 @@ def solve(
     while search.steps < max_iter and tol < search.best.gradient_norm < norm:
         norm = search.best.gradient_norm / 2.0
         flat = search.flat(search.best)
-        steps = max_iter - search.steps
+        steps, memory = max_iter - search.steps, remembered(len(flat))
         with small_products(float(size * problem.objective.space.n_scores)):
-            lbfgs(search.evaluate, flat, remembered(len(flat)), steps, search.after_step)
+            if search.bounds is None:
+                lbfgs(search.evaluate, flat, memory, steps, search.after_step)
+            else:
+                _within_bounds(search, flat, memory, steps)
     if warn and not search.best.gradient_norm <= tol:
         warn_of(search.steps, search.best.gradient_norm, tol)
     return replace(search.best, n_iter=search.steps)
@@ -129,12 +135,28 @@ def remembered(size: int) -> int:
     return max(3, min(MEMORY, MEMORY_ENTRIES // (2 * max(size, 1))))
 
 
+def _within_bounds(search: _Search, flat: Array, memory: int, steps: int) -> None:
+    """The same where parameters have bounds, which scipy's method keeps."""
+
+    def after_step(intermediate_result: Any) -> None:
+        if search.after_step():
+            raise StopIteration
+
+    minimize(
+        search.evaluate, flat, jac=True, method="L-BFGS-B", bounds=search.bounds,
+        callback=after_step,
+        options={"maxiter": steps, "maxcor": memory, "gtol": 0.0, "ftol": 0.0,
+                 "maxfun": 10 * steps + 10},
+    )  # fmt: skip
+
+
 class _Search:
     """A problem as a function of flat variables, with the best point it was asked for."""
 
     def __init__(self, problem: Problem, start: Solution, tol: float, progress: Progress | None):
         self.problem, self.tol, self.progress = problem, tol, progress
         self.parameters, self.free = start.parameters, np.isfinite(start.parameters)
+        self.least = problem.objective.lower_bounds[self.free]
         self.conditioning = problem.conditioning(self.free)
         self.best, _ = self._at(self.flat(start))
         self.begun, self.steps = self.best.value, 0
@@ -142,6 +164,15 @@ class _Search:
     def flat(self, at: Solution) -> Array:
         """The variables of a point; parameters of -inf are none."""
         return self.conditioning.flat(at.weights, at.intercept, at.parameters[self.free])
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """What the variables must not fall below, where a parameter has a bound."""
+        if np.isneginf(self.least).all():
+            return None
+        least = self.least / self.conditioning.by_parameter
+        n_others = self.conditioning.scale.size + len(self.conditioning.by_score)
+        return Bounds(np.concatenate([np.full(n_others, -np.inf), least]))  # type: ignore
 
     def evaluate(self, flat: Array) -> tuple[float, Array]:
         """The objective and its gradient by the variables."""
@@ -168,7 +199,11 @@ class _Search:
         parameters[self.free] = finite
         value, *gradients = self.problem.value_and_gradient(weights, intercept, parameters)
         gradients[2] = gradients[2][self.free]
-        norm = self.problem.gradient_norm(*gradients)
+        # A parameter at its bound that would fall stays.
+        stays = (finite <= self.least) & (gradients[2] > 0.0)
+        norm = self.problem.gradient_norm(
+            gradients[0], gradients[1], np.where(stays, 0.0, gradients[2])
+        )
         here = Solution(weights, intercept, parameters, value, norm)
         return here, self.conditioning.gradient(*gradients)
 
@@ -240,15 +275,18 @@ class Fitting:
 
     def log_loss(self, solution: Solution) -> float:
         """The mean log-loss of the training rows, of those in the space, in nats."""
-        if self.training.is_likelihood or self.training.is_separate:
-            return solution.value - self.alpha / 2.0 * float((solution.weights**2).sum())
         space = self.learnt(solution)
+        shrinkage, _ = penalty(space, solution.parameters)
+        if self.training.is_likelihood or self.training.is_separate:
+            shrunk = self.alpha / 2.0 * float((solution.weights**2).sum())
+            return solution.value - shrunk - shrinkage / float(self.weights.sum())
         held = space.contains(self.sets)
         if not held.any():
             return float("inf")
         design = replace(self.design, inputs=self.design.inputs[held])
         likelihood = Objective(None, space, self.sets[held], self.weights[held])
-        return Problem(design, likelihood, 0.0, self.features()).value(solution)
+        value = Problem(design, likelihood, 0.0, self.features()).value(solution)
+        return value - shrinkage / likelihood.mass
 
     def features(self) -> Array | None:
         """The features of the labels, a row for each score, or None."""

@@ -169,16 +169,18 @@ class Objective:
 
     @cached_property
     def learns(self) -> bool:
-        """Whether the space has parameters to learn.
-
-        On closed sets potentials say nothing that intercepts do not.
-        """
-        return len(self.space.parameters) > 0 and not self.space.is_closed
+        """Whether the space has parameters to learn."""
+        return self.space.is_learnable
 
     @property
     def parameters(self) -> Array:
         """Those of the space that are learnt, as they are at the start, (p,)."""
         return self.space.parameters if self.learns else np.empty(0)
+
+    @property
+    def lower_bounds(self) -> Array:
+        """The least values of those parameters, (p,)."""
+        return self.space.lower_bounds if self.learns else np.empty(0)
 
     def start(self) -> Array:
         """Scores, alike for every row, to begin at: of a likelihood near the truth, (n_scores,)."""
@@ -220,6 +222,15 @@ class Objective:
             value, by_score = self.stage(space).value_and_gradient(scores, y_true)
         total = weights @ by_parameter if self.learns else np.empty(0)
         return float(weights @ value), by_score * weights[:, None], total
+
+
+def penalty(space: Space, parameters: Array) -> tuple[float, Array]:
+    """What holds learnt parameters (p,), if any, near 0 beside the sum over rows; its gradient."""
+    if len(parameters) == 0:
+        return 0.0, parameters
+    finite = np.where(np.isfinite(parameters), parameters, 0.0)
+    slope = space.penalties * finite
+    return float(slope @ finite) / 2.0, slope
 
 
 def ranges_for(space: Space, n_rows: int) -> Iterator[slice]:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from setwise.nn.differentiable import Constant
 from setwise.nn.row_loss import RowLoss, untraced
 from setwise.nn.validation import REDUCTIONS, Settings, power_of, refuse_tensors
 from setwise.spaces import Cube, Space
@@ -227,13 +228,15 @@ class LearnableSpace(nn.Module):
     """A space of label sets with its parameters as a torch Parameter.
 
     For a Sized space the bias of each size, for a Forest the potentials of its edges, for a Catalog
-    the bias of each listed set. They start at the values of the given space; -inf stays -inf. Hand
-    it to one loss or to several, and give ``loss.parameters()`` to the optimizer.
+    the bias of each listed set, for a Backoff the parameters of its base and the bonuses. They
+    start at the values of the given space; -inf stays -inf, and a bonus that a step takes below 0
+    is 0, with the slope it has there. Hand it to one loss or to several, and give
+    ``loss.parameters()`` to the optimizer.
 
     Parameters
     ----------
     space : Space
-        Sized, Forest or Catalog, with at least two parameters that are not -inf.
+        Sized, Forest, Catalog or Backoff, with at least two parameters that are not -inf.
 
     Examples
     --------
@@ -254,9 +257,9 @@ class LearnableSpace(nn.Module):
         finite = np.flatnonzero(np.isfinite(space.parameters))
         if len(finite) < 2:
             raise ValueError(
-                f"{space} has nothing to learn; use a Sized space, a Forest or a Catalog"
+                f"{space} has nothing to learn; use a Sized space, a Forest, a Catalog or a Backoff"
             )
-        self._space = space
+        self._space, self._least = space, Constant(space.lower_bounds[finite])
         self.values = nn.Parameter(torch.empty(len(finite)))
         self.register_buffer("places", torch.empty(len(finite), dtype=torch.int64))
         self.reset_parameters()
@@ -279,7 +282,9 @@ class LearnableSpace(nn.Module):
     def forward(self) -> Tensor:
         """All parameters of the space, -inf where excluded, (p,)."""
         everything = self.values.new_full((len(self._space.parameters),), -torch.inf)
-        return everything.scatter(0, self.places, self.values)
+        # Where a value is below its least, that is taken; derivatives stay as they are.
+        raised = torch.maximum(self.values, self._least.beside(self.values)) - self.values
+        return everything.scatter(0, self.places, self.values + raised.detach())
 
     def current(self) -> Space:
         """The space with the values learnt so far, for decoding with `setwise.decoders`."""

@@ -19,19 +19,18 @@ from torch.func import jvp
 from torch.nn.functional import binary_cross_entropy_with_logits, relu
 
 from setwise.nn.differentiable import Constant
-from setwise.nn.expected import CountValues, EqualityMean, SumMean, SumTerms, mean_of
-from setwise.nn.partition import Partition, Rows, Sum, log_sum, negative, partition_of, softplus
+from setwise.nn.expected import EqualityMean, SumMean
+from setwise.nn.listed_sets import SetBias, SetValues, structure_of
+from setwise.nn.partition import Partition, Rows, Sum, log_sum, negative, softplus
 from setwise.spaces import Space
 from setwise.surrogates.comp_sum import MODERATE_SPAN, SMALL_Q, SMALL_Q_NODES
 from setwise.surrogates.constrained import LISTED
-from setwise.targets.measure import ZERO_DIFFERENCE, Additive, Measure, Of, Table
+from setwise.targets.measure import Measure, Of
 from setwise.targets.target import Target
 
 LOG_2 = math.log(2.0)
 # Exponents this near to the largest leave room for what a derivative is multiplied by.
 ROOM = 20.0
-# Rows of features made at a time while the parameters of listed sets are looked up.
-ROWS = 1024
 _NODES, _WEIGHTS = (part.tolist() for part in leggauss(SMALL_Q_NODES))
 
 
@@ -78,16 +77,15 @@ def law_of(target: Target, space: Space, of: Of, masked: bool, listed: bool) -> 
             f"{LISTED}. Use margin='exponential', or backend='compiled', which draws a sample"
         )
     measure = target.measure(space.n_labels, of)
-    partition = None if listed else partition_of(space)
-    mean = None if partition is None else mean_of(measure, space, partition, masked)
-    if partition is not None and mean is not None:
+    structure = None if listed else structure_of(measure, space, masked)
+    if structure is not None:
         by_count = target.form in ("linear_fractional", "counts") and of == "utility"
         tabulate = space.is_independent and by_count and not masked
         flat = None
         if tabulate:
             expectation: Any = space.expectation(target)
             flat = Constant(expectation.by_count(np.arange(space.n_labels + 1)))
-        return Structured(space, partition, mean, flat)
+        return Structured(space, *structure, flat)
     if not listed and not space.is_listable:
         raise ValueError(
             f"{target} on {space} would need all e^{space.log_size:.0f} label sets in torch "
@@ -216,21 +214,10 @@ class Listed:
     """A measure on a space whose sets are listed, (K, l)."""
 
     def __init__(self, space: Space, measure: Measure, masked: bool):
-        sets, n_labels = space.enumerate(), space.n_labels
+        sets = space.enumerate()
         self._sets, self._log_size = Constant(sets.astype(np.float64)), math.log(len(sets))
         self._is_joint = space.is_joint
-        # Each set uses as many parameters as any other: one of each group that has a meaning.
-        parts = np.array_split(sets, range(ROWS, len(sets), ROWS))
-        used = np.concatenate([np.nonzero(space.features(part))[1] for part in parts])
-        self._places = Constant(used.reshape(len(sets), -1))
-        if isinstance(measure, Additive):
-            self._values, self._terms = self._of_sums, SumTerms(measure, n_labels)
-        elif isinstance(measure, Table):
-            self._values, self._known = self._of_table, Constant(measure.sets.astype(np.float64))
-            self._columns = Constant(measure.values[measure.index(sets, "sets")].T)
-        else:
-            self._values = self._of_counts
-            self._counts = CountValues(measure, n_labels, masked, n_labels)
+        self._bias, self._values = SetBias(space, sets), SetValues(sets, measure, masked)
 
     def comp_sum(self, rows: Rows, q: float) -> Tensor:
         """The mean over the list of u (1 - (|Y| s)^q) / q, or of -u log(|Y| s) at q = 0, (n,)."""
@@ -257,32 +244,10 @@ class Listed:
         # A square may overflow, which must not meet a loss of 0.
         return (loss * margin_loss(torch.where(loss == 0.0, 0.0, centred), margin, rho)).mean(-1)
 
-    def _of_sums(self, rows: Rows) -> Tensor:
-        """constant + scale * sum over labels, (n, K); a difference that is only rounding is 0."""
-        terms, sets = self._terms(rows), self._sets.beside(rows.truth).T
-        value = terms.extra + terms.weight * (terms.on @ sets + terms.off @ (1.0 - sets))
-        rounding = max(ZERO_DIFFERENCE, 16.0 * torch.finfo(value.dtype).eps)
-        return torch.where(value.abs() <= rounding * terms.extra.abs(), 0.0, value)
-
-    def _of_table(self, rows: Rows) -> Tensor:
-        """The column of the true set, (n, K); one that the table does not list has no value."""
-        signs = 2.0 * self._known.beside(rows.truth) - 1.0
-        same = (2.0 * rows.truth - 1.0) @ signs.T > signs.shape[1] - 0.5
-        values = self._columns.beside(rows.truth)[same.long().argmax(-1)]
-        return torch.where(same.any(-1, keepdim=True), values, torch.nan)
-
-    def _of_counts(self, rows: Rows) -> Tensor:
-        """A function of the counts of each set, (n, K)."""
-        sets = self._sets.beside(rows.truth).T
-        tp = (rows.truth @ sets).round().long()
-        size = (rows.only_known(torch.ones_like(rows.truth)) @ sets).round().long()
-        return self._counts.at(rows, tp, size - tp)
-
     def _weights(self, rows: Rows) -> Tensor:
         """z of each set, (n, K); an unknown label weighs nothing."""
-        places = self._places.beside(rows.parameters)
-        bias = rows.parameters[places].sum(-1)
+        bias = self._bias(rows.parameters)
         if self._is_joint:
-            return rows.odds[:, places[:, 0]] / 2.0 + bias
+            return rows.odds[:, self._bias.places.beside(rows.odds)[:, 0]] / 2.0 + bias
         signs = 2.0 * self._sets.beside(rows.odds) - 1.0
         return rows.only_known(rows.odds / 2.0) @ signs.T + bias

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from setwise.spaces.backoff import Backoff
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
@@ -11,7 +12,10 @@ from setwise.spaces.paths import Paths
 from setwise.spaces.sized import Sized, Slice
 from setwise.spaces.space import Array, Space, all_sets
 
-__all__ = ["SPACES", "Catalog", "Cube", "Forest", "Paths", "Sized", "Slice", "Space", "register"]
+__all__ = [
+    "SPACES", "Backoff", "Catalog", "Cube", "Forest", "Paths", "Sized", "Slice", "Space",
+    "register",
+]  # fmt: skip
 
 
 # A small example of each kind of space, from the parent of each label. The laws of the tests run on
@@ -24,7 +28,13 @@ SPACES: dict[str, Callable[[Array], Space]] = {
     "closed": lambda parents: Forest(parents, closed=True),
     "paths": lambda parents: Paths(parents),
     "list": lambda parents: Catalog(all_sets(len(parents))[1::2]),
+    "backoff": lambda parents: _backoff(all_sets(len(parents))[1::3]),
 }
+
+
+def _backoff(sets: Array) -> Backoff:
+    base = Sized(sets.shape[1], [1.0, *np.zeros(sets.shape[1])])
+    return Backoff(base, sets, np.arange(len(sets)) / 2.0)
 
 
 def register(name: str, example: Callable[[Array], Space]) -> None:

@@ -53,7 +53,7 @@ class Catalog(Listing, Space):
             raise ValueError(
                 f"a Catalog needs at least one label set, but sets has shape {sets.shape}"
             )
-        _refuse_duplicates(sets)
+        refuse_duplicates(sets)
         bias = _biases(np.zeros(len(sets)) if self.bias is None else self.bias, len(sets))
         vars(self).update(
             sets=sets, bias=bias, n_labels=sets.shape[1], is_joint=self.joint,
@@ -140,11 +140,16 @@ class Catalog(Listing, Space):
         """Which scores weigh in each set, in compressed rows, and how much each does."""
         if self.joint:
             return np.arange(self.count + 1), np.arange(self.count), 1.0
-        rows, labels = np.nonzero(self.sets)
-        return np.searchsorted(rows, np.arange(self.count + 1)), labels, 2.0
+        return *touched(self.sets), 2.0
 
     def __str__(self) -> str:
         return f"Catalog of {len(self.sets)} sets of {self.n_labels} labels"
+
+
+def touched(sets: Array) -> tuple[Array, Array]:
+    """The labels of each set in compressed rows: where each begins (K + 1,), and the labels."""
+    rows, labels = np.nonzero(sets)
+    return np.searchsorted(rows, np.arange(len(sets) + 1)), labels
 
 
 def _biases(values: Any, n_sets: int) -> Array:
@@ -154,7 +159,8 @@ def _biases(values: Any, n_sets: int) -> Array:
     return bias
 
 
-def _refuse_duplicates(sets: Array) -> None:
+def refuse_duplicates(sets: Array) -> None:
+    """Raise if two rows are the same label set."""
     seen: dict[bytes, int] = {}
     for row, labels in enumerate(sets):
         first = seen.setdefault(labels.tobytes(), row)

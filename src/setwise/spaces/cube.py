@@ -98,12 +98,24 @@ class Cube(Space):
     def mean(
         self, target: Target, scores: Array, y_true: Array, of: Of, parameters: bool = True
     ) -> Mean:
-        """Any function of the counts by their joint law; a table by the list."""
+        """Functions of the counts by their joint law, sums by their terms, a table by the list."""
+        if target.form == "additive":
+            return self._additive_mean(target, scores, y_true, of)
         if target.form == "table":
             return super().mean(target, scores, y_true, of, parameters)
         measure = target.measure(self.n_labels, of)
         _, *mean = count_mean(measure, scores, y_true, np.empty(0))
         return Mean(self.mean_scores(scores)[0], *mean)
+
+    def _additive_mean(self, target: Target, scores: Array, y_true: Array, of: Of) -> Mean:
+        """E[u] = constant + scale * E[N]; E[u y'] = E[u] E[y'] + scale * the covariance."""
+        measure, n_true = additive(target, self.n_labels, of), true_counts(y_true) * 1.0
+        on, off = (measure.agreement[y_true, state] * measure.weights for state in (1, 0))
+        m, scale = self.moments(scores), measure.scale(n_true)
+        value = measure.constant(n_true) + scale * (m.on * on + m.off * off).sum(axis=1)
+        covariance = scale[:, None] * 2.0 * (on - off) * m.on * m.off
+        by_score = value[:, None] * (m.on - m.off) + covariance
+        return Mean(m.log_partition, value, by_score, m.features)
 
     def negative_log_likelihood(
         self, scores: Array, sets: Array, parameters: bool = True

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setwise.spaces.space import Array, Moments, Space, others_of_group
+from setwise.spaces.space import Array, Moments, Space
 from setwise.targets.measure import Additive, Of
 from setwise.targets.target import Target
 
@@ -97,7 +97,7 @@ class Tempered(Expectation):
         return Moment(
             times_exp(mean.value, excess),
             times_exp(mean.scores - mean.value[:, None] * mean_scores, excess[:, None]),
-            times_exp(self._apart(mean.parameters, mean_features), excess[:, None])
+            times_exp(self._apart(mean, mean_features), excess[:, None])
             if parameters
             else mean_features,
         )
@@ -120,7 +120,7 @@ class Tempered(Expectation):
         return Moment(
             times_exp(value, log_scale),
             times_exp(flat.value[:, None] * mean_scores - flat.scores, log_scale),
-            times_exp(-self._apart(flat.parameters, mean_features), log_scale)
+            times_exp(-self._apart(flat, mean_features), log_scale)
             if parameters
             else mean_features,
         )
@@ -137,17 +137,14 @@ class Tempered(Expectation):
         nothing = np.zeros((len(y_true), self.space.n_scores))
         return self._at(0.0).mean(self.target, nothing, y_true, of, parameters)
 
-    def _apart(self, weighted: Array, mean: Array) -> Array:
+    def _apart(self, of: Mean, mean: Array) -> Array:
         """E_q[u f] - E_q[u] E_1[f] for each feature f; 0 for excluded ones.
 
-        In a group of features of which exactly one is 1, it is E_q[u f] P_1(not f) -
-        E_q[u; not f] P_1(f), where "not f" is the sum of the others: accurate also where one
-        feature is all but certain.
+        As E_q[u f] P_1(not f) - E_q[u; not f] P_1(f), accurate also where one feature is all but
+        certain.
         """
-        group = self.space.feature_group
-        if group == 0:
-            return np.zeros_like(mean)
-        apart = weighted * others_of_group(mean, group) - others_of_group(weighted, group) * mean
+        others, certain = self.space.others, np.ones(len(mean))
+        apart = of.parameters * others(mean, certain) - others(of.parameters, of.value) * mean
         return apart * np.isfinite(self.space.parameters)
 
 

@@ -68,9 +68,9 @@ class Space(Protocol):
     # Facts about a space that other packages go by, in place of its class.
     is_independent: ClassVar[bool] = False
     """Whether the labels are independent given the scores."""
-    is_path: ClassVar[bool] = False
+    is_path: bool = False
     """Whether each set is one path from a root of a hierarchy."""
-    is_list: ClassVar[bool] = False
+    is_list: bool = False
     """Whether all sets are gone through for every sum, however many there are."""
     is_closed: bool = False
     """Whether the sets are all those closed under a forest, or all its paths."""
@@ -78,9 +78,11 @@ class Space(Protocol):
     """Whether each listed set has a score of its own."""
     feature_group: int = 0
     """Features come in groups of this many, of which exactly one is 1; 0 without features."""
-    carries: ClassVar[frozenset[Form]] = frozenset()
+    carries: frozenset[Form] = frozenset()
     """Forms of targets whose expectation needs no list of the label sets."""
 
+    favoured: tuple[Space, Array] | None = None
+    """A base and listed sets of it (K, l), where the space is the base with a bonus for these."""
     size_bias: Array | None = None
     """g by the size of a set, where it depends on nothing else; None where it does."""
 
@@ -93,6 +95,38 @@ class Space(Protocol):
     def parameters(self) -> Array:
         """What the space adds to the scores, (p,); nothing unless a space says so."""
         return np.empty(0)
+
+    @property
+    def lower_bounds(self) -> Array:
+        """The least value that each parameter may have, (p,); -inf unless a space says so."""
+        return np.full(len(self.parameters), -np.inf)
+
+    @property
+    def penalties(self) -> Array:
+        """How strongly training holds each parameter near 0, (p,); 0, not at all, by default.
+
+        In units of rows: beside the sum of their losses stands the sum of penalty / 2 value².
+        """
+        return np.zeros(len(self.parameters))
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all sets weigh the same at scores of 0."""
+        finite = self.parameters[np.isfinite(self.parameters)]
+        return len(np.unique(finite)) <= 1
+
+    @property
+    def is_learnable(self) -> bool:
+        """Whether parameters say something that scores do not.
+
+        On closed sets potentials say nothing that intercepts do not.
+        """
+        return len(self.parameters) > 0 and not self.is_closed
+
+    @property
+    def has_label_sizes(self) -> bool:
+        """Whether P(label in the set, size of the set) is known without a list of the sets."""
+        return self.size_bias is not None
 
     def with_parameters(self, values: ArrayLike) -> Space:
         """The same space with other parameters."""
@@ -141,6 +175,21 @@ class Space(Protocol):
     def features(self, sets: Array) -> Array:
         """The sufficient statistic of each parameter, 0 or 1, (m, p)."""
         return np.empty((len(sets), 0))
+
+    def others(self, values: Array, total: Array) -> Array:
+        """E[u; feature 0] (n, p) from E[u feature] (n, p) and E[u] (n,), of any u of 0 or more.
+
+        Of a group of features exactly one is 1: it is the sum of the others, without a difference.
+        """
+        group = self.feature_group
+        return others_of_group(values, group) if group else np.zeros_like(values)
+
+    def shares(self, scores: Array) -> tuple[Array, Array]:
+        """The law as a mixture of that of the base at these scores and of single favoured sets.
+
+        The share of the base (n,) and those of the sets (n, K); all and none without ``favoured``.
+        """
+        return np.ones(len(scores)), np.empty((len(scores), 0))
 
     def moments(self, scores: Array, *, features: bool = False) -> Moments:
         """A, the marginals and, with ``features``, the means of the features."""
