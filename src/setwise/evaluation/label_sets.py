@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from setwise.decoders.decisions import row_ranges
 from setwise.evaluation.sample import Array, Sample, checked_sample, one_order
 from setwise.evaluation.separation import separations
 from setwise.evaluation.statistics import (
@@ -26,6 +25,7 @@ from setwise.evaluation.statistics import (
     row_means,
     titled,
 )
+from setwise.sparse import row_ranges
 from setwise.targets import Target
 from setwise.taxonomy import Taxonomy
 

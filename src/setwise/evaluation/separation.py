@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from setwise.decoders.decisions import row_ranges
 from setwise.evaluation.sample import Array
 from setwise.evaluation.statistics import Statistic, first_order, mean_of_known, titled
-from setwise.sparse import places_among, rows_of
+from setwise.sparse import places_among, row_ranges, rows_of
 
 TITLES = titled(
     "ranking",
