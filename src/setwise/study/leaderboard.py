@@ -187,9 +187,9 @@ def leaderboard(
 
 def losses_of(outcome: Outcome, y_true: Any) -> Any:
     """The loss of each row, (n,)."""
-    if outcome.losses is not None:
-        return outcome.losses
-    return get_target(outcome.target).loss(outcome.y_pred, y_true)
+    y_pred: Any = outcome.y_pred
+    own = outcome.losses
+    return get_target(outcome.target).loss(y_pred, y_true) if own is None else own
 
 
 def _losses(y_true: Any, outcomes: Sequence[Any]) -> Statistic:
