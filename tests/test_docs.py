@@ -127,3 +127,12 @@ def test_the_guide_to_studies_runs_and_names_every_method(tmp_path):
 def test_the_guide_to_hierarchies_runs(tmp_path):
     scope = run((DOCS / "hierarchies.md").read_text(), {}, tmp_path, "docs/hierarchies.md")
     assert str(scope["life"]) == "Taxonomy of 7 labels on 3 levels, a tree with 2 roots"
+
+
+def test_the_guide_to_evaluation_runs_and_names_every_group(tmp_path):
+    from setwise.evaluation.figure import GROUPS
+
+    text = (DOCS / "evaluation.md").read_text()
+    assert "macro f1" in run(text, {}, tmp_path, "docs/evaluation.md")["figures"]
+    for group in GROUPS:
+        assert f"| {group} |" in text

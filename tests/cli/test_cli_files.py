@@ -127,7 +127,17 @@ def test_predictions_are_read_by_the_options_of_the_training_file(folder, tmp_pa
     expected = evaluate(y_pred, data.Y)
     assert by_files["instance f1"]["value"] == expected["instance f1"].value
     assert by_files["instance f1"]["low"] == expected["instance f1"].low
-    assert by_model["loss: f1"]["value"] == pytest.approx(1 - expected["instance f1"].value)
+    for nothing in (0.0, 1.0, float("nan")):
+        figures = found(capfd, *words, "--zero-division", nothing)["figures"]
+        expected = evaluate(y_pred, data.Y, zero_division=nothing).to_dict()["figures"]
+        assert figures == expected
+    right = evaluate(y_pred, data.Y, zero_division=1.0)["instance f1"].value
+    assert by_model["loss: f1"]["value"] == pytest.approx(1 - right)
+    status, _, complaint = run(capfd, *words, "--zero-division", 0.5)
+    assert status == 2
+    assert "zero_division must be 0.0, 1.0 or nan" in complaint.replace(
+        "--zero-division", "zero_division"
+    )
 
 
 def test_columns_and_probabilities_are_evaluated_too(folder, tmp_path, capfd):

@@ -22,7 +22,8 @@ from tests.support.examples import generators
 
 N_BINS = 7
 SPARSE = ["csr_array", "csr_matrix", "csc_array", "coo_array", "lil_matrix", "dok_array"]
-zero_divisions = pytest.mark.parametrize("zero_division", [0.0, 1.0])
+NAN = float("nan")
+zero_divisions = pytest.mark.parametrize("zero_division", [0.0, 1.0, NAN])
 
 
 # ------------------------------------------------------------------------------- the definitions
@@ -54,6 +55,8 @@ def reference(y_pred, y_true, probability, scores, *, ks, propensity, zero_divis
         "f1": metrics.f1_score,
         "jaccard": metrics.jaccard_score,
     }
+    if math.isnan(zero_division):
+        functions["jaccard"] = jaccard_without_nothing
     for name, function in functions.items():
         for group, average in {"instance": "samples", "micro": "micro"}.items():
             figures[f"{group} {name}"] = function(
@@ -75,7 +78,43 @@ def reference(y_pred, y_true, probability, scores, *, ks, propensity, zero_divis
     for k in ks:
         figures[f"ndcg@{k}"] = metrics.ndcg_score(truth, ranked, k=k)
         figures |= figures_at_k(y_true, scores, k, propensity, zero_division)
-    return figures | calibration_errors(probability, y_true)
+    return figures | calibration_errors(probability, y_true) | separations(y_true, scores)
+
+
+def jaccard_without_nothing(y_true, y_pred, *, average, zero_division, labels=None):
+    """scikit-learn's, which does not take NaN, of the rows or labels that have a union."""
+    axis = 1 if average == "samples" else 0
+    kept = (y_true + y_pred).any(axis=axis)
+    if labels is not None:
+        kept[1:] = False
+    if not kept.any():
+        return zero_division
+    true, predicted = (sets[kept] if axis else sets[:, kept] for sets in (y_true, y_pred))
+    if average == "macro":
+        pairs = zip(true.T, predicted.T, strict=True)
+        return np.mean([metrics.jaccard_score(*pair) for pair in pairs])
+    return metrics.jaccard_score(true.ravel(), predicted.ravel()) if axis == 0 else np.mean(
+        [metrics.jaccard_score(*pair) for pair in zip(true, predicted, strict=True)]
+    )  # fmt: skip
+
+
+def separations(y_true, scores):
+    """scikit-learn's for the entries of all labels, and for each label that has them."""
+    found = {}
+    for name, least, function in (
+        ("average precision", 0, metrics.average_precision_score),
+        ("roc auc", 1, metrics.roc_auc_score),
+    ):
+        # Classes a label must have besides "true".
+        judged = [
+            function(true, own)
+            for true, own in zip(y_true.T, scores.T, strict=True)
+            if true.any() and (not least or not true.all())
+        ]
+        whole = y_true.any() and (not least or not y_true.all())
+        found[f"macro {name}"] = np.mean(judged) if judged else NAN
+        found[f"micro {name}"] = function(y_true.ravel(), scores.ravel()) if whole else NAN
+    return found
 
 
 def balanced_accuracy(y_pred, y_true):
@@ -99,7 +138,7 @@ def figures_at_k(y_true, scores, k, propensity, zero_division):
         possible += sum(sorted(worths, reverse=True)[:k])
     return {
         f"precision@{k}": np.mean(precisions),
-        f"recall@{k}": np.mean(recalls),
+        f"recall@{k}": NAN if np.isnan(recalls).all() else np.nanmean(recalls),
         f"psp@{k}": gained / possible if possible else zero_division,
     }
 
@@ -160,6 +199,16 @@ def own_values(case, weights, *, ks, propensity, zero_division, targets=()):
     }
 
 
+def own_replicates(case, bootstrap, *, ks, propensity, zero_division):
+    """The figures of our statistics on the resamples of a bootstrap."""
+    sample = checked_sample(*case.values())
+    options = Options.of(sample, (), ks, propensity, None, N_BINS, zero_division)
+    statistics = options.statistics(sample)
+    names = [title.name for statistic in statistics for title in statistic.titles]
+    rows = bootstrap.replicates(statistics, *sample.true.shape)
+    return dict(zip(names, rows, strict=True))
+
+
 def assert_same(actual, expected):
     assert sorted(actual) == sorted(expected)
     for name, value in expected.items():
@@ -170,7 +219,7 @@ def assert_same(actual, expected):
 
 
 @given(
-    zero_division=st.sampled_from([0.0, 1.0]),
+    zero_division=st.sampled_from([0.0, 1.0, NAN]),
     form=st.sampled_from(["dense", *SPARSE]),
     rng=generators(),
     n_rows=st.integers(1, 12),
@@ -189,7 +238,7 @@ def test_every_figure_is_its_definition(form, zero_division, rng, n_rows, n_labe
 
 
 @given(
-    zero_division=st.sampled_from([0.0, 1.0]),
+    zero_division=st.sampled_from([0.0, 1.0, NAN]),
     form=st.sampled_from(["dense", "csr_array"]),
     rng=generators(),
     n_rows=st.integers(1, 12),
@@ -208,12 +257,49 @@ def test_a_figure_at_weights_is_the_figure_of_the_repeated_rows(
     for column, rows in enumerate(resamples):
         repeated = {name: np.take(array, rows, axis=0) for name, array in case.items()}
         expected = reference(**repeated, **chosen, zero_division=zero_division)
-        assert_same({name: value[column] for name, value in ours.items()}, expected)
+        # (Figures of ranked rows are exact to first order only, see below.)
+        separated = set(separations(case["y_true"], case["scores"]))
+        own = {name: value[column] for name, value in ours.items() if name not in separated}
+        assert_same(own, {name: expected[name] for name in own})
+        assert set(expected) - set(own) == separated
+
+
+@given(rng=generators(), n_rows=st.integers(2, 12), n_labels=st.integers(2, 5), grid=st.booleans())
+def test_figures_of_ranked_rows_are_right_to_first_order_in_the_weights(
+    rng, n_rows, n_labels, grid
+):
+    """Against scikit-learn with weights, by a central difference."""
+    case = drawn(rng, n_rows, n_labels, grid)
+    row, step, changed = rng.integers(n_rows), 1e-5, []
+    for sign in (1, -1):
+        weights = np.ones(n_rows)
+        weights[row] += sign * step
+        ours = own_values(case, weights[:, None], ks=[1], propensity=None, zero_division=0.0)
+        found = {}
+        for name, function in (
+            ("average precision", metrics.average_precision_score),
+            ("roc auc", metrics.roc_auc_score),
+        ):
+            pairs = list(zip(case["y_true"].T, case["scores"].T, strict=True))
+            kept = [pair for pair in pairs if pair[0].any() and not pair[0].all()]
+            if len(kept) == n_labels:
+                every = [function(*pair, sample_weight=weights) for pair in kept]
+                found[f"macro {name}"] = ours[f"macro {name}"][0], np.mean(every)
+            if kept:
+                flat = case["y_true"].ravel(), case["scores"].ravel()
+                whole = function(*flat, sample_weight=np.repeat(weights, n_labels))
+                found[f"micro {name}"] = ours[f"micro {name}"][0], whole
+        changed.append(found)
+    for name, after in changed[0].items():
+        slopes = (np.array(after) - changed[1][name]) / (2 * step)
+        # (At 0 and 1 a figure can change to one side only, and is kept within bounds.)
+        if 0.01 < after[1] < 0.99:
+            assert slopes[0] == pytest.approx(slopes[1], abs=1e-6), name
 
 
 @given(
     shape=st.sampled_from([(1, 1), (1, 4), (5, 1)]),
-    zero_division=st.sampled_from([0.0, 1.0]),
+    zero_division=st.sampled_from([0.0, 1.0, NAN]),
     rng=generators(),
 )
 def test_one_row_and_one_label_are_samples_too(shape, zero_division, rng):
@@ -257,11 +343,12 @@ def test_figures_do_not_depend_on_how_rows_are_split(form, monkeypatch):
 def test_resamples_do_not_depend_on_how_many_are_taken_at_once(monkeypatch):
     bootstrap = Bootstrap(30, 0.95, 3)
     whole = np.concatenate(list(bootstrap.weights(11, 4)), axis=1)
+    assert (whole > 0).all()
     monkeypatch.setattr(statistics_module, "WEIGHT_ENTRIES", 80)
     parts = list(bootstrap.weights(11, 4))
     assert len(parts) > 1
     np.testing.assert_array_equal(np.concatenate(parts, axis=1), whole)
-    np.testing.assert_array_equal(whole.sum(axis=0), 11)
+    np.testing.assert_allclose(whole.sum(axis=0), 11, rtol=1e-12)
 
 
 def test_scores_are_ranked_by_before_probabilities():
@@ -298,7 +385,8 @@ def test_a_target_is_reported_as_its_mean_loss(form):
     y_pred, y_true = case["y_pred"], case["y_true"]
     targets = ["f2", Hamming([1, 2, 3, 4, 5]), "jaccard"]
     given_case = case if form == "dense" else sparse(case)
-    evaluation = evaluate(given_case["y_pred"], given_case["y_true"], targets=targets)
+    sets = given_case["y_pred"], given_case["y_true"]
+    evaluation = evaluate(*sets, targets=targets, zero_division=1.0)
     f2 = metrics.fbeta_score(y_true, y_pred, beta=2, average="samples", zero_division=1.0)
     weighted = ((y_pred != y_true) * [1, 2, 3, 4, 5]).sum(axis=1).mean() / 15
     assert evaluation["loss: f2"].value == pytest.approx(1 - f2, abs=1e-12)
@@ -350,9 +438,10 @@ def test_an_interval_covers_a_known_mean_as_often_as_it_says():
     rng, covered = np.random.default_rng(6), 0
     title = (Title("right", "instance", "higher"),)
     for seed in range(400):
-        right = row_means(title, rng.random((80, 1)) < 0.7)
+        drawn_rows = 1.0 * (rng.random((80, 1)) < 0.7)
         bootstrap = Bootstrap(400, 0.8, seed)
-        [(low, high)] = bootstrap.intervals(bootstrap.replicates([right], 80, 1))
+        replicates = bootstrap.replicates([row_means(title, drawn_rows)], 80, 1)
+        [(low, high)] = bootstrap.intervals(drawn_rows.mean(axis=0), replicates, 0.0, 1.0)
         assert low is not None
         assert high is not None
         covered += low <= 0.7 <= high
@@ -371,21 +460,53 @@ def test_the_interval_of_a_mean_is_the_normal_one_for_many_rows():
     )
 
 
-def test_intervals_are_percentiles_of_the_figure_on_resamples():
-    """Every figure, against scikit-learn on the very rows that were drawn."""
+def test_intervals_are_percentiles_of_the_figure_on_resamples_about_its_value():
+    """Every figure, from its values at the very weights that were drawn."""
     case = drawn(np.random.default_rng(8), 15, 4)
-    chosen = {"ks": [1, 2], "propensity": np.array([0.3, 0.5, 0.9, 1.0])}
+    chosen = {"ks": [1, 2], "propensity": np.array([0.3, 0.5, 0.9, 1.0]), "zero_division": 0.0}
     evaluation = evaluate(**case, **chosen, n_bins=N_BINS, n_bootstrap=9, random_state=5)
-    weights = np.concatenate(list(Bootstrap(9, 0.95, 5).weights(15, 4)), axis=1)
-    replicates = []
-    for column in weights.T.astype(int):
-        repeated = {name: np.repeat(array, column, axis=0) for name, array in case.items()}
-        replicates.append(reference(**repeated, **chosen, zero_division=1.0))
+    replicates = own_replicates(case, Bootstrap(9, 0.95, 5), **chosen)
     for name, figure in evaluation.items():
-        ends = np.quantile([figures[name] for figures in replicates], [0.025, 0.975])
-        np.testing.assert_allclose(
-            [figure.low, figure.high], ends, rtol=1e-12, atol=1e-12, err_msg=name
-        )
+        low, median, high = np.quantile(replicates[name], [0.025, 0.5, 0.975])
+        most = np.inf if "size" in name or "coverage" in name else 1.0
+        ends = np.clip(figure.value + np.array([low, high]) - median, 0.0, most)
+        np.testing.assert_allclose([figure.low, figure.high], ends, atol=1e-12, err_msg=name)
+
+
+@zero_divisions
+def test_replicates_are_figures_at_weights_and_macro_ones_spread_by_a_prior(zero_division):
+    """Macro figures of a label with weights of Gamma(1/2) in its four counts, one at a time."""
+    case = drawn(np.random.default_rng(28), 15, 4)
+    chosen = {"ks": [1], "propensity": None, "zero_division": zero_division}
+    bootstrap = Bootstrap(7, 0.95, 3)
+    found = own_replicates(case, bootstrap, **chosen)
+    weights = np.concatenate(list(bootstrap.weights(15, 4)), axis=1)
+    plain = own_values(case, weights, **chosen)
+    spread = {f"macro {of}" for of in ("precision", "recall", "f1", "jaccard")}
+    spread.add("macro balanced accuracy")
+    for name, values_found in found.items():
+        if name not in spread:
+            np.testing.assert_array_equal(values_found, plain[name], err_msg=name)
+    drawn_again = list(bootstrap._drawn(15, 4, True))
+    prior = np.concatenate([part for _, part in drawn_again], axis=-1)
+    assert prior.shape == (4, 4, 7)
+    truth, predicted = case["y_true"], case["y_pred"]
+    for column in range(7):
+        recalls = []
+        for label in range(4):
+            own = weights[:, column]
+            hit = own @ (truth[:, label] * predicted[:, label])
+            missed = own @ (truth[:, label] * (1 - predicted[:, label]))
+            both, _, only_true, _ = prior[:, label, column]
+            if truth[:, label].any() or not math.isnan(zero_division):
+                recalls.append((hit + both) / (hit + missed + both + only_true))
+        assert found["macro recall"][column] == pytest.approx(np.mean(recalls), abs=1e-12)
+
+
+def test_the_prior_has_the_moments_of_gamma_of_a_half():
+    [(_, prior)] = Bootstrap(100, 0.95, 0)._drawn(10, 200, True)
+    assert prior.mean() == pytest.approx(0.5, abs=0.02)
+    assert prior.var() == pytest.approx(0.5, abs=0.03)
 
 
 def test_a_higher_confidence_widens_every_interval():
@@ -403,10 +524,16 @@ def test_the_same_seed_gives_the_same_intervals():
     assert evaluate(**case, random_state=generator) == evaluate(**case, random_state=1)
 
 
-def test_one_row_has_intervals_of_length_zero():
-    for figure in evaluate(**drawn(np.random.default_rng(11), 1, 3)).values():
-        assert figure.low == pytest.approx(figure.value, abs=1e-12)
-        assert figure.high == pytest.approx(figure.value, abs=1e-12)
+def test_one_row_has_intervals_of_length_zero_but_where_a_prior_spreads_them():
+    figures = evaluate(**drawn(np.random.default_rng(11), 1, 3)).values()
+    undefined = {figure.name for figure in figures if math.isnan(figure.value)}
+    assert {"macro roc auc"} <= undefined <= set(separations(np.ones((1, 1)), np.ones((1, 1))))
+    for figure in (figure for figure in figures if not math.isnan(figure.value)):
+        length = figure.high - figure.low
+        if figure.group == "macro" and figure.name != "weighted f1":
+            assert length > 0.1, figure.name
+        else:
+            assert length == pytest.approx(0.0, abs=1e-12), figure.name
 
 
 def test_without_resamples_there_are_values_only():
@@ -490,34 +617,26 @@ def test_both_predictions_are_judged_on_the_same_rows():
 
 
 def test_the_interval_of_a_difference_is_of_that_figure_on_the_same_resamples():
-    """Every figure, against scikit-learn on the very rows that were drawn, p included."""
+    """Every figure, from the values of both at the very weights that were drawn; p included."""
     arguments, chosen = two_predictions(26, 15, 4), {"ks": [1, 2], "propensity": np.full(4, 0.5)}
     comparison = compare(**arguments, **chosen, n_bins=N_BINS, n_bootstrap=9, random_state=5)
-    y_true, changes = arguments["y_true"], []
-    weights = np.concatenate(list(Bootstrap(9, 0.95, 5).weights(15, 4)), axis=1)
-    for column in [np.ones(15, dtype=int), *weights.T.astype(int)]:
-        a, b = (
-            reference(
-                *(
-                    np.repeat(array, column, axis=0)
-                    for array in (
-                        arguments[f"y_pred_{side}"],
-                        y_true,
-                        arguments[f"probability_{side}"],
-                        arguments[f"scores_{side}"],
-                    )
-                ),
-                **chosen,
-                zero_division=1.0,
-            )
-            for side in "ab"
-        )
-        changes.append({name: b[name] - a[name] for name in comparison})
+    cases = [
+        {
+            "y_pred": arguments[f"y_pred_{side}"],
+            "y_true": arguments["y_true"],
+            "probability": arguments[f"probability_{side}"],
+            "scores": arguments[f"scores_{side}"],
+        }
+        for side in "ab"
+    ]
+    bootstrap, chosen = Bootstrap(9, 0.95, 5), {**chosen, "zero_division": 0.0}
+    a, b = (own_replicates(case, bootstrap, **chosen) for case in cases)
     for name, entry in comparison.items():
-        value, *drawn_again = [change[name] for change in changes]
-        ends = np.quantile(drawn_again, [0.025, 0.975])
+        value, changes = comparison.b[name].value - comparison.a[name].value, b[name] - a[name]
+        low, median, high = np.quantile(changes, [0.025, 0.5, 0.975])
+        ends = value + low - median, value + high - median
         np.testing.assert_allclose([entry.low, entry.high], ends, atol=1e-12, err_msg=name)
-        as_large = sum(abs(d - value) >= abs(value) - 1e-12 for d in drawn_again)
+        as_large = sum(abs(d - value) >= abs(value) - 1e-12 for d in changes)
         assert entry.p == (1 + as_large) / 10, name
 
 
@@ -638,7 +757,7 @@ def large_sparse(n_rows=2000, n_labels=30_000, stored=100):
 @pytest.mark.parametrize(("targets", "share"), [((), 0.25), (("f2", "hamming"), 0.6)])
 def test_sparse_arrays_stay_sparse(targets, share):
     """No dense copy of all rows: that would take 480 MB in float64."""
-    y_pred, y_true, probability = large_sparse()
+    y_pred, y_true, probability = large_sparse(stored=30)
     options = {"probability": probability, "targets": targets, "propensity": propensities(y_true)}
     tracemalloc.start()
     try:
@@ -818,7 +937,7 @@ def test_counts_that_are_not_whole_numbers_are_refused():
     assert_refused(lambda: evaluate(SETS, SETS, n_bins=0), "n_bins", "0", "at least 1")
 
 
-@pytest.mark.parametrize("zero_division", [0.5, "warn", np.nan])
+@pytest.mark.parametrize("zero_division", [0.5, "warn", None])
 def test_another_value_for_zero_division_is_refused(zero_division):
     assert_refused(
         lambda: evaluate(SETS, SETS, zero_division=zero_division),

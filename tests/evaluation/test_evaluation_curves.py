@@ -40,7 +40,7 @@ def is_their_curve(curve, index, y_true, probability):
     np.testing.assert_array_equal(curve.threshold[here], threshold[first])
 
 
-@given(generators(), shapes, st.sampled_from([0.0, 1.0]))
+@given(generators(), shapes, st.sampled_from([0.0, 1.0, float("nan")]))
 def test_figures_of_each_label_are_those_of_scikit_learn(generator, shape, zero_division):
     y_pred, y_true, probability = draw(generator, shape)
     found = per_label(y_pred, y_true, probability=probability, zero_division=zero_division)
@@ -51,8 +51,12 @@ def test_figures_of_each_label_are_those_of_scikit_learn(generator, shape, zero_
         np.testing.assert_allclose(found.precision[label], precision)
         np.testing.assert_allclose(found.recall[label], recall)
         np.testing.assert_allclose(found.f1[label], f1)
-        average = theirs(metrics.average_precision_score, arguments[0], probability[:, label])
+        ranked = arguments[0], probability[:, label]
+        average = theirs(metrics.average_precision_score, *ranked)
+        average = average if y_true[:, label].any() else np.nan
         np.testing.assert_allclose(found.average_precision[label], average, atol=1e-15)
+        area = theirs(metrics.roc_auc_score, *ranked)
+        np.testing.assert_allclose(found.roc_auc[label], area, atol=1e-15)
     np.testing.assert_array_equal(found.support, y_true.sum(axis=0))
     np.testing.assert_array_equal(found.predicted, y_pred.sum(axis=0))
     np.testing.assert_array_equal(found.both, (y_pred * y_true).sum(axis=0))

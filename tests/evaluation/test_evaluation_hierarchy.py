@@ -50,11 +50,11 @@ def judged(draw):
 
 
 def f1(pairs, where=None):
-    """2 |both| / (|predicted| + |true|) over all entries of labels in ``where``; 1 if none."""
+    """2 |both| / (|predicted| + |true|) over all entries of labels in ``where``; 0 if none."""
     kept = [[s if where is None else s & where for s in pair] for pair in pairs]
     both = sum(len(a & b) for a, b in kept)
     size = sum(len(a) + len(b) for a, b in kept)
-    return 2.0 * both / size if size else 1.0
+    return 2.0 * both / size if size else 0.0
 
 
 @given(given_sets=judged())
@@ -69,9 +69,9 @@ def test_hierarchical_figures_are_those_of_sets_with_their_ancestors(given_sets)
     predicted, true = (sum(len(pair[side]) for pair in pairs) for side in (0, 1))
     found = {name: figure.value for name, figure in figures.items() if figure.group == "hierarchy"}
     assert found.pop("hierarchical precision") == pytest.approx(
-        both / predicted if predicted else 1
+        both / predicted if predicted else 0.0
     )
-    assert found.pop("hierarchical recall") == pytest.approx(both / true if true else 1.0)
+    assert found.pop("hierarchical recall") == pytest.approx(both / true if true else 0.0)
     assert found.pop("hierarchical f1") == pytest.approx(f1(pairs))
     levels = by_level(y_pred, y_true, taxonomy)
     for level in range(taxonomy.depth):

@@ -1,11 +1,12 @@
 """Laws of the report: well-formed, alone in the world, true to the figures; names are text."""
 
+import csv
 import json
 import os
 import re
 import subprocess
 import sys
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from contextlib import chdir
 from dataclasses import replace
 from hashlib import sha256
@@ -22,9 +23,10 @@ from scipy import sparse
 from setwise.evaluation import by_level, evaluate, per_label, precision_recall, reliability
 from setwise.report import words, write
 from setwise.report.labels import DIGITS, RECALLS, bars_of, shares_of
+from setwise.report.tables import TABLES
 from setwise.report.words import clipped, plain
 from setwise.study import Scale, leaderboard
-from setwise.targets import Hamming, TreeDistance
+from setwise.targets import Hamming, TreeDistance, get_target
 from setwise.taxonomy import Taxonomy
 from tests.support import studies
 
@@ -141,8 +143,8 @@ def small(label_names=("a", "b", "c"), methods=("m", "n")):
 def test_the_page_is_well_formed_and_its_sections_stand_in_order(parsed):
     order = [entry["at"]["id"] for entry in parsed.all("section")]
     assert order == [
-        "question", "leaderboards", "guarantees", "labels", "cooccurrence", "sizes", "calibration",
-        "precision_recall", "regret", "timing", "hierarchy", "reproduction",
+        "question", "leaderboards", "methods", "figures", "examples", "labels", "cooccurrence",
+        "sizes", "calibration", "precision_recall", "regret", "timing", "hierarchy", "reproduction",
     ]  # fmt: skip
     identities = [entry["at"]["id"] for entry in parsed.elements if "id" in entry["at"]]
     assert len(set(identities)) == len(identities)
@@ -174,7 +176,8 @@ def test_nothing_is_loaded_and_nothing_else_may_run(page, parsed):
         assert not {"src", "srcset", "style", "data", "poster", "action"} & set(entry["at"])
         assert not any(name.startswith("on") for name in entry["at"])
         address = entry["at"].get("href", "#")
-        assert address.startswith("#") or (entry["tag"] == "link" and address == "data:,")
+        held = address == "data:," or address.startswith("data:text/csv;base64,")
+        assert address.startswith("#") or held
     style = parsed.all("style")[0]["text"]
     assert "url(" not in style
     assert "@import" not in style
@@ -401,7 +404,7 @@ def test_names_are_text_wherever_they_stand(folder, harmless, label_names, metho
     assert [method[0] for method in found.data["methods"]] == [plain(name) for name in methods]
     text = "".join(found.text)
     assert not re.search("[\x00-\x08\u2028\u2029\u202a-\u202e\u2066\u2067]", text)
-    headings = {e["text"] for e in found.section("guarantees") if e["tag"] == "bdi"}
+    headings = {e["text"] for e in found.section("methods") if e["tag"] == "bdi"}
     assert headings == {clipped(plain(name), 60) for name in methods}
 
 
@@ -410,6 +413,107 @@ def test_clipped_names_are_short_and_begin_as_the_whole(text, width):
     short = clipped(text, width)
     assert short == text or (short.endswith("…") and text.startswith(short[:-1]))
     assert len(short) <= width
+
+
+# ------------------------------------------------------------- methods, figures, rows and tables
+
+
+def test_methods_that_share_probabilities_have_probabilities(folder):
+    """One model decoded twice: no section says otherwise than the next."""
+    results = small()
+    bare = tuple(replace(o, probability=None) for o in results.outcomes if o.method == "m")
+    shared = tuple(o for o in results.outcomes if o.method == "n")
+    alike = tuple(replace(o, method="o") for o in shared)
+    results = replace(results, methods=("m", "n", "o"), outcomes=bare + shared + alike, truth=None)
+    parsed = Parsed(page_of(results, folder))
+    (told,) = re.findall("No probabilities: (.*?)\\.", "".join(parsed.text))
+    assert told == "m"
+    names = [e for e in parsed.section("calibration") if e["tag"] == "bdi"]
+    drawn = [e["text"] for e in names if "figcaption" in [outer["tag"] for outer in e["inside"]]]
+    assert drawn == ["n", "o"]
+    curves = {e["text"] for e in parsed.section("precision_recall") if e["tag"] == "bdi"}
+    assert curves == {"n", "o"}
+
+
+def test_a_guarantee_is_said_once_for_targets_that_share_it(folder):
+    results = small()
+    said = "Best for {0} alone. The regret of {0} is small."
+    outcomes = tuple(replace(o, guarantee=said.format(o.target)) for o in results.outcomes)
+    told = {"m": "Trains this. Decides so."}
+    page = page_of(replace(results, outcomes=outcomes, descriptions=told), folder)
+    text = section_text(page, "methods")
+    assert text.count("Best for the target alone.") == len(results.methods)
+    assert text.count("The regret of the target is small.") == len(results.methods)
+    assert text.count("Trains this. Decides so.") == 1
+    assert page.count("is small") == len(results.methods)
+
+
+def test_all_figures_of_a_study_are_those_of_evaluate(folder):
+    results = replace(studies.study(), zero_division=1.0)
+    found = Parsed(page_of(results, folder)).section("figures")
+    cells = [e["text"] for e in found if e["tag"] == "td" and e["at"]["class"] == "number"]
+    names = [e["text"] for e in found if e["tag"] == "th" and e["at"].get("scope") == "row"]
+    shown = {name: cells[5 * i : 5 * i + 5] for i, name in enumerate(names[: len(names) // 3])}
+    for place, outcome in enumerate(o for o in results.outcomes if o.target == "f1"):
+        chosen = {"probability": outcome.probability, "ks": (), "zero_division": 1.0}
+        figures = evaluate(outcome.y_pred, results.y_true, **chosen)
+        assert {"micro f1", "macro f1"} < set(figures)
+        for name, figure in figures.items():
+            value, low, high = (float(part.strip("[],")) for part in shown[name][place].split())
+            expected = figure.value, figure.low, figure.high
+            assert (value, low, high) == pytest.approx(expected, abs=6e-4), name
+
+
+def test_example_rows_are_the_worst_and_typical_ones_of_the_best_method(folder):
+    results = replace(studies.study(), row_names=tuple(f"row {i}" for i in range(360)))
+    page = page_of(results, folder, tables=folder / "tables")
+    with (folder / "tables" / "examples.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for target, title in (("f1", "F1"), ("hamming", "Hamming loss")):
+        best = leaderboard(results).of(target)[0].method
+        (outcome,) = (o for o in results.outcomes if (o.method, o.target) == (best, target))
+        losses = get_target(target).loss(outcome.y_pred, results.y_true)
+        own = [row for row in rows if row["trained for"] == title]
+        assert {row["method"] for row in own} == {best}
+        for row in own:
+            place = int(row["row"].removeprefix("row "))
+            assert float(row["loss"]) == pytest.approx(losses[place])
+            for name, sets in (("true", results.y_true), ("predicted", outcome.y_pred)):
+                labels = {results.label_names[i] for i in sets[[place]].nonzero()[1]}
+                assert set(filter(None, row[name].split("; "))) == labels
+            assert row["row"] in page
+        worst = [float(row["loss"]) for row in own if row["kind"] == "The worst"]
+        assert worst == pytest.approx(np.sort(losses)[::-1][: len(worst)])
+        typical = [float(row["loss"]) for row in own if row["kind"] == "Typical"]
+        nearest = np.sort(abs(losses - np.median(losses)))[: len(typical)]
+        assert np.sort(abs(np.array(typical) - np.median(losses))) == pytest.approx(nearest)
+
+
+def test_every_table_of_the_page_is_a_link_and_a_file(folder):
+    page = page_of(studies.study(), folder, tables=folder / "files")
+    parsed = Parsed(page)
+    links = {e["at"]["download"]: e["at"]["href"] for e in parsed.all("a") if "download" in e["at"]}
+    files = {path.name: path.read_bytes() for path in (folder / "files").iterdir()}
+    assert set(links) == set(files) - {"labels.csv"}
+    assert {path.removesuffix(".csv") for path in files} == set(TABLES)
+    for name, address in links.items():
+        assert b64decode(address.partition("base64,")[2]) == files[name]
+    board = list(csv.DictReader(files["leaderboards.csv"].decode().splitlines()))
+    for row, standing in zip(board, leaderboard(studies.study()), strict=True):
+        assert (row["target"], row["method"]) == (standing.target, standing.method)
+        assert float(row["value"]) == standing.value
+        assert float(row["high"]) == standing.high
+    labels = list(csv.DictReader(files["labels.csv"].decode().splitlines()))
+    assert len(labels) == 15 * len(studies.LABELS)
+
+
+def test_cells_that_a_spreadsheet_would_run_are_text(folder):
+    names = ("=1+1", "+a", '@"b",c')
+    page_of(small(names, ("-m", "n")), folder, tables=folder / "evil")
+    with (folder / "evil" / "labels.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["label"] for row in rows} == {f"'{name}" for name in names}
+    assert {row["method"] for row in rows} == {"'-m", "n"}
 
 
 # --------------------------------------------------------------------------- all kinds of studies
@@ -647,10 +751,10 @@ def test_evaluations_have_the_sections_that_a_study_of_them_has(folder):
     page = page_of(evaluations, folder, name=results.name, label_names=results.label_names)
     order = [entry["at"]["id"] for entry in Parsed(page).all("section")]
     assert order == [
-        "question", "leaderboards", "figures", "labels", "cooccurrence", "sizes", "calibration",
-        "precision_recall", "hierarchy",
+        "question", "leaderboards", "figures", "examples", "labels", "cooccurrence", "sizes",
+        "calibration", "precision_recall", "hierarchy",
     ]  # fmt: skip
-    for name in ("labels", "cooccurrence", "sizes", "calibration", "hierarchy"):
+    for name in ("examples", "labels", "cooccurrence", "sizes", "calibration", "hierarchy"):
         assert section_text(page, name) == section_text(study, name)
     assert section_text(page, "leaderboards").replace("of the rows", "of the held-out rows") == (
         section_text(study, "leaderboards")

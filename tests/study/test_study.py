@@ -26,7 +26,7 @@ from setwise import SetClassifier, Taxonomy
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.evaluation import compare, evaluate
 from setwise.evaluation.statistics import holm
-from setwise.study import METHODS, Study, leaderboard, load, summary
+from setwise.study import METHODS, Study, in_hierarchy, leaderboard, load, summary
 from setwise.study import methods as peers
 from setwise.study.folder import RESULTS, locked
 from setwise.study.methods import Question
@@ -955,3 +955,26 @@ def test_the_lock_of_a_folder_is_held_by_one(tmp_path):
             pass
         assert (tmp_path / "a" / ".lock").exists()
     assert not os.listdir(tmp_path)
+
+
+def test_zero_division_and_row_names_are_what_the_study_is_shown_with(tmp_path):
+    """A label above that is never true and never predicted; shown anew without another fit."""
+    X, Y = np.arange(12.0)[:, None], np.zeros((12, 2), int)
+    Y[6:, 0] = 1
+    taxonomy = Taxonomy.from_parents([-1, 0])
+    for zero_division in (0.0, 1.0, float("nan")):
+        study = Study(
+            X, Y, methods=["binary_relevance"], targets=["f1"], folds=2, taxonomy=taxonomy,
+            row_names=[f"r{i}" for i in range(12)], zero_division=zero_division,
+        )  # fmt: skip
+        results = study.run(tmp_path, progress=False)
+        np.testing.assert_array_equal(results.zero_division, zero_division)
+        assert results.row_names == tuple(f"r{i}" for i in study.rows)
+        (placed,) = in_hierarchy(results)
+        np.testing.assert_array_equal(placed.labels.f1[1], zero_division)
+        assert "Trains" in results.descriptions["binary_relevance"]
+    assert load(tmp_path).row_names == results.row_names
+    with pytest.raises(ValueError, match="zero_division must be 0"):
+        Study(X, Y, methods=["auto"], targets=["f1"], zero_division=0.5)
+    with pytest.raises(ValueError, match="row_names must be 12 names"):
+        Study(X, Y, methods=["auto"], targets=["f1"], row_names=["a"])

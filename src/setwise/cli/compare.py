@@ -48,6 +48,7 @@ def compare(
     test: Path | None = None,
     test_share: float | None = None,
     report: Path | None = None,
+    zero_division: float = 0.0,
     jobs: int = 1,
     seed: int = 0,
     json: bool = False,
@@ -93,6 +94,7 @@ def compare(
         label_names=rows.label_names.tolist(),
         name=rows.name,
         taxonomy=None if rows.hierarchy is None else rows.taxonomy,
+        zero_division=zero_division,
         seed=seed,
         question={"command": shlex.join(["setwise", *context.obj]), "data": data.name},
     )

@@ -44,6 +44,8 @@ HELP = {
     "jobs": "Processes at work at once.",
     "seed": "Of all that is random.",
     "json": "Print one line of JSON.",
+    "zero_division": "The value of 0/0 in precision, recall, F1 and Jaccard: 0 as in scikit-learn, "
+    "1, or nan, which leaves such rows and labels out.",
     "labels": "Columns of 0 and 1 that are labels, commas between; of ARFF also how many there "
     "are, first or, if negative, last.",
     "label_prefix": "Instead: what the names of these columns begin with.",

@@ -14,6 +14,7 @@ from setwise.evaluation.figure import Comparison, Difference, Evaluation, Figure
 from setwise.evaluation.probability import calibration_statistics
 from setwise.evaluation.ranking import checked_propensity, ranking_statistics
 from setwise.evaluation.sample import Array, Sample, checked_sample, one_order
+from setwise.evaluation.separation import separation_statistic
 from setwise.evaluation.statistics import Bootstrap, Statistic, holm, p_values
 from setwise.targets import Target, get_target
 from setwise.taxonomy import Taxonomy
@@ -61,6 +62,7 @@ class Options:
         if ranked_by is not None:
             options = self.ks, self.propensity, nothing
             found += ranking_statistics(ranked_by, sample.true, *options)
+            found.append(separation_statistic(ranked_by, sample.true))
         if sample.probability is not None:
             found += calibration_statistics(sample.probability, sample.true, self.n_bins)
         if self.targets:
@@ -100,7 +102,7 @@ def evaluate(
     propensity: Any = None,
     taxonomy: Taxonomy | None = None,
     n_bins: int = 15,
-    zero_division: float = 1.0,
+    zero_division: float = 0.0,
     n_bootstrap: int = 1000,
     confidence: float = 0.95,
     random_state: Any = 0,
@@ -127,8 +129,8 @@ def evaluate(
         hierarchical precision, recall and f1, f1 on each level and tree distance.
     n_bins : int, default 15
         Number of bins of the calibration errors.
-    zero_division : {0.0, 1.0}, default 1.0
-        The value of 0/0, see below.
+    zero_division : {0.0, 1.0, nan}, default 0.0
+        The value of 0/0, see below; nan leaves such rows and labels out of means.
     n_bootstrap : int, default 1000
         Number of resamples; 0 for values without intervals.
     confidence : float, default 0.95
@@ -149,9 +151,21 @@ def evaluate(
     the recall of the one class it has. "weighted f1" weights labels by how often they are true.
 
     *0/0* is ``zero_division`` in every precision, recall, f1 and jaccard, as in scikit-learn with
-    that argument (whose default is 0), in recall@k for a row without true labels, and in psp@k
-    without any. The default 1 agrees with ``empty=1`` of setwise's targets. For a row without true
-    labels ndcg@k is 0, label ranking average precision 1, ranking loss and coverage error 0.
+    that argument, whose default is 0 too; in recall@k for a row without true labels; and in psp@k
+    without any. So "instance f1" is scikit-learn's ``f1_score(average="samples")``, and counts a
+    row without true and predicted labels as 0, where "loss: f1" of ``targets=["f1"]`` counts it as
+    right: targets have a convention of their own, ``empty=1`` by default. With
+    ``zero_division=1.0`` both agree. For a row without true labels ndcg@k is 0, label ranking
+    average precision 1, ranking loss and coverage error 0.
+
+    *Average precision and ROC AUC* are of the ranking of the rows by each label's scores; micro, of
+    all entries together. Macro figures are over the labels that have them: average precision needs
+    a row where the label is true, the area also one where it is not. Macro average precision is
+    often called mean average precision, mAP. (scikit-learn counts average precision as 0 where no
+    row is true, and the mean area as NaN where one label has none.)
+
+    *NaN* is the value of a figure that is not defined, without an interval: a mean with
+    ``zero_division=nan`` where everything is 0/0, an area where no label has both classes.
 
     *Ties.* For precision@k, recall@k and psp@k, of labels with equal scores the lower one comes
     first. ndcg@k is the mean over all orders of equal scores. The other ranking figures count a
@@ -171,12 +185,19 @@ def evaluate(
     is the mean gap between mean probability and frequency, weighted by the entries in a bin, the
     maximum the largest gap.
 
-    *Intervals* are the percentiles of the figure over resamples of the rows. They speak of other
-    rows from the same source, not of training again. A figure that is not a mean over rows (macro
-    above all) is biased on resamples, and its value may lie near an end of its interval.
+    *Intervals* are from the Bayesian bootstrap: each resample weights the rows by exponential
+    variables. The percentiles of the figure on the resamples are moved so that their median is the
+    value. So an interval always covers its value, and no label vanishes from a resample. Average
+    precision and ROC AUC are taken to first order in the weights. For macro figures the counts of
+    each label are spread by Jeffreys' prior, without which a label that is true in one row seems to
+    have no spread. 95 % intervals cover the value for all rows of the source about 92 to 97 times
+    in a hundred from 50 rows on; less often those of macro balanced accuracy, average precision and
+    ROC AUC where labels are rare, and of calibration errors, which are themselves too large on
+    small samples. They speak of other rows from the same source, not of training again.
 
-    *Cost.* A sort of each row's nonzero scores, and ``n_bootstrap`` products of the weights with
-    the label sets. Memory grows with the stored entries of sparse arrays.
+    *Cost.* A sort of each row's nonzero scores and a search for each among those of true entries;
+    ``n_bootstrap`` products of the weights with the label sets. Memory grows with the stored
+    entries of sparse arrays.
 
     Examples
     --------
@@ -208,7 +229,7 @@ def compare(
     propensity: Any = None,
     taxonomy: Any = None,
     n_bins: int = 15,
-    zero_division: float = 1.0,
+    zero_division: float = 0.0,
     n_bootstrap: int = 1000,
     confidence: float = 0.95,
     random_state: Any = 0,
@@ -265,7 +286,8 @@ def compare(
     options = Options.of(named, targets, ks, propensity, taxonomy, n_bins, zero_division)
     bootstrap = Bootstrap(n_bootstrap, confidence, random_state)
     (a, on_a), (b, on_b) = _evaluations(samples, options, bootstrap)
-    names = [name for name, figure in a.items() if name in b and figure.better]
+    both = [name for name, figure in a.items() if name in b and figure.better]
+    names = [name for name in both if not np.isnan(b[name].value - a[name].value)]
     rows_a, rows_b = ([list(own).index(name) for name in names] for own in (a, b))
     changes = on_b[rows_b] - on_a[rows_a]
     return Comparison(_differences(names, a, b, changes, bootstrap), a, b)
@@ -284,10 +306,11 @@ def _evaluations(
         values = np.concatenate([statistic.at(np.ones((n_rows, 1)))[:, 0] for statistic in own])
         mine = replicates[start : start + len(titles)]
         start += len(titles)
+        intervals = bootstrap.intervals(values, mine, 0.0, [title.most for title in titles])
         figures = {
             name: Figure(name, group, value, *ends, better)
-            for (name, group, better), value, ends in zip(
-                titles, values.tolist(), bootstrap.intervals(mine), strict=True
+            for (name, group, better, _), value, ends in zip(
+                titles, values.tolist(), intervals, strict=True
             )
         }
         size = n_rows, n_labels, bootstrap.n_resamples, bootstrap.confidence
@@ -306,7 +329,8 @@ def _differences(
         adjusted = holm(p)
         significant = adjusted <= 1.0 - bootstrap.confidence
         tests = list(zip(p.tolist(), adjusted.tolist(), significant.tolist(), strict=True))
-    rows = zip(names, values.tolist(), bootstrap.intervals(replicates), tests, strict=True)
+    intervals = bootstrap.intervals(values, replicates, -np.inf, np.inf)
+    rows = zip(names, values.tolist(), intervals, tests, strict=True)
     found = {}
     for name, value, ends, test in rows:
         group, better, both = a[name].group, a[name].better, (a[name].value, b[name].value)

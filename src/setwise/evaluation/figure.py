@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
@@ -24,9 +25,9 @@ class Figure:
         ``"instance"``, ``"micro"``, ``"macro"``, ``"hierarchy"``, ``"ranking"``,
         ``"calibration"`` or ``"target"``.
     value : float
-        On the rows as they are.
+        On the rows as they are; NaN where it is not defined.
     low, high : float or None
-        Ends of the bootstrap interval; None without a bootstrap.
+        Ends of the bootstrap interval, which covers the value; None without a bootstrap or value.
     better : {"higher", "lower"} or None
         Which values are good; None for a figure that only describes, such as a mean size.
     """
@@ -124,8 +125,10 @@ class Evaluation(Mapping[str, Figure]):
         return len(self.figures)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, ready for JSON."""
+        """Plain numbers and text, ready for JSON; None for a value that is not defined."""
         entries = asdict(replace(self, sample=None, options=None))
+        for figure in entries["figures"].values():
+            figure["value"] = None if math.isnan(figure["value"]) else figure["value"]
         return {key: value for key, value in entries.items() if key not in ("sample", "options")}
 
     def __str__(self) -> str:
@@ -210,6 +213,8 @@ def too_few_resamples(n_tests: int, n_bootstrap: int, confidence: float) -> list
 
 def number(value: float) -> str:
     """Four decimals, or three digits where these would hide a small value."""
+    if math.isnan(value):
+        return "undefined"
     return f"{value:.4f}" if value == 0 or abs(value) >= 1e-3 else f"{value:.2e}"
 
 

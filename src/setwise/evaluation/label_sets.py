@@ -7,6 +7,7 @@ label costs less, the more of what stands above it is right.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from setwise.evaluation.probability import curves
 from setwise.evaluation.sample import Array, Sample, checked_sample, one_order
-from setwise.evaluation.statistics import Statistic, quotient, ratios_of_sums, row_means, titled
+from setwise.evaluation.separation import separations
+from setwise.evaluation.statistics import (
+    Statistic,
+    mean_of_known,
+    quotient,
+    ratios_of_sums,
+    row_means,
+    titled,
+)
 from setwise.sparse import row_ranges
 from setwise.targets import Target
 from setwise.taxonomy import Taxonomy
@@ -24,7 +32,7 @@ from setwise.taxonomy import Taxonomy
 FOUR = ("precision", "recall", "f1", "jaccard")
 HAMMING = titled("instance", "lower", "hamming loss")
 INSTANCE = titled("instance", "higher", "subset accuracy", *(f"instance {of}" for of in FOUR))
-INSTANCE += titled("instance", None, "predicted size", "true size")
+INSTANCE += titled("instance", None, "predicted size", "true size", most=math.inf)
 LABELS = titled("micro", "higher", *(f"micro {of}" for of in FOUR))
 LABELS += titled("macro", "higher", *(f"macro {of}" for of in FOUR))
 LABELS += titled("macro", "higher", "macro balanced accuracy", "weighted f1")
@@ -61,22 +69,34 @@ def instance_statistics(sample: Sample, zero_division: float) -> list[Statistic]
 def label_statistic(sample: Sample, zero_division: float) -> Statistic:
     """Micro and macro figures, from how often each label is predicted, true, and both."""
 
-    def figures(total: Array, both: Array, predicted: Array, true: Array) -> Array:
+    def figures(
+        total: Array, both: Array, predicted: Array, true: Array, prior: Array | None = None
+    ) -> Array:
         counts = both, predicted, true
         micro = precision_recall_f1_jaccard(*(p.sum(axis=0) for p in counts), nothing=zero_division)
         by_label = precision_recall_f1_jaccard(*counts, zero_division)
-        macro = [figure.mean(axis=0) for figure in by_label]
+        # Weighted by how often each label is true; unweighted where none ever is.
+        support = true.sum(axis=0)
+        found = np.where(true > 0, by_label[2], 0.0)
+        weighted = quotient((found * true).sum(axis=0), support, 0.0)
+        weighted = np.where(support == 0, mean_of_known(by_label[2]), weighted)
+        if prior is not None:
+            both = both + prior[0]
+            predicted, true = predicted + prior[0] + prior[1], true + prior[0] + prior[2]
+            total = total + prior.sum(axis=0)
+            again = precision_recall_f1_jaccard(both, predicted, true, zero_division)
+            # What is left out of the sample's mean stays out.
+            pairs = zip(by_label, again, strict=True)
+            by_label = [np.where(np.isnan(own), own, spread) for own, spread in pairs]
+        macro = [mean_of_known(figure) for figure in by_label]
         # Mean recall of a label's two classes; of one class where the other never occurs.
         false = total - true
         recalls = quotient(both, true, 0.0) + quotient(false - predicted + both, false, 0.0)
         balanced = recalls / (1.0 * (true > 0) + (false > 0))
-        # Weighted by how often each label is true; unweighted where none ever is.
-        support = true.sum(axis=0)
-        weighted = quotient((by_label[2] * true).sum(axis=0), support, 0.0)
-        weighted = np.where(support == 0, macro[2], weighted)
         return np.stack([*micro, *macro, balanced.mean(axis=0), weighted])
 
-    return Statistic.of(LABELS, figures, sample.both, sample.predicted, sample.true)
+    parts = sample.both, sample.predicted, sample.true
+    return Statistic.of(LABELS, figures, *parts, has_prior=True)
 
 
 def target_statistic(sample: Sample, targets: tuple[Target, ...]) -> Statistic:
@@ -112,8 +132,9 @@ class PerLabel:
         In how many rows it is true, predicted, and both.
     precision, recall, f1 : array of float
         both / predicted, both / support and 2 both / (predicted + support).
-    average_precision : array of float, or None without probabilities
-        As in `precision_recall`; 0 for a label that is never true.
+    average_precision, roc_auc : array of float, or None without probabilities
+        How well the probabilities rank the rows; NaN where they are not defined: average precision
+        of a label that is never true, the area under the ROC curve also of one that always is.
     """
 
     support: NDArray[np.int64]
@@ -122,23 +143,25 @@ class PerLabel:
     precision: NDArray[np.float64]
     recall: NDArray[np.float64]
     f1: NDArray[np.float64]
-    average_precision: NDArray[np.float64] | None
+    average_precision: NDArray[np.float64] | None = None
+    roc_auc: NDArray[np.float64] | None = None
 
 
 def per_label(
-    y_pred: Any, y_true: Any, *, probability: Any = None, zero_division: float = 1.0
+    y_pred: Any, y_true: Any, *, probability: Any = None, zero_division: float = 0.0
 ) -> PerLabel:
-    """Counts, precision, recall, F1 and average precision of each label.
+    """Counts, precision, recall, F1, average precision and ROC AUC of each label.
 
     Parameters
     ----------
     y_pred, y_true, probability, zero_division
-        As in `evaluate`. Probabilities give the average precision; the counts tell where 0/0 is.
+        As in `evaluate`. Probabilities give average precision and ROC AUC; the counts tell where
+        0/0 is.
 
     Notes
     -----
-    The counts take one pass over the stored label sets, average precision a sort of the nonzero
-    probabilities.
+    The counts take one pass over the stored label sets, average precision and ROC AUC a search
+    for each nonzero probability among those of the label's true entries.
 
     Examples
     --------
@@ -152,16 +175,16 @@ def per_label(
         part.sum(axis=0) for part in (sample.both, sample.predicted, sample.true)
     )
     precision, recall, f1, _ = precision_recall_f1_jaccard(both, predicted, support, nothing)
-    average = None
-    if sample.probability is not None:
-        average = curves(sample.probability, sample.true, None).average_precision
-    return PerLabel(support, predicted, both, precision, recall, f1, average)
+    found: Any = () if sample.probability is None else separations(sample.probability, sample.true)
+    return PerLabel(support, predicted, both, precision, recall, f1, *found)
 
 
 def checked_zero_division(value: Any) -> float:
-    """The value of 0/0: 0 or 1."""
-    if not isinstance(value, int | float) or value not in (0, 1):
-        raise ValueError(f"zero_division must be 0.0 or 1.0, but it is {value!r}")
+    """The value of 0/0: 0, 1 or NaN."""
+    if not isinstance(value, int | float | np.integer | np.floating) or not (
+        value in (0, 1) or math.isnan(value)
+    ):
+        raise ValueError(f"zero_division must be 0.0, 1.0 or nan, but it is {value!r}")
     return float(value)
 
 
@@ -186,7 +209,7 @@ class ByLevel:
     f1: NDArray[np.float64]
 
     @classmethod
-    def of(cls, labels: PerLabel, taxonomy: Taxonomy, zero_division: float = 1.0) -> ByLevel:
+    def of(cls, labels: PerLabel, taxonomy: Taxonomy, zero_division: float = 0.0) -> ByLevel:
         """From the counts of each label, which are those of closed sets."""
         both, predicted, support = (
             np.bincount(taxonomy.levels, counts).astype(np.int64)
@@ -197,7 +220,7 @@ class ByLevel:
 
 
 def by_level(
-    y_pred: Any, y_true: Any, taxonomy: Taxonomy, *, zero_division: float = 1.0
+    y_pred: Any, y_true: Any, taxonomy: Taxonomy, *, zero_division: float = 0.0
 ) -> ByLevel:
     """Counts, precision, recall and F1 on each level of a taxonomy, of closed label sets.
 
@@ -255,7 +278,7 @@ def hierarchy_statistics(sample: Sample, taxonomy: Taxonomy, nothing: float) -> 
     names += [f"f1 on level {level}" for level in range(taxonomy.depth)]
     titles = titled("hierarchy", "higher", *names)
     mean_titles = titled("hierarchy", "higher", "closed predictions")
-    mean_titles += titled("hierarchy", "lower", "tree distance")
+    mean_titles += titled("hierarchy", "lower", "tree distance", most=math.inf)
     distances = row_distances(predicted, true, taxonomy.spanning_tree().lengths)
     means = np.column_stack([taxonomy.is_closed(sample.predicted), distances])
     return [Statistic.of(titles, figures, *counts), row_means(mean_titles, means)]

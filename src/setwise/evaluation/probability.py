@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 
-from setwise.evaluation.ranking import own_scores
 from setwise.evaluation.sample import Array, checked_sample, in_parts
+from setwise.evaluation.separation import Levels, columns, own_scores
 from setwise.evaluation.statistics import Statistic, quotient, row_means, titled
 from setwise.sparse import places_among, rows_of
 from setwise.validation import whole_number
@@ -180,8 +180,7 @@ def precision_recall(
     Notes
     -----
     Entries of equal probability are found together, as in scikit-learn. The cost is a sort of the
-    probabilities and a search for each true entry; a range of labels is sorted at a time, and for
-    "micro" all stored entries.
+    true entries' probabilities, and a search for each stored entry among them.
 
     Examples
     --------
@@ -195,55 +194,21 @@ def precision_recall(
 
 
 def curves(probability: Any, true: Any, average: Literal["micro"] | None) -> PrecisionRecall:
-    """The curves of a checked sample.
-
-    A threshold matters only where it finds a true entry. So the probabilities are sorted by
-    themselves, and only the true ones are looked up among them.
-    """
+    """The curves of a checked sample."""
+    n_rows, n_labels = true.shape
     if average == "micro":
-        own = own_scores(probability, true)
-        stored = probability.data if issparse(probability) else probability
-        as_high = _as_high(stored, own, true.shape[0] * true.shape[1])
-        return _curves(np.zeros(len(own), np.int64), own, as_high, [len(own)])
-    truth: Any = csr_array(true.T)
-    by_label: Any = csr_array(probability.T) if issparse(probability) else probability.T
-    own, n_true = own_scores(by_label, truth), np.diff(truth.indptr)
-    as_high = np.empty(len(own), np.int64)
-    for label in np.flatnonzero(n_true):
-        here = slice(truth.indptr[label], truth.indptr[label + 1])
-        stored = (
-            by_label.data[by_label.indptr[label] : by_label.indptr[label + 1]]
-            if issparse(by_label)
-            else by_label[label]
-        )
-        as_high[here] = _as_high(stored, own[here], true.shape[0])
-    return _curves(rows_of(truth), own, as_high, n_true)
-
-
-def _as_high(stored: Array, own: Array, n_entries: int) -> Array:
-    """How many of so many entries, zeros where not stored, are as probable as each of ``own``."""
-    ordered = np.sort(stored, axis=None)
-    absent = np.where(own > 0.0, 0, n_entries - len(ordered))
-    return len(ordered) - np.searchsorted(ordered, own) + absent
-
-
-def _curves(curve: Array, own: Array, as_high: Array, n_true: ArrayLike) -> PrecisionRecall:
-    """The curves of true entries: the curve, the probability and the count of each."""
-    order = np.lexsort((-own, curve))
-    curve, own, as_high = curve[order], own[order], as_high[order]
-    # Equal probabilities are found together: the last of them is the point.
-    changes = (own[1:] != own[:-1]) | (curve[1:] != curve[:-1])
-    last = np.flatnonzero(np.append(changes, True)[: len(own)])
-    support = np.asarray(n_true)
-    before = np.cumsum(support) - support
-    of = curve[last]
-    tp = last + 1 - before[of]
-    precision = tp / as_high[last]
-    gained = np.bincount(of, np.diff(last, prepend=-1) * precision, minlength=len(support))
-    return PrecisionRecall(
-        np.append(0, np.cumsum(np.bincount(of, minlength=len(support)))),
-        own[last],
-        precision,
-        tp / support[of],
-        gained / np.maximum(support, 1),
+        stored = probability.data if issparse(probability) else probability.ravel()
+        found = [Levels.of(stored, own_scores(probability, true), n_rows * n_labels)]
+    else:
+        by_label = columns(probability, true)
+        found = [Levels.of(column.stored, column.own, n_rows) for column in by_label]
+    # From the highest threshold down.
+    parts = [[own.score, own.true_as_high, own.as_high] for own in found]
+    score, tp, as_high = (
+        np.concatenate([part[::-1] for part in of]) for of in zip(*parts, strict=True)
     )
+    n_points = [len(own.score) for own in found]
+    support = np.repeat([own.n_true.sum() for own in found], n_points)
+    average_precision = np.nan_to_num([own.average_precision for own in found])
+    start = np.append(0, np.cumsum(n_points))
+    return PrecisionRecall(start, score, tp / as_high, tp / support, average_precision)

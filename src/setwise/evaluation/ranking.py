@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setwise.evaluation.sample import Array, in_parts, label_sets
+from setwise.evaluation.separation import own_scores
 from setwise.evaluation.statistics import Statistic, quotient, ratios_of_sums, row_means, titled
 from setwise.sparse import places_among, rows_of
 from setwise.validation import positive_number, real_vector
@@ -33,14 +35,6 @@ def counts_as_high(scores: Any, true: Any) -> tuple[Array, Array, Array, Array]:
     above += np.where(own < 0, zeros, 0)
     at_least += np.where(own <= 0, zeros, 0)
     return own, above, at_least, true_at_least
-
-
-def own_scores(scores: Any, true: Any) -> Array:
-    """The score of each true label, from dense or sparse scores."""
-    if isinstance(scores, np.ndarray):
-        return scores[rows_of(true), true.indices]
-    places, stored = places_among(scores, true)
-    return np.where(stored, np.append(scores.data, 0.0)[places], 0.0)
 
 
 def _ranks(scores: Any, true: Any) -> tuple[Array, Array, Array, Array]:
@@ -91,7 +85,8 @@ def ranking_statistics(
     wrong = quotient(sums(at_least - true_at_least), n_true * (n_labels - n_true), 0.0)
     # The coverage error is how many labels score as high as the lowest true one.
     lower = {"ranking loss": wrong, "coverage error": deepest}
-    titles = titled("ranking", "higher", *higher) + titled("ranking", "lower", *lower)
+    titles = titled("ranking", "higher", *higher)
+    titles += titled("ranking", "lower", *lower, most=math.inf)
     found = [row_means(titles, np.column_stack([*higher.values(), *lower.values()]))]
     if propensity is not None and ks:
         worth = 1.0 / propensity[true.indices]

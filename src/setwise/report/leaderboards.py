@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import groupby
 from typing import Any
 
@@ -13,7 +14,7 @@ from setwise.evaluation.figure import GROUPS
 from setwise.report import words
 from setwise.report.drawing import INSET, Frame, Strip, line, linear, logarithmic, mark, picture
 from setwise.report.material import ALONE, Material
-from setwise.study import Standing
+from setwise.study import Outcome, Standing
 
 
 def verdict(material: Material) -> dict[str, Any]:
@@ -121,24 +122,53 @@ def _are(methods: list[str]) -> tuple[Markup, str]:
     return words.names(methods), "is" if len(methods) == 1 else "are"
 
 
-def figures(material: Material) -> list[tuple[str, dict[str, list[Figure | None]]]]:
-    """Every figure of every evaluation, group by group; nothing of a study."""
-    evaluations = material.evaluations.values()
-    groups: dict[str, dict[str, list[Figure | None]]] = {}
-    for figure in (figure for own in evaluations for figure in own.values()):
-        cells = [own.figures.get(figure.name) for own in evaluations]
-        groups.setdefault(figure.group, {})[figure.name] = cells
-    return sorted(groups.items(), key=lambda pair: GROUPS.index(pair[0]))
+def figures(material: Material) -> list[dict[str, Any]]:
+    """Every figure of every method, panel by panel, group by group."""
+    panels = []
+    for panel, evaluations in material.judged:
+        groups: dict[str, dict[str, list[Figure | None]]] = {}
+        for figure in (figure for own in evaluations.values() for figure in own.values()):
+            cells = [own.figures.get(figure.name) for own in evaluations.values()]
+            groups.setdefault(figure.group, {})[figure.name] = cells
+        ordered = sorted(groups.items(), key=lambda pair: GROUPS.index(pair[0]))
+        panels.append({"title": panel.title, "methods": list(evaluations), "groups": ordered})
+    return panels
 
 
-def guarantees(material: Material) -> dict[str, dict[str, list[str]]] | None:
-    """For each method, the texts with the targets they are for; of what was trained."""
-    methods: dict[str, dict[str, list[str]]] = {}
-    for outcome in material.results.outcomes:
-        texts = methods.setdefault(outcome.method, {})
-        title = material.measures[outcome.target].title
-        texts.setdefault(words.prose(outcome.guarantee), []).append(title)
-    return methods if material.trained else None
+def methods(material: Material) -> list[dict[str, Any]] | None:
+    """For each method what it does, and what is guaranteed of it; of what was trained.
+
+    The first sentence of a guarantee is shown, what follows it on request.
+    """
+    outcomes, told = material.results.outcomes, material.results.descriptions
+    rows = []
+    for method in dict.fromkeys(outcome.method for outcome in outcomes):
+        own = [outcome for outcome in outcomes if outcome.method == method]
+        texts = [(*_first_sentence(text), of) for text, of in _guarantees(material, own).items()]
+        described = words.prose(told.get(method, ""))
+        rows.append({"name": method, "description": described, "texts": texts})
+    return rows if material.trained else None
+
+
+def _guarantees(material: Material, outcomes: list[Outcome]) -> dict[str, list[str]]:
+    """The guarantees of a method with the titles of their targets.
+
+    Those that differ by the name of their target only are one, of "the target".
+    """
+    exact, unnamed = {}, {}
+    for outcome in outcomes:
+        titles = outcome.target, material.measures[outcome.target].title
+        named = "|".join(rf"(?<!\w){re.escape(title)}(?!\w)" for title in titles)
+        text = words.prose(outcome.guarantee)
+        exact.setdefault(text, []).append(titles[1])
+        unnamed.setdefault(re.sub(named, "the target", text), []).append(titles[1])
+    return unnamed if len(unnamed) < len(exact) else exact
+
+
+def _first_sentence(text: str) -> tuple[str, str]:
+    """A text's first sentence, and the rest."""
+    end = re.search(r"(?:(?<=\w\w)|(?<=\)))\.\s+(?=[\w(])", text)
+    return (text, "") if end is None else (text[: end.start() + 1], text[end.end() :])
 
 
 def timing(material: Material) -> dict[str, Any] | None:

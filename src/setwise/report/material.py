@@ -26,6 +26,8 @@ from setwise.targets import Target, get_target
 
 # What evaluations are judged by that were asked for no target, or not all for the same one.
 USUAL = ("f1", "jaccard", "hamming", "subset")
+# Resamples behind the intervals of all figures of a study.
+MOST_RESAMPLES = 1000
 # What a single evaluation is called.
 ALONE = "the prediction"
 
@@ -44,6 +46,11 @@ class Belief(NamedTuple):
         micro = evaluation.precision_recall(probability, y_true)
         by_label = evaluation.precision_recall(probability, y_true, average=None)
         return cls(evaluation.reliability(probability, y_true), micro, by_label, [])
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods that have these probabilities, in order."""
+        return list(dict.fromkeys(outcome.method for outcome in self.outcomes))
 
 
 class Panel(NamedTuple):
@@ -99,6 +106,25 @@ class Material:
         return [(o, _named(o, evaluation.per_label, o.y_pred, y_true)) for o in chosen]
 
     @cached_property
+    def judged(self) -> list[tuple[Panel, dict[str, Evaluation]]]:
+        """All figures of each method, panel by panel: as evaluated, or of a study's predictions."""
+        if not self.trained:
+            return [(panel, dict(self.evaluations)) for panel in self.panels[:1]]
+        options: Any = {"ks": (), "zero_division": self.results.zero_division}
+        options["n_bootstrap"] = min(self.board.n_bootstrap, MOST_RESAMPLES)
+        options["confidence"] = self.board.confidence
+        y_true = self.results.y_true
+
+        def judged(outcome: Outcome) -> Evaluation:
+            arrays = outcome.y_pred, y_true
+            return evaluation.evaluate(*arrays, probability=outcome.probability, **options)
+
+        return [
+            (panel, {o.method: _named(o, judged, o) for o in self.by_target[panel.target]})
+            for panel in self.panels
+        ]
+
+    @cached_property
     def styles(self) -> Mapping[str, Style]:
         """The mark of each method."""
         return {method: Style.of(i) for i, method in enumerate(self.results.methods)}
@@ -146,17 +172,20 @@ def material_of(
     judged: Results | Evaluation | Mapping[str, Evaluation],
     name: str = "",
     label_names: Sequence[Any] | None = None,
+    row_names: Sequence[Any] | None = None,
     board: Leaderboard | None = None,
     placed: Sequence[InHierarchy] | None = None,
 ) -> Material:
     """The material of a study or of evaluations; see `write`."""
     if isinstance(judged, Results):
         results, evaluations, options = judged, {}, {}
-        if name or label_names is not None:
-            _refuse("name and label_names are those of evaluations, but a study has its own")
+        if name or label_names is not None or row_names is not None:
+            _refuse(
+                "name, label_names and row_names are those of evaluations, but a study has its own"
+            )
     else:
         evaluations = _checked_evaluations(judged)
-        results = _results_of(evaluations, name, label_names)
+        results = _results_of(evaluations, name, label_names, row_names)
         first = next(iter(evaluations.values()))
         options = {"n_bootstrap": first.n_bootstrap, "confidence": first.confidence}
     for problem in _problems(results, board, placed):
@@ -188,6 +217,9 @@ def _checked_evaluations(judged: Any) -> dict[str, Evaluation]:
         _refuse(f"a name is there twice: {list(evaluations)}")
     first, *others = found
     for other in others:
+        zeros = [str(found[name].options.zero_division) for name in (first, other)]
+        if zeros[0] != zeros[1]:
+            _refuse(f"{first!r} and {other!r} have another zero_division each: {zeros}")
         a, b = found[first].sample.true, found[other].sample.true
         if a.shape != b.shape or (a != b).nnz:
             _refuse(f"{first!r} and {other!r} must be of the same y_true")
@@ -196,7 +228,10 @@ def _checked_evaluations(judged: Any) -> dict[str, Evaluation]:
 
 
 def _results_of(
-    evaluations: Mapping[str, Evaluation], name: str, label_names: Sequence[Any] | None
+    evaluations: Mapping[str, Evaluation],
+    name: str,
+    label_names: Sequence[Any] | None,
+    row_names: Sequence[Any] | None,
 ) -> Results:
     """The predictions as outcomes, one for each target, without folds and training."""
     samples: list[Any] = [own.sample for own in evaluations.values()]
@@ -225,6 +260,8 @@ def _results_of(
         versions={},
         taxonomy=taxonomy,
         scales={target: scale for target, scale in scales.items() if scale is not None},
+        row_names=tuple(map(str, row_names or ())),
+        zero_division=options[0].zero_division,
     )
 
 
@@ -250,6 +287,8 @@ def _problems(results: Results, board: Any, placed: Any) -> Iterator[str]:
         yield f"y_true has shape {shape}, not even one row and label"
     if n_names != n_labels:
         yield f"y_true has {n_labels} labels, but there are {n_names} label_names"
+    if len(results.row_names) not in (0, n_rows):
+        yield f"y_true has {n_rows} rows, but there are {len(results.row_names)} row_names"
     if n_folds != n_rows:
         yield f"y_true has {n_rows} rows, but fold has {n_folds} entries"
     if results.taxonomy is not None and results.taxonomy.n_labels != n_labels:

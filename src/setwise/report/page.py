@@ -16,16 +16,19 @@ from markupsafe import Markup
 from setwise.atomic_write import write_whole
 from setwise.evaluation import Evaluation
 from setwise.report import labels, leaderboards, probability, words
+from setwise.report.examples import examples
 from setwise.report.hierarchy import hierarchy
 from setwise.report.material import Material, material_of
+from setwise.report.tables import SMALL, TABLES, csv_of, link_of
 from setwise.study import InHierarchy, Leaderboard, Results
 
 # Name of the template, title, and what fills it; a section that has nothing to show is left out.
 SECTIONS: tuple[tuple[str, str, Callable[[Material], Any]], ...] = (
     ("question", "What was asked", lambda _: True),
     ("leaderboards", "Leaderboards", leaderboards.leaderboards),
+    ("methods", "The methods", leaderboards.methods),
     ("figures", "All figures", leaderboards.figures),
-    ("guarantees", "What is guaranteed", leaderboards.guarantees),
+    ("examples", "Example rows", examples),
     ("labels", "Labels", labels.labels),
     ("cooccurrence", "Labels that come together", labels.cooccurrence),
     ("sizes", "Sizes of label sets", labels.sizes),
@@ -37,7 +40,18 @@ SECTIONS: tuple[tuple[str, str, Callable[[Material], Any]], ...] = (
     ("reproduction", "How to repeat it", lambda material: material.trained),
 )
 # What templates write numbers and names with.
-FILTERS = ("count", "interval", "isolated", "name", "percent", "prose", "seconds", "share", "small")
+FILTERS = (
+    "count",
+    "interval",
+    "isolated",
+    "name",
+    "percent",
+    "prose",
+    "seconds",
+    "share",
+    "small",
+    "zero",
+)
 
 
 def write(
@@ -46,8 +60,10 @@ def write(
     *,
     name: str = "",
     label_names: Sequence[Any] | None = None,
+    row_names: Sequence[Any] | None = None,
     board: Leaderboard | None = None,
     placed: Sequence[InHierarchy] | None = None,
+    tables: str | os.PathLike[str] | None = None,
 ) -> None:
     """Write the report of a study, or of predictions that were evaluated, as one HTML file.
 
@@ -66,13 +82,21 @@ def write(
     label_names : sequence, optional
         What the labels are called, of evaluations; by default the columns of their data frames,
         else the names of the taxonomy, else numbers. A study has its own.
+    row_names : sequence, optional
+        What the rows are called, of evaluations; by default their numbers. A study has its own.
     board : Leaderboard, optional
         The leaderboard of these results, if it has been made already.
     placed : sequence of InHierarchy, optional
         What `in_hierarchy` gives of these results, if that has been made already.
+    tables : str or path, optional
+        A folder for the tables of the page as CSV files with all digits, one a section, such as
+        ``leaderboards.csv``; made if need be, files of these names are replaced. The page itself
+        has a link to each, but to that of the labels, which may be large.
 
     Notes
     -----
+    In CSV, text that a spreadsheet would run (it begins with =, +, - or @) has an apostrophe first.
+
     Equal results give equal bytes. Names from data are text wherever they stand, the page may
     neither load nor send anything, and runs no script but its own (a Content-Security-Policy says
     so to the browser).
@@ -89,21 +113,30 @@ def write(
         raise ValueError(f"the report cannot be written: {str(place)!r} is a folder")
     if not place.parent.is_dir():
         raise ValueError(f"the report cannot be written: there is no folder {str(place.parent)!r}")
-    material = material_of(judged, name, label_names, board, placed)
-    write_whole(place, _page(material).encode())
+    material = material_of(judged, name, label_names, row_names, board, placed)
+    filled = [(id_, title, section(material)) for id_, title, section in SECTIONS]
+    sections = [(id_, title, content) for id_, title, content in filled if content]
+    write_whole(place, _page(material, sections).encode())
+    if tables is not None:
+        folder = Path(tables)
+        folder.mkdir(parents=True, exist_ok=True)
+        for id_, _, content in sections:
+            if id_ in TABLES and (text := csv_of(TABLES[id_](material, content))):
+                write_whole(folder / f"{id_}.csv", text.encode())
 
 
-def _page(material: Material) -> str:
+def _page(material: Material, sections: Sequence[tuple[str, str, Any]]) -> str:
     environment = _environment()
     style = environment.get_template("style.css").render()
     loader: Any = environment.loader
     script = loader.get_source(environment, "script.js")[0]
-    filled = [(id_, title, section(material)) for id_, title, section in SECTIONS]
+    found = {id_: list(TABLES[id_](material, here)) for id_, _, here in sections if id_ in SMALL}
     return environment.get_template("page.html").render(
         results=material.results,
         material=material,
         verdict=leaderboards.verdict(material),
-        sections=[(id_, title, content) for id_, title, content in filled if content],
+        sections=sections,
+        links={id_: link_of(rows) for id_, rows in found.items() if rows},
         style=Markup(style),
         script=Markup(script),
         # The page may show its own style and run its own script, and nothing else.

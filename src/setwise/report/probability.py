@@ -29,18 +29,21 @@ def calibration(material: Material) -> dict[str, Any] | None:
         return None
     panels = []
     for belief in material.beliefs:
-        method = belief.outcomes[0].method
-        own, mine = (
-            [outcome.target for outcome in outcomes if outcome.method == method]
-            for outcomes in (material.results.outcomes, belief.outcomes)
-        )
-        # For which targets the probabilities are, where not for all of the method's.
-        some = "" if len(mine) == len(own) else listed([material.measures[t].title for t in mine])
-        drawn = _reliability_picture(belief.reliability, material.styles[method])
-        panels.append((method, some, belief.reliability, drawn))
+        holders = {m: _some_targets(material, belief, m) for m in belief.methods}
+        drawn = _reliability_picture(belief.reliability, material.styles[belief.methods[0]])
+        panels.append((holders, belief.reliability, drawn))
     judged = {outcome.method for outcome in material.results.outcomes}
-    without = judged - {method for method, *_ in panels}
+    without = judged - {method for belief in material.beliefs for method in belief.methods}
     return {"panels": panels, "without": [m for m in material.results.methods if m in without]}
+
+
+def _some_targets(material: Material, belief: Belief, method: str) -> str:
+    """For which targets a method has these probabilities, where not for all it was trained for."""
+    own, mine = (
+        [outcome.target for outcome in outcomes if outcome.method == method]
+        for outcomes in (material.results.outcomes, belief.outcomes)
+    )
+    return "" if len(mine) == len(own) else listed([material.measures[t].title for t in mine])
 
 
 def _reliability_picture(reliability: Reliability, style: Style) -> Any:

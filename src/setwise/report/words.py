@@ -120,6 +120,11 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def zero(value: float) -> str:
+    """What 0/0 is taken for."""
+    return "left out" if math.isnan(value) else f"{value:.0f}"
+
+
 def percent(part: float) -> str:
     """A share in percent; 100 % is all of it, and 0 % nothing."""
     if part in (0.0, 1.0):

@@ -185,12 +185,16 @@ def leaderboard(
     return Leaderboard(tuple(standings), n_rows, n_labels, resamples, confidence)
 
 
+def losses_of(outcome: Outcome, y_true: Any) -> Any:
+    """The loss of each row, (n,)."""
+    y_pred: Any = outcome.y_pred
+    own = outcome.losses
+    return get_target(outcome.target).loss(y_pred, y_true) if own is None else own
+
+
 def _losses(y_true: Any, outcomes: Sequence[Any]) -> Statistic:
     """The mean loss of each outcome of a target, on the rows as they are or resampled."""
-    columns = [
-        get_target(o.target).loss(o.y_pred, y_true) if o.losses is None else o.losses
-        for o in outcomes
-    ]
+    columns = [losses_of(outcome, y_true) for outcome in outcomes]
     titles = tuple(Title(outcome.method, "target", "lower") for outcome in outcomes)
     return row_means(titles, np.column_stack(columns))
 
@@ -201,8 +205,8 @@ def _standings(
     """The standings of one target, from mean losses and their replicates (methods, resamples)."""
     best, scale = int(np.argmin(values)), scales.get(outcomes[0].target)
     differences = values - values[best]
-    intervals = bootstrap.intervals(replicates)
-    apart = bootstrap.intervals(replicates - replicates[best])
+    intervals = bootstrap.intervals(values, replicates, 0.0, 1.0)
+    apart = bootstrap.intervals(differences, replicates - replicates[best], -np.inf, np.inf)
     tests: dict[int, tuple[float, float]] = {}
     pairs = list(combinations(range(len(values)), 2)) if bootstrap.n_resamples else []
     if pairs:
@@ -293,13 +297,13 @@ def in_hierarchy(results: Results) -> tuple[InHierarchy, ...]:
     for outcome in results.outcomes:
         predicted, scale = closed(outcome.y_pred, taxonomy), results.scales.get(outcome.target)
         lengths = edges if scale is None or scale.lengths is None else np.array(scale.lengths)
-        labels = per_label(predicted, true)
+        labels = per_label(predicted, true, zero_division=results.zero_division)
         found.append(
             InHierarchy(
                 outcome.method,
                 outcome.target,
                 labels,
-                ByLevel.of(labels, taxonomy),
+                ByLevel.of(labels, taxonomy, results.zero_division),
                 closed=float(taxonomy.is_closed(outcome.y_pred).mean()),
                 distance=float(row_distances(predicted, true, lengths).mean()),
                 unit=unit_of(lengths),

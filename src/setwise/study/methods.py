@@ -25,6 +25,8 @@ from setwise.targets import Hamming, PrecisionAtK, Target, get_target
 from setwise.targets.target import hierarchy_of, predicted_size
 
 N_TREES = 300
+# So many characters of an estimator of a user describe it.
+MOST_WORDS = 200
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Method:
     Attributes
     ----------
     name, description : str
-        What it is called, and what it does, in a line.
+        What it is called; what it trains and how it decides, in a sentence or two.
     make : function of a Question
         The estimator, not fitted. What is proved of it, it says itself (``guarantee_``).
     retarget : function of a fitted model and a target, or None
@@ -171,57 +173,80 @@ METHODS: dict[str, Method] = {
     for method in (
         Method(
             "binary_relevance",
-            "A logistic regression for each label, linear, cut at 0.5.",
+            "Trains a linear logistic regression for each label. Predicts the labels above 0.5.",
             lambda asked: _linear("binary_relevance", asked, decoder=_cut_decoder(asked.target)),
             lambda model, target: model.for_target(target, decoder=_cut_decoder(target)),
         ),
         Method(
             "logistic",
-            "The paper's logistic loss of the target (comp-sum, q = 0); the most likely set.",
+            "Trains linear scores on the logistic loss of the target over all label sets "
+            "(comp-sum, q = 0). Predicts the set of highest score.",
             lambda asked: _linear("logistic", asked, decoder="most_likely"),
             has_probability=False,
         ),
         Method(
             "mean_absolute_error",
-            "The mean absolute error of the target (comp-sum, q = 1); the most likely set.",
+            "Trains linear scores on the mean absolute error of the target over all label sets "
+            "(comp-sum, q = 1). Predicts the set of highest score.",
             lambda asked: _linear("mean_absolute_error", asked, decoder="most_likely"),
             has_probability=False,
         ),
         Method(
             "catalog",
-            "The likelihood of the label sets seen, linear; the set of least expected loss.",
+            "Trains linear scores by the likelihood of the label sets seen in training, one class "
+            "each. Predicts the set of least expected loss.",
             lambda asked: _linear("likelihood", asked, space="catalog"),
             lambda model, target: model.for_target(target),
         ),
         Method(
             "auto",
-            "SetClassifierCV: penalty, scaling and space chosen by the target.",
+            "SetClassifierCV: trains linear scores, with penalty, scaling and space chosen by the "
+            "target on folds of the training rows. Predicts the set of least expected loss.",
             lambda asked: SetClassifierCV(asked.target),
         ),
         _wrapped(
-            "one_vs_rest", "LogisticRegression for each label, cut at 0.5.", _one_vs_rest, cut=True
+            "one_vs_rest",
+            "Trains scikit-learn's LogisticRegression for each label. Predicts the labels above "
+            "0.5.",
+            _one_vs_rest,
+            cut=True,
         ),
         _wrapped(
             "one_vs_rest_decoded",
-            "The same probabilities; the set of least expected loss.",
+            "Trains as one_vs_rest does. Predicts the set of least expected loss, with labels "
+            "independent at these probabilities.",
             _one_vs_rest,
         ),
         _wrapped(
             "chain",
-            "ClassifierChain of logistic regressions, each given the labels before.",
+            "Trains scikit-learn's ClassifierChain of logistic regressions, each given the labels "
+            "before it. Predicts the labels above 0.5.",
             lambda asked: ClassifierChain(_logistic(), random_state=asked.seed),
             cut=True,
         ),
         Method(
             "thresholds",
-            "LogisticRegression for each label, its threshold tuned in three folds.",
+            "Trains scikit-learn's LogisticRegression for each label. Predicts the labels above a "
+            "threshold of their own, tuned in three folds.",
             lambda asked: Thresholds(asked.target),
         ),
-        _wrapped("forest", "RandomForestClassifier of 300 trees, cut at 0.5.", _forest, cut=True),
-        _wrapped("forest_decoded", "The same forest; the set of least expected loss.", _forest),
+        _wrapped(
+            "forest",
+            "Trains scikit-learn's RandomForestClassifier of 300 trees for all labels at once. "
+            "Predicts the labels above 0.5.",
+            _forest,
+            cut=True,
+        ),
+        _wrapped(
+            "forest_decoded",
+            "Trains the same forest as forest. Predicts the set of least expected loss, with "
+            "labels independent at its probabilities.",
+            _forest,
+        ),
         _wrapped(
             "extra_trees_catalog",
-            "300 extra trees with label sets as classes; the set of least expected loss.",
+            "Trains scikit-learn's ExtraTreesClassifier of 300 trees, with the label sets seen as "
+            "classes. Predicts the set of least expected loss.",
             partial(_forest, kind=ExtraTreesClassifier),
             wrapper=CatalogClassifier,
         ),
@@ -261,7 +286,7 @@ def _method(name: str, given: Any) -> Method:
         )
     targets = [key for key in given.get_params(deep=True) if key.split("__")[-1] == "target"]
     same = None if targets else lambda model, target: model
-    words = f"{type(given).__name__}, your own."
+    words = f"Your own: {' '.join(repr(given).split())[:MOST_WORDS]}. Decides by its own predict."
     return Method(name, words, partial(_own, given, targets), same, own=True)
 
 

@@ -164,6 +164,12 @@ class Results:
         Where the law of the data is known.
     scales : mapping from target to Scale
         Of the targets that are tree distances, what loss 1 is in units of length.
+    descriptions : mapping from method to str
+        What each method trains and how it decides, in a sentence or two.
+    row_names : tuple of str
+        What each held-out row is called; empty where they are only counted.
+    zero_division : float
+        The value of 0/0 in precision, recall, F1 and Jaccard. (Losses of targets have their own.)
     """
 
     name: str
@@ -179,3 +185,6 @@ class Results:
     taxonomy: Taxonomy | None = None
     truth: KnownTruth | None = None
     scales: Mapping[str, Scale] = field(default_factory=dict)
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    row_names: tuple[str, ...] = ()
+    zero_division: float = 0.0

@@ -9,7 +9,7 @@ import platform
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from sklearn.utils import check_array, check_consistent_length
 
 from setwise.atomic_write import write_whole
 from setwise.estimators.folds import StratifiedLabelSets
-from setwise.evaluation.label_sets import checked_taxonomy
+from setwise.evaluation.label_sets import checked_taxonomy, checked_zero_division
 from setwise.labels import form_of
 from setwise.spelling import some
 from setwise.study.folder import Unit, locked, prepare, store, summary
@@ -64,6 +64,11 @@ class Study:
     taxonomy : Taxonomy, optional
         A hierarchy over the labels, for the report; by default that of the first `TreeDistance`
         among the targets. Where Y has names, they must be its own, in the same order.
+    row_names : sequence, optional
+        What the rows are called; by default the index of a data frame, X or Y, else their numbers.
+    zero_division : {0.0, 1.0, nan}, default 0.0
+        The value of 0/0 in the report's precision, recall, F1 and Jaccard, as in `evaluate`. The
+        losses of targets have their own convention, ``empty``.
     seed : int, default 0
         Of the folds, and of what is random in the methods.
     question : mapping, optional
@@ -98,6 +103,8 @@ class Study:
         label_names: Sequence[str] | None = None,
         name: str = "",
         taxonomy: Any = None,
+        row_names: Sequence[Any] | None = None,
+        zero_division: float = 0.0,
         seed: int = 0,
         question: Mapping[str, Any] | None = None,
     ):
@@ -114,6 +121,7 @@ class Study:
         if names is None:
             names = range(n_labels) if hierarchy is None else hierarchy.names
         splits, held_out = _folds(folds, sets, seed)
+        row_names = _row_names(row_names, X, Y, n_rows)
         self.rows = np.concatenate([held for _, held in splits])
         missing = bool(np.isnan(inputs.data if issparse(inputs) else inputs).any())
         self._plan = Plan(inputs, missing, sets, chosen, judges, splits, seed)
@@ -151,6 +159,9 @@ class Study:
             },
             taxonomy=hierarchy,
             scales={name: scale for name, scale in scales.items() if scale is not None},
+            descriptions={name: method.description for name, method in chosen.items()},
+            row_names=tuple(row_names[row] for row in self.rows),
+            zero_division=checked_zero_division(zero_division),
         )
         # All that the figures depend on.
         self._identity = {
@@ -219,7 +230,9 @@ class Study:
                 write_whole(path / "summary.txt", f"{found}\n".encode())
             if found.failed:
                 warnings.warn(str(found), stacklevel=2)
-            return found.results()
+            # (What is only shown may differ from what was stored first.)
+            shown = ("descriptions", "row_names", "zero_division")
+            return replace(found.results(), **{name: getattr(self._study, name) for name in shown})
 
 
 def _progress_bar(wanted: bool) -> Any:
@@ -255,6 +268,16 @@ def _label_sets(Y: Any, label_names: Any) -> tuple[Any, list[str] | None]:
     if not len(names) == len(set(names)) == n_labels:
         raise ValueError(f"label_names must be {n_labels} different names, not {some(names)}")
     return csr_array(form.own), names
+
+
+def _row_names(given: Any, X: Any, Y: Any, n_rows: int) -> list[str]:
+    """A name for each row: as given, the index of a data frame, or its number."""
+    frames = (of for of in (X, Y) if hasattr(of, "index") and hasattr(of, "columns"))
+    named = next((list(frame.index) for frame in frames), range(n_rows))
+    names = list(map(str, named if given is None else given))
+    if len(names) != n_rows:
+        raise ValueError(f"row_names must be {n_rows} names, one a row, not {some(names)}")
+    return names
 
 
 def _targets(targets: Any, n_labels: int) -> dict[str, Target]:

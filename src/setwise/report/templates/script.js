@@ -116,6 +116,17 @@
     byId("label-back").disabled = page === 0;
     byId("label-on").disabled = last >= places.length;
   };
+  // What the table holds, in its order, as a file; what a spreadsheet would run gets an apostrophe.
+  byId("label-csv").addEventListener("click", () => {
+    const quoted = (text) => `"${(/^[=+@\-\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+    const keys = heads.map((head) => head.dataset.key);
+    const lines = state.places.map((i) => keys.map((key) => {
+      const value = state.columns[key][i];
+      return key === "label" ? quoted(value) : value === null ? "" : value;
+    }).join(","));
+    const text = encodeURIComponent([keys.join(","), ...lines, ""].join("\n"));
+    element("a", null, { href: `data:text/csv;charset=utf-8,${text}`, download: "labels.csv" }).click();
+  });
   const choose = () => {
     const of = data.outcomes.filter((one) => one.target === Number(targetBox.value));
     const chosen = of.find((one) => one.method === Number(methodBox.value)) || of[0];
@@ -141,7 +152,7 @@
   targetBox.addEventListener("change", choose);
   byId("label-back").addEventListener("click", () => { state.page -= 1; draw(); });
   byId("label-on").addEventListener("click", () => { state.page += 1; draw(); });
-  for (const id of ["label-controls", "label-table", "label-pages"]) byId(id).hidden = false;
+  for (const id of ["label-controls", "label-table", "label-pages", "label-csv"]) byId(id).hidden = false;
   choose();
 
   // Precision over recall of one label: two letters a point, in base 64.
