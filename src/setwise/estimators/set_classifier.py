@@ -17,8 +17,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.distributions import Distribution, Independent, OfSpace
 from setwise.estimators.choice import decoder_for, space_for, unseen_mass
-from setwise.estimators.design import Design, Rows, Solution, read_training, scaled_rows
-from setwise.estimators.guarantee import guarantee, guarantee_of_classes, trains_likelihood
+from setwise.estimators.design import (
+    Design,
+    Rows,
+    Solution,
+    read_training,
+    rows_of,
+    scaled_rows,
+)
+from setwise.estimators.guarantee import Claim, claim_of_classes, claim_of_sets, log_loss_of
 from setwise.estimators.solver import Fitting, progress_shown
 from setwise.estimators.training import CHUNK_ENTRIES, Training
 from setwise.labels import LabelNames
@@ -42,8 +49,30 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     @property
     def guarantee_(self) -> str:
-        """Which theorem covers the combination, if any, in words."""
-        return self._fitted()._guarantee()
+        """What is proved of the predictions, in words."""
+        model = self._fitted()
+        return str(model._claim().measured(model._held_out, "the held-out rows of the folds"))
+
+    def guarantee_on(self, X, y, sample_weight=None) -> str:
+        """`guarantee_` with the figures of these rows, which must not have been trained on.
+
+        The bound of a likelihood is in terms of the log-loss on new rows: of the rows whose label
+        set the model gives a probability the mean is taken, the share of the others is added.
+        Other claims have no figures.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features)
+        y : label sets in any form of `fit`, or one class a row
+        sample_weight : array of shape (n,), optional
+        """
+        model = self._fitted()
+        claim, held_out = model._claim(), None
+        if claim.kind == "bounded":
+            known = encode_truth(model.target_, model._names, y)
+            rows = rows_of(model._checked(X), known, sample_weight)
+            held_out = log_loss_of(model._log_probability(rows), rows.weights)
+        return str(claim.measured(held_out, "the rows given"))
 
     def decision_function(self, X):
         """The scores of the labels, (n, n_labels); (n,) for a y of two classes.
@@ -176,7 +205,8 @@ class SetClassifier(LinearClassifier):
     objective_ : float
         The objective reached.
     guarantee_ : str
-        Which theorem covers the combination, if any; put into words when it is asked for.
+        What is proved of the predictions; put into words when it is asked for. The bound of a
+        likelihood needs the log-loss on rows not trained on: `guarantee_on` takes such rows.
     n_iter_ : int
 
     Examples
@@ -252,10 +282,9 @@ class SetClassifier(LinearClassifier):
             intercept = intercept - intercept.mean()
         self.intercept_ = intercept.astype(dtype)
         self.objective_, self.n_iter_ = solution.value, solution.n_iter
-        # What the guarantee tells of the training rows.
+        # What the guarantee tells of rows.
         self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
-        likelihood = trains_likelihood(training, space, is_class)
-        self._reached = fitting.log_loss(solution) if likelihood else None
+        self._held_out = None
         return self
 
     def for_target(self, target, decoder=None):
@@ -330,11 +359,13 @@ class SetClassifier(LinearClassifier):
         check_is_fitted(self, "coef_")
         return self
 
-    def _guarantee(self) -> str:
-        trained, space, reached = self._trained, self.space_, self._reached
+    def _claim(self) -> Claim:
+        trained, space = self._trained, self.space_
+        scores = self._features, self.fit_intercept
         if self._names.one_dimensional:
-            return guarantee_of_classes(trained, space, len(self.classes_), reached)
-        return guarantee(trained, self.target_, space, self.decoder_, reached, self._unseen)
+            return claim_of_classes(trained, space, len(self.classes_), *scores)
+        settings = self.target_, space, self.decoder_, *scores
+        return claim_of_sets(trained, *settings, self._unseen)
 
     def _checked(self, X):
         return validate_data(
@@ -356,6 +387,18 @@ class SetClassifier(LinearClassifier):
             return Independent(self._trained.loss(self.space_).probability(scores))
         return OfSpace(self.space_, scores)
 
+    def _log_probability(self, rows: Rows):
+        """log P of the label set of each row, -inf where it is impossible, (n,)."""
+
+        def of_part(inputs, sets):
+            if not self._trained.is_separate:
+                return self._distribution(inputs).log_probability(sets)
+            # From the scores: a probability rounds to 1.
+            scores = self._scores(inputs).astype(np.float64)
+            return -self._trained.loss(self.space_).value_and_gradient(scores, sets)[0]
+
+        return self._by_ranges(of_part, rows.inputs, rows.sets)
+
     def _probability(self, X):
         probability = self._distribution(X).marginals().astype(self.coef_.dtype)
         if self._names.one_dimensional and self._trained.is_by_label:
@@ -376,9 +419,12 @@ class SetClassifier(LinearClassifier):
             distribution = Independent(distribution.marginals())
         return self._risk.decode(distribution)
 
-    def _by_ranges(self, function, X):
+    def _by_ranges(self, function, *arrays):
         """Rows in ranges, so that arrays of rows by scores or listed sets stay small."""
         widest = max(self.space_.n_scores, len(self.space_.parameters), 1)
         step = max(64, CHUNK_ENTRIES // widest)
-        parts = [function(X[first : first + step]) for first in range(0, X.shape[0], step)]
+        parts = [
+            function(*(array[first : first + step] for array in arrays))
+            for first in range(0, arrays[0].shape[0], step)
+        ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)

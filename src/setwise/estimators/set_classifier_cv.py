@@ -17,6 +17,7 @@ from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
 from setwise.estimators.design import SCALINGS, Design, Rows, read_training
 from setwise.estimators.folds import StratifiedLabelSets
+from setwise.estimators.guarantee import log_loss_of
 from setwise.estimators.set_classifier import LinearClassifier, SetClassifier
 from setwise.estimators.solver import progress_shown
 from setwise.labels import LabelNames
@@ -64,6 +65,14 @@ class Fold:
         else:
             losses = self.risk.target.loss(predicted, self.held.sets)
         return float(np.average(losses, weights=self.held.weights))
+
+
+def held_out(folds: list[Fold], models: list[SetClassifier]) -> dict[str, float] | None:
+    """The log-loss of the rows held out, where a guarantee is in terms of it; see `log_loss_of`."""
+    if models[0]._claim().kind != "bounded":
+        return None
+    found = [model._log_probability(fold.held) for fold, model in zip(folds, models, strict=True)]
+    return log_loss_of(np.concatenate(found), np.concatenate([fold.held.weights for fold in folds]))
 
 
 @dataclass(eq=False, repr=False)
@@ -115,7 +124,9 @@ class SetClassifierCV(LinearClassifier):
         The surrogate, space, scaling and alpha that were chosen; alpha lies within half a step of
         one tried.
     cv_results_ : list of dict
-        One a combination tried: its settings, mean loss and the loss of each fold.
+        One a combination tried: its settings, mean loss and the loss of each fold; of a likelihood
+        that was the best of its path so far, the log-loss of the rows ``held_out``: its mean over
+        those whose label set is possible, and the share of the others.
     best_loss_ : float
         The least mean loss of those tried. (Chosen by it, so a little optimistic.)
 
@@ -203,7 +214,10 @@ class SetClassifierCV(LinearClassifier):
                 for fold, model, design in zip(folds, models, designs, strict=True)
             ]
             loss = float(np.mean(losses))
-            yield {**settings, "alpha": alpha, "loss": loss, "fold_losses": losses}
+            row = {**settings, "alpha": alpha, "loss": loss, "fold_losses": losses}
+            if loss < least:
+                row["held_out"] = held_out(folds, models)
+            yield row
             if loss < least - TIE:
                 least, worse = loss, 0
             elif loss > least + TIE:
@@ -223,6 +237,7 @@ class SetClassifierCV(LinearClassifier):
                 rows.fit(model, design, larger)
         model.set_params(alpha=alpha, sparse_output=self.sparse_output)
         self.best_estimator_ = model._fit(design, rows.learnt, rows.names, rows.risk)
+        model._held_out = best["held_out"]
         model.set_params(warm_start=False)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):

@@ -235,18 +235,6 @@ class Fitting:
         parameters = solution.parameters
         return self.space.with_parameters(parameters) if len(parameters) else self.space
 
-    def log_loss(self, solution: Solution) -> float:
-        """The mean log-loss of the training rows, of those in the space, in nats."""
-        if self.training.is_likelihood or self.training.is_separate:
-            return solution.value - self.alpha / 2.0 * float((solution.weights**2).sum())
-        space = self.learnt(solution)
-        held = space.contains(self.sets)
-        if not held.any():
-            return float("inf")
-        design = replace(self.design, inputs=self.design.inputs[held])
-        likelihood = Objective(None, space, self.sets[held], self.weights[held])
-        return Problem(design, likelihood, 0.0, self.features()).value(solution)
-
     def features(self) -> Array | None:
         """The features of the labels, a row for each score, or None."""
         if self.label_features is None:
