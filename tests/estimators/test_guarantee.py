@@ -332,7 +332,7 @@ def test_the_bound_is_that_of_the_rows_given(surrogate):
     distribution, weights = model.predict_distribution(X[60:]), np.arange(1.0, 61.0)
     mean = -np.average(distribution.log_probability(Y[60:]), weights=weights)
     words = model.guarantee_on(X[60:], Y[60:], weights)
-    assert f"{mean:.4f} nats on the rows given: a bound of {np.sqrt(2 * mean):.3f}" in words
+    assert f"{mean:.4f} nats on the rows given. That is a bound of {np.sqrt(2 * mean):.3f}" in words
     assert ("says nothing" in words) == (2 * mean >= 1.0)
     sure = SetClassifier("f1", surrogate, alpha=1e-6).fit(X, X > 0)
     assert "says nothing" not in sure.guarantee_on(X, X > 0)
@@ -347,11 +347,11 @@ def test_label_sets_without_probability_count_in_full():
     assert found["impossible"] == pytest.approx((~listed).mean())
     bound = found["impossible"] + listed.mean() * np.sqrt(2.0 * found["log_loss"])
     words = model.guarantee_on(X, Y)
-    assert f"but for {found['impossible']:.3g} of them" in words
+    assert f"without {100 * found['impossible']:.3g} % of them" in words
     assert f"a bound of {bound:.3f}" in words
     nothing = model.guarantee_on(X[~listed], Y[~listed])
-    assert "but for 1 of them" in nothing
-    assert "a bound of 1.000, which says nothing" in nothing
+    assert "without 100 % of them" in nothing
+    assert "a bound of 1.000: no regret is above 1, so it says nothing" in nothing
 
 
 def test_cross_validation_quotes_the_log_loss_of_rows_held_out(tmp_path):

@@ -31,13 +31,13 @@ from setwise.targets.target import (
 
 SENTENCES = {
     "bounded": "Predictions are best for {target} if the learnt probabilities are right. If they "
-    "are not, the expected loss is at most {bound} above the least possible, where r is the mean "
-    "divergence KL(p || s) in nats of the learnt law s from the true p(y | x){outside} (Pinsker's "
-    "inequality; for every target, whether or not the model can hold the truth).",
+    "are not, the expected loss is at most {bound} above the least possible, whether or not the "
+    "model can hold the truth (Pinsker's inequality). Here r is the mean divergence KL(p || s), in "
+    "nats, of the learnt law s from the true p(y | x){outside}.",
     "unmeasured": "r is at most the mean log-loss on new rows: `guarantee_on(X, y)` takes it from "
     "rows not trained on, `SetClassifierCV` from its folds.",
-    "measured": "r is at most the mean log-loss on new rows, {log_loss:.4f} nats on "
-    "{rows}{impossible}: a bound of {value:.3f}{verdict}.",
+    "measured": "r is at most the mean log-loss on new rows: {log_loss:.4f} nats on "
+    "{rows}{impossible}. That is a bound of {value:.3f}{verdict}.",
     "covered": "Consistent for {target} on {space}: what minimises the training loss over all "
     "functions of the input predicts best, as {reason} ({source}).",
     "bound": "The regret of {target} is at most {gamma} at surrogate regret t{scales}. "
@@ -67,10 +67,10 @@ SENTENCES = {
     "out {left_out} edges; predicted, and the regret is over, are the sets closed under all.",
 }
 OUTSIDE = " within {}, and m the true mass of label sets outside it, which s gives 0"
-UNSEEN = " (Good and Turing's estimate from the training rows is {:.3f})"
+UNSEEN = " ({:.3f} by Good and Turing's estimate from the training rows)"
 IMPOSSIBLE = (
-    " but for {:.3g} of them, whose label set has no probability, an infinite log-loss, and which "
-    "count in full"
+    ", without {:.3g} % of them whose label set the model rules out: their log-loss is infinite, "
+    "and they count in full"
 )
 DECODERS = {
     "minimum_risk": "label set of least expected loss",
@@ -118,8 +118,8 @@ class Claim:
         bound = missed + (1.0 - missed) * np.sqrt(2.0 * log_loss)
         return self.saying(
             "measured", log_loss=log_loss, value=bound, rows=rows,
-            impossible=IMPOSSIBLE.format(missed) if missed else "",
-            verdict=", which says nothing: no regret is above 1" if bound >= 1.0 else "",
+            impossible=IMPOSSIBLE.format(100.0 * missed) if missed else "",
+            verdict=": no regret is above 1, so it says nothing" if bound >= 1.0 else "",
         )  # fmt: skip
 
     def __str__(self) -> str:
