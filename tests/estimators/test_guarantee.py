@@ -199,7 +199,10 @@ def setting_of(model):
 
     Features of full rank confine nothing: the problem is that of the scores themselves.
     """
-    setting = Setting.of(model.target_, model._trained.surrogate, model.space_, q=model.q)
+    # Truths of every kind, but where a theorem needs closed sets or paths, or a likelihood its own.
+    every = None if hierarchy_of(model.target_) else all_sets(model.space_.n_labels)
+    trained = model._trained.surrogate, model.space_
+    setting = Setting.of(model.target_, *trained, q=model.q, truths=every)
     if is_free(model):
         return setting
     parts = {
