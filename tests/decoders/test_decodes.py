@@ -4,10 +4,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 
-from setwise import SetClassifier
+from setwise import CatalogClassifier, SetClassifier
 from setwise.decoders import MinimumRisk
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
+from setwise.spaces.space import all_sets
 from setwise.targets import CountTarget, TableTarget, get_target
 from tests.support.cases import TARGETS
 
@@ -52,6 +54,22 @@ def test_decodes_is_true_where_decoding_works_and_only_there(n_labels, space):
         except ValueError:
             works = False
         assert MinimumRisk(target).decodes(given) == works, name
+
+
+@pytest.mark.parametrize("over", ["list", "edits", "all", "auto"])
+def test_what_may_be_predicted_from_a_list_is_settled_when_it_is_fitted(over):
+    """A table without the full set has no loss for the edits of its last sets."""
+    rng, listed = np.random.default_rng(0), all_sets(3)[:-1]
+    table = TableTarget(listed, rng.random((7, 7)))
+    for target in (*targets(3).values(), table):
+        for sets in (listed, all_sets(3), np.tri(3, 3, -1, dtype=np.uint8)):
+            model = CatalogClassifier(DummyClassifier(strategy="prior"), target, over=over)
+            X = np.zeros((len(sets), 1))
+            try:
+                model.fit(X, sets)
+            except ValueError:
+                continue
+            assert model.predict(X).shape == sets.shape
 
 
 def test_recall_on_a_large_forest_is_decoded_by_its_marginals():

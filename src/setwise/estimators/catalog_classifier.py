@@ -182,7 +182,8 @@ def merge_rare(seen: SeenSets, min_count: int, target: Target) -> SeenSets:
 
 def _usable_over(decoder: MinimumRisk, sets: Array, over: str) -> str:
     """Which sets may be predicted, after one decision: what cannot be decoded is refused here."""
-    few = sets[:2]
+    # A table may lack a set near any of them; other targets judge all label sets, or none.
+    few = sets if decoder.target.form == "table" else sets[:2]
     posterior = np.full((1, len(few)), 1.0 / len(few))
     if over == "auto":
         try:

@@ -201,10 +201,8 @@ def _of_sets(training: Training, target: Any, space: Space, decoder: str) -> Cla
         return _covered(BinaryRelevance(margin), training, target, space)
     if (bounded := _bounded(training, target, space, decoder)) is not None:
         return bounded
-    if likelihood and decoder != "minimum_risk":
-        return NOTHING.saying("undecoded")
     if decoder != "most_likely" or training.is_likelihood or training.is_by_label:
-        return NOTHING
+        return NOTHING.saying("undecoded") if likelihood else NOTHING
     if not is_same_target(training.trained_for, target, space):
         return Claim("nothing", ("other",))
     found = _covered(training.surrogate, training, target, space)
