@@ -105,7 +105,7 @@ def standing(target, space, surrogate, decoder="auto", features=None):
     training.loss(model.space_)
     model.classes_ = np.arange(space.n_labels)
     model._names, model._scaling, model._features = LabelNames(model.classes_), None, features
-    model._unseen = model._held_out = None
+    model._unseen, model._held_out, model._has_intercept = None, None, True
     model.coef_, model.intercept_, model.n_features_in_ = np.eye(width), np.zeros(width), width
     model._decode_by(MinimumRisk(target), training, model.space_)
     return model

@@ -17,14 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.distributions import Distribution, Independent, OfSpace
 from setwise.estimators.choice import decoder_for, space_for, unseen_mass
-from setwise.estimators.design import (
-    Design,
-    Rows,
-    Solution,
-    read_training,
-    rows_of,
-    scaled_rows,
-)
+from setwise.estimators.design import Design, Rows, Solution, read_training, rows_of, scaled_rows
 from setwise.estimators.guarantee import Claim, claim_of_classes, claim_of_sets, log_loss_of
 from setwise.estimators.solver import Fitting, progress_shown
 from setwise.estimators.training import CHUNK_ENTRIES, Training
@@ -274,6 +267,7 @@ class SetClassifier(LinearClassifier):
             solution = fitting.solve(last, progress)
         dtype, intercept = design.inputs.dtype, solution.intercept
         self._scaling, self._features = self.scaling, fitting.features()
+        self._has_intercept = design.fit_intercept
         self.space_ = fitting.learnt(solution)
         coef = (solution.weights / design.unit[:, None]).T
         self.coef_ = np.ascontiguousarray(coef).astype(dtype)
@@ -361,11 +355,11 @@ class SetClassifier(LinearClassifier):
 
     def _claim(self) -> Claim:
         trained, space = self._trained, self.space_
-        scores = self._features, self.fit_intercept
+        scores = self._features, self._has_intercept
         if self._names.one_dimensional:
             return claim_of_classes(trained, space, len(self.classes_), *scores)
-        settings = self.target_, space, self.decoder_, *scores
-        return claim_of_sets(trained, *settings, self._unseen)
+        judged = self.target_, space, self.decoder_
+        return claim_of_sets(trained, *judged, *scores, self._unseen)
 
     def _checked(self, X):
         return validate_data(
