@@ -77,6 +77,12 @@ def certify(
         raise ValueError("comp_sum needs --q, its member: a number from -1 to 1")
     if surrogate == "binary_relevance" and scores == "joint":
         raise ValueError("binary_relevance has one score for each label; use --scores labelwise")
+    from setwise.targets.registry import known_name
+
+    known = known_name(target)
+    if known != "tree":
+        target_for(target)
+    target = known
     if parents is not None and target != "tree" and space not in ("closed", "paths"):
         raise ValueError(
             f"--parents is for the target tree and the spaces closed and paths; {target} on "
@@ -88,8 +94,6 @@ def certify(
         raise ValueError(
             f"--parents must be whole numbers with commas between, such as -1,0,0, not {parents!r}"
         ) from None
-    if target != "tree":
-        target_for(target)
     from setwise.consistency import certify as examined
     from setwise.consistency import naming, to_json
     from setwise.surrogates import BinaryRelevance, CompSum, Constrained

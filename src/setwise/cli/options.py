@@ -33,9 +33,9 @@ MODEL, PAGE = (b"PK", "a model"), (b"<!doctype html", "a page")
 HELP = {
     "data": "CSV, TSV, Parquet, ARFF, LIBSVM, extreme-classification file.",
     "model": "A file that `setwise fit` wrote.",
-    "target": "What predictions are judged by: hamming, f1, f2, jaccard, subset, precision@3, "
-    "recall@5, ..., tree (the distance in a hierarchy: that of the data, --taxonomy or "
-    "--path-separator).",
+    "target": "What predictions are judged by, the mean over rows: hamming, f1, f2, jaccard, "
+    "subset (exact match), precision@3, recall@5, ..., tree (the distance in a hierarchy: that of "
+    "the data, --taxonomy or --path-separator).",
     "test": "A second file, to test on; by default the file's own.",
     "test_share": "Instead: test on this share of the rows, drawn by --seed.",
     "jobs": "Processes at work at once.",
@@ -270,15 +270,12 @@ class Reading:
 def target_for(name: str, data: Any = None) -> Target:
     """A target by name; "tree" is the distance in the hierarchy of the data."""
     from setwise.targets import TreeDistance, get_target
-    from setwise.targets.registry import TARGETS, is_named
+    from setwise.targets.registry import known_name
 
-    if name == "tree" and data is not None:
+    if data is not None and known_name(name) == "tree":
         if data.hierarchy is None:
             raise ValueError(f"{data.name} has no hierarchy, which the target tree needs; {NEEDED}")
         return TreeDistance(data.taxonomy)
-    if not is_named(name):
-        known = ", ".join(target.replace("*", "NUMBER") for target in TARGETS)
-        raise ValueError(f"there is no target named {name!r}; known are {known}, tree")
     return get_target(name)
 
 

@@ -114,11 +114,12 @@ def decode(
     can_write(output, (probabilities, taxonomy))
     from setwise.cli.tables import ProbabilityFile, as_file
     from setwise.decoders import MinimumRisk
+    from setwise.targets.registry import known_name
 
     wanted = "json" if json else format
     if wanted == "probabilities":
         raise ValueError("--format must be labels, columns or json: probabilities go in, not out")
-    judged: Any = None if target == "tree" else target_for(target)
+    judged: Any = None if known_name(target) == "tree" else target_for(target)
     if judged is not None and (taxonomy is not None or path_separator is not None):
         raise ValueError("--taxonomy and --path-separator are for --target tree")
     with as_file(probabilities, ".csv") as path:

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 
 from setwise.consistency.naming import chosen_surrogate, in_words, is_same_target, loss_matrix
-from setwise.consistency.theorems import MOST_INDEPENDENT, REACHED, covering
+from setwise.consistency.theorems import MOST_INDEPENDENT, OF_CLASSES, REACHED, covering
 from setwise.consistency.verdicts import Gamma
-from setwise.estimators.choice import lists_seen
+from setwise.estimators.choice import DECODERS, lists_seen
 from setwise.estimators.training import Training
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
@@ -47,7 +47,7 @@ SENTENCES = {
     "{target}.",
     "none": "No theorem is known to cover {surrogate} for {target} on {space}, decoded by the "
     "{decoder}. (Those of Mao, Mohri and Zhong, 2024, need scores that reach every law over the "
-    "label sets, and the most likely set.) On a small space, `setwise certify` looks for a "
+    "{sets}, and the {likely}.) On a small space, `setwise certify` looks for a "
     "counterexample.",
     "undecoded": "What is guaranteed of a likelihood, for every target, is guaranteed of the set "
     "of least expected loss (decoder='minimum_risk').",
@@ -72,14 +72,7 @@ IMPOSSIBLE = (
     ", without {:.3g} % of them whose label set the model rules out: their log-loss is infinite, "
     "and they count in full"
 )
-DECODERS = {
-    "minimum_risk": "label set of least expected loss",
-    "most_likely": "most likely set",
-    "marginals": "marginals as though labels were independent",
-}
 CLASSES = "the share of wrong classes"
-# A theorem about label sets is told of exclusive classes, sets of one label, in these words.
-OF_CLASSES = {"label sets": "classes", "label set": "class", "likely set": "likely class"}
 Kind = Literal["consistent", "bounded", "nothing"]
 
 
@@ -123,10 +116,7 @@ class Claim:
         )  # fmt: skip
 
     def __str__(self) -> str:
-        words = " ".join(SENTENCES[key].format(**self.about) for key in self.holds)
-        for of_sets, of_classes in OF_CLASSES.items() if self.about.get("of_classes") else ():
-            words = words.replace(of_sets, of_classes)
-        return words
+        return " ".join(SENTENCES[key].format(**self.about) for key in self.holds)
 
 
 NOTHING = Claim("nothing", ("none",))
@@ -160,7 +150,8 @@ def claim_of_sets(
     left_out = len(getattr(target, "left_out", ()))
     about = {
         "target": in_words(target), "space": space, "surrogate": training,
-        "decoder": DECODERS[decoder], "trained_for": in_words(training.trained_for),
+        "decoder": DECODERS[decoder], "likely": DECODERS["most_likely"], "sets": "label sets",
+        "trained_for": in_words(training.trained_for),
         "left_out": left_out, "outside": OUTSIDE.format(space),
     }  # fmt: skip
     if lists_seen(space) and unseen is not None:
@@ -184,7 +175,7 @@ def claim_of_classes(
     """
     about = {
         "target": CLASSES, "space": f"{n_classes} classes", "surrogate": training,
-        "decoder": "most likely class", "of_classes": True,
+        "decoder": "most likely class", "likely": "most likely class", "sets": "classes",
     }  # fmt: skip
     found = _limited(_of_classes(training, space), training, space, features, fit_intercept)
     return replace(found, about=about | found.about)
@@ -198,14 +189,14 @@ def _of_sets(training: Training, target: Any, space: Space, decoder: str) -> Cla
     if is_share and (training.is_by_label or (likelihood and space.is_independent)):
         # On all label sets the likelihood is binary relevance with scores of half the size.
         margin = training.margin if training.is_by_label else "logistic"
-        return _covered(BinaryRelevance(margin), training, target, space)
+        return _covered(BinaryRelevance(margin), training, target, space, {})
     if (bounded := _bounded(training, target, space, decoder)) is not None:
         return bounded
     if decoder != "most_likely" or training.is_likelihood or training.is_by_label:
         return NOTHING.saying("undecoded") if likelihood else NOTHING
     if not is_same_target(training.trained_for, target, space):
         return Claim("nothing", ("other",))
-    found = _covered(training.surrogate, training, target, space)
+    found = _covered(training.surrogate, training, target, space, {})
     is_closed = hierarchy_of(target) and space.is_closed and not space.is_path
     return found.saying("closed") if found.kind == "nothing" and is_closed else found
 
@@ -226,7 +217,8 @@ def _of_classes(training: Training, space: Space) -> Claim:
     if training.q_of_family != 1.0 and len(sets) <= MOST_INDEPENDENT:
         # Of label sets this is said as their being affinely independent.
         about["reason"] = "each has a score of its own"
-    return _covered(training.surrogate, training, trained_for, space).saying(**about)
+    found = _covered(training.surrogate, training, trained_for, space, OF_CLASSES)
+    return found.saying(**about)
 
 
 def trains_likelihood(training: Training, space: Space, own_truths: bool = False) -> bool:
@@ -249,7 +241,7 @@ def _bounded(training: Training, target: Any, space: Space, decoder: str) -> Cla
         is_best = decoder == "minimum_risk" or target.form == "subset"
     if not (is_best and trains_likelihood(training, space)):
         return None
-    if space.log_size >= space.n_labels * np.log(2.0) - 1e-9:
+    if space.has_every_set:
         return Claim("bounded", ("bounded",), {"bound": "sqrt(2 r)", "outside": ""})
     everywhere = target.form in ("additive", "subset") or beta_of(target) is not None
     everywhere = everywhere or space.size_bias is not None
@@ -257,16 +249,22 @@ def _bounded(training: Training, target: Any, space: Space, decoder: str) -> Cla
     return Claim("bounded", holds, {"bound": "m + (1 - m) sqrt(2 r)"})
 
 
-def _covered(surrogate: Any, training: Training, target: Target, space: Space) -> Claim:
-    """The theorem that covers a surrogate for the target, if there is one."""
+def _covered(
+    surrogate: Any, training: Training, target: Target, space: Space, words: dict[str, str]
+) -> Claim:
+    """The theorem that covers a surrogate for the target, if there is one.
+
+    ``words`` has what to say in place of its own words.
+    """
     choice = replace(chosen_surrogate(surrogate, training.q), target=None)
     found = covering(target.on(space), choice, space)
     if found is None:
         return NOTHING
-    about: dict[str, Any] = {"reason": found.reason, "source": found.theorem.source}
+    about: dict[str, Any] = {"source": found.theorem.source}
+    about["reason"] = words.get(found.reason, found.reason)
     if found.gamma is not None:
         # That every law is reached has been established.
-        needs = [need for need in found.gamma.assumptions if need != REACHED]
+        needs = [words.get(need, need) for need in found.gamma.assumptions if need != REACHED]
         if hierarchy_of(target) and space.is_path:
             needs.append("every true label set is one of the paths")
         about |= {"gamma": found.gamma, "scales": found.gamma.scales, "needs": "; ".join(needs)}

@@ -20,7 +20,7 @@ from setwise.estimators.choice import decoder_for, space_for, unseen_mass
 from setwise.estimators.design import Design, Rows, Solution, read_training, rows_of, scaled_rows
 from setwise.estimators.guarantee import Claim, claim_of_classes, claim_of_sets, log_loss_of
 from setwise.estimators.solver import Fitting, progress_shown
-from setwise.estimators.training import CHUNK_ENTRIES, Training
+from setwise.estimators.training import Training, ranges_for
 from setwise.labels import LabelNames
 from setwise.persistence import save
 from setwise.surrogates.names import DEFAULT_Q
@@ -414,11 +414,6 @@ class SetClassifier(LinearClassifier):
         return self._risk.decode(distribution)
 
     def _by_ranges(self, function, *arrays):
-        """Rows in ranges, so that arrays of rows by scores or listed sets stay small."""
-        widest = max(self.space_.n_scores, len(self.space_.parameters), 1)
-        step = max(64, CHUNK_ENTRIES // widest)
-        parts = [
-            function(*(array[first : first + step] for array in arrays))
-            for first in range(0, arrays[0].shape[0], step)
-        ]
+        ranges = ranges_for(self.space_, arrays[0].shape[0])
+        parts = [function(*(array[rows] for array in arrays)) for rows in ranges]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,0 +1,71 @@
+"""How many threads there are, and how many matrix products take."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from setwise import threads
+
+
+def product_threads():
+    """What the linear algebra that is loaded is allowed."""
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return {
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    }
+
+
+@pytest.fixture
+def two_product_threads():
+    """Linear algebra with two threads, on any machine."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(2, user_api="blas"):
+        if product_threads() != {2}:
+            pytest.skip("this linear algebra has no threads")
+        yield
+
+
+def test_small_products_take_one_thread_and_large_ones_all(two_product_threads):
+    with threads.small_products(threads.SMALL_PRODUCT - 1):
+        assert product_threads() == {1}
+    assert product_threads() == {2}
+    with threads.small_products(threads.SMALL_PRODUCT):
+        assert product_threads() == {2}
+
+
+def test_the_limit_ends_with_the_last_of_several_threads(two_product_threads):
+    inside, leave = threading.Event(), threading.Event()
+
+    def other():
+        with threads.small_products(1):
+            inside.set()
+            leave.wait(10)
+
+    worker = threading.Thread(target=other)
+    with threads.small_products(1):
+        worker.start()
+        assert inside.wait(10)
+    # The first block has ended, the second has not.
+    assert product_threads() == {1}
+    leave.set()
+    worker.join()
+    assert product_threads() == {2}
+
+
+def test_an_error_inside_ends_the_limit(two_product_threads):
+    with pytest.raises(KeyError), threads.small_products(1):
+        raise KeyError
+    assert product_threads() == {2}
+
+
+def test_threads_are_no_more_than_the_quota(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(threads, "_quota", lambda: 1)
+    assert threads.thread_count() == 1
+    monkeypatch.setattr(threads, "_quota", lambda: 10**6)
+    if hasattr(os, "sched_getaffinity"):
+        assert threads.thread_count() == len(os.sched_getaffinity(0))
