@@ -46,7 +46,7 @@ line: `setwise certify f1 logistic`.
 A surrogate is **consistent** for a target if scores whose expected surrogate loss approaches its
 infimum predict label sets whose expected target loss approaches the best of the space. Each cell
 below is one combination of target, surrogate, space and scores, on a small space, with one of
-three verdicts:
+these verdicts:
 
 - **a letter**: the theorem of that letter covers it (below, with the idea of its proof). The number
   beside it is the largest ratio of regret to the theorem's bound met by a search over {tried} or
@@ -56,6 +56,11 @@ three verdicts:
   is listed below and was confirmed with the loss as it is trained. ° marks surrogates that are not
   convex where the minimiser is the best of many descents, and so not certain; all others are
   certified by duality, a linear program, branch and bound, or by comparing all candidates.
+- **bounded and a number**: a likelihood, decoded by the set of least expected loss. Its regret is
+  at most sqrt(2 KL(p || s)) for *every* target and space (theorem L), so predictions are best
+  where the scores can hold the truth. With these scores it is not consistent, as they cannot hold
+  every truth: the number is the regret of a counterexample. (The most likely set of the same
+  scores has no such bound, but for subset 0/1, where it is the set of least expected loss.)
 - **?**: no theorem, and no counterexample found. That proves nothing.
 
 The prediction is the most likely set; after a likelihood, the set of the space with the least
@@ -187,7 +192,8 @@ def _cell(row: dict[str, Any] | None) -> str:
         return row["theorem"] if ratio is None else f"{row['theorem']} {_short(ratio)}"
     if row["verdict"] == "undecided":
         return "?"
-    return f"✗ {_short(row['regret'])}" + ("°" if "not certain" in row["method"] else "")
+    wrong = "bounded" if row["surrogate"] == "likelihood" else "✗"
+    return f"{wrong} {_short(row['regret'])}" + ("°" if "not certain" in row["method"] else "")
 
 
 def _short(value: float) -> str:

@@ -147,6 +147,11 @@ def test_a_likelihood_with_one_score_a_label_says_what_still_holds():
     assert "sqrt(2 KL(p || s))" in found.note
     kl = float(found.note.split("KL = ")[1].split(" ")[0])
     assert found.regret <= np.sqrt(2.0 * kl)
+    assert found.is_bounded
+    assert str(found).startswith("Bounded, but not consistent: likelihood for f1")
+    other = certify("f1", "logistic", Cube(3), effort=QUICK)
+    assert not other.is_bounded
+    assert str(other).startswith("Counterexample: logistic for f1")
 
 
 @pytest.mark.parametrize("surrogate", ["logistic", "binary_relevance", "likelihood"])

@@ -137,7 +137,7 @@ def test_what_is_said_to_be_guaranteed():
     for surrogate in ("logistic", "generalized_cross_entropy", "mean_absolute_error"):
         assert said(surrogate, paths).startswith("Consistent")
     assert said("mean_absolute_error", closed).startswith("Consistent")
-    assert said("likelihood", closed).startswith("Likelihood and minimum risk")
+    assert said("likelihood", closed).startswith("Predictions are best for TreeDistance")
     for surrogate in ("logistic", "generalized_cross_entropy", "constrained_exponential"):
         words = said(surrogate, closed)
         assert words.startswith("No theorem")

@@ -54,6 +54,8 @@ def certify(
     A certificate names the theorem that covers the combination and its bound, tested on
     thousands of distributions. A counterexample is a distribution for which the
     minimiser of the surrogate predicts a wrong label set, confirmed with the loss as trained.
+    A likelihood, decoded by the set of least expected loss, is bounded for every target, also
+    where it is not consistent.
 
     \b
     Examples:

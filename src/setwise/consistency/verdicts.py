@@ -23,6 +23,12 @@ Scale = Literal["paper", "unit"]
 SUM_ERROR = 1e-9
 # Numbers beyond e^FAR, either way, are written as powers of e.
 FAR = 30.0
+# What holds of a likelihood, consistent or not.
+BOUNDED = (
+    "  Whatever the target and the scores, the regret of the set of least expected loss is at\n"
+    "  most sqrt(2 r), r = KL(p || s) the divergence of the learnt law s from the true p:\n"
+    "  predictions are best where the scores can hold the truth.\n"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +208,14 @@ class _Answer:
         kind = "one score a label" if self.scores == "labelwise" else "one score a label set"
         return f"{self.surrogate} for {self.target} on {self.space} with {kind}"
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the regret has a bound by the divergence: that of a likelihood, for all targets.
+
+        The bound needs no consistency; it vanishes with the divergence, and not before.
+        """
+        return self.surrogate == "likelihood"
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certificate(_Answer):
@@ -242,6 +256,9 @@ class Certificate(_Answer):
 class Counterexample(_Answer):
     """A distribution for which the surrogate's minimiser predicts a set that is not best.
 
+    Of a likelihood it says that its regret need not vanish with these scores, not that it has no
+    guarantee: the bound by the divergence holds all the same (``is_bounded``).
+
     ``minimiser`` are the scores shown; ``surrogate_regret`` bounds how far above the infimum their
     risk is (on the paper's scale), by the method named; ``note`` says what is special: ties at the
     minimiser, minimisers that are not unique, a risk that is not convex; ``check`` how it was
@@ -266,9 +283,14 @@ class Counterexample(_Answer):
     def __str__(self) -> str:
         scores = ", ".join(f"{score:.4g}" for score in self.minimiser)
         note = f"  Note: {self.note}.\n" if self.note else ""
+        first = f"Counterexample: {self.subject} is not consistent.\n"
+        if self.is_bounded:
+            first = f"Bounded, but not consistent: {self.subject}.\n{BOUNDED}\n"
+            first += (
+                "  These scores cannot hold every truth; the best of them predict wrongly for\n"
+            )
         return (
-            f"Counterexample: {self.subject} is not consistent.\n"
-            f"  {self.distribution}\n"
+            f"{first}  {self.distribution}\n"
             f"  The scores ({scores}) have surrogate regret at most {self.surrogate_regret:.1e} "
             f"({self.method}).\n"
             f"  Their {self.decoder} is {word(self.prediction)}, with expected loss "
@@ -296,8 +318,10 @@ class Undecided(_Answer):
         near = "no set was wrong"
         if self.nearest is not None:
             near = f"a wrong set came within {self.nearest:.2g} of being predicted"
+        bounded = BOUNDED if self.is_bounded else ""
         return (
             f"Undecided: no theorem covers {self.subject}, and no counterexample was found.\n"
+            f"{bounded}"
             f"  Tried {self.tried} distributions (seed {self.seed}); the largest regret at "
             f"surrogate regret 0 was {self.worst_regret:.1e}, and {near}. That proves nothing."
         )

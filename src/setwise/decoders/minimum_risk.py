@@ -179,6 +179,10 @@ class MinimumRisk:
                 f"{self.target} is not defined on label sets one label away from the listed "
                 f"ones; use over='list'"
             )
+        if over == "edits" and self.target.form == "table":
+            # It must list what is one label away too.
+            for edited in with_edits(sets, None):
+                self.target.measure(sets.shape[1], "loss").index(edited, "sets")
 
     def risk(self, probability, sets) -> Array:
         """The expected loss of given label sets for independent labels, (n,).
@@ -199,26 +203,33 @@ class MinimumRisk:
         return _in_unit(found)
 
     def decodes(self, space: Space) -> bool:
-        """Whether `decode_scores` has an exact way on a space of this kind and size."""
-        form = self.target.form
-        if space.is_independent or form in ("additive", "subset") or space.is_listable:
-            return True
-        if space.size_bias is not None:
-            return form in ("linear_fractional", "counts")
-        return space.has_label_sizes and self.covers_all(space.n_labels)
+        """Whether `decode_scores` has an exact way for the target on the space."""
+        try:
+            self.prepare(space)
+        except ValueError:
+            return False
+        return True
 
     def prepare(self, space: Space) -> None:
         """Make what decoding on a space needs before there are scores; raises where it has no way.
 
         Nothing is decoded: the tables are kept for what will be.
         """
-        paired = self._paired(space)
-        if not self.decodes(space):
-            raise ValueError(_no_way(paired.target, space))
-        form = paired.target.form
-        by_size = space.size_bias is not None and form not in ("subset", "table")
-        if space.is_independent or form == "additive" or by_size:
-            paired._search(space.n_labels)
+        self._paired(space)._require_way(space)
+
+    def _require_way(self, space: Space) -> None:
+        """The choices of `_decide`, by what the space says of itself."""
+        target, n_labels = self.target, space.n_labels
+        if target.form == "additive" and self._search(n_labels).is_by_marginals:
+            return
+        by_size = space.size_bias is not None and target.form not in ("subset", "table")
+        if space.is_independent or by_size:
+            self._search(n_labels)
+        elif target.form != "subset" and not space.is_listable:
+            raise ValueError(_no_way(target, space))
+        elif target.form == "table":
+            # It must have a loss for every set of the space.
+            space.paired(target)
 
     def _decide(self, given: Distribution, second: bool) -> Decisions:
         """By the first of these that the distribution offers and the target can use."""

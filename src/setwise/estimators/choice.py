@@ -188,6 +188,9 @@ def decoder_for(
     if name == "auto":
         name = "minimum_risk" if training.is_by_label or risk.decodes(space) else "marginals"
     if name == "most_likely":
+        if not is_class:
+            # Refuses a space whose sets the target does not judge, such as those of other sizes.
+            risk.target.on(space)
         _refuse_open_predictions(risk.target, space)
     elif not is_class:
         if training.is_by_label:

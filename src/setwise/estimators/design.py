@@ -92,6 +92,13 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[R
         read_labels(y)  # which refuses it before X is looked at
     inputs = checked_inputs(estimator, X)
     sets, names = read_truth(estimator.target, y)
+    rows = rows_of(inputs, sets, sample_weight)
+    refuse_open(estimator.target, rows.sets, rows.weights)
+    return rows, names
+
+
+def rows_of(inputs: Any, sets: Any, sample_weight: Any) -> Rows:
+    """Checked inputs and label sets, dense or CSR, with the weights of their rows, checked."""
     sets = sets.toarray() if hasattr(sets, "toarray") else sets
     same_rows(X=inputs, y=sets)
     weights = _check_sample_weight(
@@ -99,8 +106,7 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[R
     )
     if not weights.sum() > 0:
         raise ValueError("sample_weight must not be all zero")
-    refuse_open(estimator.target, sets, weights)
-    return Rows(inputs, sets, weights), names
+    return Rows(inputs, sets, weights)
 
 
 @dataclass(frozen=True)

@@ -1,88 +1,173 @@
-"""What is proved about a trained combination of surrogate, space, target and decoder, in words.
+"""What is proved about a trained combination of surrogate, space, target and decoder.
 
-`guarantee` finds which of `SENTENCES` hold and fills them in. Which theorem covers a surrogate with
-the most likely set is asked of `setwise.consistency`. A theorem is claimed only where the surrogate
-was trained for the very target it is judged by.
+A `Claim` says it for programs, and prints as words: which of `SENTENCES` hold, filled in. Which
+theorem covers a surrogate with the most likely set is asked of `setwise.consistency`. A theorem is
+claimed only where the surrogate was trained for the very target it is judged by, exactly, and with
+scores that nothing confines.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 
 from setwise.consistency.naming import chosen_surrogate, in_words, is_same_target, loss_matrix
 from setwise.consistency.theorems import MOST_INDEPENDENT, OF_CLASSES, REACHED, covering
+from setwise.consistency.verdicts import Gamma
 from setwise.estimators.choice import DECODERS, lists_seen
 from setwise.estimators.training import Training
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.targets.arbitrary import ZeroOne
-from setwise.targets.target import Target, beta_of, hierarchy_of, predicted_size
+from setwise.targets.target import (
+    Target,
+    beta_of,
+    follows_from_marginals,
+    hierarchy_of,
+    predicted_size,
+)
 
 SENTENCES = {
-    "likelihood": "Likelihood and minimum risk: where the law learnt has the mean divergence r = "
-    "KL(p || s) from the true p(y | x), in nats, the regret of {target} is at most sqrt(2 r) "
-    "(Pinsker's inequality), whatever the target and whether or not the model holds the truth. r "
-    "is the mean log-loss on new rows less the entropy of p, so it is at most that log-loss; on "
-    "the training rows the log-loss reached is {log_loss:.4f} nats.",
-    "covered": "Consistent for {target} on {space}: {reason} ({source}).",
+    "bounded": "Predictions are best for {target} if the learnt probabilities are right. If they "
+    "are not, the expected loss is at most {bound} above the least possible, whether or not the "
+    "model can hold the truth (Pinsker's inequality). Here r is the mean divergence KL(p || s), in "
+    "nats, of the learnt law s from the true p(y | x){outside}.",
+    "unmeasured": "r is at most the mean log-loss on new rows: `guarantee_on(X, y)` takes it from "
+    "rows not trained on, `SetClassifierCV` from its folds.",
+    "measured": "r is at most the mean log-loss on new rows: {log_loss:.4f} nats on "
+    "{rows}{impossible}. That is a bound of {value:.3f}{verdict}.",
+    "covered": "Consistent for {target} on {space}: what minimises the training loss over all "
+    "functions of the input predicts best, as {reason} ({source}).",
     "bound": "The regret of {target} is at most {gamma} at surrogate regret t{scales}. "
     "Assumed: {needs}.",
-    "no bound": "The minimisers of the surrogate predict rightly for all measurable functions; no "
-    "bound at positive regret is claimed.",
+    "no bound": "No bound is claimed where the training loss is above its least.",
     "other": "No theorem is known to cover a surrogate trained for {trained_for} and judged by "
     "{target}.",
     "none": "No theorem is known to cover {surrogate} for {target} on {space}, decoded by the "
     "{decoder}. (Those of Mao, Mohri and Zhong, 2024, need scores that reach every law over the "
     "{sets}, and the {likely}.) On a small space, `setwise certify` looks for a "
     "counterexample.",
-    "outside": "Label sets outside {space} have probability 0: where their true mass is m, the "
-    "bound is 2 m + sqrt(2 r), with r taken within it{unseen}.",
+    "undecoded": "What is guaranteed of a likelihood, for every target, is guaranteed of the set "
+    "of least expected loss (decoder='minimum_risk').",
     "among": "{target} is decoded among the sets of {space}: the regret is that over them.",
     "closed": "On closed sets one score a label does not reach every law: the logistic loss has a "
     "counterexample over three labels, parents [-1, 0, 0]. Covered there are "
     "'mean_absolute_error', and 'likelihood' with the set of least expected loss.",
+    "confined": "No theorem covers {surrogate} for {target} here: label_features of rank {rank} "
+    "confine the {n_scores} scores to their combinations, and theorems need each to be free.",
+    "sampled": "No theorem covers this training: its loss sums over {n_samples} label sets drawn "
+    "from {space}, and what minimises it need not minimise the exact loss, which a theorem "
+    "covers. 'constrained_exponential' is exact on every space.",
+    "origin": "Without an intercept an input of zeros has scores of 0, and is not covered.",
     "not convex": "The objective is not convex, and the solver may have stopped short of its "
     "minimiser.",
     "several": "Labels have several parents: the distance is that of a spanning tree, which leaves "
     "out {left_out} edges; predicted, and the regret is over, are the sets closed under all.",
 }
-UNSEEN = "; Good and Turing's estimate of m from the training rows is {:.3f}"
+OUTSIDE = " within {}, and m the true mass of label sets outside it, which s gives 0"
+UNSEEN = " ({:.3f} by Good and Turing's estimate from the training rows)"
+IMPOSSIBLE = (
+    ", without {:.3g} % of them whose label set the model rules out: their log-loss is infinite, "
+    "and they count in full"
+)
 CLASSES = "the share of wrong classes"
-# Which sentences hold, and what they mention.
-Found = tuple[list[str], dict[str, Any]]
+Kind = Literal["consistent", "bounded", "nothing"]
 
 
-def guarantee(
-    training: Training,
-    target: Any,
-    space: Space,
-    decoder: str,
-    log_loss: float | None = None,
-    unseen: float | None = None,
-) -> str:
+@dataclass(frozen=True)
+class Claim:
+    """What is proved of predictions; ``holds`` are the sentences that say so, about ``about``.
+
+    "consistent": scores that minimise the surrogate predict a best set, and at surrogate regret t
+    the regret is at most ``gamma(t)``, where there is a rate. "bounded": the regret is at most
+    m + (1 - m) sqrt(2 KL(p || s)) for the law s that is decoded, m the true mass outside the space,
+    p the truth within it. Regrets are over all predictions that the target allows, or
+    ``is_among`` those of the space.
+    """
+
+    kind: Kind
+    holds: tuple[str, ...]
+    about: dict[str, Any] = field(default_factory=dict)
+    gamma: Gamma | None = None
+
+    @property
+    def is_among(self) -> bool:
+        """Whether the best prediction is that among the sets of the space."""
+        return self.kind == "consistent" or "among" in self.holds
+
+    def saying(self, *sentences: str, **about: Any) -> Claim:
+        """The same with more to say."""
+        return replace(self, holds=(*self.holds, *sentences), about=self.about | about)
+
+    def measured(self, held_out: dict[str, float] | None, rows: str) -> Claim:
+        """The same with the log-loss of held-out rows (`log_loss_of`) put in, if it has a use."""
+        if self.kind != "bounded":
+            return self
+        if held_out is None:
+            return self.saying("unmeasured")
+        missed, log_loss = held_out["impossible"], held_out["log_loss"]
+        bound = missed + (1.0 - missed) * np.sqrt(2.0 * log_loss)
+        return self.saying(
+            "measured", log_loss=log_loss, value=bound, rows=rows,
+            impossible=IMPOSSIBLE.format(100.0 * missed) if missed else "",
+            verdict=": no regret is above 1, so it says nothing" if bound >= 1.0 else "",
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        return " ".join(SENTENCES[key].format(**self.about) for key in self.holds)
+
+
+NOTHING = Claim("nothing", ("none",))
+
+
+def log_loss_of(log_probability: Any, weights: Any) -> dict[str, float]:
+    """Mean of -log P over the rows whose label set is possible, and the share of the others.
+
+    Examples
+    --------
+    >>> log_loss_of(np.log([0.5, 0.5, 1.0, 1.0]) - [0.0, 0.0, 0.0, np.inf], np.ones(4))
+    {'log_loss': 0.46209812037329684, 'impossible': 0.25}
+    """
+    possible = np.isfinite(log_probability)
+    share = float(weights[possible].sum() / weights.sum())
+    if share == 0.0:
+        return {"log_loss": 0.0, "impossible": 1.0}
+    mean = -float(np.average(log_probability[possible], weights=weights[possible]))
+    return {"log_loss": max(0.0, mean), "impossible": 1.0 - share}
+
+
+def claim_of_sets(
+    training: Training, target: Any, space: Space, decoder: str,
+    features: Any = None, fit_intercept: bool = True, unseen: float | None = None,
+) -> Claim:  # fmt: skip
     """What is proved of label sets predicted for a target.
 
-    ``log_loss`` is the mean one reached on the training rows, known where a likelihood was trained;
-    ``unseen`` the estimated mass of label sets never seen, where the space lists those seen.
+    ``features`` are those of the labels, if scores are their combinations; ``unseen`` the estimated
+    mass of label sets never seen, where the space lists those seen.
     """
+    left_out = len(getattr(target, "left_out", ()))
     about = {
         "target": in_words(target), "space": space, "surrogate": training,
         "decoder": DECODERS[decoder], "likely": DECODERS["most_likely"], "sets": "label sets",
-        "log_loss": log_loss,
-        "unseen": UNSEEN.format(unseen) if lists_seen(space) and unseen is not None else "",
         "trained_for": in_words(training.trained_for),
-        "left_out": len(getattr(target, "left_out", ())),
+        "left_out": left_out, "outside": OUTSIDE.format(space),
     }  # fmt: skip
-    holds, more = _of_sets(training, target, space, decoder)
-    return _said([*holds, "several"] if about["left_out"] else holds, about | more)
+    if lists_seen(space) and unseen is not None:
+        about["outside"] += UNSEEN.format(unseen)
+    found = _of_sets(training, target, space, decoder)
+    found = _limited(found, training, space, features, fit_intercept)
+    if found.kind == "nothing" and "undecoded" not in found.holds:
+        found = _bounded(training, target, space, decoder) or found
+    found = replace(found, about=about | found.about)
+    return found.saying("several") if left_out else found
 
 
-def guarantee_of_classes(
-    training: Training, space: Space, n_classes: int, log_loss: float | None
-) -> str:
+def claim_of_classes(
+    training: Training, space: Space, n_classes: int,
+    features: Any = None, fit_intercept: bool = True,
+) -> Claim:  # fmt: skip
     """What is proved for a one-dimensional y: of exclusive classes the most likely is predicted.
 
     It is judged by the share of wrong classes, or by what the surrogate was trained for where that
@@ -91,20 +176,13 @@ def guarantee_of_classes(
     about = {
         "target": CLASSES, "space": f"{n_classes} classes", "surrogate": training,
         "decoder": "most likely class", "likely": "most likely class", "sets": "classes",
-        "log_loss": log_loss,
     }  # fmt: skip
-    holds, more = _of_classes(training, space)
-    return _said(holds, about | more)
+    found = _limited(_of_classes(training, space), training, space, features, fit_intercept)
+    return replace(found, about=about | found.about)
 
 
-def _said(holds: list[str], about: dict[str, Any]) -> str:
-    return " ".join(SENTENCES[key].format(**about) for key in holds)
-
-
-def _of_sets(training: Training, target: Any, space: Space, decoder: str) -> Found:
+def _of_sets(training: Training, target: Any, space: Space, decoder: str) -> Claim:
     likelihood = trains_likelihood(training, space)
-    if decoder == "marginals" and (space.is_independent or target.form == "additive"):
-        decoder = "minimum_risk"
     # Whether the loss is a share of the labels that differ, weighted or not.
     plain = predicted_size(target) is None and hierarchy_of(target) is None
     is_share = target.form == "additive" and plain
@@ -112,36 +190,35 @@ def _of_sets(training: Training, target: Any, space: Space, decoder: str) -> Fou
         # On all label sets the likelihood is binary relevance with scores of half the size.
         margin = training.margin if training.is_by_label else "logistic"
         return _covered(BinaryRelevance(margin), training, target, space, {})
-    best = decoder == "minimum_risk" or (decoder == "most_likely" and target.form == "subset")
-    if likelihood and best:
-        return ["likelihood", *_of_missing_sets(target, space)], {}
+    if (bounded := _bounded(training, target, space, decoder)) is not None:
+        return bounded
     if decoder != "most_likely" or training.is_likelihood or training.is_by_label:
-        return ["none"], {}
+        return NOTHING.saying("undecoded") if likelihood else NOTHING
     if not is_same_target(training.trained_for, target, space):
-        return ["other"], {}
-    holds, about = _covered(training.surrogate, training, target, space, {})
-    if holds == ["none"] and hierarchy_of(target) and space.is_closed and not space.is_path:
-        holds.append("closed")
-    return holds, about
+        return Claim("nothing", ("other",))
+    found = _covered(training.surrogate, training, target, space, {})
+    is_closed = hierarchy_of(target) and space.is_closed and not space.is_path
+    return found.saying("closed") if found.kind == "nothing" and is_closed else found
 
 
-def _of_classes(training: Training, space: Space) -> Found:
+def _of_classes(training: Training, space: Space) -> Claim:
     if training.is_by_label and not training.is_separate:
-        return ["none"], {}
+        return NOTHING
     if training.is_by_label or trains_likelihood(training, space, own_truths=True):
-        return ["likelihood"], {}
+        return Claim("bounded", ("bounded",), {"bound": "sqrt(2 r)", "outside": ""})
     trained_for, sets = training.trained_for.on(space), space.enumerate()
     losses = loss_matrix(trained_for, sets, sets)
     share = float(losses[0, -1])
     if share == 0.0 or not np.array_equal(losses, share * (1.0 - np.eye(len(sets)))):
-        return ["other"], {"trained_for": in_words(trained_for)}
-    holds, about = _covered(training.surrogate, training, trained_for, space, OF_CLASSES)
+        return Claim("nothing", ("other",), {"trained_for": in_words(trained_for)})
+    about = {}
     if share != 1.0:
         about["target"] = f"{in_words(trained_for)}, which is {share:.4g} times {CLASSES},"
     if training.q_of_family != 1.0 and len(sets) <= MOST_INDEPENDENT:
         # Of label sets this is said as their being affinely independent.
         about["reason"] = "each has a score of its own"
-    return holds, about
+    found = _covered(training.surrogate, training, trained_for, space, OF_CLASSES)
+    return found.saying(**about)
 
 
 def trains_likelihood(training: Training, space: Space, own_truths: bool = False) -> bool:
@@ -155,17 +232,26 @@ def trains_likelihood(training: Training, space: Space, own_truths: bool = False
     return is_logistic and is_same_target(training.trained_for, ZeroOne(), space, own_truths)
 
 
-def _of_missing_sets(target: Any, space: Space) -> list[str]:
-    """What to say of label sets that are not in the space."""
+def _bounded(training: Training, target: Any, space: Space, decoder: str) -> Claim | None:
+    """The bound by the divergence, where what is decoded is the set of least expected loss."""
+    independent = space.is_independent
+    if decoder == "marginals":
+        is_best = independent or follows_from_marginals(target, space.n_labels)
+    else:
+        is_best = decoder == "minimum_risk" or target.form == "subset"
+    if not (is_best and trains_likelihood(training, space)):
+        return None
     if space.has_every_set:
-        return []
+        return Claim("bounded", ("bounded",), {"bound": "sqrt(2 r)", "outside": ""})
     everywhere = target.form in ("additive", "subset") or beta_of(target) is not None
-    return ["outside"] if everywhere or space.size_bias is not None else ["outside", "among"]
+    everywhere = everywhere or space.size_bias is not None
+    holds = ("bounded",) if everywhere else ("bounded", "among")
+    return Claim("bounded", holds, {"bound": "m + (1 - m) sqrt(2 r)"})
 
 
 def _covered(
     surrogate: Any, training: Training, target: Target, space: Space, words: dict[str, str]
-) -> Found:
+) -> Claim:
     """The theorem that covers a surrogate for the target, if there is one.
 
     ``words`` has what to say in place of its own words.
@@ -173,7 +259,7 @@ def _covered(
     choice = replace(chosen_surrogate(surrogate, training.q), target=None)
     found = covering(target.on(space), choice, space)
     if found is None:
-        return ["none"], {}
+        return NOTHING
     about: dict[str, Any] = {"source": found.theorem.source}
     about["reason"] = words.get(found.reason, found.reason)
     if found.gamma is not None:
@@ -182,5 +268,22 @@ def _covered(
         if hierarchy_of(target) and space.is_path:
             needs.append("every true label set is one of the paths")
         about |= {"gamma": found.gamma, "scales": found.gamma.scales, "needs": "; ".join(needs)}
-    holds = ["covered", "no bound" if found.gamma is None else "bound"]
-    return [*holds, *([] if training.is_convex else ["not convex"])], about
+    holds = ("covered", "no bound" if found.gamma is None else "bound")
+    claim = Claim("consistent", holds, about, found.gamma)
+    return claim if training.is_convex else claim.saying("not convex")
+
+
+def _limited(
+    found: Claim, training: Training, space: Space, features: Any, fit_intercept: bool
+) -> Claim:
+    """What remains of a theorem's claim where training is not what the theorem speaks of."""
+    # Where there is one label set, there is nothing that scores could do wrong.
+    if found.kind != "consistent" or space.has_at_most(1):
+        return found
+    loss, n_scores = training.loss(space), space.n_scores
+    if not getattr(loss, "is_exact", True):
+        return Claim("nothing", ("sampled",), {"n_samples": loss.n_samples})
+    rank = n_scores if features is None else int(np.linalg.matrix_rank(features))
+    if rank < n_scores:
+        return Claim("nothing", ("confined",), {"rank": rank, "n_scores": n_scores})
+    return found if fit_intercept else found.saying("origin")

@@ -21,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.estimators.design import Design, Rows, Turned
+from setwise.estimators.guarantee import log_loss_of
 from setwise.estimators.running import Watch
 from setwise.estimators.set_classifier import SetClassifier
 from setwise.labels import LabelNames
@@ -46,12 +47,16 @@ class Split(NamedTuple):
 
 @dataclass(eq=False)
 class Trial:
-    """A penalty of a path: the losses of the rows held out, and their mean by weight, by fold."""
+    """A penalty of a path: of the rows held out, by fold, the losses and their mean by weight.
+
+    Where a guarantee is in terms of it, ``log_probability`` too: of their true label sets.
+    """
 
     path: Path
     alpha: float
     losses: list[NDArray[np.float64]] = field(default_factory=list)
     means: list[float] = field(default_factory=list)
+    log_probability: list[NDArray[np.float64]] = field(default_factory=list)
     seconds: float = 0.0
     left_out: bool = False
 
@@ -137,6 +142,9 @@ class Race:
             trial.seconds += time.monotonic() - begun
             trial.means.append(float(np.average(losses, weights=self.rows.weights[split.test])))
             trial.losses.append(losses)
+            if model._claim().kind == "bounded":
+                truth = self.rows.sets[split.test], self.rows.weights[split.test]
+                trial.log_probability.append(model._log_probability(Rows(held.inputs, *truth)))
             leader = self.best()
             self.watch.kept = FINISH * leader.path.seconds_to(leader)
             if best is None or self._excess(trial, best)[0] < -TIE:
@@ -156,6 +164,13 @@ class Race:
         if self.names.one_dimensional:
             return (predicted != self.names.decode(sets)).astype(np.float64)
         return np.asarray(self.risk.target.loss(predicted, sets), np.float64)
+
+    def held_out(self, trial: Trial) -> dict[str, float] | None:
+        """Its log-loss of the rows held out, where a guarantee is in terms of it."""
+        if not trial.log_probability:
+            return None
+        weights = [self.rows.weights[s.test] for s in self.splits[: len(trial.log_probability)]]
+        return log_loss_of(np.concatenate(trial.log_probability), np.concatenate(weights))
 
     def _words(self, trial: Trial, fold: int, to_come: float) -> str:
         """Where the search is and, after the first fold, about how long it will take."""

@@ -24,9 +24,10 @@ from setwise.estimators.design import (
     Solution,
     checked_inputs,
     read_training,
+    rows_of,
     scaled_rows,
 )
-from setwise.estimators.guarantee import guarantee, guarantee_of_classes, trains_likelihood
+from setwise.estimators.guarantee import Claim, claim_of_classes, claim_of_sets, log_loss_of
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.running import Progress, progress_shown, run
 from setwise.estimators.solver import Fitting
@@ -52,8 +53,30 @@ class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
 
     @property
     def guarantee_(self) -> str:
-        """Which theorem covers the combination, if any, in words."""
-        return self._fitted()._guarantee()
+        """What is proved of the predictions, in words."""
+        model = self._fitted()
+        return str(model._claim().measured(model._held_out, "the held-out rows of the folds"))
+
+    def guarantee_on(self, X, y, sample_weight=None) -> str:
+        """`guarantee_` with the figures of these rows, which must not have been trained on.
+
+        The bound of a likelihood is in terms of the log-loss on new rows: of the rows whose label
+        set the model gives a probability the mean is taken, the share of the others is added.
+        Other claims have no figures.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features)
+        y : label sets in any form of `fit`, or one class a row
+        sample_weight : array of shape (n,), optional
+        """
+        model = self._fitted()
+        claim, held_out = model._claim(), None
+        if claim.kind == "bounded":
+            known = encode_truth(model.target_, model._names, y)
+            rows = rows_of(model._checked(X), known, sample_weight)
+            held_out = log_loss_of(model._log_probability(rows), rows.weights)
+        return str(claim.measured(held_out, "the rows given"))
 
     def decision_function(self, X):
         """The scores of the labels, (n, n_labels); (n,) for a y of two classes.
@@ -197,7 +220,8 @@ class SetClassifier(LinearClassifier):
     objective_ : float
         The objective reached.
     guarantee_ : str
-        Which theorem covers the combination, if any; put into words when it is asked for.
+        What is proved of the predictions; put into words when it is asked for. The bound of a
+        likelihood needs the log-loss on rows not trained on: `guarantee_on` takes such rows.
     n_iter_ : int
 
     Examples
@@ -269,6 +293,7 @@ class SetClassifier(LinearClassifier):
             solution = fitting.solve(last, progress or shown)
         dtype, intercept = design.inputs.dtype, solution.intercept
         self._scaling, self._features = self.scaling, fitting.features()
+        self._has_intercept = design.fit_intercept
         self.space_ = fitting.learnt(solution)
         coef = (solution.weights / design.unit[:, None]).T
         self.coef_ = np.ascontiguousarray(coef).astype(dtype)
@@ -277,10 +302,9 @@ class SetClassifier(LinearClassifier):
             intercept = intercept - intercept.mean()
         self.intercept_ = intercept.astype(dtype)
         self.objective_, self.n_iter_ = solution.value, solution.n_iter
-        # What the guarantee tells of the training rows.
+        # What the guarantee tells of rows.
         self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
-        likelihood = trains_likelihood(training, space, is_class)
-        self._reached = fitting.log_loss(solution) if likelihood else None
+        self._held_out = None
         return self
 
     def for_target(self, target, decoder=None):
@@ -359,11 +383,13 @@ class SetClassifier(LinearClassifier):
         check_is_fitted(self, "coef_")
         return self
 
-    def _guarantee(self) -> str:
-        trained, space, reached = self._trained, self.space_, self._reached
+    def _claim(self) -> Claim:
+        trained, space = self._trained, self.space_
+        scores = self._features, self._has_intercept
         if self._names.one_dimensional:
-            return guarantee_of_classes(trained, space, len(self.classes_), reached)
-        return guarantee(trained, self.target_, space, self.decoder_, reached, self._unseen)
+            return claim_of_classes(trained, space, len(self.classes_), *scores)
+        judged = self.target_, space, self.decoder_
+        return claim_of_sets(trained, *judged, *scores, self._unseen)
 
     def _checked(self, X):
         return checked_inputs(self, X, reset=False)
@@ -382,6 +408,18 @@ class SetClassifier(LinearClassifier):
         if self._trained.is_by_label:
             return Independent(self._trained.loss(self.space_).probability(scores))
         return OfSpace(self.space_, scores)
+
+    def _log_probability(self, rows: Rows):
+        """log P of the label set of each row, -inf where it is impossible, (n,)."""
+
+        def of_part(inputs, sets):
+            if not self._trained.is_separate:
+                return self._distribution(inputs).log_probability(sets)
+            # From the scores: a probability rounds to 1.
+            scores = self._scores(inputs).astype(np.float64)
+            return -self._trained.loss(self.space_).value_and_gradient(scores, sets)[0]
+
+        return self._by_ranges(of_part, rows.inputs, rows.sets)
 
     def _probability(self, X):
         probability = self._distribution(X).marginals().astype(self.coef_.dtype)
@@ -403,6 +441,7 @@ class SetClassifier(LinearClassifier):
             distribution = Independent(distribution.marginals())
         return self._risk.decode(distribution)
 
-    def _by_ranges(self, function, X):
-        parts = [function(X[rows]) for rows in ranges_for(self.space_, X.shape[0])]
+    def _by_ranges(self, function, *arrays):
+        ranges = ranges_for(self.space_, arrays[0].shape[0])
+        parts = [function(*(array[rows] for array in arrays)) for rows in ranges]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -105,7 +105,8 @@ class SetClassifierCV(LinearClassifier):
     cv_results_ : list of dict
         One a combination tried: its settings, mean loss and the loss of each fold it was tried on.
         The mean loss of one that left early is estimated: that of the best one, plus what it lost
-        to that on the folds that both saw.
+        to that on the folds that both saw. Of a likelihood, the log-loss of the rows ``held_out``:
+        its mean over those whose label set is possible, and the share of the others.
     best_loss_ : float
         The mean loss of the one that was chosen. (Chosen by it, so a little optimistic.)
     choice_ : str or None
@@ -211,12 +212,13 @@ class SetClassifierCV(LinearClassifier):
         best = race.best()
         self.cv_results_ = [
             {**trial.path.settings, "alpha": trial.alpha, "loss": race.estimate(trial, best),
-             "fold_losses": trial.means}
+             "fold_losses": trial.means, "held_out": race.held_out(trial)}
             for trial in race.trials if trial.losses
         ]  # fmt: skip
         self.best_loss_ = race.estimate(best, best)
         self.best_estimator_ = model = self._model(**best.path.settings)
         alpha = self._train(model, best, race, _between(best, race))
+        model._held_out = race.held_out(best)
         self.best_params_ = {**best.path.settings, "alpha": alpha}
         model.set_params(warm_start=False, max_iter=self.max_iter)
         for name in ("n_features_in_", "feature_names_in_"):

@@ -273,21 +273,6 @@ class Fitting:
         parameters = solution.parameters
         return self.space.with_parameters(parameters) if len(parameters) else self.space
 
-    def log_loss(self, solution: Solution) -> float:
-        """The mean log-loss of the training rows, of those in the space, in nats."""
-        space = self.learnt(solution)
-        shrinkage, _ = penalty(space, solution.parameters)
-        if self.training.is_likelihood or self.training.is_separate:
-            shrunk = self.alpha / 2.0 * float((solution.weights**2).sum())
-            return solution.value - shrunk - shrinkage / float(self.weights.sum())
-        held = space.contains(self.sets)
-        if not held.any():
-            return float("inf")
-        design = replace(self.design, inputs=self.design.inputs[held])
-        likelihood = Objective(None, space, self.sets[held], self.weights[held])
-        value = Problem(design, likelihood, 0.0, self.features()).value(solution)
-        return value - shrinkage / likelihood.mass
-
     def features(self) -> Array | None:
         """The features of the labels, a row for each score, or None."""
         if self.label_features is None:

@@ -51,7 +51,7 @@ class Constrained:
     Notes
     -----
     The exponential margin is exact on every space, e^(A - E_0[z]) E[L]; the others where the space
-    can be listed.
+    can be listed. No theorem covers what minimises a loss that is sampled.
 
     Examples
     --------
