@@ -19,6 +19,7 @@ from setwise.decoders.lists import (
 )
 from setwise.distributions import Distribution, Independent, Listed, OfSpace
 from setwise.spaces.space import Space
+from setwise.sparse import tidied
 from setwise.targets.measure import Array
 from setwise.targets.registry import get_target
 from setwise.targets.target import beta_of, follows_from_marginals, hierarchy_of, predicted_size
@@ -179,7 +180,7 @@ class MinimumRisk:
                 f"but probability has shape {checked.shape} and sets {np.shape(sets)}"
             )
         search, found = self._search(n_labels), np.empty(n)
-        given = sets.tocsr() if hasattr(sets, "tocsr") else np.asarray(sets)
+        given = tidied(sets, "sets") if hasattr(sets, "tocsr") else np.asarray(sets)
         # Dense, some rows at a time.
         for rows in row_ranges(n, n_labels):
             part = checked[rows] if isinstance(checked, np.ndarray) else checked[rows].toarray()
