@@ -10,6 +10,7 @@ With intercepts the features are centred, without ever being changed.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,7 +24,9 @@ from sklearn.utils.sparsefuncs import inplace_column_scale, mean_variance_axis
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from setwise.labels import LabelNames, read_labels
+from setwise.sparse import tidied
 from setwise.targets.truth import read_truth, refuse_open
+from setwise.validation import refuse_large
 
 Array = NDArray[Any]
 
@@ -33,6 +36,8 @@ ROTATION_COST = 16
 # Inputs of at most this many entries are turned into float64 once, others by ranges of rows.
 ENTRIES_AT_ONCE = 2**24
 CHUNK_ROWS = 4096
+# The squares of larger inputs cannot be summed over any number of rows.
+LARGEST_INPUT = 1e140
 SCALINGS = (None, "standard", "rows")
 # The least variance that a feature, a label or a parameter of the space is given.
 LEAST_VARIANCE, LEAST_SPREAD = 1e-12, 1e-6
@@ -63,7 +68,7 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[R
     """What `fit` is given, checked, and the names of the labels."""
     if y is None:
         read_labels(y)  # which refuses it before X is looked at
-    inputs: Any = validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    inputs = checked_inputs(estimator, X)
     sets, names = read_truth(estimator.target, y)
     sets = sets.toarray() if hasattr(sets, "toarray") else sets
     if len(sets) != inputs.shape[0]:
@@ -80,13 +85,28 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[R
     return Rows(inputs, sets, weights), names
 
 
+def checked_inputs(estimator: Any, X: Any, **options: Any) -> Any:
+    """X as scikit-learn checks it for an estimator, float32 or float64; CSR also for its places."""
+    dtypes = [np.float64, np.float32]
+    given = tidied(X, "X") if issparse(X) else X
+    inputs = validate_data(estimator, given, accept_sparse="csr", dtype=dtypes, **options)
+    advice = "sums of squares would overflow; divide columns first, as MaxAbsScaler does"
+    refuse_large(inputs, LARGEST_INPUT, "X", advice)
+    return inputs
+
+
 @dataclass(frozen=True)
 class Design:
-    """Inputs (n, d), dense or CSR, in the model's scaling; each feature divided by ``unit``."""
+    """Inputs (n, d), dense or CSR, in the model's scaling; each feature divided by ``unit``.
+
+    A row counts by its weight in all that is computed of them, so that a row of weight 3 and a row
+    that is there three times lead a solver along the same path.
+    """
 
     inputs: Any
     unit: Array
     fit_intercept: bool
+    weights: Array
 
     @classmethod
     def of(cls, rows: Rows, scaling: str | None, fit_intercept: bool) -> Design:
@@ -106,7 +126,7 @@ class Design:
                 inplace_column_scale(inputs, 1.0 / unit)
             else:
                 inputs = (inputs / unit).astype(inputs.dtype)
-        return cls(scaled_rows(inputs, scaling), unit, fit_intercept)
+        return cls(scaled_rows(inputs, scaling), unit, fit_intercept, rows.weights)
 
     @cached_property
     def precise(self) -> Any:
@@ -124,7 +144,16 @@ class Design:
         """The mean of each feature, or 0 without intercepts, (d,)."""
         if not self.fit_intercept:
             return np.zeros(self.inputs.shape[1])
-        return np.asarray(self.inputs.mean(axis=0, dtype=np.float64)).ravel()
+        total = np.zeros(self.inputs.shape[1])
+        for part, weights in self._parts():
+            total += part.T @ weights
+        return total / self.weights.sum()
+
+    def _parts(self) -> Iterator[tuple[Any, Array]]:
+        """Some rows at a time, in float64, with their weights."""
+        for first in range(0, self.inputs.shape[0], CHUNK_ROWS):
+            rows = slice(first, first + CHUNK_ROWS)
+            yield self.inputs[rows].astype(np.float64), self.weights[rows]
 
     def centred(self) -> tuple[Any, Array]:
         """Inputs less their center, and it, if they are dense and there are intercepts."""
@@ -135,18 +164,19 @@ class Design:
     @cached_property
     def spectrum(self) -> tuple[Array, Array | None]:
         """Variances (d,) along the principal directions (d, d), or along the features and None."""
-        n, d = self.inputs.shape
+        d = self.inputs.shape[1]
         if d > MOST_ROTATED or d * d > ROTATION_COST * self.n_entries:
-            mean, variance = moments(self.inputs, np.ones(n))
+            mean, variance = moments(self.inputs, self.weights)
             return variance + (mean - self.center) ** 2, None
         # Of dense inputs about the center, of sparse ones about 0.
         total, sparse = np.zeros((d, d)), issparse(self.inputs)
-        for first in range(0, n, CHUNK_ROWS):
-            part = self.inputs[first : first + CHUNK_ROWS].astype(np.float64)
+        for part, weights in self._parts():
             part = part if sparse else part - self.center
+            root = np.sqrt(weights)[:, None]
+            part = part.multiply(root).tocsr() if sparse else part * root
             product = part.T @ part
             total += product.toarray() if sparse else product
-        covariance = total / n - np.outer(self.center, self.center) * sparse
+        covariance = total / self.weights.sum() - np.outer(self.center, self.center) * sparse
         variance, rotation = np.linalg.eigh(covariance)
         return np.maximum(variance, 0.0), rotation
 

@@ -12,12 +12,19 @@ from scipy.sparse import csr_array
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.distributions import Distribution, Independent, OfSpace
 from setwise.estimators.choice import decoder_for, space_for, unseen_mass
-from setwise.estimators.design import Design, Rows, Solution, read_training, scaled_rows
+from setwise.estimators.design import (
+    Design,
+    Rows,
+    Solution,
+    checked_inputs,
+    read_training,
+    scaled_rows,
+)
 from setwise.estimators.guarantee import guarantee, guarantee_of_classes, trains_likelihood
 from setwise.estimators.solver import Fitting, progress_shown
 from setwise.estimators.training import CHUNK_ENTRIES, Training
@@ -145,7 +152,10 @@ class SetClassifier(LinearClassifier):
         of X divided by its Euclidean length, in training and in prediction.
     fit_intercept : bool, default True
     tol : float, default 1e-4
-        Training ends where no entry of the gradient is larger.
+        Training ends where no entry of the gradient is larger. A row of weight 3 and a row that is
+        there three times lead the solver along the same path but for rounding; where it multiplies
+        rounding, as it does on few rows of many features, they end as near as tol brings them, as
+        do the same rows in another order.
     max_iter : int, default 1000
         Steps of the solver, for each loss on the way to one that is not convex.
     sparse_output : bool, default False
@@ -337,9 +347,7 @@ class SetClassifier(LinearClassifier):
         return guarantee(trained, self.target_, space, self.decoder_, reached, self._unseen)
 
     def _checked(self, X):
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        return checked_inputs(self, X, reset=False)
 
     def _projections(self, X):
         return np.asarray(scaled_rows(X, self._scaling) @ self.coef_.T + self.intercept_)
