@@ -33,15 +33,15 @@ def refuse_large_model(path: Path, data: bytes, max_bytes: int | None = None) ->
     """
     with ZipFile(io.BytesIO(data)) as file:
         sizes = {member.filename: member.file_size for member in file.infolist()}
-        plain = sum(member.file_size for member in file.infolist())
-        refuse_bomb(path, plain + COST_OF_JSON * sizes[SCHEMA], max_bytes)
+        whole = sum(member.file_size for member in file.infolist())
+        refuse_bomb(path, whole + COST_OF_JSON * sizes[SCHEMA], max_bytes)
         for name in sizes:
             if name.endswith(".npy"):
                 _check_array(file, name, path)
             elif name.endswith(".npz"):
                 sizes[name] += _unpacked(file, name, path)
         read = _arrays_read(json.loads(file.read(SCHEMA)))
-    refuse_bomb(path, plain + sum(sizes.get(name, 0) for name in read), max_bytes)
+    refuse_bomb(path, sum(sizes.get(name, 0) for name in read), max_bytes)
 
 
 def _unpacked(file: ZipFile, name: str, path: Path) -> int:

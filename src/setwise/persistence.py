@@ -136,7 +136,7 @@ def load(
             unknown = skops.get_untrusted_types(data=data)
             return _rebuilt(skops.loads(data, trusted=[*unknown, *trusted]), _made_anew, {})
     except DataError as error:
-        raise ValueError(f"{what}: {error}") from error
+        raise ValueError(f"{what}: {error.reason}") from error
     except Exception as error:
         raise ValueError(
             f"{what}: it is damaged, or no file that {PACKAGE} saved "
