@@ -94,7 +94,7 @@ def refuse_large(values: Any, most: float, name: str, advice: str) -> None:
     """Raise for the first entry, of an array or a CSR one, whose size is beyond ``most``."""
     is_sparse = hasattr(values, "tocsr")
     stored = values.data if is_sparse else values
-    if max(stored.max(initial=0.0), -stored.min(initial=0.0)) > most:
+    if max(float(stored.max(initial=0)), -float(stored.min(initial=0))) > most:
         refuse = refuse_entries if is_sparse else _refuse
         refuse(values, np.abs(stored) > most, name, f"not exceed {most:g} in size ({advice})")
 
