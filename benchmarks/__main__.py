@@ -24,6 +24,9 @@ MEASUREMENTS = {
     "peers": ("peers", "peers"),
     "imports": ("imports", "imports"),
     "tables": ("tables", "tables"),
+    "one_row": ("waiting", "one_row"),
+    "first_call": ("waiting", "first_call"),
+    "busy": ("waiting", "busy"),
     "quadrature": ("quadrature", "quadrature"),
     "quality": ("quality", "quality"),
     "bounds": ("bounds", "bounds"),
@@ -89,6 +92,17 @@ SHOWN = {
     ],
     "imports": ["ratio", "setwise_milliseconds", "numpy_milliseconds", "modules_loaded"],
     "tables": ["rows", "columns", "ratio", "milliseconds", "pandas_milliseconds", "largest_error"],
+    "one_row": [
+        *("rows", "features", "labels", "target", "ratio", "milliseconds"),
+        *("one_vs_rest_milliseconds", "same_from_threads"),
+    ],
+    "first_call": [
+        *("target", "space", "cold_seconds", "warm_seconds", "sklearn_seconds"),
+        "warm_over_sklearn",
+    ],
+    "busy": [
+        *("rows", "features", "labels", "fit", "seconds_alone", "seconds_beside", "ratio"),
+    ],
     "tightness": [
         *("surrogate", "q", "n", "bound", "largest ratio", "constant", "constant needed"),
         "regret",
@@ -155,6 +169,15 @@ INTRODUCTION = {
     "imports": "`import setwise` in units of `import numpy`, fresh processes.",
     "tables": "A CSV file of numbers by `setwise.datasets.read`. `ratio`: wall time over that of "
     "`pandas.read_csv`, minima of interleaved rounds.",
+    "one_row": "`SetClassifier.predict` of one row, default settings. `ratio`: time over that of "
+    "scikit-learn's one-vs-rest logistic regression, minima of interleaved rounds. "
+    "`same_from_threads`: rows predicted one by one by eight threads at once are those of one "
+    "call.",
+    "first_call": "Import, fit of 300 rows and predict in a fresh process: without compiled "
+    "kernels (`cold`), and with them (`warm`, the shortest of three). `sklearn_seconds`: "
+    "`import sklearn.linear_model`, which is a part of both.",
+    "busy": "A fit of `SetClassifier('f1')` alone, the shortest of three, and beside as many busy "
+    "processes as there are processors. `ratio`: beside over alone.",
     "tightness": "The paper's constants over every target: n sets of one label each, any expected "
     "utilities in [0, 1] (n labels for binary relevance). `largest ratio` of regret to bound met "
     "by an ascent; above 1 the bound is false. `constant needed`: in place of `constant`, in "

@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse
 
 import setwise
+from setwise.decoders import MostLikely
+from setwise.distributions import OfSpace
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, GeneralizedCrossEntropy
 from setwise.targets import (
@@ -455,3 +457,18 @@ def test_a_surrogate_takes_its_target_by_name():
         named, CompSum(FBeta(), Cube(3), q=1.0).value_and_gradient(scores, y_true)[0]
     )
     assert_refused(lambda: CompSum("f-one", Cube(3)), "f-one", "hamming")
+
+
+TAKE_A_SPACE = {
+    "comp-sum": lambda space: CompSum("f1", space),
+    "constrained": lambda space: Constrained("f1", space),
+    "constrained by a list": lambda space: Constrained("f1", space, "hinge"),
+    "most likely": MostLikely,
+    "a distribution": lambda space: OfSpace(space, SCORES),
+}
+
+
+@pytest.mark.parametrize("make", TAKE_A_SPACE.values(), ids=TAKE_A_SPACE)
+@pytest.mark.parametrize("space", [4, "cube", Cube])
+def test_what_is_no_space_is_refused(make, space):
+    assert_refused(lambda: make(space), "a space is an object", re.escape(repr(space)))

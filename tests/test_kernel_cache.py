@@ -65,6 +65,25 @@ def test_a_kernel_is_kept_until_something_it_calls_changes(tree, tmp_path):
     assert run(COUNTED, **places) == "4 1"
 
 
+def test_kernels_unused_for_long_are_removed_when_new_ones_are_kept(tree, tmp_path):
+    folder = tmp_path / "cache" / "setwise"
+    places = {"PYTHONPATH": str(tree.parent), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert run(COUNTED, **places) == "4 0"
+    used = list(folder.iterdir())
+    unused, recent, other = (folder / name for name in ("0" * 20, "1" * 20, "downloads"))
+    for path in (unused, recent, other):
+        path.mkdir()
+        (path / "kept").write_text("")
+    for path in (*used, unused, other):
+        os.utime(path, (0, 0))
+    assert run(COUNTED, **places) == "4 1"
+    assert unused.exists()
+    (tree / "called.py").write_text(CALLED.format(number=5))
+    assert run(COUNTED, **places) == "12 0"
+    assert not unused.exists()
+    assert all(path.exists() for path in (*used, recent, other))
+
+
 def test_every_module_that_a_kernel_can_reach_is_in_its_stamp():
     reached = {path.name for path in kernel_cache._reached(Path(forest_kernels.__file__))}
     assert {"forest_kernels.py", "nodes.py", "kernels.py", "kernel_cache.py"} <= reached

@@ -198,16 +198,18 @@ def numbered(lines: IO[bytes], path: Path, first: int = 1) -> NumberedLines:
         number += 1
 
 
-def decoded(text: bytes, path: Path, line: int, encoding: str = "utf-8") -> str:
-    """Bytes as text; bytes that are none are named."""
+def decoded(text: bytes, path: Path, line: int, encoding: str | None = None) -> str:
+    """Bytes as text, UTF-8 where a reader takes no ``encoding``; bytes that are none are named."""
     try:
-        return text.decode(encoding)
+        return text.decode(encoding or "utf-8")
     except LookupError as error:
         raise ValueError(f"encoding must be the name of one, but it is {encoding!r}") from error
     except UnicodeDecodeError as error:
         where = f"byte {text[error.start]:#04x} at position {error.start + 1}"
-        hint = f"save it so, or name its encoding, such as {argument('encoding', 'latin-1')}"
-        raise DataError(path, line, f"not {encoding} text: {where}; {hint}") from error
+        hint = "save it so"
+        if encoding is not None:
+            hint += f", or name its encoding, such as {argument('encoding', 'latin-1')}"
+        raise DataError(path, line, f"not {encoding or 'utf-8'} text: {where}; {hint}") from error
 
 
 def cells_of(

@@ -8,6 +8,7 @@ different sources can share one folder.
 The folder is ``NUMBA_CACHE_DIR`` where that is set, else the user's cache or, where that cannot be
 written, the temporary folder. It must belong to the user, and nobody else may write to it: what is
 read back is run. Without such a folder kernels are compiled anew in each process, with one warning.
+Kernels of sources that no process has used for thirty days are removed when new ones are kept.
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
+import re
+import shutil
 import tempfile
+import time
 import warnings
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +29,8 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache, _CacheLocator
 
 PACKAGE = Path(__file__).parent
+# Seconds after which the kernels of a source that nothing has used are removed.
+UNUSED = 30 * 24 * 3600.0
 HINT = (
     "setwise found no folder to keep compiled kernels in, so every process compiles them again; "
     "set NUMBA_CACHE_DIR to a folder of your own that only you can write to"
@@ -109,12 +116,32 @@ def _imported(file: Path) -> frozenset[Path]:
     return frozenset(path for path in files if path.is_file())
 
 
+def prune(folder: Path) -> None:
+    """Remove the kernels that were last used long ago, as far as that can be done.
+
+    A process that has just begun to use them compiles them again.
+    """
+    for old in folder.iterdir():
+        with suppress(OSError):
+            is_source = re.fullmatch("[0-9a-f]{20}", old.name)
+            if is_source and time.time() - old.stat().st_mtime > UNUSED:
+                shutil.rmtree(old)
+
+
 class _Locator(_CacheLocator):
-    """A folder for each source a kernel was compiled from."""
+    """A folder for each source a kernel was compiled from; its time is when it was last used."""
 
     def __init__(self, function, file: str):
         self._line = function.__code__.co_firstlineno
         self._stamp = source_stamp(Path(file))
+        with suppress(OSError):
+            os.utime(self.get_cache_path())
+
+    def ensure_cache_path(self) -> None:
+        path = Path(self.get_cache_path())
+        if not path.exists():
+            prune(path.parent)
+        super().ensure_cache_path()
 
     def get_cache_path(self) -> str:
         return str(cache_folder() / self._stamp[:20])  # type: ignore

@@ -165,6 +165,17 @@ def log1p_unit(x):
     return 2.0 * s * t
 
 
+@register_jitable
+def copy_into(target, source):
+    """target[:] = source, of one length.
+
+    (As a loop: the compiler's own assignment of arrays takes seconds to compile, for the message
+    with which it refuses different shapes.)
+    """
+    for j in range(len(target)):
+        target[j] = source[j]
+
+
 # e^_LEAST is nothing beside 1.
 _LEAST = -700.0
 

@@ -7,7 +7,6 @@ array or CSR. Users have data frames, lists of names, sparse matrices, or one cl
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from setwise.sparse import tidy_sets
-from setwise.validation import label_matrix, require_entries
+from setwise.validation import label_matrix, repeated, require_entries
 
 EXPECTED = (
     "expected is a 0/1 array or sparse matrix of shape (n, n_labels), a data frame of 0/1 columns, "
@@ -57,13 +56,9 @@ class LabelNames:
 
     def __post_init__(self):
         names = name_array(self.names)
-        repeated = [name for name, times in Counter(names.tolist()).items() if times > 1]
-        if repeated:
-            raise ValueError(
-                f"each label must have its own name, but {some(repeated)} is there more than once"
-            )
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "one_dimensional", bool(self.one_dimensional))
+        if (twice := repeated(names.tolist())) is not None:
+            raise ValueError(f"each label must have its own name, but {twice!r} is there twice")
+        vars(self).update(names=names, one_dimensional=bool(self.one_dimensional))
 
     @property
     def n_labels(self) -> int:

@@ -1,4 +1,4 @@
-"""The stored entries of sparse matrices.
+"""The stored entries of sparse matrices, and ranges of rows that are few enough to be dense.
 
 An entry that is not stored is 0. Compiled code reads and writes where the index arrays point, so
 these are checked once, where a matrix comes in (`well_formed`), and the matrix is tidied: CSR, the
@@ -12,7 +12,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
+
+
+# Entries that are held densely at a time.
+MOST_ENTRIES = 2**22
+
+
+def row_ranges(n_rows: int, width: int, most: int | None = None, least: int = 1) -> Iterator[slice]:
+    """Ranges that cover the rows, each of at most ``most`` entries or ``least`` rows.
+
+    There is at least one range, if an empty one.
+    """
+    step = max(least, (most or MOST_ENTRIES) // width)
+    for start in range(0, max(n_rows, 1), step):
+        yield slice(start, min(start + step, n_rows))
 
 
 def well_formed(matrix: Any, name: str) -> Any:

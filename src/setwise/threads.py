@@ -3,7 +3,12 @@
 Kernels release the interpreter lock and work on a range of rows, so a plain pool of threads runs
 them side by side. (The compiler's own parallel loops are not used: they cannot be entered from two
 Python threads at once, nor after a fork.) The number of threads is that of the processors this
-process may use, or OMP_NUM_THREADS where that is set, unless `threads_limited` says less.
+process may use, by its affinity and the quota of its control group, or OMP_NUM_THREADS where that
+is set, unless `threads_limited` says less.
+
+The threads of matrix products wait for each other at the end of every product. Where products are
+small and processors busy with something else, they wait most of the time: `small_products` keeps
+such products on one thread.
 """
 
 import os
@@ -11,8 +16,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from threading import Lock
+from typing import Any
 
 _CHUNKS_PER_THREAD = 8
+# Products of fewer multiplications, a hundredth of a second or so on one thread, are small.
+SMALL_PRODUCT = 2**26
 _pool: ThreadPoolExecutor | None = None
 _most: ContextVar[int | None] = ContextVar("most threads", default=None)
 
@@ -37,7 +47,52 @@ def _usable_threads() -> int:
     limit = os.environ.get("OMP_NUM_THREADS", "")
     if limit.isdigit() and int(limit) > 0:
         return int(limit)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = _quota()
+    return min(len(os.sched_getaffinity(0)), usable) if hasattr(os, "sched_getaffinity") else usable
+
+
+@cache
+def _quota() -> int:
+    """The processors that affinity and the control group leave to this process, read once."""
+    from joblib import cpu_count
+
+    return cpu_count()
+
+
+_products = Lock()
+_users, _limit = 0, None
+
+
+@contextmanager
+def small_products(multiplications: float) -> Iterator[None]:
+    """Matrix products of so many multiplications inside the block; small ones on one thread.
+
+    The limit holds for the whole process, from the first block that is entered to the last that is
+    left, whichever thread they are in.
+    """
+    global _users, _limit
+    if multiplications >= SMALL_PRODUCT:
+        yield
+        return
+    with _products:
+        _users += 1
+        if _users == 1:
+            _limit = _libraries().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _products:
+            _users -= 1
+            if _users == 0 and _limit is not None:
+                _limit.restore_original_limits()
+
+
+@cache
+def _libraries() -> Any:
+    """The linear algebra that is loaded; looking for it takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _forget_pool() -> None:

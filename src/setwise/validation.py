@@ -6,6 +6,7 @@ named with their position, never clipped.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from setwise.sparse import refuse_entries, tidied, well_formed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from numpy.typing import NDArray
 
 # From this many entries on, threads share the check for finite values.
@@ -128,13 +131,28 @@ def label_matrix(sets: Any, n_labels: int | None, name: str = "y_true") -> NDArr
     return cast
 
 
-def same_rows(scores: NDArray[Any], y_true: NDArray[Any]) -> None:
-    """Raise unless both have the same number of rows."""
-    if len(scores) != len(y_true):
+def same_rows(**matrices: Any) -> None:
+    """Raise unless both matrices, given by their names, have the same number of rows."""
+    (first, one), (second, other) = ((name, m.shape[0]) for name, m in matrices.items())
+    if one != other:
         raise ValueError(
-            f"scores and y_true must have the same number of rows, "
-            f"but scores has {len(scores)} and y_true has {len(y_true)}"
+            f"{first} and {second} must have the same number of rows, "
+            f"but {first} has {one} and {second} has {other}"
         )
+
+
+def require_one_of(value: Any, known: Iterable[Any], name: str) -> None:
+    """Raise unless a setting is one of its names."""
+    if value not in (known := tuple(known)):
+        names = ", ".join(map(repr, known))
+        raise ValueError(f"{name} must be one of {names}, but it is {value!r}")
+
+
+def repeated(names: Sequence[Any]) -> Any:
+    """The first name that is there more than once, or None."""
+    if len(set(names)) == len(names):
+        return None
+    return next(name for name, times in Counter(names).items() if times > 1)
 
 
 def whole_number(value: Any, name: str, least: int) -> int:

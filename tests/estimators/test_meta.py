@@ -936,6 +936,15 @@ def test_what_cannot_be_decoded_is_refused_when_it_is_fitted(model, message):
         model.fit(X, Y)
 
 
+@pytest.mark.parametrize("target", ["f1", "hamming", "subset", "precision@2", "jaccard"])
+def test_fitting_a_catalog_decodes_nothing(target, monkeypatch):
+    X, Y = dependent_labels(3)
+    decoded = []
+    monkeypatch.setattr(MinimumRisk, "decode_catalog", lambda *given, **how: decoded.append(given))
+    CatalogClassifier(FOREST, target).fit(X[:100], Y[:100])
+    assert not decoded
+
+
 @pytest.mark.parametrize("wrap", [TargetDecoder, CatalogClassifier])
 def test_bad_data_is_refused(wrap):
     X, Y, _ = independent_labels(24)

@@ -422,7 +422,7 @@ def test_predictions_of_ranges_are_those_of_rows(monkeypatch):
     X, Y = drawn(2, n_rows=300)
     model = SetClassifier("jaccard").fit(X, Y)
     expected = model.predict(X), model.predict_proba(X)
-    monkeypatch.setattr("setwise.estimators.set_classifier.CHUNK_ENTRIES", 1)
+    monkeypatch.setattr("setwise.estimators.training.MOST_ENTRIES", 1)
     np.testing.assert_array_equal(model.predict(X), expected[0])
     np.testing.assert_array_equal(model.predict_proba(X), expected[1])
 
@@ -459,7 +459,7 @@ def test_a_solver_that_stops_early_says_so_with_the_gradient():
         ({"alpha": 0.0}, "alpha must be a positive number"),
         ({"tol": -1.0}, "tol must be a positive number"),
         ({"max_iter": 0}, "max_iter must be a whole number"),
-        ({"scaling": "max"}, "scaling must be one of None, 'standard', 'rows', not 'max'"),
+        ({"scaling": "max"}, "scaling must be one of None, 'standard', 'rows', but it is 'max'"),
         ({"space": Cube(4)}, r"as many labels as y, 3, but Cube\(4\) has 4"),
         ({"surrogate": "generalized_cross_entropy", "q": 1.0}, "q must be above 0 and below 1"),
     ],
@@ -479,7 +479,7 @@ def test_odd_data_work_or_are_refused():
     assert not SetClassifier().fit(X, empty).predict(X).any()
     assert SetClassifier().fit(X[:1], Y[:1]).predict(X[:1]).tolist() == Y[:1].tolist()
     SetClassifier().fit(np.ones_like(X), Y).predict(X)
-    with pytest.raises(ValueError, match="same number of rows, but X has 80 and y 79"):
+    with pytest.raises(ValueError, match="same number of rows, but X has 80 and y has 79"):
         SetClassifier().fit(X, Y[:-1])
     with pytest.raises(ValueError, match="row 1 is not in Catalog of 1 sets"):
         SetClassifier(space=Catalog([[0, 0, 0]])).fit(X, Y)

@@ -250,7 +250,7 @@ def test_figures_do_not_depend_on_how_rows_are_split(form, monkeypatch):
     case = drawn(np.random.default_rng(1), 40, 7)
     case = case if form == "dense" else sparse(case)
     whole = evaluate(**case, targets=["f2"], n_bootstrap=20)
-    monkeypatch.setattr("setwise.decoders.decisions.MOST_ENTRIES", 30)
+    monkeypatch.setattr("setwise.sparse.MOST_ENTRIES", 30)
     assert evaluate(**case, targets=["f2"], n_bootstrap=20) == whole
 
 
@@ -874,7 +874,7 @@ def test_targets_that_do_not_fit_raise_their_own_error():
 
 
 def test_an_error_of_a_target_says_where_its_rows_begin(monkeypatch):
-    monkeypatch.setattr("setwise.decoders.decisions.MOST_ENTRIES", 4)
+    monkeypatch.setattr("setwise.sparse.MOST_ENTRIES", 4)
     y_pred = SETS.copy()
     y_pred[2] = 1
     assert_refused(

@@ -116,7 +116,7 @@ def test_sparse_probabilities_are_their_dense_values(form, monkeypatch):
     make = getattr(sparse, form)
     dense = per_label(y_pred, y_true, probability=probability)
     curve, bins = precision_recall(probability, y_true), reliability(probability, y_true)
-    monkeypatch.setattr("setwise.decoders.decisions.MOST_ENTRIES", 40)
+    monkeypatch.setattr("setwise.sparse.MOST_ENTRIES", 40)
     others = make(y_pred), make(y_true), make(probability)
     found = per_label(others[0], others[1], probability=others[2])
     for name in vars(dense):

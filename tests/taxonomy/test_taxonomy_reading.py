@@ -354,7 +354,7 @@ FILES_REFUSED = {
     "another encoding": (
         "a,b\na,c\xe9\n".encode("latin-1"),
         {},
-        "line 2: not utf-8 text: byte 0xe9",
+        "line 2: not utf-8 text: byte 0xe9 at position 4; save it so$",
     ),
     "a packed file cut off": (gzip.compress(b"a,b\n" * 9)[:-9], {}, "damaged"),
     "quotes that stay open": ('a,b\na,"c\n', {}, "line 2: no table"),
@@ -363,7 +363,7 @@ FILES_REFUSED = {
     "a missing parent": ("a\nb/c\n", {}, "'b' of 'b/c'.*missing='add'"),
     "names of paths": ("a\na/b\n", {"names": ["a/b", "a"]}, "names and root .* Taxonomy.over"),
     "missing labels of edges": ("a,b\n", {"missing": "add"}, "'add' is for path names"),
-    "no such kind": ("a,b\n", {"kind": "tree"}, "kind must be one of auto, edges, paths"),
+    "no such kind": ("a,b\n", {"kind": "tree"}, "kind must be one of 'auto', 'edges', 'paths'"),
     "one column of edges": ("a\nb\n", {"kind": "edges"}, "it has one column"),
     "an outline": ("a\n\tb\n\t\tc\n", {}, "line 2: indented"),
     "an outline of spaces": ("a\n  b\n    c\n", {}, "line 2: indented"),

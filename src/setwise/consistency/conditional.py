@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import log_softmax, xlogy
 
 from setwise.spaces.space import Array, Space, weighted_features
-from setwise.surrogates.binary_relevance import MARGINS, Margin, rho_margin
+from setwise.surrogates.binary_relevance import Margin, margin_of
 
 Kind = Literal["labelwise", "joint"]
 KINDS = ("labelwise", "joint")
@@ -201,7 +201,7 @@ class ConstrainedRisk:
     @property
     def phi(self) -> Margin:
         """The margin function."""
-        return rho_margin(self.rho) if self.margin == "rho" else MARGINS[self.margin]
+        return margin_of(self.margin, self.rho)
 
     @property
     def kinks(self) -> tuple[float, ...]:

@@ -27,7 +27,7 @@ from setwise.consistency.optimum import Optimum, best_scores
 from setwise.consistency.setting import Setting
 from setwise.consistency.verdicts import Distribution
 from setwise.spaces.cube import Cube
-from setwise.spaces.space import Array, Space
+from setwise.spaces.space import Array, Space, smaller_first
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
@@ -63,7 +63,7 @@ def bayes(target: Any, space: Space, distribution: Any) -> Array:
     """
     expected, sets = risks(target, space, distribution), space.enumerate()
     best = sets[expected <= expected.min() + TIE]
-    return best[np.lexsort((*(1 - best.T[::-1]), best.sum(axis=1)))[0]]
+    return best[smaller_first(best)[0]]
 
 
 def regret(target: Any, space: Space, distribution: Any, y_pred: Any) -> float:

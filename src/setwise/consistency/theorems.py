@@ -38,6 +38,12 @@ REACHED = (
     "that are affinely independent"
 )
 PREDICTED = "the prediction is the most likely set"
+EXPOSED = "every label set is exposed by some scores"
+# What is said of exclusive classes, sets of one label, in place of that.
+OF_CLASSES = {
+    PREDICTED: "the prediction is the most likely class",
+    EXPOSED: "every class is exposed by some scores",
+}
 SUMMED = "t is summed over the labels"
 OWN = "proved here"
 # Binary margins: the bound on the 0/1 regret by the margin's is (factor t)^exponent.
@@ -92,7 +98,7 @@ def covering(
     def covered(key: str, gamma: Gamma | None, reason: str) -> Coverage:
         return Coverage(_BY_KEY[key], gamma, reason)
 
-    if space.log_size < 1e-9:
+    if space.has_at_most(1):
         return covered("O", None, "there is no other label set")
     if choice.target is not None:
         return None
@@ -119,7 +125,7 @@ def covering(
         return None
     if choice.q == 1.0:
         gamma = replace(bound_of(choice, space), assumptions=(COMPLETE, PREDICTED))
-        return covered("A", gamma, "every label set is exposed by some scores")
+        return covered("A", gamma, EXPOSED)
     if (reason := _reached(space, scores)) is not None:
         has_rate = choice.q is None or not -1.0 < choice.q < 0.0
         gamma = bound_of(choice, space) if has_rate else None
@@ -165,10 +171,9 @@ def _reached(space: Space, scores: Kind) -> str | None:
 
 def _is_cube(space: Space, even: bool) -> bool:
     """Whether all label sets are there, ``even`` without a bias, or with one scores absorb."""
-    log_size = space.log_size
     if space.is_independent:
         return True
-    if abs(log_size - space.n_labels * log(2.0)) > 1e-9 or log_size > log(MOST_SETS):
+    if not (space.has_every_set and space.has_at_most(MOST_SETS)):
         return False
     weights = Weights.of(space)
     return bool(np.ptp(weights.offset) < 1e-12) if even else weights.span(weights.offset.T)

@@ -151,7 +151,7 @@ class Gamma:
         if not self.log_unit:
             return ""
         unit = self.on("unit").in_numbers
-        return f" on the scale of the paper's sum over label sets, {unit} on the unit scale"
+        return f" on the scale of the paper's own sum, {unit} on the unit scale"
 
     def __str__(self) -> str:
         numbers = self.in_numbers

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from setwise.datasets.columns import Labels
-from setwise.datasets.dataset import repeated
 from setwise.files import (
     DataError,
     File,
@@ -29,6 +28,7 @@ from setwise.files import (
 )
 from setwise.labels import some
 from setwise.spelling import argument
+from setwise.validation import repeated
 
 # Levels of a path of labels: deeper ones would make names longer than the file.
 MAX_DEPTH = 64

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, hstack
 
-from setwise.datasets.dataset import edge_array, repeated, text_array
+from setwise.datasets.dataset import edge_array, text_array
 from setwise.files import Place, shown
 from setwise.labels import some
 from setwise.spelling import argument
 from setwise.taxonomy import Taxonomy
+from setwise.validation import repeated, require_one_of
 
 NUMERAL = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf(?:inity)?|nan", re.I)
 # What a cell of a table says when its value is missing, in lower case.
@@ -28,6 +29,8 @@ MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
 # What a cell of a 0/1 column may say, in lower case.
 TRUTH: dict[str, float] = {"0": 0.0, "0.0": 0.0, "false": 0.0, "no": 0.0}
 TRUTH |= {"1": 1.0, "1.0": 1.0, "true": 1.0, "yes": 1.0}
+# Types of features.
+TYPES = ("float32", "float64")
 # What TfidfVectorizer may be told. Functions are not among it: a schema is saved as data.
 TEXT_OPTIONS = (
     *("analyzer", "binary", "lowercase", "max_df", "max_features", "min_df", "ngram_range", "norm"),
@@ -92,9 +95,8 @@ class Categories:
     unseen: str = "refuse"
 
     def __post_init__(self):
-        object.__setattr__(self, "values", text_array(self.values))
-        if self.unseen not in ("refuse", "zeros"):
-            raise ValueError(f"unseen must be 'refuse' or 'zeros', but it is {self.unseen!r}")
+        vars(self).update(values=text_array(self.values))
+        require_one_of(self.unseen, ("refuse", "zeros"), "unseen")
 
     @property
     def width(self) -> int:
@@ -169,13 +171,13 @@ class Features:
     dtype: str = "float64"
 
     def __post_init__(self):
-        object.__setattr__(self, "columns", text_array(self.columns))
+        vars(self).update(columns=text_array(self.columns))
         name = repeated(self.columns.tolist())
         if name is not None:
             raise ValueError(f"columns must differ, but {name!r} is there twice")
         if not set(self.kinds) <= set(self.columns.tolist()):
             raise ValueError("kinds must be of columns that are there")
-        check_type(self.dtype)
+        require_one_of(self.dtype, TYPES, "dtype")
 
     @cached_property
     def texts(self) -> dict[str, Text]:
@@ -226,12 +228,6 @@ class Features:
         return csr_array((value, (row, place)), shape=(codes.shape[0], int(sizes.sum())))
 
 
-def check_type(dtype: str) -> None:
-    """Raise unless it is one of the two types of features."""
-    if dtype not in ("float32", "float64"):
-        raise ValueError(f"dtype must be 'float32' or 'float64', but it is {dtype!r}")
-
-
 # ------------------------------------------------------------------------------------------- labels
 
 
@@ -272,9 +268,9 @@ class Labels:
             raise ValueError(f"labels must have different names, but there is {what}")
         if not isinstance(self.separator, str) or not self.separator:
             raise ValueError(f"separator must be text, but it is {self.separator!r}")
-        object.__setattr__(self, "names", names)
+        vars(self).update(names=names)
         if self.edges is not None:
-            object.__setattr__(self, "edges", edge_array(self.edges, names))
+            vars(self).update(edges=edge_array(self.edges, names))
 
     @property
     def columns(self) -> list[str]:

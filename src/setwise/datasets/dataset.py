@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from setwise.files import File
 from setwise.labels import some, zeros_and_ones
 from setwise.sparse import tidied
 from setwise.taxonomy import Taxonomy
-from setwise.validation import real_array, real_number, real_vector
+from setwise.validation import real_array, real_number, real_vector, repeated, same_rows
 
 if TYPE_CHECKING:
     from setwise.datasets.schema import Schema
@@ -77,9 +76,8 @@ class Dataset:
     def __post_init__(self):
         X = _features(self.X)
         Y = None if self.Y is None else zeros_and_ones(self.Y, "Y")
-        if Y is not None and Y.shape[0] != X.shape[0]:
-            counts = f"X has {X.shape[0]} and Y has {Y.shape[0]}"
-            raise ValueError(f"X and Y must have the same number of rows, but {counts}")
+        if Y is not None:
+            same_rows(X=X, Y=Y)
         labels = self.label_names
         if labels is None:
             labels = np.arange(0 if Y is None else Y.shape[1]).astype(str)
@@ -91,18 +89,12 @@ class Dataset:
             if edges is None:
                 raise ValueError("edge_lengths are those of a hierarchy, but there is none")
             lengths = real_vector(lengths, len(edges), "edge_lengths")
-        checked = {
-            "X": X,
-            "Y": Y,
-            "feature_names": _names(self.feature_names, X.shape[1], "feature_names"),
-            "label_names": labels,
-            "split": None if self.split is None else _parts(self.split, X.shape[0]),
-            "hierarchy": edges,
-            "edge_lengths": lengths,
-            "Y_specific": _specific(self.Y_specific, Y),
-        }
-        for field, value in checked.items():
-            object.__setattr__(self, field, value)
+        vars(self).update(
+            X=X, Y=Y, label_names=labels, hierarchy=edges, edge_lengths=lengths,
+            feature_names=_names(self.feature_names, X.shape[1], "feature_names"),
+            split=None if self.split is None else _parts(self.split, X.shape[0]),
+            Y_specific=_specific(self.Y_specific, Y),
+        )  # fmt: skip
 
     @property
     def n_rows(self) -> int:
@@ -269,13 +261,6 @@ def text_array(names: Iterable[Any]) -> NDArray[Any]:
     array = np.empty(len(listed), dtype=f"<U{max(longest, 1)}" if is_plain else object)
     array[:] = listed
     return array
-
-
-def repeated(names: Sequence[Any]) -> Any:
-    """The first name that is there more than once, or None."""
-    if len(set(names)) == len(names):
-        return None
-    return next(name for name, times in Counter(names).items() if times > 1)
 
 
 def _names(names: Any, count: int, what: str) -> Any:

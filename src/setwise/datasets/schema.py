@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, issparse, vstack
 from setwise.datasets.columns import Features, Labels
 from setwise.datasets.dataset import Dataset
 from setwise.files import DataError, File, Place, existing, named, plain_name
-from setwise.validation import whole_number
+from setwise.validation import require_one_of, whole_number
 
 # Rows that are read at once where nobody says how many.
 BLOCK_ROWS = 2**16
@@ -139,10 +139,7 @@ class NamedColumns(Schema):
     max_bytes: int | None = None
 
     def __post_init__(self):
-        if self.unknown_labels not in ("refuse", "leave_out"):
-            raise ValueError(
-                f"unknown_labels must be 'refuse' or 'leave_out', but it is {self.unknown_labels!r}"
-            )
+        require_one_of(self.unknown_labels, ("refuse", "leave_out"), "unknown_labels")
 
     @property
     def feature_names(self) -> Any:

@@ -24,8 +24,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from setwise.datasets.columns import Number, check_type, indicator
-from setwise.datasets.dataset import Dataset, repeated, text_array
+from setwise.datasets.columns import TYPES, Number, indicator
+from setwise.datasets.dataset import Dataset, text_array
 from setwise.datasets.schema import Rows, Schema
 from setwise.datasets.table import parsed
 from setwise.files import (
@@ -42,7 +42,7 @@ from setwise.files import (
     shown,
 )
 from setwise.labels import some
-from setwise.validation import whole_number
+from setwise.validation import repeated, require_one_of, whole_number
 
 # The largest public sets have 1.6 million features and 2.8 million labels.
 MAX_FEATURES, MAX_LABELS = 2**24, 2**22
@@ -159,9 +159,9 @@ class SparseTextSchema(Schema):
     def __post_init__(self):
         whole_number(self.n_features, "n_features", 1)
         whole_number(self.n_labels, "n_labels", 1)
-        check_type(self.dtype)
+        require_one_of(self.dtype, TYPES, "dtype")
         if self.names is not None:
-            object.__setattr__(self, "names", text_array(self.names))
+            vars(self).update(names=text_array(self.names))
 
     @property
     def format(self) -> str:

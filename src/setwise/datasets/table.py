@@ -30,7 +30,6 @@ from setwise.datasets.columns import (
     Labels,
     Number,
 )
-from setwise.datasets.dataset import repeated
 from setwise.datasets.schema import BLOCK_ROWS
 from setwise.files import (
     MAX_LINE,
@@ -46,6 +45,7 @@ from setwise.files import (
 )
 from setwise.labels import some
 from setwise.spelling import argument
+from setwise.validation import repeated
 
 compute: Any = pyarrow.compute  # (its functions are made when it is imported)
 # Text is parsed so many bytes at a time, and so many of these by a thread.

@@ -26,14 +26,14 @@ from setwise.decoders.size_kernels import SizeTable, best_rows, scratch, size_ro
 from setwise.kernels import exp, kernel, log_plus
 from setwise.spaces.quadrature import (
     DOUBLE_ERROR,
+    LAGUERRE_TABLE,
     MEANS,
     SINGLE_ERROR,
     Reciprocal,
-    laguerre_table,
+    Rules,
     tabulated,
-    whole_steps,
 )
-from setwise.targets.measure import ZERO_DENOMINATOR, Array, Fraction
+from setwise.targets.measure import Array, Fraction
 from setwise.targets.target import predicted_size, utility_quotient
 from setwise.threads import for_rows
 
@@ -49,8 +49,6 @@ SIZES_AT_ONCE = 2**14
 OCTAVE, NEXT_RULE = 2.0, 1.15
 # Rows that are sorted together: few enough to stay in the processor's cache.
 BATCH = 256
-
-_FAR = laguerre_table()
 
 
 @dataclass(frozen=True)
@@ -220,26 +218,20 @@ class ByQuadrature:
 
     def _tabulated(self, error: float) -> SizeTable:
         # With the roles exchanged (fp for fn) the predicted set is the one that is known.
-        order = [0, 1, 3, 2, 4]
         above, below = self.utility.numerator, self.utility.denominator
-        unit, steps = whole_steps(Fraction(above[order], below[order], self.utility.empty))
-        largest = np.abs(steps).max() or 1.0
-        steps, above, below = steps / largest, above / (unit * largest), below / (unit * largest)
-        sizes = np.arange(self.n_labels + 1)
-        # A label that counts when false (its step is below 0) begins with what it adds when true.
-        least = np.minimum(below[[1, 3]], below[[2, 4]])
-        start = below[0] + least[0] * sizes + least[1] * (self.n_labels - sizes)
-        zero = start <= ZERO_DENOMINATOR * np.abs(below).max()
-        start, constant = np.where(zero, 0.0, start), above[0] + above[4] * self.n_labels
+        order = [0, 1, 3, 2, 4]
+        known = Fraction(above[order], below[order], self.utility.empty)
+        d = Rules(known, self.n_labels, error)
+        start, _, zero, _ = d.ends(np.arange(self.n_labels + 1))
         growths = above[2] - above[4], above[1] - above[2], above[3] - above[4]
-        numerator = np.array([constant, *growths])
-        lift = 0.0 if numerator[[0, 1, 3]].any() or steps[0] < 0 else float(steps[0])
-        step, slope = np.abs(steps), float(least[0] - least[1])
-        shape = step, start + lift, zero & (lift == 0.0), slope
+        numerator = np.array([above[0] + above[4] * self.n_labels, *growths]) / d.unit
+        lift = 0.0 if numerator[[0, 1, 3]].any() or d.flip[0] else float(d.step[0])
+        slope = float(d.start[1] - d.start[2])
+        shape = d.step, start + lift, zero & (lift == 0.0), slope
         rule, last, base, rules = shared_rules(*shape, error)
         return SizeTable(
-            steps < 0, step, numerator, start, zero, self.utility.empty, lift, rule, last, base,
-            slope, np.array(MEANS), *_FAR, np.zeros(len(last)), *rules,
+            d.flip, d.step, numerator, start, zero, self.utility.empty, lift, rule, last, base,
+            slope, np.array(MEANS), *LAGUERRE_TABLE, np.zeros(len(last)), *rules,
         )  # fmt: skip
 
     @property

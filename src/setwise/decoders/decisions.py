@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 
 from setwise.distributions.distribution import TIE as TIE
-from setwise.spaces.space import Array, Space
-from setwise.sparse import entries_of, refuse_entries, tidied
+from setwise.spaces.space import Array, Space, require_space
+from setwise.sparse import MOST_ENTRIES, entries_of, refuse_entries, row_ranges, tidied
 from setwise.validation import require_entries, score_matrix, whole_number
-
-# Entries that are laid side by side at a time.
-MOST_ENTRIES = 2**22
 
 
 class Decisions(NamedTuple):
@@ -46,13 +43,6 @@ class Decisions(NamedTuple):
         if issparse(self.sets):
             return self
         return self._replace(sets=entries_of(self.sets).astype(np.uint8))
-
-
-def row_ranges(n_rows: int, width: int) -> Iterator[slice]:
-    """Ranges that cover the rows, each of a bounded number of entries."""
-    step = max(1, MOST_ENTRIES // width)
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
 
 
 def decide_sparse(matrix, decide: Callable[[Array], Decisions], spare: int | None) -> Decisions:
@@ -134,8 +124,7 @@ class MostLikely:
     space: Space
 
     def __post_init__(self):
-        if not isinstance(self.space, Space):
-            raise ValueError(f"a space is an object such as Cube(10), but this is {self.space!r}")
+        require_space(self.space)
 
     def decode(self, scores) -> Array:
         """The most likely set of each row of scores, (n, l)."""
@@ -157,7 +146,7 @@ class TopK:
     k: int
 
     def __post_init__(self):
-        object.__setattr__(self, "k", whole_number(self.k, "k", 1))
+        vars(self).update(k=whole_number(self.k, "k", 1))
 
     def decode(self, scores) -> Any:
         """The label sets, (n, l): dense from dense scores, CSR from sparse ones (absent is 0)."""

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from setwise.decoders.decisions import TIE, Decisions, row_ranges
+from setwise.decoders.decisions import TIE, Decisions
 from setwise.distributions import Distribution, Independent
 from setwise.kernels import kernel
 from setwise.spaces.listing import sums_over
-from setwise.spaces.space import all_sets
+from setwise.spaces.space import all_sets, smaller_first
 from setwise.spaces.symmetric import largest_first
+from setwise.sparse import row_ranges
 from setwise.targets.measure import Additive, Array, Fraction, Measure
 from setwise.targets.target import Target, predicted_size, utility_quotient
 from setwise.threads import for_rows
@@ -104,7 +105,7 @@ class EverySet:
                 f"label sets are compared; use decode_catalog with listed label sets"
             )
         sets = all_sets(n_labels)
-        sets = sets[np.lexsort((*(1 - sets.T[::-1]), sets.sum(axis=1)))]
+        sets = sets[smaller_first(sets)]
         measure = target.measure(n_labels, "loss")
         try:
             measure.matrix(Candidates(sets[:1]), sets)

@@ -9,7 +9,7 @@ import numpy as np
 
 from setwise.decoders.by_label import ClosedSets, Labels, Mode, of_mode
 from setwise.decoders.by_size import BySize
-from setwise.decoders.decisions import Decisions, decide_sparse, row_ranges
+from setwise.decoders.decisions import Decisions, decide_sparse
 from setwise.decoders.lists import (
     MOST_LABELS,
     EverySet,
@@ -19,11 +19,11 @@ from setwise.decoders.lists import (
 )
 from setwise.distributions import Distribution, Independent, Listed, OfSpace
 from setwise.spaces.space import Space
-from setwise.sparse import tidied
+from setwise.sparse import row_ranges, tidied
 from setwise.targets.measure import Array
 from setwise.targets.registry import get_target
 from setwise.targets.target import beta_of, follows_from_marginals, hierarchy_of, predicted_size
-from setwise.validation import label_matrix, probability_matrix
+from setwise.validation import label_matrix, probability_matrix, require_one_of, same_rows
 
 OVER = ("list", "edits", "all")
 # A risk may be so far beyond 1 by rounding.
@@ -84,7 +84,7 @@ class MinimumRisk:
     _kept: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "target", get_target(self.target))
+        vars(self).update(target=get_target(self.target))
 
     def decode(self, distribution, return_risk: bool = False) -> Any:
         """The best label set of each row.
@@ -146,26 +146,39 @@ class MinimumRisk:
             Whether to return `Decisions`.
         """
         given = Listed(sets, posterior)
-        if over not in OVER:
-            raise ValueError(f"over must be one of {', '.join(map(repr, OVER))}, not {over!r}")
+        self.require_over(over, given.sets)
         if over == "all":
-            if not self._covers_all:
+            return _answer(self._decide(given, return_risk), return_risk)
+        candidates, hierarchy = given.sets, hierarchy_of(self.target)
+        if over == "edits":
+            candidates = with_edits(given.sets, hierarchy and hierarchy.is_closed)
+        measure = self.target.measure(given.n_labels, "loss")
+        return _answer(best_among(measure, given.posterior, given.sets, candidates), return_risk)
+
+    def covers_all(self, n_labels: int) -> bool:
+        """Whether the best of all label sets follows from sums that every list has."""
+        target = self.target
+        sized = predicted_size(target) is not None or target.form == "subset"
+        return sized or beta_of(target) is not None or follows_from_marginals(target, n_labels)
+
+    def require_over(self, over: str, sets: Array) -> None:
+        """Raise where `decode_catalog` has no way from a posterior over these sets."""
+        require_one_of(over, OVER, "over")
+        # A target that is not defined for so many labels says so.
+        self.target.measure(sets.shape[1], "loss")
+        if over == "all":
+            if not self.covers_all(sets.shape[1]):
                 raise ValueError(
                     f"{self.target} has no exact minimum over all label sets from a posterior over "
                     f"a list; use over='list' or over='edits'"
                 )
-            return _answer(self._decide(given, return_risk), return_risk)
-        self._require_size(given.sets)
-        candidates, hierarchy = given.sets, hierarchy_of(self.target)
-        if over == "edits":
-            if predicted_size(self.target) is not None:
-                raise ValueError(
-                    f"{self.target} is not defined on label sets one label away from the listed "
-                    f"ones; use over='list'"
-                )
-            candidates = with_edits(given.sets, hierarchy and hierarchy.is_closed)
-        measure = self.target.measure(given.n_labels, "loss")
-        return _answer(best_among(measure, given.posterior, given.sets, candidates), return_risk)
+            return
+        self._require_size(sets)
+        if over == "edits" and predicted_size(self.target) is not None:
+            raise ValueError(
+                f"{self.target} is not defined on label sets one label away from the listed "
+                f"ones; use over='list'"
+            )
 
     def risk(self, probability, sets) -> Array:
         """The expected loss of given label sets for independent labels, (n,).
@@ -174,13 +187,9 @@ class MinimumRisk:
         """
         checked = probability_matrix(probability)
         n, n_labels = checked.shape
-        if np.shape(sets)[:1] != (n,):
-            raise ValueError(
-                f"probability and sets must have the same number of rows, "
-                f"but probability has shape {checked.shape} and sets {np.shape(sets)}"
-            )
+        given = tidied(sets, "sets") if hasattr(sets, "tocsr") else np.atleast_1d(sets)
+        same_rows(probability=checked, sets=given)
         search, found = self._search(n_labels), np.empty(n)
-        given = tidied(sets, "sets") if hasattr(sets, "tocsr") else np.asarray(sets)
         # Dense, some rows at a time.
         for rows in row_ranges(n, n_labels):
             part = checked[rows] if isinstance(checked, np.ndarray) else checked[rows].toarray()
@@ -225,7 +234,7 @@ class MinimumRisk:
                 found = Listed.trusted(*sets).most_likely(second)
             if found is not None:
                 return of_mode(*found)
-        elif not self._covers_all and (sets := given.listed()) is not None:
+        elif not self.covers_all(n_labels) and (sets := given.listed()) is not None:
             measure: Any = target.measure(n_labels, "loss")
             # On a space of any sets a table also takes those that only it lists.
             of_table = ranked is not None and target.form == "table"
@@ -243,11 +252,6 @@ class MinimumRisk:
             return search.decide(values, second)
         spare = (predicted_size(self.target) or 0) + 1 if search.leaves_out_impossible else None
         return decide_sparse(values, lambda part: search.decide(part, second), spare)
-
-    @property
-    def _covers_all(self) -> bool:
-        """Whether the best of all label sets follows from sums that every list has."""
-        return self.target.form in ("additive", "subset") or beta_of(self.target) is not None
 
     def _paired(self, space: Any) -> MinimumRisk:
         """The decoder for the target on a space, by which tree distances are scaled."""

@@ -120,8 +120,7 @@ def evaluate(p, head, tail, low, high, n_nodes, table, work, nodes, utility):
     n, out, above = high - low, utility[low : high + 1], table.above
     factor, share, products, totals = work[FACTOR], work[SHARE], work[PRODUCTS], work[TOTALS]
     for k in range(n + 1):
-        out[k] = 0.0
-        totals[k] = 0.0
+        out[k] = totals[k] = 0.0
     for m in range(n_nodes):
         # The labels from low to high begin in the tail: products and totals with the last k of it.
         t_head, t_tail = nodes[T_HEAD, m], nodes[T_TAIL, m]
@@ -226,8 +225,7 @@ def prefix_sums(values, sums, squares):
     for k in range(len(values)):
         total += values[k]
         square += values[k] * values[k]
-        sums[k + 1] = total
-        squares[k + 1] = square
+        sums[k + 1], squares[k + 1] = total, square
 
 
 @register_jitable

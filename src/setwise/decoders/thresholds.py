@@ -10,15 +10,18 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from setwise.decoders.threshold_search import (
-    EQUAL,
+from setwise.decoders.population import (
     POPULATIONS,
     Average,
     Metric,
-    Quotient,
+    get_metric,
+    quotient_of,
+    utilities,
+)
+from setwise.decoders.threshold_search import (
+    EQUAL,
     Sample,
     best_thresholds,
-    get_metric,
     labelled,
     sparse_scores,
 )
@@ -252,16 +255,6 @@ class Thresholds(BaseEstimator):
         self.value_ = float(utilities(get_metric(self.metric), counts).mean())
         self.cross_fitted_value_ = cross_fitted
         return self
-
-
-def utilities(metric: Metric, counts: Array) -> Array:
-    """The utility of each population, (m,), from tp, fp, fn, tn of each, (4, m)."""
-    return quotient_of(metric, counts).of_counts(counts)
-
-
-def quotient_of(metric: Metric, counts: Array) -> Quotient:
-    """The utility of populations with these counts, (4, m)."""
-    return Quotient.of(metric, counts[0] + counts[2], int(np.rint(counts[:, 0].sum())))
 
 
 def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:

@@ -123,8 +123,7 @@ class Mixture(Distribution):
                 f"weights must have shape ({len(members)},), one for each distribution, be "
                 f"nonnegative and add up to 1, but they are {weights.tolist()}"
             )
-        object.__setattr__(self, "distributions", members)
-        object.__setattr__(self, "weights", weights)
+        vars(self).update(distributions=members, weights=weights)
 
     @property
     def space(self) -> Any:

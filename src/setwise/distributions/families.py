@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,10 +16,10 @@ from setwise.distributions.distribution import (
     Ranked,
     one_set_a_row,
 )
-from setwise.kernels import kernel
+from setwise.kernels import copy_into, kernel
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.listing import listing_of, posterior_of
-from setwise.spaces.space import Space
+from setwise.spaces.space import require_space, smaller_first
 from setwise.spaces.symmetric import fill, group_of, size_law, sweep
 from setwise.targets.measure import find_rows
 from setwise.threads import for_rows
@@ -43,7 +44,7 @@ class Independent(Distribution):
     probability: Any
 
     def __post_init__(self):
-        object.__setattr__(self, "probability", probability_matrix(self.probability))
+        vars(self).update(probability=probability_matrix(self.probability))
 
     @property
     def n_labels(self) -> int:
@@ -126,7 +127,7 @@ def label_size_rows(start, stop, values, bias, joint, size):
             for i in range(n_labels):
                 group.weight[i], group.keep[i] = values[row, i], 1.0 - values[row, i]
             fill(True, group)
-            size[row] = last
+            copy_into(size[row], last)
         joint[row] = 0.0
         for s in range(1, width):
             if size[row, s] > 0.0:
@@ -157,8 +158,7 @@ class Listed(Distribution):
 
     def __post_init__(self):
         sets = Catalog(self.sets).sets
-        object.__setattr__(self, "sets", sets)
-        object.__setattr__(self, "posterior", _posterior(self.posterior, len(sets)))
+        vars(self).update(sets=sets, posterior=_posterior(self.posterior, len(sets)))
 
     @property
     def n_labels(self) -> int:
@@ -169,8 +169,7 @@ class Listed(Distribution):
     def trusted(cls, sets: Array, posterior: Array) -> Listed:
         """Sets of a space and their probabilities, which need no check."""
         made = cls.__new__(cls)
-        object.__setattr__(made, "sets", sets)
-        object.__setattr__(made, "posterior", posterior)
+        vars(made).update(sets=sets, posterior=posterior)
         return made
 
     def __len__(self) -> int:
@@ -210,7 +209,7 @@ class Listed(Distribution):
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array]:
         """The set of highest probability, up to 1e-11; ties: the smaller, then the lower labels."""
-        order = np.lexsort((*(1 - self.sets.T[::-1]), self.sets.sum(axis=1)))
+        order = smaller_first(self.sets)
         chance, rows = self.posterior[:, order], np.arange(len(self))
         place = np.argmax(chance >= chance.max(axis=1, keepdims=True) - TIE, axis=1)
         highest = chance[rows, place]
@@ -267,12 +266,11 @@ class OfSpace(Distribution):
     scores: Any
 
     def __post_init__(self):
-        if not isinstance(self.space, Space):
-            raise ValueError(f"a space is an object such as Cube(10), but this is {self.space!r}")
+        require_space(self.space)
         scores = score_matrix(self.scores, self.space.n_scores)
         if 0 in scores.shape:
             raise ValueError(f"scores must have at least one row, but its shape is {scores.shape}")
-        object.__setattr__(self, "scores", scores.astype(np.float64))
+        vars(self).update(scores=scores.astype(np.float64))
 
     @property
     def n_labels(self) -> int:
@@ -284,7 +282,12 @@ class OfSpace(Distribution):
 
     def __getitem__(self, rows) -> OfSpace:
         """The same of some rows."""
-        return replace(self, scores=self.scores[rows])
+        scores = self.scores[rows]
+        if scores.ndim != 2 or len(scores) == 0:
+            return replace(self, scores=scores)  # which says what is wrong
+        some = copy(self)
+        object.__setattr__(some, "scores", scores)
+        return some
 
     def marginals(self) -> Array:
         """The space's marginals, without what rounding puts beyond 0 or 1, (n, l)."""
@@ -334,10 +337,11 @@ class OfSpace(Distribution):
     def _list(self) -> Listed:
         """The sets that are not excluded, and the probability of each."""
         listing = listing_of(self.space)
-        allowed = self.space.contains(listing.sets)
-        return Listed.trusted(
-            listing.sets[allowed], posterior_of(listing, self.scores)[1][:, allowed]
-        )
+        sets, posterior = listing.sets, posterior_of(listing, self.scores)[1]
+        allowed = listing.bias > -np.inf
+        if not np.all(allowed):
+            sets, posterior = sets[allowed], posterior[:, allowed]
+        return Listed.trusted(sets, posterior)
 
     def __str__(self) -> str:
         return str(self.space)

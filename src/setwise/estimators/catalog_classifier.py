@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.decoders.minimum_risk import OVER, MinimumRisk
 from setwise.distributions import Distribution, Listed
 from setwise.estimators.label_model import ClassModel
 from setwise.estimators.wrapped import DecodedClassifier, gives_probability, require_law
@@ -18,9 +18,8 @@ from setwise.targets import Hamming
 from setwise.targets.measure import Array
 from setwise.targets.target import Target, predicted_size
 from setwise.targets.truth import refuse_open
-from setwise.validation import whole_number
+from setwise.validation import require_one_of, whole_number
 
-OVER = ("auto", "list", "edits", "all")
 # Rows of labels, and rare sets, that are looked at in one go.
 ROWS = 2048
 
@@ -92,8 +91,7 @@ class CatalogClassifier(DecodedClassifier):
 
     def _fit(self, inner: Any, X: Any, labels: Any, params: dict, split_params: dict) -> ClassModel:
         least = whole_number(self.min_count, "min_count", 1)
-        if self.over not in OVER:
-            raise ValueError(f"over must be one of {', '.join(map(repr, OVER))}, not {self.over!r}")
+        require_one_of(self.over, ("auto", *OVER), "over")
         seen = merge_rare(distinct_sets(labels), least, self._decoder.target)
         one = self._names.one_dimensional
         self.over_ = "list" if one else _usable_over(self._decoder, seen.sets, self.over)
@@ -181,16 +179,10 @@ def merge_rare(seen: SeenSets, min_count: int, target: Target) -> SeenSets:
 
 
 def _usable_over(decoder: MinimumRisk, sets: Array, over: str) -> str:
-    """Which sets may be predicted, after one decision: what cannot be decoded is refused here."""
-    few = sets[:2]
-    posterior = np.full((1, len(few)), 1.0 / len(few))
+    """Which sets may be predicted; what cannot be decoded is refused."""
     if over == "auto":
-        try:
-            decoder.decode_catalog(posterior, few, over="all")
-            return "all"
-        except ValueError:
-            over = "list"
-    decoder.decode_catalog(posterior, few, over=over)
+        over = "all" if decoder.covers_all(sets.shape[1]) else "list"
+    decoder.require_over(over, sets)
     if over != "all":
         # Each listed set may be predicted; a target that is not defined for one says so.
         decoder.target.loss(sets, sets)

@@ -21,6 +21,7 @@ from setwise.spaces.chow_liu import chow_liu
 from setwise.spaces.space import ENUMERATION_LIMIT, Space
 from setwise.spelling import argument
 from setwise.targets.target import hierarchy_of, predicted_size
+from setwise.validation import require_one_of
 
 if TYPE_CHECKING:
     from setwise.estimators.training import Training
@@ -30,7 +31,12 @@ MOST_UNSEEN = 0.9
 # The spaces that a taxonomy gives; "auto" chooses one of them for tree distance.
 HIERARCHIES = ("paths", "closed")
 SPACES = ("auto", "cube", "sized", "catalog", "joint", "forest", *HIERARCHIES)
-DECODERS = ("auto", "minimum_risk", "most_likely", "marginals")
+# What each decoder predicts, in words.
+DECODERS = {
+    "minimum_risk": "label set of least expected loss",
+    "most_likely": "most likely set",
+    "marginals": "marginals as though labels were independent",
+}
 
 
 def unseen_mass(sets: NDArray[np.uint8]) -> float:
@@ -147,9 +153,7 @@ def decoder_for(
     Raises, before anything is trained, where a target has no least expected loss on the space. Of
     exclusive classes (``is_class``) the most likely one is predicted, whatever the target.
     """
-    if name not in DECODERS:
-        known = ", ".join(map(repr, DECODERS))
-        raise ValueError(f"decoder must be one of {known}, not {name!r}")
+    require_one_of(name, ("auto", *DECODERS), "decoder")
     if name == "auto" and not (training.is_likelihood or training.is_separate):
         name = "most_likely"
     if name == "auto":

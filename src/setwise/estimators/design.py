@@ -26,7 +26,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from setwise.labels import LabelNames, read_labels
 from setwise.sparse import tidied
 from setwise.targets.truth import read_truth, refuse_open
-from setwise.validation import refuse_large
+from setwise.validation import refuse_large, require_one_of, same_rows
 
 Array = NDArray[Any]
 
@@ -71,11 +71,7 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[R
     inputs = checked_inputs(estimator, X)
     sets, names = read_truth(estimator.target, y)
     sets = sets.toarray() if hasattr(sets, "toarray") else sets
-    if len(sets) != inputs.shape[0]:
-        raise ValueError(
-            f"X and y must have the same number of rows, but X has {inputs.shape[0]} and y "
-            f"{len(sets)}"
-        )
+    same_rows(X=inputs, y=sets)
     weights = _check_sample_weight(
         sample_weight, inputs, dtype=np.float64, ensure_non_negative=True
     )
@@ -115,9 +111,7 @@ class Design:
         The weights of the rows count in the standard deviations.
         """
         inputs = rows.inputs
-        if scaling not in SCALINGS:
-            known = ", ".join(map(repr, SCALINGS))
-            raise ValueError(f"scaling must be one of {known}, not {scaling!r}")
+        require_one_of(scaling, SCALINGS, "scaling")
         unit = np.ones(inputs.shape[1])
         if scaling == "standard":
             unit = standard_deviations(inputs, rows.weights)

@@ -78,7 +78,7 @@ class StratifiedLabelSets:
     random_state: Any = 0
 
     def __post_init__(self):
-        object.__setattr__(self, "n_splits", whole_number(self.n_splits, "n_splits", 2))
+        vars(self).update(n_splits=whole_number(self.n_splits, "n_splits", 2))
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of folds; the arguments are not used."""

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from setwise.consistency.naming import chosen_surrogate, in_words, is_same_target, loss_matrix
-from setwise.consistency.theorems import MOST_INDEPENDENT, REACHED, covering
-from setwise.estimators.choice import lists_seen
+from setwise.consistency.theorems import MOST_INDEPENDENT, OF_CLASSES, REACHED, covering
+from setwise.estimators.choice import DECODERS, lists_seen
 from setwise.estimators.training import Training
 from setwise.spaces.space import Space
 from setwise.surrogates.binary_relevance import BinaryRelevance
@@ -36,7 +36,7 @@ SENTENCES = {
     "{target}.",
     "none": "No theorem is known to cover {surrogate} for {target} on {space}, decoded by the "
     "{decoder}. (Those of Mao, Mohri and Zhong, 2024, need scores that reach every law over the "
-    "label sets, and the most likely set.) On a small space, `setwise certify` looks for a "
+    "{sets}, and the {likely}.) On a small space, `setwise certify` looks for a "
     "counterexample.",
     "outside": "Label sets outside {space} have probability 0: where their true mass is m, the "
     "bound is 2 m + sqrt(2 r), with r taken within it{unseen}.",
@@ -50,14 +50,7 @@ SENTENCES = {
     "out {left_out} edges; predicted, and the regret is over, are the sets closed under all.",
 }
 UNSEEN = "; Good and Turing's estimate of m from the training rows is {:.3f}"
-DECODERS = {
-    "minimum_risk": "label set of least expected loss",
-    "most_likely": "most likely set",
-    "marginals": "marginals as though labels were independent",
-}
 CLASSES = "the share of wrong classes"
-# A theorem about label sets is told of exclusive classes, sets of one label, in these words.
-OF_CLASSES = {"label sets": "classes", "label set": "class", "likely set": "likely class"}
 # Which sentences hold, and what they mention.
 Found = tuple[list[str], dict[str, Any]]
 
@@ -77,7 +70,8 @@ def guarantee(
     """
     about = {
         "target": in_words(target), "space": space, "surrogate": training,
-        "decoder": DECODERS[decoder], "log_loss": log_loss,
+        "decoder": DECODERS[decoder], "likely": DECODERS["most_likely"], "sets": "label sets",
+        "log_loss": log_loss,
         "unseen": UNSEEN.format(unseen) if lists_seen(space) and unseen is not None else "",
         "trained_for": in_words(training.trained_for),
         "left_out": len(getattr(target, "left_out", ())),
@@ -96,13 +90,11 @@ def guarantee_of_classes(
     """
     about = {
         "target": CLASSES, "space": f"{n_classes} classes", "surrogate": training,
-        "decoder": "most likely class", "log_loss": log_loss,
+        "decoder": "most likely class", "likely": "most likely class", "sets": "classes",
+        "log_loss": log_loss,
     }  # fmt: skip
     holds, more = _of_classes(training, space)
-    words = _said(holds, about | more)
-    for of_sets, of_classes in OF_CLASSES.items():
-        words = words.replace(of_sets, of_classes)
-    return words
+    return _said(holds, about | more)
 
 
 def _said(holds: list[str], about: dict[str, Any]) -> str:
@@ -119,7 +111,7 @@ def _of_sets(training: Training, target: Any, space: Space, decoder: str) -> Fou
     if is_share and (training.is_by_label or (likelihood and space.is_independent)):
         # On all label sets the likelihood is binary relevance with scores of half the size.
         margin = training.margin if training.is_by_label else "logistic"
-        return _covered(BinaryRelevance(margin), training, target, space)
+        return _covered(BinaryRelevance(margin), training, target, space, {})
     best = decoder == "minimum_risk" or (decoder == "most_likely" and target.form == "subset")
     if likelihood and best:
         return ["likelihood", *_of_missing_sets(target, space)], {}
@@ -127,7 +119,7 @@ def _of_sets(training: Training, target: Any, space: Space, decoder: str) -> Fou
         return ["none"], {}
     if not is_same_target(training.trained_for, target, space):
         return ["other"], {}
-    holds, about = _covered(training.surrogate, training, target, space)
+    holds, about = _covered(training.surrogate, training, target, space, {})
     if holds == ["none"] and hierarchy_of(target) and space.is_closed and not space.is_path:
         holds.append("closed")
     return holds, about
@@ -143,7 +135,7 @@ def _of_classes(training: Training, space: Space) -> Found:
     share = float(losses[0, -1])
     if share == 0.0 or not np.array_equal(losses, share * (1.0 - np.eye(len(sets)))):
         return ["other"], {"trained_for": in_words(trained_for)}
-    holds, about = _covered(training.surrogate, training, trained_for, space)
+    holds, about = _covered(training.surrogate, training, trained_for, space, OF_CLASSES)
     if share != 1.0:
         about["target"] = f"{in_words(trained_for)}, which is {share:.4g} times {CLASSES},"
     if training.q_of_family != 1.0 and len(sets) <= MOST_INDEPENDENT:
@@ -165,22 +157,28 @@ def trains_likelihood(training: Training, space: Space, own_truths: bool = False
 
 def _of_missing_sets(target: Any, space: Space) -> list[str]:
     """What to say of label sets that are not in the space."""
-    if space.log_size >= space.n_labels * np.log(2.0) - 1e-9:
+    if space.has_every_set:
         return []
     everywhere = target.form in ("additive", "subset") or beta_of(target) is not None
     return ["outside"] if everywhere or space.size_bias is not None else ["outside", "among"]
 
 
-def _covered(surrogate: Any, training: Training, target: Target, space: Space) -> Found:
-    """The theorem that covers a surrogate for the target, if there is one."""
+def _covered(
+    surrogate: Any, training: Training, target: Target, space: Space, words: dict[str, str]
+) -> Found:
+    """The theorem that covers a surrogate for the target, if there is one.
+
+    ``words`` has what to say in place of its own words.
+    """
     choice = replace(chosen_surrogate(surrogate, training.q), target=None)
     found = covering(target.on(space), choice, space)
     if found is None:
         return ["none"], {}
-    about: dict[str, Any] = {"reason": found.reason, "source": found.theorem.source}
+    about: dict[str, Any] = {"source": found.theorem.source}
+    about["reason"] = words.get(found.reason, found.reason)
     if found.gamma is not None:
         # That every law is reached has been established.
-        needs = [need for need in found.gamma.assumptions if need != REACHED]
+        needs = [words.get(need, need) for need in found.gamma.assumptions if need != REACHED]
         if hierarchy_of(target) and space.is_path:
             needs.append("every true label set is one of the paths")
         about |= {"gamma": found.gamma, "scales": found.gamma.scales, "needs": "; ".join(needs)}

@@ -27,7 +27,7 @@ from setwise.estimators.design import (
 )
 from setwise.estimators.guarantee import guarantee, guarantee_of_classes, trains_likelihood
 from setwise.estimators.solver import Fitting, progress_shown
-from setwise.estimators.training import CHUNK_ENTRIES, Training
+from setwise.estimators.training import Training, ranges_for
 from setwise.labels import LabelNames
 from setwise.persistence import save
 from setwise.surrogates.names import DEFAULT_Q
@@ -385,8 +385,5 @@ class SetClassifier(LinearClassifier):
         return self._risk.decode(distribution)
 
     def _by_ranges(self, function, X):
-        """Rows in ranges, so that arrays of rows by scores or listed sets stay small."""
-        widest = max(self.space_.n_scores, len(self.space_.parameters), 1)
-        step = max(64, CHUNK_ENTRIES // widest)
-        parts = [function(X[first : first + step]) for first in range(0, X.shape[0], step)]
+        parts = [function(X[rows]) for rows in ranges_for(self.space_, X.shape[0])]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)

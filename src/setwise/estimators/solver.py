@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from setwise.estimators.design import Array, Conditioning, Design, Solution, warn_of
 from setwise.estimators.newton import solve_binary_relevance
-from setwise.estimators.training import CHUNK_ENTRIES, Objective, Training
+from setwise.estimators.training import Objective, Training, ranges_for
 from setwise.spaces.space import Space
 from setwise.validation import score_matrix
 
@@ -52,10 +52,9 @@ class Problem:
         mass, n = self.objective.mass, inputs.shape[0]
         value, by_weight = 0.0, np.zeros_like(weights)
         by_intercept, by_parameter = np.zeros_like(intercept), np.zeros_like(parameters)
-        step = max(64, CHUNK_ENTRIES // max(self.objective.space.n_scores, len(parameters), 1))
-        for first in range(0, n, step):
-            rows = slice(first, min(first + step, n))
-            part = (inputs if step >= n else inputs[rows]).astype(np.float64, copy=False)
+        for rows in ranges_for(self.objective.space, n):
+            part = inputs if rows == slice(0, n) else inputs[rows]
+            part = part.astype(np.float64, copy=False)
             scores = part @ weights + intercept
             scores = scores if features is None else scores @ features.T
             loss, gradient, by_part = self.objective.sums(rows, scores, parameters)

@@ -7,7 +7,7 @@ solver needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from setwise.estimators.choice import frequency
 from setwise.spaces.space import Space
+from setwise.sparse import row_ranges
 from setwise.spelling import argument
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum, inner_power
@@ -26,8 +27,8 @@ from setwise.targets.target import Target, hierarchy_of
 
 Array = NDArray[Any]
 
-# Entries of rows by scores, or rows by parameters, that are held at a time.
-CHUNK_ENTRIES = 2**23
+# Entries of rows by scores, or rows by parameters, that are held at a time, and fewest rows.
+MOST_ENTRIES, LEAST_ROWS = 2**23, 64
 # Members of the comp-sum family that lead from the convex one to the one asked for.
 STEPS = (0.0, 0.5, 0.8)
 
@@ -159,7 +160,7 @@ class Objective:
             refuse_outside(self.space.contains(self.y_true), self.space)
         elif not self.learns:
             loss = self.stage(self.space)
-            object.__setattr__(self, "stage", lambda _: loss)
+            vars(self).update(stage=lambda _: loss)
 
     @cached_property
     def mass(self) -> float:
@@ -199,9 +200,7 @@ class Objective:
         if not self.learns:
             return by_label, np.empty(0)
         features = np.zeros(n_parameters)
-        step = max(1, CHUNK_ENTRIES // n_parameters)
-        for first in range(0, len(self.y_true), step):
-            rows = slice(first, first + step)
+        for rows in row_ranges(len(self.y_true), n_parameters):
             features += self.weights[rows] @ self.space.features(self.y_true[rows])
         share = features / self.weights.sum()
         by_feature = share * (1.0 - share)
@@ -221,6 +220,12 @@ class Objective:
             value, by_score = self.stage(space).value_and_gradient(scores, y_true)
         total = weights @ by_parameter if self.learns else np.empty(0)
         return float(weights @ value), by_score * weights[:, None], total
+
+
+def ranges_for(space: Space, n_rows: int) -> Iterator[slice]:
+    """Rows in ranges, so that arrays of rows by scores or listed sets stay small."""
+    widest = max(space.n_scores, len(space.parameters), 1)
+    return row_ranges(n_rows, widest, MOST_ENTRIES, LEAST_ROWS)
 
 
 def refuse_outside(inside: Array, space: Space) -> None:

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from setwise.decoders.decisions import row_ranges
 from setwise.evaluation.probability import curves
 from setwise.evaluation.sample import Array, Sample, checked_sample, one_order
 from setwise.evaluation.statistics import Statistic, quotient, ratios_of_sums, row_means, titled
+from setwise.sparse import row_ranges
 from setwise.targets import Target
 from setwise.taxonomy import Taxonomy
 

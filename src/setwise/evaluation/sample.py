@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.decoders.decisions import row_ranges
-from setwise.sparse import entries_of, refuse_entries, tidied, tidy_sets
+from setwise.sparse import entries_of, refuse_entries, row_ranges, tidied, tidy_sets
 from setwise.validation import label_matrix, probability_matrix, score_matrix
 
 Array = NDArray[Any]

@@ -21,11 +21,11 @@ from setwise.nn.partition import Partition, Rows, Sum, log_polynomial, log_sum
 from setwise.spaces import Space
 from setwise.spaces.quadrature import (
     DOUBLE_ERROR,
+    LAGUERRE_TABLE,
     MEANS,
     SINGLE_ERROR,
     Rules,
-    exponential_sum,
-    laguerre_table,
+    uniform,
 )
 from setwise.spaces.space import FEW
 from setwise.targets.measure import (
@@ -89,26 +89,23 @@ class QuotientTerms:
     """N / D, with ``empty`` where D is 0: a node takes out what the rule makes of that."""
 
     def __init__(self, measure: Fraction, space: Space, masked: bool):
-        self._empty, self._largest = measure.empty, float(np.abs(measure.denominator).max())
-        (self._above, adds), (self._below, counts) = (
-            beyond_least(part) for part in (measure.numerator, measure.denominator)
-        )
-        turned = counts[:, 0] > counts[:, 1]
-        adds = np.where(turned[:, None], adds[:, ::-1], adds)
-        # Of a false and of a true label.
-        parts = np.where(turned, -1.0, 1.0), counts.max(axis=1), *adds.T
-        self._by_truth = [part.tolist() for part in parts]
-        sees_negatives = measure.numerator[4] != 0.0 or measure.denominator[4] != 0.0
         errors = {torch.float32: SINGLE_ERROR, torch.float64: DOUBLE_ERROR}
+        made = {dtype: Rules(measure, space.n_labels, error) for dtype, error in errors.items()}
+        rules = made[torch.float64]
+        self._empty, self._largest = measure.empty, rules.largest
+        self._start, self._least = rules.start.tolist(), rules.least.tolist()
+        # Of a false and of a true label.
+        parts = np.where(rules.flip, -1.0, 1.0), rules.step, rules.off, rules.on
+        self._by_truth = [part[::-1].tolist() for part in parts]
+        sees_negatives = measure.numerator[4] != 0.0 or measure.denominator[4] != 0.0
         if space.is_independent and not (masked and sees_negatives):
-            tables = {dtype: Rules(measure, space.n_labels, e) for dtype, e in errors.items()}
-            self._rules = {dtype: RowRule(table) for dtype, table in tables.items()}
+            self._rules = {dtype: RowRule(rules) for dtype, rules in made.items()}
         else:
-            self._rules = dict.fromkeys(errors, SharedRule(measure, space.n_labels, masked))
+            self._rules = dict.fromkeys(errors, SharedRule(rules, masked))
 
     def __call__(self, rows: Rows) -> Terms:
         """The rule of each row; where D can be 0 with one more node."""
-        start, constant = rows.counted(self._below), rows.counted(self._above)[:, None]
+        start, constant = rows.counted(self._start), rows.counted(self._least)[:, None]
         zero = start <= rounding(start.dtype, 64.0) * self._largest
         turn, *values = (rows.by_truth(*pair) for pair in self._by_truth)
         step, off, on = (rows.only_known(value) for value in values)
@@ -210,19 +207,18 @@ class RowRule:
     """
 
     def __init__(self, rules: Rules):
-        table, self._unit = rules.table(np.arange(rules.n_labels + 1)), rules.unit
+        table = rules.table(np.arange(rules.n_labels + 1))
         width = int(np.abs(table.count).max())
         power = table.power_true if rules.step[0] == 1.0 else table.power_false
         used = np.arange(power.shape[2]) < table.count[..., None]
         x = -np.log(np.where(used, np.maximum(power, np.finfo(np.float64).tiny), 1.0))
         near = x, np.where(used, table.weight, 0.0)
         self._near = [Constant(_wide(part, width)) for part in near]
-        self._far = [Constant(_wide(part, width)) for part in laguerre_table()]
+        self._far = [Constant(_wide(part, width)) for part in LAGUERRE_TABLE]
         self._count, self._means = Constant(table.count), Constant(MEANS)
 
     def at(self, rows: Rows, start: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
         """Nodes and weights of each row, (n, m); ``mean`` is that of D - start, (n,)."""
-        start, mean = start / self._unit, mean / self._unit
         level = torch.bucketize(mean, self._means.beside(mean))
         count = self._count.beside(mean)[rows.n_true, level]
         # A negative count: so many Laguerre nodes, scaled by the row's mean of D.
@@ -234,7 +230,7 @@ class RowRule:
             torch.where(is_far, one, other.beside(mean)[rows.n_true, level])
             for one, other in zip(far, self._near, strict=True)
         )
-        return x / self._unit, weight / self._unit
+        return x, weight
 
 
 def _wide(values: np.ndarray, width: int) -> np.ndarray:
@@ -246,35 +242,16 @@ def _wide(values: np.ndarray, width: int) -> np.ndarray:
 class SharedRule:
     """One rule for every value that D can take, whatever its distribution."""
 
-    def __init__(self, measure: Fraction, n_labels: int, masked: bool):
-        (least, *ends), beyond = beyond_least(measure.denominator)
-        largest = np.abs(measure.denominator).max()
-        n_known, n_true = np.indices((n_labels + 1, n_labels + 1))
-        possible = (n_true <= n_known) & (n_known > 0 if masked else n_known == n_labels)
-        numbers = np.stack([(n_known - n_true)[possible], n_true[possible]])
-        start, steps = least + np.array(ends) @ numbers, beyond.max(axis=1)
-        least_step = steps[steps > 0].min(initial=largest)
-        low = float(np.where(start > ZERO_DENOMINATOR * largest, start, least_step).min())
-        x, w = exponential_sum(low, max(float((start + steps @ numbers).max()), low))
+    def __init__(self, rules: Rules, masked: bool):
+        n_known, n_true = np.indices((rules.n_labels + 1, rules.n_labels + 1))
+        possible = (n_true <= n_known) & (n_known > 0 if masked else n_known == rules.n_labels)
+        x, w = uniform(rules.step, *rules.ends(n_true[possible], n_known[possible])[:3])
         self._x, self._w = Constant(x[None]), Constant(w)
 
     def at(self, rows: Rows, start: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
         """Nodes (1, m) and weights (n, m)."""
         x = self._x.beside(start)
         return x, self._w.beside(start) * torch.exp(-x * start[:, None])
-
-
-def beyond_least(coefficients: np.ndarray) -> tuple[list[float], np.ndarray]:
-    """c · (1, tp, fp, fn, tn) as what labels add at least, and what they add beyond that.
-
-    The first is (c_0, least of a false label, least of a true label); the second [true, state], 0
-    or more, so that sums have terms of one sign.
-    """
-    states = np.array([[coefficients[4], coefficients[2]], [coefficients[3], coefficients[1]]])
-    least = states.min(axis=1)
-    beyond = states - least[:, None]
-    beyond[beyond <= ZERO_DENOMINATOR * np.abs(coefficients).max()] = 0.0
-    return [float(coefficients[0]), *least.tolist()], beyond
 
 
 def rounding(dtype: torch.dtype, steps: float) -> float:

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from setwise.nn.row_loss import RowLoss, untraced
-from setwise.nn.validation import REDUCTIONS, Settings, power_of, refuse_tensors, require_one_of
+from setwise.nn.validation import REDUCTIONS, Settings, power_of, refuse_tensors
 from setwise.spaces import Cube, Space
-from setwise.validation import real_number, whole_number
+from setwise.spaces.space import require_space
+from setwise.validation import real_number, require_one_of, whole_number
 
 
 class SurrogateLoss(nn.Module):
@@ -249,8 +250,7 @@ class LearnableSpace(nn.Module):
 
     def __init__(self, space: Space):
         super().__init__()
-        if not isinstance(space, Space):
-            raise ValueError(f"a space is an object such as Sized(10, bias), not {space!r}")
+        require_space(space)
         finite = np.flatnonzero(np.isfinite(space.parameters))
         if len(finite) < 2:
             raise ValueError(
@@ -278,12 +278,7 @@ class LearnableSpace(nn.Module):
 
     def forward(self) -> Tensor:
         """All parameters of the space, -inf where excluded, (p,)."""
-        everything = torch.full(
-            (len(self._space.parameters),),
-            -torch.inf,
-            dtype=self.values.dtype,
-            device=self.values.device,
-        )
+        everything = self.values.new_full((len(self._space.parameters),), -torch.inf)
         return everything.scatter(0, self.places, self.values)
 
     def current(self) -> Space:
@@ -318,11 +313,11 @@ class QSchedule:
     kind: str = "linear"
 
     def __post_init__(self):
-        object.__setattr__(self, "steps", whole_number(self.steps, "steps", 1))
-        for name in ("start", "end"):
-            object.__setattr__(self, name, real_number(getattr(self, name), name, -1.0, 1.0))
-        if self.kind not in ("linear", "cosine"):
-            raise ValueError(f"kind must be 'linear' or 'cosine', but it is {self.kind!r}")
+        ends = {
+            name: real_number(getattr(self, name), name, -1.0, 1.0) for name in ("start", "end")
+        }
+        vars(self).update(steps=whole_number(self.steps, "steps", 1), **ends)
+        require_one_of(self.kind, ("linear", "cosine"), "kind")
 
     def __call__(self, step: float) -> float:
         """q at a step, counted from 0; between steps too."""

@@ -89,11 +89,10 @@ class Rows:
         return values if self.known is None else values.masked_fill(~self.known, otherwise)
 
     def counted(self, coefficients: list[float]) -> Tensor:
-        """c_0 + c_1 (number of false labels) + c_2 (number of true labels), (n,)."""
+        """c_0 + c_1 (number of true labels) + c_2 (number of false labels), (n,)."""
         n_true = self.n_true.to(self.truth.dtype)
-        return (
-            coefficients[0] + coefficients[1] * (self.n_known - n_true) + coefficients[2] * n_true
-        )
+        constant, of_true, of_false = coefficients
+        return constant + of_true * n_true + of_false * (self.n_known - n_true)
 
 
 def softplus(values: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from setwise.nn.partition import Rows
 from setwise.nn.tensor_losses import Listed, Structured, law_of, margin_loss
 from setwise.nn.validation import Settings, label_bytes, refuse_infinite, refuse_values
 from setwise.spaces import Cube, Space
-from setwise.spaces.space import Array
+from setwise.spaces.space import Array, require_space
 from setwise.surrogates import CompSum, Constrained, Logistic
 from setwise.surrogates.surrogate import as_type
 from setwise.targets import ZeroOne
@@ -58,8 +58,7 @@ class RowLoss:
     """A loss with its settings on a space. What cannot be exact is refused when it is made."""
 
     def __init__(self, settings: Settings, space: Space):
-        if not isinstance(space, Space):
-            raise ValueError(f"a space is an object such as Cube(10), but this is {space!r}")
+        require_space(space)
         self.settings, self.space = settings, space
         self._laws: dict[bool, Structured | Listed] = {}
         # On the space, and on the cubes of known labels.

@@ -71,7 +71,7 @@ def law_of(target: Target, space: Space, of: Of, masked: bool, listed: bool) -> 
     ``masked``: some labels may be unknown. ``listed``: the loss is a sum over all label sets that
     no log-partition gives, as for margins other than the exponential.
     """
-    if listed and space.log_size > np.log(LISTED) + 1e-9:
+    if listed and not space.has_at_most(LISTED):
         raise ValueError(
             f"constrained losses with a margin other than 'exponential' sum over all label sets, "
             f"and {space} has about e^{space.log_size:.0f}; the limit in torch operations is "

@@ -22,7 +22,13 @@ from setwise.targets import Hamming, get_target
 from setwise.targets.target import Target, hierarchy_of, is_hamming
 from setwise.taxonomy import Taxonomy
 from setwise.threads import for_rows
-from setwise.validation import label_matrix, positive_number, real_number, refuse_not_finite
+from setwise.validation import (
+    label_matrix,
+    positive_number,
+    real_number,
+    refuse_not_finite,
+    require_one_of,
+)
 
 # The default q of each name of the comp-sum family.
 POWERS = {**COMP_SUM, "generalized_cross_entropy": DEFAULT_Q, "comp_sum": None}
@@ -110,13 +116,6 @@ def label_numbers(values: Any, name: str) -> tuple[float, ...] | None:
             f"{name} must be a finite number of at least 0 for each label, but it is {values!r}"
         )
     return tuple(array.tolist())
-
-
-def require_one_of(value: Any, known: tuple[str, ...], name: str) -> None:
-    """Raise unless a setting is one of its names."""
-    if value not in known:
-        names = ", ".join(map(repr, known))
-        raise ValueError(f"{name} must be one of {names}, but it is {value!r}")
 
 
 def refuse_tensors(

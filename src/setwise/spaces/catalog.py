@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from setwise.kernels import exp, kernel
+from setwise.kernels import copy_into, exp, kernel
 from setwise.spaces.listing import Listing, posterior_of
 from setwise.spaces.space import Array, Moments, Space, tempered_values
 from setwise.targets.measure import find_rows
@@ -202,4 +202,4 @@ def likelihood_rows(
             for position in range(begins[k], begins[k + 1]):
                 out[columns[position]] += factor * weight[k]
         if len(by_set) > 0:
-            by_set[row] = weight
+            copy_into(by_set[row], weight)

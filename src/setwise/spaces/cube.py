@@ -24,15 +24,13 @@ from setwise.spaces.expectation import (
     additive,
     times_exp,
 )
-from setwise.spaces.quadrature import DOUBLE_ERROR, MEANS, SINGLE_ERROR, Rules, laguerre_table
+from setwise.spaces.quadrature import DOUBLE_ERROR, LAGUERRE_TABLE, MEANS, SINGLE_ERROR, Rules
 from setwise.spaces.space import Array, Moments, Space, all_sets, refuse_large
 from setwise.spaces.symmetric import count_mean
 from setwise.targets.measure import Additive, Fraction, Of
 from setwise.targets.target import Target
 from setwise.threads import for_rows
 from setwise.validation import label_matrix, score_matrix, whole_number
-
-_FAR = laguerre_table()
 
 
 @dataclass(frozen=True)
@@ -191,7 +189,7 @@ class CubeExpectation(Expectation):
         table, sign = rules.table(n_true), np.where(rules.flip, -1.0, 1.0)
         return FractionTable(
             table.slot[n_true], rules.step, sign, rules.on, rules.off, rules.measure.empty,
-            np.array(MEANS), *_FAR, table,
+            np.array(MEANS), *LAGUERRE_TABLE, table,
         )  # fmt: skip
 
     def _pulls(self, y_true: Array, of: Of) -> tuple[Array, Array, Array, Array]:

@@ -12,7 +12,7 @@ from setwise.spaces.expectation import Expectation, Mean, additive_mean
 from setwise.spaces.forest_kernels import Tree, likelihood_rows, moments_rows, most_likely_rows
 from setwise.spaces.hierarchy import ClosedLaw, HierarchyExpectation
 from setwise.spaces.nodes import LANES, Nodes
-from setwise.spaces.quadrature import DOUBLE_ERROR, Rules, exponential_sum, jacobi
+from setwise.spaces.quadrature import DOUBLE_ERROR, Rules, jacobi, uniform
 from setwise.spaces.space import FEW, Array, Moments, Space, refuse_large, tempered_values
 from setwise.sparse import entries_of
 from setwise.targets.measure import ZERO_DENOMINATOR, Fraction, Of
@@ -301,9 +301,8 @@ def shifted_mean(
 
 def _rule(rules: Rules, start: Array, high: Array, zero: Array) -> tuple[Array, Array]:
     """Nodes x (t = e^-x) and weights for 1/D on all values that D takes in these rows."""
-    least_step = rules.step[rules.step > 0].min(initial=1.0)
-    low, most = np.where(zero, least_step, start).min(), high.max()
-    x, w = exponential_sum(low, max(most, low))
+    x, w = uniform(rules.step, start, high, zero)
+    most = high.max()
     units = np.concatenate([start, high, rules.step]) * rules.units
     whole = np.abs(units - np.round(units)).max() < ZERO_DENOMINATOR
     if whole and most * rules.units <= 2 * len(x):

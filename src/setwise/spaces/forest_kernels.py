@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import register_jitable
 
-from setwise.kernels import exp, kernel, log1p_unit
+from setwise.kernels import copy_into, exp, kernel, log1p_unit
 from setwise.spaces.nodes import (
     GROUP,
     LANES,
@@ -137,7 +137,7 @@ def climb_closed(scores, row, rows, tree, factor, given, log_sum, part):
             of_group(soft, here, until, len(gap)), part,
         )  # fmt: skip
         add_to_parents(part, first, stop, above, gap)
-    log_sum[:] = gap[:LANES]
+    copy_into(log_sum, gap)
 
 
 @register_jitable
@@ -363,7 +363,7 @@ def sums_of(values, row, rows, tree, room, gain, joint_on, joint_off, above):
     read_rows(values[0], row, rows, tree.labels, 1.0, 0.0, gain)
     read_rows(values[1], row, rows, tree.labels, 1.0, 0.0, joint_off)
     collect(tree, one.p, one.r, none.p, none.r, gain, joint_off, room.part)
-    joint_on[:LANES] = gain[:LANES]
+    copy_into(joint_on[:LANES], gain)
     gain -= joint_off
     joint_off[:LANES] = 0.0
     for group in range(1, len(tree.ends)):

@@ -10,7 +10,7 @@ import numpy as np
 from numba.extending import register_jitable
 from scipy.special import expit
 
-from setwise.kernels import kernel
+from setwise.kernels import copy_into, kernel
 from setwise.spaces.cube import true_counts
 from setwise.spaces.cube_kernels import AdditiveTable
 from setwise.spaces.expectation import Expectation, Moment, Tempered, additive, times_exp
@@ -237,7 +237,7 @@ def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope
             climb_closed(scores, row, stop, tree, q, Given(a, p, r, soft), log_sum, part)
         read_values(y_true, row, stop, labels, measure, on, off)
         collect(tree, p, r, p, r, on, off, part)
-        log_whole[:] = log_sum
+        copy_into(log_whole, log_sum)
         if q != 1.0:
             climb_closed(scores, row, stop, tree, 1.0, Given(a, whole, rest, soft), log_whole, part)
         slope_factors(power, log_sum, log_whole, exponent, factor)

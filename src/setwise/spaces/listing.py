@@ -10,21 +10,19 @@ import numpy as np
 
 from setwise.spaces.expectation import Mean
 from setwise.spaces.space import Array, Space, weighted_features
+from setwise.sparse import row_ranges
 from setwise.targets.measure import Of
 from setwise.targets.target import Target
-
-# Values held at once while summing over a list.
-CHUNK = 2**22
 
 
 class Listing:
     """Label sets (K, l) that are gone through one by one, with what is added to the weight of each.
 
-    ``bias`` (K,) is -inf where a set is excluded.
+    ``bias`` (K,) is -inf where a set is excluded; 0 stands for none.
     """
 
     sets: Any
-    bias: Any
+    bias: Any = 0.0
     is_joint: bool = False
 
     @property
@@ -109,14 +107,8 @@ def listed_mean(space: Space, target: Target, scores: Array, y_true: Array, of: 
     """
     listing, measure = listing_of(space), target.measure(space.n_labels, of)
     parts = []
-    for rows in row_chunks(len(scores), listing):
+    for rows in row_ranges(len(scores), listing.count):
         log_partition, posterior = posterior_of(listing, scores[rows])
         weighted = posterior * measure.matrix(listing, y_true[rows])
         parts.append((log_partition, weighted.sum(axis=1), *listing.aggregate(weighted)))
     return Mean(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-
-
-def row_chunks(n_rows: int, listing: Listing) -> list[slice]:
-    """Ranges of rows with few enough values of all listed sets; at least one range."""
-    rows = max(1, CHUNK // listing.count)
-    return [slice(start, start + rows) for start in range(0, max(n_rows, 1), rows)]

@@ -11,7 +11,7 @@ Arrays of nodes are flat, (nodes * LANES,), see `nodes`.
 import numpy as np
 from numba.extending import register_jitable
 
-from setwise.kernels import exp, kernel
+from setwise.kernels import copy_into, exp, kernel
 from setwise.spaces.nodes import (
     GROUP,
     LANES,
@@ -254,7 +254,7 @@ def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope
         else:
             weigh(scores, row, stop, nodes, q, z, part)
             share_out(z, is_end, ends, high, mass, chance, part)
-            log_sum[:] = high + np.log(mass)
+            copy_into(log_sum, high + np.log(mass))
         times_into(path_value, chance, weighted)
         add_up(weighted, mean)
         if q != 1.0:

@@ -61,6 +61,17 @@ def exponential_sum(low: float, high: float) -> tuple[Array, Array]:
     return x / low, w / low
 
 
+def uniform(
+    step: Array, start: Array | float, high: Array | float, zero: Array | bool
+) -> tuple[Array, Array]:
+    """The exponential sum for all values above 0 of every D between its start and ``high``.
+
+    The least one is the start, or the least step where D can be 0.
+    """
+    low = float(np.where(zero, step[step > 0].min(initial=1.0), start).min())
+    return exponential_sum(low, max(float(np.max(high)), low))
+
+
 @lru_cache(maxsize=64)
 def _exponential_sum(octaves: int) -> tuple[Array, Array]:
     """The rule for D in [1, 2^octaves]: nonnegative least squares over a dense set of nodes.
@@ -171,7 +182,9 @@ class Rules:
     ``flip`` says whether true and false labels count when left out; ``step`` are their steps, in
     units of the largest, which is ``unit``. In the same unit, a label adds ``on`` to N when it
     counts and ``off`` when not, beyond the smaller of the two: so N is a sum of terms of one sign,
-    and 0 is exactly 0. Each is a pair, (true, false).
+    and 0 is exactly 0. Each is a pair, (true, false). The least D is ``start`` and the least N is
+    ``least``, linear in the counts of labels: (constant, for a true one, for a false one). The
+    largest coefficient of D is ``largest``.
     """
 
     measure: Fraction
@@ -183,11 +196,12 @@ class Rules:
         # A step as large as the largest has so many whole units, if there are any.
         self.units = np.abs(steps).max() or 1.0
         self.unit, self.flip, self.step = unit * self.units, steps < 0, np.abs(steps) / self.units
-        above = self.measure.numerator / self.unit
-        present, absent = above[1:3], above[3:5]
-        states = np.where(self.flip, [absent, present], [present, absent])
-        self._least = states.min(axis=0)
-        self.on, self.off = states - self._least
+        (self.least, adds), (self.start, _) = (
+            _beyond_least(part / self.unit)
+            for part in (self.measure.numerator, self.measure.denominator)
+        )
+        self.largest = float(np.abs(self.measure.denominator).max() / self.unit)
+        self.on, self.off = np.where(self.flip, adds[::-1], adds)
         self._made: dict[int, list[tuple[int, Array]]] = {}
         self._table: RuleTable | None = None
         self._lock = Lock()
@@ -196,19 +210,20 @@ class Rules:
         # A lock cannot be copied or sent elsewhere; the tables are made again.
         return Rules, (self.measure, self.n_labels, self.error)
 
-    def ends(self, n_true: Array) -> tuple[Array, Array, Array, Array]:
+    def ends(
+        self, n_true: Array, n_known: Array | None = None
+    ) -> tuple[Array, Array, Array, Array]:
         """The least D, the largest, whether D can be 0, and the least N, by number of true labels.
 
-        Where D can be 0 it begins there, exactly.
+        Where D can be 0 it begins there, exactly. All labels are counted, or ``n_known`` of them.
         """
-        below, numbers = self.measure.denominator / self.unit, [n_true, self.n_labels - n_true]
-        start = below[0] + (below[3:5] - self.flip * self.step) @ numbers
-        zero = start <= ZERO_DENOMINATOR * np.abs(below).max()
+        n_false = (self.n_labels if n_known is None else n_known) - n_true
+        start, least = (c[0] + c[1:] @ [n_true, n_false] for c in (self.start, self.least))
+        zero = start <= ZERO_DENOMINATOR * self.largest
         start = np.where(zero, 0.0, start)
-        least = self.measure.numerator[0] / self.unit + self._least @ numbers
-        largest = np.abs(self.measure.numerator).max() / self.unit * self.n_labels
-        least = np.where(np.abs(least) <= ZERO_DENOMINATOR * largest, 0.0, least)
-        return start, start + self.step @ numbers, zero, least
+        above = np.abs(self.measure.numerator).max() / self.unit * self.n_labels
+        least = np.where(np.abs(least) <= ZERO_DENOMINATOR * above, 0.0, least)
+        return start, start + self.step @ [n_true, n_false], zero, least
 
     def table(self, n_true: Array) -> RuleTable:
         """The table, with all the given numbers of true labels in it."""
@@ -226,6 +241,19 @@ class Rules:
                 rules = tabulated(list(self._made.values()))
                 self._table = RuleTable(slot, start, zero * 1.0, least, *rules)
             return self._table
+
+
+def _beyond_least(coefficients: Array) -> tuple[Array, Array]:
+    """c · (1, tp, fp, fn, tn) as what labels add at least, and what they add beyond that.
+
+    The first is (c_0, least of a true label, least of a false one); the second, (2, 2), what a
+    label adds beyond that in the set and out of it, for (true, false) ones.
+    """
+    states = coefficients[1:].reshape(2, 2)
+    least = states.min(axis=0)
+    beyond = states - least
+    beyond[beyond <= ZERO_DENOMINATOR * np.abs(coefficients).max()] = 0.0
+    return np.concatenate([coefficients[:1], least]), beyond
 
 
 @dataclass(frozen=True)
@@ -286,8 +314,7 @@ class Reciprocal:
         if kind == "jacobi":
             t, w = jacobi(count, 0.0 if zero else start - 1.0)
             return np.array([t ** self.step[0], t ** self.step[1], w / t if zero else w])
-        low = float(self.step[self.step > 0].min(initial=1.0)) if zero else start
-        x, w = exponential_sum(low, max(high, low))
+        x, w = uniform(self.step, start, high, zero)
         return np.exp([-x * self.step[0], -x * self.step[1], np.log(w) - x * start])
 
 
@@ -302,12 +329,15 @@ def tabulated(made: list[list[tuple[int, Array]]]) -> tuple[Array, Array, Array,
     return counts, tables[0], tables[1], tables[2]
 
 
-def laguerre_table() -> tuple[Array, Array]:
+def _laguerre_table() -> tuple[Array, Array]:
     """Row m holds the m nodes and weights of the Laguerre rule, (17, 16) each."""
     x, w = np.zeros((2, MOST_NODES + 1, MOST_NODES))
     for nodes in range(1, MOST_NODES + 1):
         x[nodes, :nodes], w[nodes, :nodes] = laguerre(nodes)
     return x, w
+
+
+LAGUERRE_TABLE = _laguerre_table()
 
 
 def whole_steps(measure: Fraction) -> tuple[float, Array]:

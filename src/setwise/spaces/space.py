@@ -229,6 +229,11 @@ class Space(Protocol):
         """Whether there are no more sets than that."""
         return self.log_size <= np.log(count) + 1e-9
 
+    @property
+    def has_every_set(self) -> bool:
+        """Whether all 2^l label sets are there."""
+        return self.log_size >= self.n_labels * np.log(2.0) - 1e-9
+
 
 def _alternatives(target: Target, space: Space) -> str:
     if target.form == "table":
@@ -261,6 +266,13 @@ def weighted_features(features: Array, parameters: Array) -> Array:
     return np.where(features[:, excluded].any(axis=1), -np.inf, total)
 
 
+def require_space(space: Any) -> None:
+    """Raise unless it is a space."""
+    # (A protocol asks for every attribute; what inherits it has them.)
+    if Space not in type(space).__mro__ and not isinstance(space, Space):
+        raise ValueError(f"a space is an object such as Cube(10), but this is {space!r}")
+
+
 def refuse_large(space: Space) -> None:
     """Raise if the support has more sets than can be listed."""
     if not space.has_at_most(ENUMERATION_LIMIT):
@@ -274,3 +286,8 @@ def all_sets(n_labels: int) -> NDArray[np.uint8]:
     """All 2^n_labels label sets in the order of binary numbers, label 0 the highest digit."""
     numbers = np.arange(2**n_labels, dtype=np.int64)[:, None]
     return ((numbers >> np.arange(n_labels - 1, -1, -1)) & 1).astype(np.uint8)
+
+
+def smaller_first(sets: Array) -> Array:
+    """The order of label sets by size, then those of lower labels first, (K,)."""
+    return np.lexsort((*(1 - sets.T[::-1]), sets.sum(axis=1)))

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import register_jitable
 
-from setwise.kernels import exp, kernel
+from setwise.kernels import copy_into, exp, kernel
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
 
@@ -323,7 +323,7 @@ def fill_group(labels, line, independent, group):
     """Fill the tables of the group of the given labels; returns whether ratios are factors."""
     n = len(labels)
     if independent:
-        group.order[:] = labels
+        copy_into(group.order, labels)
         for j in range(n):
             size = exp(-abs(2.0 * line[labels[j]]))
             likely, unlikely = 1.0 / (1.0 + size), size / (1.0 + size)

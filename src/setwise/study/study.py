@@ -304,12 +304,11 @@ def _folds(folds: Any, sets: Any, seed: int) -> tuple[list[Any], str]:
         if isinstance(given, str) or not len(given):
             raise ValueError(f"it is {folds!r}")
         # By numbers or masks; those that do not fit are errors.
-        splits = [(rows[np.asarray(train)], rows[np.asarray(test)]) for train, test in given]
-        held = [test for _, test in splits]
-        for parts, what in [*((pair, "there") for pair in splits), (held, "held out")]:
-            every = np.concatenate(parts)
-            if min(map(len, parts)) == 0 or len(np.unique(every)) < len(every):
-                raise ValueError(f"no row is {what}, or one is {what} twice")
+        splits = [
+            tuple(rows[np.asarray(part)] if len(part) else rows[:0] for part in fold)
+            for fold in given
+        ]
+        _refuse_repeats(splits, len(rows))
     except (IndexError, TypeError, ValueError) as error:
         raise ValueError(
             f"folds must be a number of folds, a splitter, a pair (train, test) of row numbers or "
@@ -317,6 +316,23 @@ def _folds(folds: Any, sets: Any, seed: int) -> tuple[list[Any], str]:
             f"held out twice: {error}"
         ) from error
     return splits, f"{len(splits)} {words}"
+
+
+def _refuse_repeats(splits: list[Any], n_rows: int) -> None:
+    """Raise for a part without rows, and for a row that is in a fold, or is held out, twice."""
+    held = np.full(n_rows, -1)
+    for fold, (train, test) in enumerate(splits):
+        for part, purpose in ((train, "train on"), (test, "hold out")):
+            if len(part) == 0:
+                raise ValueError(f"fold {fold} has no row to {purpose}")
+        times = np.bincount(np.concatenate([train, test]), minlength=n_rows)
+        if times.max() > 1:
+            raise ValueError(f"row {np.argmax(times)} is in fold {fold} twice")
+        before = held[test]
+        if before.max() >= 0:
+            row = test[np.argmax(before)]
+            raise ValueError(f"row {row} is held out in fold {before.max()} and in fold {fold}")
+        held[test] = fold
 
 
 # -------------------------------------------------------------------------- what is the same

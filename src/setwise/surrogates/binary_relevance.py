@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from setwise.spaces.space import Array
 from setwise.surrogates.surrogate import as_type, checked
-from setwise.validation import score_matrix
+from setwise.validation import require_one_of, score_matrix
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,10 @@ class Margin:
     probability: Callable[[Array], Array] | None = None
 
 
-def rho_margin(rho: float) -> Margin:
-    """min(max(0, 1 - u / rho), 1)."""
+def margin_of(name: str, rho: float) -> Margin:
+    """The margin function of that name: "rho" is min(max(0, 1 - u / rho), 1)."""
+    if name != "rho":
+        return MARGINS[name]
     return Margin(
         lambda u: np.clip(1.0 - u / rho, 0.0, 1.0),
         lambda u: np.where((u >= 0.0) & (u < rho), -1.0 / rho, 0.0),
@@ -80,10 +82,7 @@ class BinaryRelevance:
     margin: str = "logistic"
 
     def __post_init__(self):
-        if self.margin not in MARGINS:
-            raise ValueError(
-                f"margin must be one of {', '.join(map(repr, MARGINS))}, but it is {self.margin!r}"
-            )
+        require_one_of(self.margin, MARGINS, "margin")
 
     def value_and_gradient(self, scores, y_true) -> tuple[Array, Array]:
         """Values (n,) and the gradient with respect to the scores (n, l)."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 from setwise.spaces.expectation import Expectation, Moment
-from setwise.spaces.space import Array, Space
+from setwise.spaces.space import Array, Space, require_space
 from setwise.surrogates.names import DEFAULT_Q
-from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked
+from setwise.surrogates.surrogate import Scale, as_type, checked
 from setwise.targets.target import Target
-from setwise.validation import real_number
+from setwise.validation import real_number, require_one_of
 
 # Below this |q| the difference F(0) - F(q) loses digits that its integral form keeps, as long as
 # |q| times the span of the weights is moderate; the rule's error there is below 1e-12.
@@ -75,9 +75,8 @@ class CompSum:
     expectation: Expectation = field(init=False, repr=False)
 
     def __post_init__(self):
-        check_scale(self.scale)
-        if not isinstance(self.space, Space):
-            raise ValueError(f"a space is an object such as Cube(10), but this is {self.space!r}")
+        require_one_of(self.scale, get_args(Scale), "scale")
+        require_space(self.space)
         pair = self.space.expectation(self.target)
         vars(self).update(q=_power(self.q), expectation=pair, target=pair.target)
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from setwise.spaces.expectation import Expectation, times_exp
-from setwise.spaces.listing import Listing, listing_of, row_chunks, sampled_listing
-from setwise.spaces.space import Array, Space
-from setwise.surrogates.binary_relevance import MARGINS, rho_margin
-from setwise.surrogates.surrogate import Scale, as_type, check_scale, checked
+from setwise.spaces.listing import Listing, listing_of, sampled_listing
+from setwise.spaces.space import Array, Space, require_space
+from setwise.sparse import row_ranges
+from setwise.surrogates.binary_relevance import margin_of
+from setwise.surrogates.surrogate import Scale, as_type, checked
 from setwise.targets.registry import get_target
-from setwise.validation import positive_number, whole_number
+from setwise.validation import positive_number, require_one_of, whole_number
 
 NAMES = ("exponential", "squared_hinge", "hinge", "rho")
 # Spaces with more sets than this are sampled, not listed, for margins other than the exponential.
@@ -71,16 +72,14 @@ class Constrained:
     _center: tuple[Array, Array] = field(init=False, repr=False)
 
     def __post_init__(self):
-        if self.margin not in NAMES:
-            raise ValueError(
-                f"margin must be one of {', '.join(map(repr, NAMES))}, but it is {self.margin!r}"
-            )
+        require_one_of(self.margin, NAMES, "margin")
         vars(self).update(
             rho=positive_number(self.rho, "rho"),
             n_samples=whole_number(self.n_samples, "n_samples", 2),
             seed=whole_number(self.seed, "seed", 0),
         )
-        check_scale(self.scale)
+        require_one_of(self.scale, get_args(Scale), "scale")
+        require_space(self.space)
         target, pair, listing = get_target(self.target).on(self.space), None, None
         # The other margins sum over listed or drawn sets; a table must list them all.
         if self.margin == "exponential" or target.form == "table":
@@ -150,7 +149,7 @@ class Constrained:
     def _chunks(self, scores: Array, y_true: Array):
         """Value, gradients and standard deviation over the list, a few rows at a time."""
         assert self._listing is not None
-        for rows in row_chunks(len(scores), self._listing):
+        for rows in row_ranges(len(scores), self._listing.count):
             yield self._listed(self._listing, scores[rows], y_true[rows])
 
     def _listed(self, listing: Listing, scores: Array, y_true: Array):
@@ -160,7 +159,7 @@ class Constrained:
         margin = center[:, None] - np.where(support, weights, 0.0)
         measure = self.target.measure(self.space.n_labels, "loss")
         loss = np.where(support, measure.matrix(listing, y_true), 0.0)
-        phi = rho_margin(self.rho) if self.margin == "rho" else MARGINS[self.margin]
+        phi = margin_of(self.margin, self.rho)
         count = support.sum(axis=1, keepdims=True)
         terms = loss * phi.value(margin)
         pulls = -loss * phi.derivative(margin) / count

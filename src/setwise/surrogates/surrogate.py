@@ -39,14 +39,8 @@ def checked(
     """
     score_rows = score_matrix(scores, n_scores)
     true_rows = label_matrix(y_true, n_labels or score_rows.shape[1], "y_true")
-    same_rows(score_rows, true_rows)
+    same_rows(scores=score_rows, y_true=true_rows)
     return score_rows, true_rows
-
-
-def check_scale(scale: str) -> None:
-    """Raise unless the scale is one of the two."""
-    if scale not in ("unit", "paper"):
-        raise ValueError(f"scale must be 'unit' or 'paper', but it is {scale!r}")
 
 
 def as_type(dtype: Any, *arrays: Array) -> tuple[Array, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from setwise.targets.measure import ROUNDING
-from setwise.validation import label_matrix
+from setwise.validation import label_matrix, same_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -33,11 +33,7 @@ class Target(Protocol):
         """The loss of each row, (n,)."""
         predicted = label_matrix(y_pred, None, "y_pred")
         true = label_matrix(y_true, predicted.shape[1], "y_true")
-        if len(predicted) != len(true):
-            raise ValueError(
-                f"y_pred and y_true must have the same number of rows, "
-                f"but y_pred has {len(predicted)} and y_true has {len(true)}"
-            )
+        same_rows(y_pred=predicted, y_true=true)
         losses = np.asarray(self.measure(predicted.shape[1], "loss").rows(predicted, true))
         # A sum of weights that add up to 1 may end a rounding above it.
         return np.where((losses > 1.0) & (losses < 1.0 + ROUNDING), 1.0, losses)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterable
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from setwise.validation import repeated
 
 Array = NDArray[Any]
 # Labels of a cycle in a message.
@@ -100,12 +101,10 @@ def checked_names(names: Any) -> Array:
 
 def refuse_repeated(names: list[Any]) -> None:
     """Raise for a name that two labels have."""
-    repeated = next((name for name, times in Counter(names).items() if times > 1), None)
-    if repeated is not None:
-        first, second = [place for place, name in enumerate(names) if name == repeated][:2]
+    if (twice := repeated(names)) is not None:
+        first, second = [place for place, name in enumerate(names) if name == twice][:2]
         raise ValueError(
-            f"each label must have its own name, but labels {first} and {second} are both "
-            f"{repeated!r}"
+            f"each label must have its own name, but labels {first} and {second} are both {twice!r}"
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from setwise.files import shown
 from setwise.taxonomy.edges import Array, checked_names, refuse_missing, refuse_repeated
-from setwise.validation import real_vector
+from setwise.validation import real_vector, require_one_of
 
 Parts = tuple[Array, Any, Any]
 LIST = (list, tuple, np.ndarray)
@@ -220,7 +220,6 @@ def edges_of_paths(paths: Any, separator: str, missing: str) -> Parts:
 
 def check_path_options(separator: Any, missing: Any) -> None:
     """Raise for options that are none."""
-    if missing not in ("refuse", "add"):
-        raise ValueError(f"missing must be 'refuse' or 'add', not {missing!r}")
+    require_one_of(missing, ("refuse", "add"), "missing")
     if not isinstance(separator, str) or not separator:
         raise ValueError(f"separator must be text that parts names, but it is {separator!r}")

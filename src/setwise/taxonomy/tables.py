@@ -19,7 +19,7 @@ from setwise.taxonomy.forms import (
     plain,
     row_of,
 )
-from setwise.validation import whole_number
+from setwise.validation import require_one_of, whole_number
 
 KINDS = ("auto", "edges", "paths")
 # Words for columns, without case, spaces and marks. What begins with parent or child is one too.
@@ -187,8 +187,7 @@ def edges_of_file(
     that has it stands under another of the file. What could be either is refused.
     """
     check_path_options(separator, missing)
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
+    require_one_of(kind, KINDS, "kind")
     lines = _lines(path)
     marks = [mark for mark in MARKS if mark not in separator]
     rows = None if kind == "paths" else _parted(path, lines, marks)

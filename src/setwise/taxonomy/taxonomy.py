@@ -91,10 +91,7 @@ class Taxonomy:
         edges = edges[order]
         is_forest = len(edges) == len(names)
         levels = forest_levels(edges[:, 0], names) if is_forest else levels_in_order(edges, names)
-        object.__setattr__(self, "edges", edges)
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "lengths_of_edges", lengths[order])
-        object.__setattr__(self, "levels", levels)
+        vars(self).update(edges=edges, names=names, lengths_of_edges=lengths[order], levels=levels)
 
     @classmethod
     def from_parents(cls, parents: Any, names: Any = None, lengths: Any = None) -> Taxonomy:
