@@ -358,6 +358,18 @@ def test_a_table_judges_only_the_sets_it_lists():
     )
 
 
+def test_a_table_without_an_excluded_set_of_a_list_is_refused_when_it_is_paired():
+    """Not when it is used: sums over a list go over its excluded sets too."""
+    sets = oracle.all_sets(2)
+    table, bias = TableTarget(sets[:3], np.zeros((3, 3))), [0.0, 0.0, 0.0, -np.inf]
+    for make in (CompSum, Constrained):
+        assert_refused(
+            lambda make=make: make(table, Catalog(sets, bias)), "TableTarget", "cover", "Catalog"
+        )
+    inside = CompSum(table, Sized(2, [0.0, 0.0, -np.inf]))
+    assert np.isfinite(inside.value_and_gradient(np.zeros((1, 2)), sets[:1])[0]).all()
+
+
 def test_a_tree_distance_over_other_labels_is_refused():
     assert_refused(
         lambda: CompSum(TreeDistance([-1, 0, 0]), Cube(4)), "TreeDistance|parents", "3", "4"

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import stat
+import subprocess
 import sys
 import threading
 import zipfile
@@ -29,10 +30,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from setwise import persistence
 from setwise.decoders import MinimumRisk, MostLikely, Thresholds, TopK
-from setwise.estimators import CatalogClassifier
+from setwise.estimators import CatalogClassifier, SetClassifier, SetClassifierCV, TargetDecoder
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.labels import LabelNames
-from setwise.persistence import load, save
+from setwise.persistence import load, save, trusted_types
 from setwise.spaces import Backoff, Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 from setwise.targets import (
@@ -576,6 +577,117 @@ def test_a_sparse_matrix_that_points_outside_of_itself_is_refused(tmp_path):
     matrix.indices[0] = 10**8
     (tmp_path / "file").write_bytes(skops.io.dumps({"matrix": matrix}))
     assert_refused(tmp_path / "file", "indices")
+
+
+@pytest.mark.parametrize("value", SPACES + TARGETS + OTHERS, ids=str)
+def test_types_to_trust_are_enough_to_read_any_object_by_skops_alone(value):
+    data = skops.io.dumps(value)
+    assert set(skops.io.get_untrusted_types(data=data)) <= set(trusted_types())
+    assert str(skops.io.loads(data, trusted=trusted_types())) == str(value)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SetClassifier("f1"),
+        SetClassifier("f1", "binary_relevance"),
+        SetClassifier("hamming", space="forest"),
+        SetClassifier("f1", space="catalog"),
+        SetClassifierCV("jaccard", alphas=[0.1], cv=2),
+        TargetDecoder(OneVsRestClassifier(LogisticRegression()), target="f1"),
+        CatalogClassifier(LogisticRegression(), target="f1"),
+    ],
+    ids=str,
+)
+def test_types_to_trust_are_enough_to_serve_any_model_by_skops_alone(model):
+    data = skops.io.dumps(model.fit(X, Y))
+    assert set(skops.io.get_untrusted_types(data=data)) <= set(trusted_types())
+    served = skops.io.loads(data, trusted=trusted_types())
+    np.testing.assert_array_equal(served.predict(X), model.predict(X))
+
+
+def test_types_to_trust_are_in_order_and_are_what_load_trusts():
+    names = trusted_types()
+    assert names == sorted(set(names))
+    assert all(name in persistence.PLAIN or persistence._is_own(name) for name in names)
+
+
+def test_mlflow_serves_a_model_with_the_types_to_trust(tmp_path):
+    mlflow = pytest.importorskip("mlflow.sklearn")
+    model = SetClassifier("f1").fit(X, Y)
+    options = {"serialization_format": "skops", "skops_trusted_types": trusted_types()}
+    mlflow.save_model(model, tmp_path / "served", **options)
+    served = mlflow.load_model(str(tmp_path / "served"))
+    np.testing.assert_array_equal(served.predict(X), model.predict(X))
+
+
+def zipped(path, members, **options):
+    """A zip file of these members, by name."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, **options) as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+
+
+def array_file(values, save=np.save):
+    buffer = io.BytesIO()
+    save(buffer, values)
+    return buffer.getvalue()
+
+
+def array_state(name, number=0):
+    kind = {"__class__": "ndarray", "__module__": "numpy", "__loader__": "NdArrayNode"}
+    return {**kind, "type": "numpy", "file": name, "__id__": number}
+
+
+def many_states(count):
+    kind = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode"}
+    return {**kind, "content": [array_state("a.npy", number) for number in range(count)]}
+
+
+LARGE = np.zeros(2**22)
+BOMBS = {
+    "a large array": (array_state("a.npy"), {"a.npy": array_file(LARGE)}),
+    "an array read often": (many_states(400), {"a.npy": array_file(LARGE[: 2**16])}),
+    "a large sparse array": (
+        {**array_state("a.npz"), "__loader__": "SparseMatrixNode", "type": "scipy"},
+        {"a.npz": array_file(LARGE, np.savez_compressed)},
+    ),
+    "long JSON": ({"content": [[]] * 2**21}, {}),
+    "a header that promises more": (
+        array_state("a.npy"),
+        {"a.npy": array_file(LARGE[:1]).replace(b"(1,), }  ", b"(9999,),}")},
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "members"), BOMBS.values(), ids=BOMBS)
+def test_a_file_that_unpacks_to_far_more_is_refused_before_it_is(
+    state, members, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("setwise.files.FREE_BYTES", 2**22)
+    zipped(tmp_path / "file", {**members, "schema.json": json.dumps(state)})
+    with monkeypatch.context() as patched:
+        for name in ("loads", "get_untrusted_types"):
+            patched.setattr(skops.io, name, None)
+        assert_refused(tmp_path / "file", "(?:unpacks to|promises) more than")
+
+
+def test_a_large_file_of_ones_own_is_read_with_a_larger_bound(tmp_path, monkeypatch):
+    monkeypatch.setattr("setwise.files.FREE_BYTES", 2**16)
+    (tmp_path / "file").write_bytes(skops.io.dumps(LARGE, compression=zipfile.ZIP_DEFLATED))
+    assert_refused(tmp_path / "file", "max_bytes")
+    np.testing.assert_array_equal(load(tmp_path / "file", max_bytes=2**26), LARGE)
+
+
+def test_loading_imports_no_torch(tmp_path):
+    """skops walks through all of scikit-learn, which would import it where it is installed."""
+    save(MinimumRisk("f1"), tmp_path / "file")
+    code = f"import sys, setwise; setwise.load({str(tmp_path / 'file')!r}); "
+    code += "print([name for name in ('torch', 'dask', 'cupy') if name in sys.modules])"
+    code += "; import sklearn.externals.array_api_compat.numpy, importlib.util as u"
+    code += "; u.find_spec('torch') and __import__('sklearn.externals.array_api_compat.torch')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 def test_a_damaged_file_is_refused(tmp_path):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from setwise.estimators import TargetDecoder as TargetDecoder
     from setwise.persistence import load as load
     from setwise.persistence import save as save
+    from setwise.persistence import trusted_types as trusted_types
     from setwise.targets import get_target as get_target
     from setwise.taxonomy import Taxonomy as Taxonomy
 
@@ -29,6 +30,7 @@ _NAMES = {
     "get_target": "setwise.targets",
     "load": "setwise.persistence",
     "save": "setwise.persistence",
+    "trusted_types": "setwise.persistence",
 }
 _SUBMODULES = (
     "consistency", "datasets", "decoders", "distributions", "estimators", "evaluation", "spaces",

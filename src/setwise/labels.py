@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.sparse import refuse_entries, tidied
+from setwise.sparse import tidy_sets
 from setwise.spelling import known_names, some
 from setwise.validation import label_matrix, repeated, require_entries
 
@@ -329,9 +329,8 @@ def _matrix(rows: list[Any], lengths: list[int], column_of_classes: bool) -> For
 def zeros_and_ones(values: Any, name: str) -> Any:
     """0/1 of type uint8 in C order, or CSR, in a copy."""
     if issparse(values):
-        matrix = tidied(values, name)
+        matrix = tidy_sets(values, name)
         require_entries(matrix.shape, name)
-        refuse_entries(matrix, matrix.data != 1, name, "hold only 0 and 1")
         return matrix.astype(np.uint8)
     array = np.asarray(values)
     if array.dtype == object:

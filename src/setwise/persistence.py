@@ -11,18 +11,33 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
+from setwise.archives import refuse_large_model
 from setwise.atomic_write import write_whole
+from setwise.files import DataError
+from setwise.sparse import well_formed
 
 PACKAGE = __name__.partition(".")[0]
 ONLY = f"only types of {PACKAGE}, and data and estimators that skops trusts, are made from a file"
+# The parts of the package whose objects are in files.
+SAVED = (
+    "cli.fit", "datasets", "decoders", "distributions", "estimators", "labels", "spaces",
+    "surrogates", "targets", "taxonomy",
+)  # fmt: skip
+# When skops is imported it walks through all of scikit-learn, where these import torch and others:
+# seconds, and most of a gigabyte, for nothing. They hold no estimators.
+ADAPTERS = [f"sklearn.externals.array_api_compat.{name}" for name in ("cupy", "dask", "torch")]
 # Types that skops does not trust by itself and that hold nothing but data.
 PLAIN = (
     "builtins.frozenset", "numpy.dtype",
@@ -83,14 +98,17 @@ def save(estimator: Any, path: str | os.PathLike[str], *, trusted: Iterable[str]
     write_whole(Path(os.path.realpath(path)), data)
 
 
-def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
+def load(
+    path: str | os.PathLike[str], *, trusted: Iterable[str] = (), max_bytes: int | None = None
+) -> Any:
     """Read what `save` wrote, without running anything from the file.
 
     A file that holds any type but those of this package, those that skops trusts (numbers, arrays,
     containers, scikit-learn's estimators) and a few plain containers is refused before anything of
     it is made, with a ValueError that names it; so is a pickle or a damaged file. The objects of
     this package are then made by their constructors and the sparse matrices checked, so that a file
-    with impossible values is refused too. The file is not signed: whether its numbers are the ones
+    with impossible values is refused too. A file that unpacks to far more than its size is refused
+    before any of it is unpacked. The file is not signed: whether its numbers are the ones
     that were saved, only its source can tell.
 
     Parameters
@@ -101,6 +119,8 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
         Further types that may be in the file. Trees of scikit-learn's forests need
         "sklearn.tree._tree.Tree": their arrays are not checked by scikit-learn, and a file made to
         do harm can crash the process. Name types only if you trust who wrote the file.
+    max_bytes : int, optional
+        How much the file may unpack to; by default 256 MiB and 200 times its size.
 
     Returns
     -------
@@ -110,10 +130,13 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
     trusted, skops = _names(trusted), _skops()
     data, what = Path(path).read_bytes(), f"{os.fspath(path)!r} was not loaded"
     try:
+        refuse_large_model(Path(path), data, max_bytes)
         foreign = _foreign(data, trusted)
         if not foreign:
             unknown = skops.get_untrusted_types(data=data)
             return _rebuilt(skops.loads(data, trusted=[*unknown, *trusted]), _made_anew, {})
+    except DataError as error:
+        raise ValueError(f"{what}: {error.reason}") from error
     except Exception as error:
         raise ValueError(
             f"{what}: it is damaged, or no file that {PACKAGE} saved "
@@ -130,12 +153,65 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
     )
 
 
+def trusted_types() -> list[str]:
+    """The types that a file of `save` may hold, for programs that read files by skops themselves.
+
+    Such a program asks which types it may make. These hold data only: estimators, targets, spaces
+    and what belongs to them, and a few plain containers. Where you can, read files by `load`: it
+    makes objects by their constructors, which check what they are given, and skops does not.
+
+    Returns
+    -------
+    list of str
+        Names as ``skops.io.load(..., trusted=...)`` takes them, in order.
+
+    Examples
+    --------
+    >>> "setwise.estimators.set_classifier.SetClassifier" in trusted_types()
+    True
+    """
+    found = set(PLAIN)
+    for part in SAVED:
+        for module in _modules(f"{PACKAGE}.{part}"):
+            names = (f"{module.__name__}.{name}" for name in vars(module))
+            found |= {name for name in names if _is_own(name) and _named(name) == name}
+    return sorted(found)
+
+
+def _modules(name: str) -> list[Any]:
+    """A module, and if it is a package all that it holds."""
+    module = import_module(name)
+    paths = getattr(module, "__path__", [])
+    return [module, *(import_module(info.name) for info in iter_modules(paths, f"{name}."))]
+
+
+def _named(name: str) -> str:
+    """The name of a class where it is written, from any under which it is found."""
+    module, _, attribute = name.rpartition(".")
+    found = getattr(import_module(module), attribute)
+    return f"{found.__module__}.{found.__qualname__}"
+
+
 def _skops() -> Any:
     try:
-        import skops.io
+        with _hidden(ADAPTERS):
+            import skops.io
     except ImportError as error:
         raise ImportError("to save and load, install skops: pip install skops") from error
     return skops.io
+
+
+@contextmanager
+def _hidden(modules: Iterable[str]) -> Iterator[None]:
+    """Without these modules, if they are not there already: to import one is an ImportError."""
+    missing = [name for name in modules if name not in sys.modules]
+    sys.modules |= dict.fromkeys(missing)  # type: ignore
+    try:
+        yield
+    finally:
+        for name in missing:
+            if sys.modules.get(name) is None:
+                sys.modules.pop(name, None)
 
 
 def _names(trusted: Iterable[str]) -> list[str]:
@@ -231,9 +307,8 @@ def _rebuilt(value: Any, made: Callable[..., Any], done: dict[int, tuple[Any, An
         entries = np.ma.getdata(changed).reshape(-1)
         for place, part in rebuilt(dict(enumerate(entries))).items():
             entries[place] = part
-    elif hasattr(value, "check_format"):
-        # A sparse matrix whose indices point outside of it would be read outside of it.
-        value.check_format(full_check=True)  # type: ignore
+    elif issparse(value):
+        well_formed(value, "a sparse matrix in it")
     elif hasattr(value, "__dict__") and not (inspect.isroutine(value) or isinstance(value, type)):
         own = dict(vars(value))
         if kind.__module__ == "sklearn.utils._metadata_requests" and "owner" in own:

@@ -1,7 +1,8 @@
 """The stored entries of sparse matrices, and ranges of rows that are few enough to be dense.
 
-An entry that is not stored is 0. Matrices are tidied once, where they come in: CSR, the labels of a
-row in order, none twice, no stored zeros; the caller's own is never changed.
+An entry that is not stored is 0. Compiled code reads and writes where the index arrays point, so
+these are checked once, where a matrix comes in (`well_formed`), and the matrix is tidied: CSR, the
+labels of a row in order, none twice, no stored zeros; the caller's own is never changed.
 """
 
 from __future__ import annotations
@@ -30,6 +31,58 @@ def row_ranges(n_rows: int, width: int, most: int | None = None, least: int = 1)
         yield slice(start, min(start + step, n_rows))
 
 
+def well_formed(matrix: Any, name: str) -> Any:
+    """The sparse matrix itself, if all of its entries lie inside it; else a ValueError.
+
+    scipy looks at this only on request, and changes the matrix then. Cost: one look at each index.
+    """
+    wrong = _misplaced(matrix)
+    if wrong:
+        raise ValueError(
+            f"{name} must be a sparse matrix whose entries lie inside its shape {matrix.shape}, "
+            f"but {wrong}"
+        )
+    return matrix
+
+
+def _misplaced(matrix: Any) -> str:
+    """What is wrong with the places of the entries, in words; empty if nothing is."""
+    if matrix.ndim != 2:
+        return f"it has {matrix.ndim} dimension{'s' * (matrix.ndim != 1)}, not two"
+    kind, blocks = matrix.format, np.ones(2, int)
+    if kind == "coo":
+        return _outside(matrix.row, matrix.shape[0], len(matrix.data), "row") or _outside(
+            matrix.col, matrix.shape[1], len(matrix.data), "col"
+        )
+    if kind == "lil":
+        # (Its lists become the indices of this as they are; other formats are checked by scipy.)
+        return _misplaced(matrix.tocsr())
+    if kind not in ("csr", "csc", "bsr"):
+        return ""
+    if kind == "bsr":
+        blocks = np.array(matrix.data.shape[1:])
+    n_rows, n_columns = np.array(matrix.shape) // blocks
+    major, minor = (n_columns, n_rows) if kind == "csc" else (n_rows, n_columns)
+    ends, n_stored = matrix.indptr, len(matrix.data)
+    wrong = _outside(ends, n_stored + 1, major + 1, "indptr")
+    if not wrong and (ends[0] != 0 or (ends[1:] < ends[:-1]).any()):
+        wrong = "indptr does not begin with 0 or does not increase"
+    # (What lies behind the last end is not used.)
+    return wrong or _outside(matrix.indices[: ends[-1]], minor, int(ends[-1]), "indices")
+
+
+def _outside(places: Any, count: int, length: int, name: str) -> str:
+    """What is wrong with an array of so many places, all to be below a count; empty if nothing."""
+    if places.ndim != 1 or places.dtype.kind not in "iu" or len(places) != length:
+        return (
+            f"{name} has shape {places.shape} and type {places.dtype}, not {length} whole numbers"
+        )
+    if length and (places.min() < 0 or places.max() >= count):
+        first = int(np.argmax((places < 0) | (places >= count)))
+        return f"{name}[{first}] is {places[first]}; expected is 0 to {count - 1}"
+    return ""
+
+
 def tidied(matrix: Any, name: str) -> Any:
     """A sparse matrix of real numbers as a tidy CSR array; repeated entries are refused."""
     from scipy.sparse import csr_array
@@ -38,9 +91,8 @@ def tidied(matrix: Any, name: str) -> Any:
         raise ValueError(
             f"{name} must be an array of real numbers, but its dtype is {matrix.dtype}"
         )
-    if matrix.ndim != 2:
-        raise ValueError(f"{name} must have shape (n, n_labels), but its shape is {matrix.shape}")
-    rows = csr_array(matrix)
+    # (A new array: what the matrix says of its own order may not be so any more.)
+    rows = csr_array(well_formed(matrix, name))
     if not rows.has_canonical_format or not rows.data.all():
         rows = rows.copy()
     rows.sum_duplicates()
@@ -51,6 +103,13 @@ def tidied(matrix: Any, name: str) -> Any:
         )
     rows.eliminate_zeros()
     return rows
+
+
+def tidy_sets(sets: Any, name: str) -> Any:
+    """Sparse label sets as a tidy CSR array of ones; other values are refused."""
+    matrix = tidied(sets, name)
+    refuse_entries(matrix, matrix.data != 1, name, "hold only 0 and 1")
+    return matrix
 
 
 def refuse_entries(matrix: Any, wrong: NDArray[np.bool_], name: str, expected: str) -> None:

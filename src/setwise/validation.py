@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from setwise.sparse import refuse_entries, tidied
+from setwise.sparse import refuse_entries, tidied, well_formed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -93,6 +93,15 @@ def refuse_not_finite(array: NDArray[Any], name: str) -> None:
     _refuse(array, ~np.isfinite(array), name, "be finite")
 
 
+def refuse_large(values: Any, most: float, name: str, advice: str) -> None:
+    """Raise for the first entry, of an array or a CSR one, whose size is beyond ``most``."""
+    is_sparse = hasattr(values, "tocsr")
+    stored = values.data if is_sparse else values
+    if max(float(stored.max(initial=0)), -float(stored.min(initial=0))) > most:
+        refuse = refuse_entries if is_sparse else _refuse
+        refuse(values, np.abs(stored) > most, name, f"not exceed {most:g} in size ({advice})")
+
+
 def _shared_sum(array: NDArray[Any]) -> float:
     """The sum of a large matrix, its rows shared among threads."""
     from setwise.kernels import sum_rows
@@ -106,7 +115,7 @@ def _shared_sum(array: NDArray[Any]) -> float:
 def label_matrix(sets: Any, n_labels: int | None, name: str = "y_true") -> NDArray[np.uint8]:
     """Label sets as a C-ordered uint8 (n, n_labels) array of 0 and 1, from dense or sparse."""
     if hasattr(sets, "toarray"):
-        sets = sets.toarray()
+        sets = well_formed(sets, name).toarray()
     array = real_array(sets, name, integers=True)
     if array.ndim != 2 or (n_labels is not None and array.shape[1] != n_labels):
         width = "n_labels" if n_labels is None else n_labels

@@ -91,7 +91,7 @@ def test_value_and_gradient_norm_are_those_of_the_general_solver(form, dtype):
     X, Y = draw(3, dtype=dtype)
     X, weights = form(X), np.random.default_rng(2).random(len(X))
     objective = Objective(lambda _: BinaryRelevance(), Cube(Y.shape[1]), Y, weights)
-    design = Design(X, np.ones(X.shape[1]), True)
+    design = Design(X, np.ones(X.shape[1]), True, np.ones(X.shape[0]))
     problem = Problem(design, objective, ALPHA)
     other = solve(problem, problem.start(), 1e-6, 5000, warn=False)
     found = solve_binary_relevance(X, Y, weights, ALPHA, True, 1e-6, 100)

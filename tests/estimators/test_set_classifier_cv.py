@@ -77,16 +77,7 @@ def test_sparse_and_named_labels_are_chosen_alike():
         assert other.best_loss_ == plain.best_loss_
 
 
-EXACT = "compares two fits to 1e-7, closer than a solver that stops on its gradient comes"
-
-
-@parametrize_with_checks(
-    [SetClassifierCV(alphas=[0.1], cv=2, tol=1e-4)],
-    expected_failed_checks=lambda _: {
-        "check_sample_weight_equivalence_on_dense_data": EXACT,
-        "check_sample_weight_equivalence_on_sparse_data": EXACT,
-    },
-)
+@parametrize_with_checks([SetClassifierCV(alphas=[0.1], cv=2, tol=1e-4)])
 def test_scikit_learn_finds_a_classifier_of_its_own_kind(estimator, check):
     check(estimator)
 

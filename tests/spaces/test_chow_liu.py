@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
 from setwise.spaces import Forest
@@ -107,3 +109,47 @@ def test_bad_weights_are_refused(weights):
 def test_too_many_labels_are_refused_with_another_way():
     with pytest.raises(ValueError, match="at most 5000 labels, but there are 5001"):
         chow_liu(sparse.csr_array((2, 5001), dtype=np.int8))
+
+
+# ------------------------------------------------------------------------------------------- ties
+
+
+def edges(forest, order=None):
+    """The pairs of neighbours, as labels of ``order``."""
+    names = np.arange(forest.n_labels) if order is None else np.asarray(order)
+    pairs = ((child, parent) for child, parent in enumerate(forest.parents) if parent >= 0)
+    return {frozenset(names[list(pair)].tolist()) for pair in pairs}
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_neither_order_nor_repetition_of_rows_nor_scale_of_weights_changes_the_tree(seed):
+    """Few rows, so that many pairs of labels tell equally much."""
+    random = np.random.default_rng(seed)
+    sets = random.integers(0, 2, (random.integers(4, 12), random.integers(2, 9)))
+    weights = random.integers(1, 4, len(sets)).astype(float)
+    expected, weighed = chow_liu(sets).parents, chow_liu(sets, weights).parents
+    rows = random.permutation(len(sets))
+    np.testing.assert_array_equal(chow_liu(sets[rows]).parents, expected)
+    np.testing.assert_array_equal(chow_liu(sets[rows], weights[rows]).parents, weighed)
+    np.testing.assert_array_equal(
+        chow_liu(np.repeat(sets, weights.astype(int), axis=0)).parents, weighed
+    )
+    for times in (3, 7):
+        np.testing.assert_array_equal(chow_liu(np.tile(sets, (times, 1))).parents, expected)
+    for scale in (1e-9, 0.1, 1 / 3, 7e11):
+        np.testing.assert_array_equal(chow_liu(sets, weights * scale).parents, weighed)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_another_order_of_labels_gives_the_same_pairs_where_none_are_equal(seed):
+    random = np.random.default_rng(seed)
+    sets, weights = random.integers(0, 2, (30, 6)), random.random(30)
+    order = random.permutation(6)
+    assert edges(chow_liu(sets[:, order], weights), order) == edges(chow_liu(sets, weights))
+
+
+def test_of_equal_pairs_the_lower_labels_are_joined():
+    """Three labels that are always alike tell equally much of one another."""
+    sets = np.array([[1, 1, 1], [0, 0, 0], [0, 0, 0]])
+    for order in permutations(range(3)):
+        assert chow_liu(sets[:, order]).parents.tolist() == [-1, 0, 0]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse, load_npz
 
+from setwise.archives import refuse_large_arrays
 from setwise.atomic_write import naming
 from setwise.cli.options import Reading
 from setwise.datasets import DataError
@@ -23,6 +24,7 @@ from setwise.datasets.schema import stacked
 from setwise.datasets.table import Table, open_table
 from setwise.datasets.table_schema import label_columns, listed_labels
 from setwise.files import Place, existing
+from setwise.sparse import well_formed
 
 # Sums of probabilities in single precision go beyond 1 by so much.
 ROUNDING = 1e-6
@@ -122,11 +124,13 @@ class ProbabilityFile:
 
 def _array(path: Path) -> Any:
     """A matrix of numbers: NPY mapped into memory, NPZ sparse or with one array."""
+    if path.suffix.lower() == ".npz":
+        refuse_large_arrays(path)
     array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
     if path.suffix.lower() == ".npz":
         with array as archive:
             only = archive[archive.files[0]] if len(archive.files) == 1 else None
-        array = csr_array(load_npz(path)) if only is None else only
+        array = csr_array(well_formed(load_npz(path), path.stem)) if only is None else only
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "fiub":
         found = f"an array of {array.dtype} of shape {array.shape}"
         reason = f"{found}; expected are numbers, a row for each and a column for each label"

@@ -244,8 +244,6 @@ class Dataset:
 def _features(X: Any) -> Any:
     """Float32 or float64 of shape (n, d), dense or tidy CSR; NaN stays, infinity is refused."""
     checked: Any = tidied(X, "X") if issparse(X) else real_array(X, "X")
-    if issparse(checked):
-        checked.check_format(full_check=True)
     values = checked.data if issparse(checked) else checked
     if checked.ndim != 2 or 0 in checked.shape:
         raise ValueError(

@@ -9,16 +9,15 @@ labels of a hierarchy as they were written.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from scipy.sparse import csr_array, load_npz
 
+from setwise.archives import refuse_large_arrays
 from setwise.datasets.dataset import Dataset, text_array
 from setwise.datasets.schema import Rows, Schema
 from setwise.datasets.sparse_text import MAX_FEATURES
@@ -29,9 +28,9 @@ from setwise.files import (
     named,
     read_json,
     read_names,
-    refuse_bomb,
     shown,
 )
+from setwise.sparse import well_formed
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,30 +126,15 @@ def _matrix(path: Path, max_bytes: int | None) -> Any:
     """A CSR matrix that is within bounds and whole."""
 
     def load(path: Path) -> Any:
-        _check_members(path, max_bytes)
+        refuse_large_arrays(path, max_bytes)
         found: Any = load_npz(path)
         if found.format != "csr" or found.ndim != 2 or found.shape[1] > MAX_FEATURES:
             what = f"the matrix is {found.format} of shape {found.shape}"
             reason = f"{what}; expected is csr with at most {MAX_FEATURES} columns"
             raise DataError(path, None, reason)
-        found.check_format(full_check=True)
-        return csr_array(found)
+        return csr_array(well_formed(found, path.stem))
 
     return loaded(path, load)
-
-
-def _check_members(path: Path, max_bytes: int | None) -> None:
-    """Raise unless arrays in a zip file are as large as their headers say, and within bounds."""
-    with zipfile.ZipFile(path) as file:
-        sizes = {member.filename: member.file_size for member in file.infolist()}
-        refuse_bomb(path, sum(sizes.values()), max_bytes)
-        for name, size in sizes.items():
-            with file.open(name) as member:
-                is_first = npy.read_magic(member) == (1, 0)
-                read = npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0
-                shape, _, dtype = read(member)
-            if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize > size:
-                raise DataError(path, None, f"{shown(name)} promises more than it holds")
 
 
 # ---------------------------------------------------------------------------------------- meta.json
@@ -199,7 +183,7 @@ def _split(folder: Path, split: Any) -> dict[str, Any] | None:
     if isinstance(split.get("file"), str):
 
         def load(path: Path) -> dict[str, Any]:
-            _check_members(path, None)
+            refuse_large_arrays(path)
             with np.load(path, allow_pickle=False) as parts:
                 return {name: parts[name] for name in parts.files}
 

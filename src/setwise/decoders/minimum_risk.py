@@ -19,7 +19,7 @@ from setwise.decoders.lists import (
 )
 from setwise.distributions import Distribution, Independent, Listed, OfSpace
 from setwise.spaces.space import Space
-from setwise.sparse import row_ranges
+from setwise.sparse import row_ranges, tidied
 from setwise.targets.measure import Array
 from setwise.targets.registry import get_target
 from setwise.targets.target import beta_of, follows_from_marginals, hierarchy_of, predicted_size
@@ -191,7 +191,7 @@ class MinimumRisk:
         """
         checked = probability_matrix(probability)
         n, n_labels = checked.shape
-        given = sets.tocsr() if hasattr(sets, "tocsr") else np.atleast_1d(sets)
+        given = tidied(sets, "sets") if hasattr(sets, "tocsr") else np.atleast_1d(sets)
         same_rows(probability=checked, sets=given)
         search, found = self._search(n_labels), np.empty(n)
         # Dense, some rows at a time.

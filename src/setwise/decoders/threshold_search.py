@@ -14,7 +14,7 @@ import numpy as np
 
 from setwise.decoders.population import POPULATIONS, Average, By, Metric, Quotient, ratio
 from setwise.kernels import kernel
-from setwise.sparse import entries_of, places_among, refuse_entries, rows_of, tidied
+from setwise.sparse import entries_of, places_among, refuse_entries, rows_of, tidied, tidy_sets
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
 from setwise.validation import label_matrix, require_entries, same_rows, score_matrix
@@ -168,8 +168,7 @@ def labelled(scores: Any, y_true: Any) -> Sample:
     table = sparse_scores(scores, None) if is_sparse else score_matrix(scores, None)
     require_entries(table.shape, "scores")
     if is_sparse and hasattr(y_true, "tocsr"):
-        true: Any = _sparse(y_true, table.shape[1], "y_true")
-        refuse_entries(true, true.data != 1, "y_true", "hold only 0 and 1")
+        true: Any = _sparse(tidy_sets(y_true, "y_true"), table.shape[1], "y_true")
     else:
         true = label_matrix(y_true, table.shape[1])
         true = entries_of(true) if is_sparse else true
@@ -179,15 +178,14 @@ def labelled(scores: Any, y_true: Any) -> Sample:
 
 def sparse_scores(scores: Any, n_labels: int | None) -> Any:
     """Scores as tidy CSR, finite and not below 0."""
-    table = _sparse(scores, n_labels, "scores")
+    table = _sparse(tidied(scores, "scores"), n_labels, "scores")
     refuse_entries(table, ~np.isfinite(table.data), "scores", "be finite")
     above = "not be below 0 unless dense (what is not stored counts as 0)"
     refuse_entries(table, table.data < 0, "scores", above)
     return table
 
 
-def _sparse(matrix: Any, n_labels: int | None, name: str) -> Any:
-    table = tidied(matrix, name)
+def _sparse(table: Any, n_labels: int | None, name: str) -> Any:
     if n_labels not in (None, table.shape[1]):
         raise ValueError(
             f"{name} must have shape (n, {n_labels}), one column for each label, "

@@ -13,6 +13,7 @@ directions once for all of them (`Turned`).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -26,8 +27,9 @@ from sklearn.utils.sparsefuncs import inplace_column_scale, mean_variance_axis
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from setwise.labels import LabelNames, read_labels
+from setwise.sparse import tidied
 from setwise.targets.truth import read_truth, refuse_open
-from setwise.validation import require_one_of, same_rows
+from setwise.validation import refuse_large, require_one_of, same_rows
 
 Array = NDArray[Any]
 
@@ -39,6 +41,8 @@ MOST_TURNED, MOST_TURNED_ENTRIES = 2560, 2**24
 # Inputs of at most this many entries are turned into float64 once, others by ranges of rows.
 ENTRIES_AT_ONCE = 2**24
 CHUNK_ROWS = 4096
+# The squares of larger inputs cannot be summed over any number of rows.
+LARGEST_INPUT = 1e140
 SCALINGS = (None, "standard", "rows")
 # The least variance that a feature, a label or a parameter of the space is given.
 LEAST_VARIANCE, LEAST_SPREAD = 1e-12, 1e-6
@@ -70,10 +74,14 @@ class Rows(NamedTuple):
 
 
 def checked_inputs(estimator: Any, X: Any, reset: bool = True) -> Any:
-    """X as floats, dense or CSR, by scikit-learn's rules: NaN is refused, with how to fill it."""
+    """X as floats, dense or CSR, by scikit-learn's rules: NaN is refused, with how to fill it.
+
+    Sparse inputs are also checked for the places of their entries, and all for their size.
+    """
+    given, dtypes = tidied(X, "X") if issparse(X) else X, [np.float64, np.float32]
     try:
-        return validate_data(
-            estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
+        inputs: Any = validate_data(
+            estimator, given, accept_sparse="csr", dtype=dtypes, reset=reset
         )
     except ValueError as error:
         if not str(error).startswith("Input X contains NaN"):
@@ -84,6 +92,9 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = True) -> Any:
             f"it does: make_pipeline(SimpleImputer(), {name}(...)) takes the mean over the "
             f"training rows, as the command `setwise` does (its pipeline is this one)"
         ) from error
+    advice = "sums of squares would overflow; divide columns first, as MaxAbsScaler does"
+    refuse_large(inputs, LARGEST_INPUT, "X", advice)
+    return inputs
 
 
 def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, LabelNames]:
@@ -113,12 +124,15 @@ def rows_of(inputs: Any, sets: Any, sample_weight: Any) -> Rows:
 class Design:
     """Inputs (n, d), dense or CSR, in the model's scaling; each feature divided by ``unit``.
 
-    ``is_turned`` says that the features are about principal directions already.
+    A row counts by its weight in all that is computed of them, so that a row of weight 3 and a row
+    that is there three times lead a solver along the same path. ``is_turned`` says that the
+    features are about principal directions already.
     """
 
     inputs: Any
     unit: Array
     fit_intercept: bool
+    weights: Array
     is_turned: bool = False
 
     @classmethod
@@ -137,7 +151,7 @@ class Design:
                 inplace_column_scale(inputs, 1.0 / unit)
             else:
                 inputs = (inputs / unit).astype(inputs.dtype)
-        return cls(scaled_rows(inputs, scaling), unit, fit_intercept)
+        return cls(scaled_rows(inputs, scaling), unit, fit_intercept, rows.weights)
 
     @cached_property
     def precise(self) -> Any:
@@ -155,7 +169,16 @@ class Design:
         """The mean of each feature, or 0 without intercepts, (d,)."""
         if not self.fit_intercept:
             return np.zeros(self.inputs.shape[1])
-        return np.asarray(self.inputs.mean(axis=0, dtype=np.float64)).ravel()
+        total = np.zeros(self.inputs.shape[1])
+        for part, weights in self._parts():
+            total += part.T @ weights
+        return total / self.weights.sum()
+
+    def _parts(self) -> Iterator[tuple[Any, Array]]:
+        """Some rows at a time, in float64, with their weights."""
+        for first in range(0, self.inputs.shape[0], CHUNK_ROWS):
+            rows = slice(first, first + CHUNK_ROWS)
+            yield self.inputs[rows].astype(np.float64), self.weights[rows]
 
     def centred(self) -> tuple[Any, Array]:
         """Inputs less their center, and it, if they are dense and there are intercepts."""
@@ -166,24 +189,25 @@ class Design:
     @cached_property
     def spectrum(self) -> tuple[Array, Array | None]:
         """Variances (d,) along the principal directions (d, d), or along the features and None."""
-        n, d = self.inputs.shape
+        d = self.inputs.shape[1]
         if self.is_turned or d > MOST_ROTATED or d * d > ROTATION_COST * self.n_entries:
-            mean, variance = moments(self.inputs, np.ones(n))
+            mean, variance = moments(self.inputs, self.weights)
             return variance + (mean - self.center) ** 2, None
         variance, rotation = np.linalg.eigh(self.covariance())
         return np.maximum(variance, 0.0), rotation
 
     def covariance(self) -> Array:
         """Of the features about the center, (d, d)."""
-        n, d = self.inputs.shape
+        d = self.inputs.shape[1]
         # Of dense inputs about the center, of sparse ones about 0.
         total, sparse = np.zeros((d, d)), issparse(self.inputs)
-        for first in range(0, n, CHUNK_ROWS):
-            part = self.inputs[first : first + CHUNK_ROWS].astype(np.float64)
+        for part, weights in self._parts():
             part = part if sparse else part - self.center
+            root = np.sqrt(weights)[:, None]
+            part = part.multiply(root).tocsr() if sparse else part * root
             product = part.T @ part
             total += product.toarray() if sparse else product
-        return total / n - np.outer(self.center, self.center) * sparse
+        return total / self.weights.sum() - np.outer(self.center, self.center) * sparse
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples
 
-from setwise.estimators.wrapped import in_unit_interval, last_estimator, takes_label_matrix
+from setwise.estimators.wrapped import (
+    handed_on,
+    in_unit_interval,
+    last_estimator,
+    takes_label_matrix,
+)
 from setwise.targets.measure import Array
 
 
@@ -75,6 +80,7 @@ class LabelModel:
 
     def probability(self, X: Any) -> Array:
         """The probability of each label, (n, l)."""
+        X = handed_on(X)
         varying = np.isnan(self.constant)
         if not varying.any():
             return np.tile(self.constant, (_num_samples(X), 1))
@@ -104,7 +110,7 @@ class ClassModel:
 
     def probability(self, X: Any) -> Array:
         """The probability of each class, (n, K); of one the estimator never saw, 0."""
-        output = np.asarray(self.estimator.predict_proba(X))
+        output = np.asarray(self.estimator.predict_proba(handed_on(X)))
         own = np.asarray(getattr(self.estimator, "classes_", self.classes))
         if output.ndim != 2 or own.ndim != 1 or output.shape[1] != len(own):
             raise ValueError(

@@ -100,7 +100,8 @@ class Inputs:
         turned = self.turned is not None
         inputs = self.turned.inputs if self.turned is not None else self.design.inputs
         unit = np.ones(inputs.shape[1])
-        return Design(inputs[rows], unit, self.design.fit_intercept, turned)
+        fit_intercept, weights = self.design.fit_intercept, self.design.weights[rows]
+        return Design(inputs[rows], unit, fit_intercept, weights, turned)
 
 
 @dataclass(eq=False)

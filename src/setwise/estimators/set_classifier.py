@@ -182,7 +182,10 @@ class SetClassifier(LinearClassifier):
         of X divided by its Euclidean length, in training and in prediction.
     fit_intercept : bool, default True
     tol : float, default 1e-4
-        Training ends where no entry of the gradient is larger.
+        Training ends where no entry of the gradient is larger. A row of weight 3 and a row that is
+        there three times lead the solver along the same path but for rounding; where it multiplies
+        rounding, as it does on few rows of many features, they end as near as tol brings them, as
+        do the same rows in another order.
     max_iter : int, default 1000
         Steps of the solver, for each loss on the way to one that is not convex.
     sparse_output : bool, default False

@@ -8,7 +8,7 @@ from copy import copy, deepcopy
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection._search import BaseSearchCV
@@ -22,12 +22,18 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.estimators.named_sets import NamedSets
 from setwise.labels import LabelNames
+from setwise.sparse import well_formed
 from setwise.targets.measure import Array
 from setwise.targets.target import mean_utility
 from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
 
 # How far outside [0, 1] rounding may take a probability, and a sum of many from 1.
 ROUNDING, SUM_ROUNDING = 1e-6, 1e-5
+
+
+def handed_on(X: Any) -> Any:
+    """The inputs as they are; of a sparse matrix the entries must lie inside it."""
+    return well_formed(X, "X") if issparse(X) else X
 
 
 def gives_probability(meta: Any) -> bool:
@@ -169,6 +175,7 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 f"estimator must have predict_proba, but {self.estimator!r} has none; wrap it in "
                 f"CalibratedClassifierCV, or choose parameters with which it gives probabilities"
             )
+        X = handed_on(X)
         labels, names = read_truth(self.target, y)
         refuse_open(self.target, labels)
         check_consistent_length(X, labels)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.sparse import entries_of, refuse_entries, row_ranges, tidied
+from setwise.sparse import entries_of, refuse_entries, row_ranges, tidied, tidy_sets
 from setwise.validation import label_matrix, probability_matrix, score_matrix
 
 Array = NDArray[Any]
@@ -94,12 +94,8 @@ def one_order(columns: dict[str, list[Any] | None], advice: str = "") -> list[An
 
 def label_sets(sets: Any, name: str) -> Any:
     """Label sets as a CSR array of ones, from dense or sparse."""
-    matrix: Any
-    if issparse(sets):
-        matrix = tidied(sets, name)
-        refuse_entries(matrix, matrix.data != 1, name, "hold only 0 and 1")
-    else:
-        matrix = entries_of(label_matrix(sets, None, name))
+    dense = not issparse(sets)
+    matrix = entries_of(label_matrix(sets, None, name)) if dense else tidy_sets(sets, name)
     if 0 in matrix.shape:
         raise ValueError(
             f"{name} must have at least one row and one label, but its shape is {matrix.shape}"

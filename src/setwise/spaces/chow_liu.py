@@ -11,10 +11,13 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, mini
 from scipy.special import xlogy
 
 from setwise.spaces.forest import Forest
+from setwise.sparse import entries_of, tidy_sets
 from setwise.validation import label_matrix, real_vector
 
 # Pairs of labels are compared in a square array.
 MOST_LABELS = 5000
+# Labels are joined from this information on; two informations differ by more than rounding.
+LEAST_INFORMATION, RELATIVE_ROUNDING, ROUNDING = 1e-12, 1e-9, 1e-14
 
 
 def chow_liu(sets: Any, weights: Any = None) -> Forest:
@@ -23,7 +26,9 @@ def chow_liu(sets: Any, weights: Any = None) -> Forest:
     Among all forests the law that factors along this one, with the frequencies of the sets, has the
     highest likelihood of them. Potentials are log P(label | its parent) on each edge, with one set
     added whose labels are independent, so that all are finite; the root's own odds are left to its
-    score. Labels that tell nothing of one another are not joined. Cost: l^2 and one sparse product.
+    score. Labels that tell nothing of one another are not joined; of pairs that tell equally much,
+    but for rounding, the one with the lower labels comes first. Cost: l^2 log l and one sparse
+    product.
 
     Parameters
     ----------
@@ -36,9 +41,8 @@ def chow_liu(sets: Any, weights: Any = None) -> Forest:
     >>> chow_liu([[1, 1, 0], [0, 0, 0], [1, 1, 1], [0, 0, 1]]).parents
     array([-1,  0, -1])
     """
-    checked: Any = (
-        csr_array(sets) if issparse(sets) else csr_array(label_matrix(sets, None, "sets"))
-    )
+    dense = not issparse(sets)
+    checked = entries_of(label_matrix(sets, None, "sets")) if dense else tidy_sets(sets, "sets")
     n_labels = checked.shape[1]
     if n_labels > MOST_LABELS:
         raise ValueError(
@@ -83,12 +87,27 @@ def _information(law: NDArray[np.float64]) -> NDArray[np.float64]:
     return xlogy(law, law / apart).sum(axis=(0, 1))
 
 
+def _places(information: NDArray[np.float64]) -> csr_array:
+    """Where each pair i < j of labels stands, 1 the most informative; pairs that tell nothing not.
+
+    Informations closer than rounding are equal, and pairs of equal ones in the order of i, then j:
+    so neither the order of the rows nor the scale of their weights decides.
+    """
+    first, second = np.nonzero(np.triu(information >= LEAST_INFORMATION, 1))
+    value = -information[first, second]
+    order = np.argsort(value, kind="stable")
+    apart = np.diff(value[order]) > RELATIVE_ROUNDING * -value[order][:-1] + ROUNDING
+    rank = np.empty(len(value), np.int64)
+    rank[order] = np.append(0, np.cumsum(apart))[: len(value)]
+    place = np.empty(len(value))
+    place[np.argsort(rank, kind="stable")] = np.arange(1.0, len(value) + 1)
+    return csr_array((place, (first, second)), shape=information.shape)
+
+
 def _spanning_forest(information: NDArray[np.float64]) -> NDArray[np.int64]:
     """Parents of the heaviest spanning forest, each tree hung at its lowest label."""
     n = len(information)
-    weight = np.triu(information, 1)
-    weight[weight < 1e-12] = 0.0
-    tree = minimum_spanning_tree(csr_array(-weight))
+    tree = minimum_spanning_tree(_places(information))
     parents = np.full(n, -1, np.int64)
     _, member = connected_components(tree, directed=False)
     for root in np.unique(member, return_index=True)[1]:

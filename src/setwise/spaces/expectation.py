@@ -127,11 +127,14 @@ class Tempered(Expectation):
 
     def _at(self, q: float) -> Space:
         """The space tempered by q, made once for the latest q."""
-        if q not in self._spaces:
-            if len(self._spaces) >= KEPT:
-                del self._spaces[next(iter(self._spaces))]
-            self._spaces[q] = self.space if q == 1.0 else self.space.tempered(q)
-        return self._spaces[q]
+        found = self._spaces.get(q)
+        if found is None:
+            found = self.space if q == 1.0 else self.space.tempered(q)
+            # (Other threads may be here too: what one needs is not looked up again.)
+            for earlier in list(self._spaces)[: 1 - KEPT]:
+                self._spaces.pop(earlier, None)
+            self._spaces[q] = found
+        return found
 
     def _uniform_mean(self, y_true: Array, of: Of, parameters: bool) -> Mean:
         nothing = np.zeros((len(y_true), self.space.n_scores))

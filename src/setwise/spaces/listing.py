@@ -70,9 +70,11 @@ def listing_of(space: Space) -> Listing:
     """The space itself if it is a list, else the list of its sets, made once."""
     if isinstance(space, Listing):
         return space
-    if space not in _listings:
-        _listings[space] = SetList.of(space, space.enumerate())
-    return _listings[space]
+    # (The key may be an equal space, which may be gone a moment later.)
+    found = _listings.get(space)
+    if found is None:
+        found = _listings[space] = SetList.of(space, space.enumerate())
+    return found
 
 
 def sampled_listing(space: Space, n_samples: int, seed: int) -> SetList:

@@ -241,6 +241,7 @@ class Space(Protocol):
 
     def paired(self, target: Target | str) -> Target:
         """The target as it is on this space; refused where its expectation has no exact way."""
+        from setwise.spaces.listing import listing_of
         from setwise.targets.measure import Table
 
         paired = get_target(target).on(self)
@@ -254,7 +255,8 @@ class Space(Protocol):
         measure = paired.measure(self.n_labels, "loss")
         if isinstance(measure, Table):
             try:
-                measure.index(self.enumerate(), "sets")
+                # (Of a list also the sets that are excluded: they have a place in its sums.)
+                measure.index(listing_of(self).sets, "sets")
             except ValueError as error:
                 raise ValueError(f"{paired} does not cover {self}: {error}") from None
         return paired

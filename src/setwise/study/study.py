@@ -23,6 +23,7 @@ from setwise.atomic_write import write_whole
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.evaluation.label_sets import checked_taxonomy, checked_zero_division
 from setwise.labels import form_of
+from setwise.sparse import tidied
 from setwise.spelling import some
 from setwise.study.folder import Unit, locked, prepare, store, summary
 from setwise.study.methods import get_methods
@@ -114,7 +115,7 @@ class Study:
         n_rows, n_labels = sets.shape
         taken: Any = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
         taken |= {"accept_sparse": "csr", "copy": True}
-        inputs: Any = check_array(X, input_name="X", **taken)
+        inputs: Any = check_array(tidied(X, "X") if issparse(X) else X, input_name="X", **taken)
         check_consistent_length(inputs, sets)
         chosen, judges = get_methods(methods), _targets(targets, n_labels)
         hierarchy = _hierarchy(taxonomy, judges, sets, names)
