@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from setwise.sparse import refuse_entries, tidied
+from setwise.spelling import known_names, some
 from setwise.validation import label_matrix, repeated, require_entries
 
 EXPECTED = (
@@ -95,6 +97,18 @@ class LabelNames:
             raise ValueError(f"each row must have one class, but row {row} of sets has {size[row]}")
         return self.names[checked.indices if issparse(checked) else checked.argmax(axis=1)]
 
+    def listed(self, sets: Any) -> list[tuple[Any, ...]]:
+        """The names of the labels of 0/1 label sets (n, n_labels), a tuple for each row.
+
+        Examples
+        --------
+        >>> LabelNames(["blue", "red"]).listed([[0, 1], [1, 1], [0, 0]])
+        [('red',), ('blue', 'red'), ()]
+        """
+        checked = zeros_and_ones(sets, "sets")
+        _require_columns(checked, self.n_labels, "sets")
+        return named_sets(checked, self.names.tolist())
+
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, LabelNames) else NotImplemented
 
@@ -103,6 +117,15 @@ class LabelNames:
 
     def _key(self) -> tuple[Any, ...]:
         return self.one_dimensional, *self.names.tolist()
+
+
+def named_sets(sets: Any, names: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """The names of each label set, in the order of the columns, from 0/1 arrays or sparse ones."""
+    rows: Any = csr_array(sets, copy=True)
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    chosen = [names[label] for label in rows.indices.tolist()]
+    return [tuple(chosen[start:end]) for start, end in pairwise(rows.indptr.tolist())]
 
 
 def read_labels(y: Any) -> tuple[Any, LabelNames]:
@@ -190,7 +213,7 @@ class Form:
             what = "columns" if self.in_order else "classes" if self.one_dimensional else "labels"
             raise ValueError(
                 f"y has {what} that are not among the labels: {some(unknown)}; "
-                f"the labels are {some(wanted)}"
+                f"{known_names(unknown[0], wanted)}"
             )
         if own == wanted:
             return self.own
@@ -370,9 +393,3 @@ def name_array(names: Any) -> NDArray[Any]:
         plain = np.array(values)
         return plain if plain.tolist() == values else array
     return array
-
-
-def some(names: list[Any]) -> str:
-    """The first names, for a message."""
-    listed, more = ", ".join(map(repr, names[:10])), len(names) - 10
-    return f"{listed} and {more} more" if more > 0 else listed

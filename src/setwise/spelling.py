@@ -1,10 +1,15 @@
-"""How messages write the arguments they speak of: as in a call, or as command-line options."""
+"""How messages write arguments, as in a call or as command-line options, and lists of names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
+from difflib import get_close_matches
+from itertools import islice
 from typing import Any
+
+# So many names are listed; of more, so many near ones, sought among so many.
+MOST_LISTED, MOST_NEAR, MOST_SOUGHT = 10, 3, 5000
 
 
 def as_python(name: str, value: Any) -> str:
@@ -19,3 +24,30 @@ SPELLING: ContextVar[Callable[[str, Any], str]] = ContextVar("SPELLING", default
 def argument(name: str, value: Any) -> str:
     """An argument in a message, as whoever reads it would type it."""
     return SPELLING.get()(name, value)
+
+
+def some(names: Sequence[Any]) -> str:
+    """The first names, for a message."""
+    listed, more = ", ".join(map(repr, names[:MOST_LISTED])), len(names) - MOST_LISTED
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def known_names(name: Any, names: Iterable[Any]) -> str:
+    """What there is in place of a name that is not: all names if they are few, else the nearest.
+
+    Examples
+    --------
+    >>> known_names("oprea", ["art", "opera"])
+    "known are 'art', 'opera'"
+    >>> known_names("label70", [f"label{number}" for number in range(70)])
+    "70 are known, the nearest 'label7', 'label67', 'label60'"
+    """
+    known = list(names)
+    if len(known) <= MOST_LISTED:
+        return f"known are {some(known)}"
+    word = str(name)
+    like = (text for text in map(str, known) if abs(len(text) - len(word)) <= len(word) / 2 + 1)
+    near = get_close_matches(word, list(islice(like, MOST_SOUGHT)), MOST_NEAR)
+    if near:
+        return f"{len(known)} are known, the nearest {some(near)}"
+    return f"{len(known)} are known, such as {some(known[:MOST_NEAR])}"

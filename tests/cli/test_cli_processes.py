@@ -128,3 +128,12 @@ def test_kills_and_the_study_is_that_without_one(folder):
         np.testing.assert_array_equal(mine.losses, other.losses)
         np.testing.assert_array_equal(mine.probability, other.probability)
     assert (folder / "killed" / "report.html").read_text().startswith("<!")
+
+
+def test_the_module_is_the_command():
+    import setwise
+
+    told = subprocess.run(
+        [sys.executable, "-m", "setwise", "--version"], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == setwise.__version__

@@ -43,7 +43,7 @@ def test_labels_under_a_taxonomy_are_found_by_name_and_closed(dense):
     assert found.taxonomy.lengths.tolist() == taxonomy.lengths.tolist()
     with pytest.raises(ValueError, match="row 0 of shop has 'c' without 'b' above it"):
         replace(data, name="shop").under(taxonomy)
-    with pytest.raises(ValueError, match="'b' is not among its 2 labels 'a', 'c'"):
+    with pytest.raises(ValueError, match="'b' is not among its 2 labels; known are 'a', 'c'"):
         data.under(Taxonomy.from_edges([["a", "c"]]))
 
 

@@ -588,3 +588,31 @@ def test_a_taxonomy_comes_back_from_a_file(tmp_path):
     assert loaded.edges.tolist() == found.edges.tolist()
     assert loaded.names.tolist() == found.names.tolist()
     assert loaded.lengths_of_edges.tolist() == found.lengths_of_edges.tolist()
+
+
+@given(generators())
+def test_the_most_specific_labels_are_those_above_no_other_of_the_set(generator):
+    """By enumeration of ancestors; and closing gives back what was closed."""
+    n_labels = int(generator.integers(1, 9))
+    edges = [
+        [above, child]
+        for child in range(1, n_labels)
+        for above in range(child)
+        if generator.random() < 0.4
+    ]
+    taxonomy = Taxonomy(np.array(edges).reshape(-1, 2), list(range(n_labels)))
+    above: dict[int, set[int]] = {}
+    for label in range(n_labels):
+        own = [a for a, child in edges if child == label]
+        above[label] = set(own).union(*(above[a] for a in own))
+    Y = (generator.random((12, n_labels)) < 0.5).astype(int)
+    expected = np.zeros_like(Y)
+    for row, labels in zip(expected, Y, strict=True):
+        there = np.flatnonzero(labels).tolist()
+        row[[i for i in there if not any(i in above[j] for j in there)]] = 1
+    found = taxonomy.most_specific(Y)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(
+        taxonomy.most_specific(scipy.sparse.csr_array(Y)).toarray(), expected
+    )
+    np.testing.assert_array_equal(taxonomy.close(found), taxonomy.close(Y))

@@ -14,12 +14,13 @@ from typing import Any
 
 import typer
 
+from setwise.atomic_write import naming
 from setwise.cli.certify import certify
 from setwise.cli.compare import compare, demo
 from setwise.cli.datasets import datasets
 from setwise.cli.evaluate import evaluate
 from setwise.cli.fit import fit
-from setwise.cli.options import spelt
+from setwise.cli.options import STDOUT, echo, spelt
 from setwise.cli.predict import decode, predict
 from setwise.spelling import SPELLING
 
@@ -57,9 +58,9 @@ def setwise(
     if version:
         from setwise import __version__
 
-        typer.echo(__version__)
+        echo(__version__)
     elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        echo(context.get_help())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,14 +77,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with command.make_context("setwise", list(given), obj=given) as context:
                 status = command.invoke(context)
             if sys.stdout is not None:
-                sys.stdout.flush()
+                with naming(STDOUT):
+                    sys.stdout.flush()
             return status if isinstance(status, int) else DONE
         except typer.Exit as leave:
             return leave.exit_code
         except KeyboardInterrupt as interrupt:
             # What was interrupted may have left a note: how to go on.
             notes = getattr(interrupt, "__notes__", ())
-            typer.echo("\n".join(["setwise: interrupted", *notes]), err=True)
+            echo("\n".join(["setwise: interrupted", *notes]), err=True)
             return INTERRUPTED
         except BrokenPipeError:
             # Nobody reads the output any more: nothing is left to say, at exit either.
@@ -93,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             said = _complaint(error)
             if said is None:
                 raise
-            typer.echo(f"setwise: {' '.join(said.split())}", err=True)
+            echo(f"setwise: {' '.join(said.split())}", err=True)
             return REFUSED
         finally:
             SPELLING.reset(as_before)
@@ -114,4 +116,4 @@ def _complaint(error: Exception) -> str | None:
 
 def _warn(message: Warning | str, *more: Any) -> None:
     """A warning as one line on the error stream."""
-    typer.echo(f"setwise: warning: {' '.join(str(message).split())}", err=True)
+    echo(f"setwise: warning: {' '.join(str(message).split())}", err=True)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import typer
 
-from setwise.cli.options import command, concerning, target_for, typed
+from setwise.cli.options import command, concerning, echo, target_for, typed
 from setwise.surrogates.names import DEFAULT_Q, SURROGATES
 
 KNOWN = (*SURROGATES, "comp_sum")
@@ -75,6 +75,12 @@ def certify(
         raise ValueError("comp_sum needs --q, its member: a number from -1 to 1")
     if surrogate == "binary_relevance" and scores == "joint":
         raise ValueError("binary_relevance has one score for each label; use --scores labelwise")
+    from setwise.targets.registry import known_name
+
+    known = known_name(target)
+    if known != "tree":
+        target_for(target)
+    target = known
     if parents is not None and target != "tree" and space not in ("closed", "paths"):
         raise ValueError(
             f"--parents is for the target tree and the spaces closed and paths; {target} on "
@@ -86,8 +92,6 @@ def certify(
         raise ValueError(
             f"--parents must be whole numbers with commas between, such as -1,0,0, not {parents!r}"
         ) from None
-    if target != "tree":
-        target_for(target)
     from setwise.consistency import certify as examined
     from setwise.consistency import naming, to_json
     from setwise.surrogates import BinaryRelevance, CompSum, Constrained
@@ -108,4 +112,4 @@ def certify(
         trained = Constrained(judged, where, "rho", rho=rho)
     member = DEFAULT_Q if q is None else q
     verdict = examined(judged, trained, where, scores, q=member, seed=seed)
-    typer.echo(to_json(verdict) if json else str(verdict))
+    echo(to_json(verdict) if json else str(verdict), json=json)

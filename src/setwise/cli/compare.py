@@ -73,13 +73,15 @@ def compare(
     """
     from setwise.report import write
     from setwise.study import Study, in_hierarchy, leaderboard, summary
+    from setwise.targets.registry import known_name
 
     page = output / "report.html" if report is None else report
     if report is not None:
         can_write(report, (data, test, reading.xml, reading.taxonomy), PAGE)
     rows = held_out(reading.read(data, test), test_share, seed)
     wanted, split = names(targets), rows.split or {}
-    if len(set(wanted)) < len(wanted):
+    judged = {known_name(name): target_for(name, rows) for name in wanted}
+    if len(judged) < len(wanted):
         raise ValueError(f"each of --targets may be there once, but they are {targets}")
     # The file's own split if nothing else is asked for.
     own = (split["train"], split["test"]) if {"train", "test"} <= split.keys() else 5
@@ -87,7 +89,7 @@ def compare(
         rows.X,
         rows.Y,
         methods=list(METHODS) if methods == "all" else names(methods),
-        targets={name: target_for(name, rows) for name in wanted},
+        targets=judged,
         folds=own if folds is None else folds,
         label_names=rows.label_names.tolist(),
         name=rows.name,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json as json_text
 import os
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 from uuid import uuid4
 
 import typer
 
-from setwise.atomic_write import PARTIAL
+from setwise.atomic_write import PARTIAL, naming
 from setwise.cli.options import Reading, command, names, say
 
 datasets = typer.Typer(
@@ -133,11 +134,21 @@ def _say(json_wanted: bool, data: Any) -> None:
 
 def write_folder(data: Any, path: Path) -> None:
     """Write X, Y and meta.json; the folder appears when it is complete, and must be new."""
+    beside = path.with_name(f".{path.name}.{uuid4().hex}{PARTIAL}")
+    try:
+        with naming(path, beside):
+            beside.mkdir()
+            _write_arrays(data, beside)
+            os.rename(beside, path)
+    except BaseException:
+        rmtree(beside, ignore_errors=True)
+        raise
+
+
+def _write_arrays(data: Any, beside: Path) -> None:
     import numpy as np
     from scipy.sparse import csr_array, issparse, save_npz
 
-    beside = path.with_name(f".{path.name}.{uuid4().hex}{PARTIAL}")
-    beside.mkdir()
     for name in ("X", "Y", "Y_specific"):
         array = getattr(data, name)
         if name == "X" and not issparse(array):
@@ -160,4 +171,3 @@ def write_folder(data: Any, path: Path) -> None:
     known = {key: value for key, value in meta.items() if value is not None}
     text = json_text.dumps(known, ensure_ascii=False, default=np.ndarray.tolist)
     (beside / "meta.json").write_text(text, encoding="utf-8")
-    os.rename(beside, path)

@@ -6,10 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from setwise.cli.fit import load_fitted
-from setwise.cli.options import Reading, command, concerning, names, say, target_for
+from setwise.cli.options import (
+    Reading,
+    command,
+    concerning,
+    echo,
+    names,
+    say,
+    say_unseen,
+    target_for,
+)
 
 # Of so many entries (rows times labels) or fewer, probabilities are judged too.
 MOST_PROBABILITIES = 50_000_000
@@ -66,7 +73,8 @@ def evaluate(
     """
     target: Any = None
     if model is not None and data is not None and predictions is None:
-        read = replace(reading, taxonomy=None, path_separator=None, close=False)
+        own = {"taxonomy": None, "path_separator": None, "close": False}
+        read = replace(reading, **own, unseen_categories=None, unseen_labels=None)
         if truth is not None or probabilities is not None or read != Reading():
             raise ValueError(
                 "a model reads the file as it read its training file: --truth, --probabilities and "
@@ -74,6 +82,11 @@ def evaluate(
             )
         rows, y_pred, probability, target = _of_model(model, data, part, reading)
     elif model is None and predictions is not None and truth is not None:
+        if reading.unseen_categories is not None or reading.unseen_labels is not None:
+            raise ValueError(
+                "--unseen-categories and --unseen-labels are for a model, which knows what it has "
+                "seen; of two tables every label of either counts"
+            )
         rows, y_pred, probability = _of_files(predictions, truth, probabilities, reading)
     else:
         raise ValueError("evaluate either MODEL DATA, or --predictions P --truth T")
@@ -89,7 +102,7 @@ def evaluate(
         k = None if target is None else predicted_size(target)
         if n_completed and k is not None:
             left_out = f"the loss of {target}, of sets of {k}, is left out: --close adds labels"
-            typer.echo(left_out, err=True)
+            echo(left_out, err=True)
             target = None
     from setwise.evaluation import evaluate as figures
 
@@ -115,6 +128,7 @@ def _said(judged: Any, rows: Any, n_completed: int | None, probable: bool) -> tu
     from setwise.study.results import Scale, unit_of
 
     told, words = judged.to_dict(), [str(judged)]
+    told |= {"unseen": rows.unseen.to_dict(), "missing_features": rows.n_missing}
     if n_completed is not None:
         told["completed_predictions"] = n_completed
         words.append(
@@ -144,7 +158,7 @@ def _said(judged: Any, rows: Any, n_completed: int | None, probable: bool) -> tu
 
 def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> tuple[Any, ...]:
     """The rows of a file, what the model predicts for them, with what probability; its target."""
-    from setwise.datasets.dataset import TaxonomySchema, spread
+    from setwise.datasets.taxonomy_schema import TaxonomySchema, spread
     from setwise.targets.target import hierarchy_of
 
     fitted, close = load_fitted(model), reading.close
@@ -152,10 +166,15 @@ def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> tu
     if close and isinstance(schema, TaxonomySchema):
         schema, reading = replace(schema, close=True), replace(reading, close=False)
     with concerning("with --close" if close else "without --close"):
-        rows: Any = schema.read(data)
-    own = hierarchy_of(fitted.target)
+        rows: Any = schema.read(
+            data,
+            unseen_categories=reading.unseen_categories,
+            unseen_labels=reading.unseen_labels,
+        )
+    target, own = fitted.target, hierarchy_of(fitted.target)
     if own is not None:
         rows = replace(rows, hierarchy=own.edges, edge_lengths=own.lengths_of_edges)
+        target = target_for("tree", rows) if rows.unseen.labels else target
     if rows.hierarchy is not None and (reading.taxonomy or reading.path_separator):
         raise ValueError(
             f"{model.name} knows the hierarchy of its labels; --taxonomy and --path-separator are "
@@ -172,7 +191,8 @@ def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> tu
             None if values is None else spread(values, fitted.label_names, rows.label_names)
             for values in (y_pred, probability)
         )
-    return rows, y_pred, probability, fitted.target
+    say_unseen(rows.unseen, rows.n_missing)
+    return rows, y_pred, probability, target
 
 
 def _of_files(
@@ -183,7 +203,7 @@ def _of_files(
 
     from setwise.cli.tables import ProbabilityFile, label_tables
     from setwise.datasets import Dataset
-    from setwise.datasets.dataset import spread
+    from setwise.datasets.taxonomy_schema import spread
 
     (y_pred, y_true), labels = label_tables([predictions, truth], reading)
     n_rows = y_true.shape[0]

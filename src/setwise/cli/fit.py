@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
 
 # Rows are taken in parts of at most so many, and so many entries of features or labels.
 MOST_ROWS, MOST_ENTRIES, LEAST_ROWS = 10_000, 2**23, 64
+# Options that a refusal of the fit may concern.
+ASKED = ("target", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds")
+# The exit status of a search that was interrupted, though a model is written.
+INTERRUPTED = 130
 # Surrogates whose scores are log-probabilities.
 LIKELIHOODS = ("auto", "likelihood", "binary_relevance")
 MEAN = (
@@ -40,10 +43,14 @@ MEAN = (
 @command(
     output="Where the model goes, by custom .skops.",
     surrogate="What is trained on: likelihood, binary_relevance, logistic, mean_absolute_error, "
-    "...; several with commas are tried.",
+    "...; several with commas are tried. auto: likelihood, or what fits into memory.",
     space="Label sets that are weighed: auto, catalog, joint, sized, forest, cube, of a hierarchy "
     "paths, closed; several with commas are tried.",
     alpha="Penalty of the weights; several with commas are tried.",
+    scaling="Units of the features: none, standard, rows; several with commas are tried. auto: by "
+    "whether the features are sparse.",
+    time="Seconds; then the best model found so far is trained and written.",
+    jobs="Threads; by default as many as there are processors.",
     cv="Whether cross-validation chooses all this.",
     folds="Of the cross-validation; by default by the number of rows.",
 )
@@ -55,21 +62,28 @@ def fit(
     target: str = "f1",
     test: Path | None = None,
     test_share: float | None = None,
-    surrogate: str = "likelihood",
+    surrogate: str = "auto",
     space: str = "auto",
     alpha: str | None = None,
+    scaling: str = "auto",
+    time: float | None = None,
+    jobs: int | None = None,
     cv: bool = True,
     folds: int | None = None,
     seed: int = 0,
     json: bool = False,
     reading: Reading,
-) -> None:
+) -> int:
     r"""Train a model for a target and write it to one file, with the columns it was trained on.
 
     Prints what was chosen, how good it is, and what is guaranteed. With rows to test on (a second
     file, a share, or the file's own split) the model is trained on the others.
 
     Missing features take their mean over the training rows.
+
+    Long searches tell on the error stream how far they are, and after the first fold about how long
+    they will take. Ctrl-C, like --time, ends the search: the best model so far is trained and
+    written; a second Ctrl-C ends at once.
 
     Labels may stand in a hierarchy: the file's own, that of --taxonomy, or the one that path names
     say. Every prediction for the target tree has all that stands above its labels.
@@ -84,7 +98,8 @@ def fit(
       setwise fit shop.csv --label-column cats --path-separator / --close --target tree -o m.skops
       setwise fit genes.arff --target tree --test-share 0.3 -o model.skops
 
-    Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted, nothing is written.
+    Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted: the best model so far is
+    written if the error stream says so, else nothing.
     """
     can_write(output, (data, test, reading.xml, reading.taxonomy), MODEL)
     if test is not None and test_share is not None:
@@ -94,8 +109,10 @@ def fit(
     except ValueError:
         raise ValueError(f"--alpha must be numbers such as 0.1,0.01, not {alpha!r}") from None
     tried = {"surrogate": names(surrogate), "space": names(space), "alpha": alphas or [1e-3]}
-    if not cv and folds is not None:
-        raise ValueError("--folds is for cross-validation, which --no-cv switches off")
+    tried["scaling"] = [None if name == "none" else name for name in names(scaling)]
+    for option, given in (("folds", folds), ("time", time)):
+        if not cv and given is not None:
+            raise ValueError(f"--{option} is for cross-validation, which --no-cv switches off")
     for option, given in tried.items():
         if not cv and len(given) != 1:
             raise ValueError(f"--no-cv takes one --{option}, but there are {len(given)}")
@@ -108,21 +125,24 @@ def fit(
 
     rows = held_out(reading.read(data, test), test_share, seed)
     judged: Any = target_for(target, rows)
-    always: Any = {"random_state": seed, "verbose": sys.stderr.isatty()}
+    always: Any = {"random_state": seed, "verbose": True, "n_jobs": jobs}
     if cv:
-        spaces: Any = "auto" if tried["space"] == ["auto"] else tried["space"]
+        several = {
+            f"{name}s": "auto" if tried[name] == ["auto"] else tried[name]
+            for name in ("surrogate", "space", "scaling")
+        }
         estimator: Any = SetClassifierCV(
-            judged, surrogates=tried["surrogate"], spaces=spaces, alphas=alphas, cv=folds, **always
-        )
+            judged, **several, alphas=alphas, cv=folds, time_budget=time, on_interrupt="finish",
+            **always,
+        )  # fmt: skip
     else:
-        (surrogate,), (space,), (penalty,) = tried.values()
-        scaling = None if issparse(rows.X) else "standard"
-        estimator = SetClassifier(
-            judged, surrogate, space, alpha=penalty, scaling=scaling, **always
-        )
+        (surrogate,), (space,), (penalty,), (units,) = tried.values()
+        by_form = None if issparse(rows.X) else "standard"
+        units = by_form if units == "auto" else units
+        estimator = SetClassifier(judged, surrogate, space, alpha=penalty, scaling=units, **always)
     train = rows.train() if "train" in (rows.split or {}) else rows
     model = make_pipeline(SimpleImputer(keep_empty_features=True), estimator)
-    with concerning(typed(context, "target", "surrogate", "space", "alpha", "folds")):
+    with concerning(typed(context, *ASKED)):
         # (A dense column would be taken for classes; a sparse one is a label.)
         model.fit(train.X, csr_array(train.Y) if train.n_labels == 1 else train.Y)
     assert rows.schema is not None
@@ -130,6 +150,7 @@ def fit(
     fitted = replace(fitted, about={"data": data.name, **_about(fitted, rows, train)})
     save(fitted, output)
     say(json, {**fitted.about, "output": str(output)}, f"{rows}\n{_words(fitted)}\nwrote {output}")
+    return INTERRUPTED if fitted.about["stopped"] == "interrupt" else 0
 
 
 def _about(fitted: Fitted, data: Dataset, train: Dataset) -> dict[str, Any]:
@@ -157,13 +178,15 @@ def _about(fitted: Fitted, data: Dataset, train: Dataset) -> dict[str, Any]:
         "labels": train.n_labels,
         "target": str(fitted.target),
         "chosen": {
-            "surrogate": str(classifier.surrogate),
+            "surrogate": classifier.surrogate_,
             "space": str(classifier.space_),
             "scaling": classifier.scaling,
             "alpha": float(classifier.alpha),
             "decoder": classifier.decoder_,
         },
         "by_cross_validation": loss is not None,
+        "choice": fitted.model[-1].choice_,
+        "stopped": getattr(fitted.model[-1], "stopped_", None),
         "cross_validated_loss": loss,
         "missing_features": int(np.isnan(values).sum()),
         "missing_rule": MEAN,
@@ -189,6 +212,11 @@ def _words(fitted: Fitted) -> str:
         f"trained for {about['target']} on {about['rows']} rows: {chosen['surrogate']} on "
         f"{chosen['space']}, alpha {chosen['alpha']:.3g}, scaling {chosen['scaling']} ({by})"
     ]
+    if about["choice"] is not None:
+        lines.append(f"not as usual: {about['choice']}")
+    if about["stopped"] is not None:
+        why = "time was up" if about["stopped"] == "time_budget" else "it was interrupted"
+        lines.append(f"the search was cut, since {why}: this is the best model found so far")
     if loss is not None:
         optimistic = "the choice was made by it, so a little optimistic"
         lines.append(f"cross-validated: {scored(loss)} ({optimistic})")

@@ -14,12 +14,13 @@ from dataclasses import dataclass, fields
 from functools import wraps
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from setwise.atomic_write import opened_whole
+from setwise.atomic_write import naming, opened_whole
 from setwise.spelling import as_python
+from setwise.terminal import printable
 
 if TYPE_CHECKING:
     from setwise.datasets import Dataset
@@ -27,15 +28,17 @@ if TYPE_CHECKING:
     from setwise.taxonomy import Taxonomy
 
 NEEDED = "--taxonomy FILE names one, or --path-separator / where labels are path names such as a/b"
+# What errors call the two streams.
+STDOUT, STDERR = "standard output", "standard error"
 # How the files begin that a command writes, and may therefore replace.
 MODEL, PAGE = (b"PK", "a model"), (b"<!doctype html", "a page")
 # The help of options that several commands have.
 HELP = {
     "data": "CSV, TSV, Parquet, ARFF, LIBSVM, extreme-classification file.",
     "model": "A file that `setwise fit` wrote.",
-    "target": "What predictions are judged by: hamming, f1, f2, jaccard, subset, precision@3, "
-    "recall@5, ..., tree (the distance in a hierarchy: that of the data, --taxonomy or "
-    "--path-separator).",
+    "target": "What predictions are judged by, the mean over rows: hamming, f1, f2, jaccard, "
+    "subset (exact match), precision@3, recall@5, ..., tree (the distance in a hierarchy: that of "
+    "the data, --taxonomy or --path-separator).",
     "test": "A second file, to test on; by default the file's own.",
     "test_share": "Instead: test on this share of the rows, drawn by --seed.",
     "jobs": "Processes at work at once.",
@@ -53,7 +56,11 @@ HELP = {
     "drop": "Columns to leave out, commas between.",
     "delimiter": "Between cells; by default a tab in .tsv files, else a comma.",
     "encoding": "Of the text; by default utf-8.",
-    "unknown_labels": "Rows with unknown labels: refuse (default) or leave_out.",
+    "unknown_labels": "Rows whose labels are unknown ('?'): refuse (default) or leave_out.",
+    "unseen_categories": "Categories that the training file had not: refuse (default), or zeros: "
+    "0 in all features of the column; how many there were is said.",
+    "unseen_labels": "True labels that the training file had not: refuse (default), or missed: "
+    "each is a label that no prediction has; how many there were is said.",
     "xml": "Mulan's XML file beside an ARFF file.",
     "format": "arff, libsvm, extreme, table or folder; by default found by name and content.",
     "taxonomy": "A hierarchy over the labels, which are found by name: a text file with lines of "
@@ -76,7 +83,7 @@ RENAMED = {
 }
 
 # Fields of `Reading` that `setwise.datasets.read` does not take, or not in the same way.
-OUTSIDE = ("format", "taxonomy", "path_separator", "close")
+OUTSIDE = ("format", "taxonomy", "path_separator", "close", "unseen_labels")
 
 
 def command(**helps: str) -> Callable[..., Any]:
@@ -117,7 +124,7 @@ def _parameter(given: inspect.Parameter, helps: dict[str, str]) -> inspect.Param
     if kind is typer.Context:
         return given.replace(kind=inspect.Parameter.KEYWORD_ONLY)
     if given.kind is inspect.Parameter.KEYWORD_ONLY:
-        words = SPELT.get(name, [f"--{name}"] if kind is bool else [])
+        words = SPELT.get(name, [f"--{name.replace('_', '-')}"] if kind is bool else [])
         told = typer.Option(*words, help=helps[name], min=LEAST.get(name))
         OPTIONS.add(name)
     else:
@@ -203,6 +210,8 @@ class Reading:
     delimiter: str | None = None
     encoding: str | None = None
     unknown_labels: str | None = None
+    unseen_categories: str | None = None
+    unseen_labels: str | None = None
     xml: Path | None = None
     format: str | None = None
     taxonomy: Path | None = None
@@ -234,8 +243,12 @@ class Reading:
         from setwise.datasets import read
         from setwise.datasets.reading import with_test
 
+        if test is None and self.unseen_labels is not None:
+            raise ValueError("--unseen-labels is for labels that only a second file has (--test)")
         data = self.placed(read(path, format=self.format, **self.options))
-        return data if test is None else with_test(data, test)
+        data = data if test is None else with_test(data, test, self.unseen_labels)
+        say_unseen(data.unseen)
+        return data
 
     def placed(self, data: Dataset) -> Dataset:
         """The data with the labels of the taxonomy that was asked for, closed if it was."""
@@ -272,15 +285,12 @@ class Reading:
 def target_for(name: str, data: Any = None) -> Target:
     """A target by name; "tree" is the distance in the hierarchy of the data."""
     from setwise.targets import TreeDistance, get_target
-    from setwise.targets.registry import TARGETS, is_named
+    from setwise.targets.registry import known_name
 
-    if name == "tree" and data is not None:
+    if data is not None and known_name(name) == "tree":
         if data.hierarchy is None:
             raise ValueError(f"{data.name} has no hierarchy, which the target tree needs; {NEEDED}")
         return TreeDistance(data.taxonomy)
-    if not is_named(name):
-        known = ", ".join(target.replace("*", "NUMBER") for target in TARGETS)
-        raise ValueError(f"there is no target named {name!r}; known are {known}, tree")
     return get_target(name)
 
 
@@ -302,7 +312,25 @@ def held_out(data: Dataset, share: float | None, seed: int) -> Dataset:
 
 def say(json_wanted: bool, told: dict[str, Any], words: str) -> None:
     """Print what was found, as one line of JSON or in words."""
-    typer.echo(json.dumps(told, ensure_ascii=False, allow_nan=False) if json_wanted else words)
+    text = json.dumps(told, ensure_ascii=False, allow_nan=False) if json_wanted else words
+    echo(text, json=json_wanted)
+
+
+def echo(text: str, err: bool = False, json: bool = False) -> None:
+    """Print a text; on a terminal control characters that came with the data as escapes."""
+    stream = sys.stderr if err else sys.stdout
+    with naming(STDERR if err else STDOUT):
+        # (With color=True it is left as it is where it goes to a file.)
+        typer.echo(printable(text, json) if _is_terminal(stream) else text, err=err, color=True)
+
+
+def say_unseen(unseen: Any, missing_features: int = 0) -> None:
+    """Say on the error stream what a file has that the training file had not, and what it lacks."""
+    lines = list(unseen.words())
+    if missing_features:
+        lines.append(f"{missing_features} missing features took their mean over the training rows")
+    for line in lines:
+        echo(line, err=True)
 
 
 def can_write(
@@ -335,17 +363,35 @@ def can_write(
 
 
 @contextmanager
-def opened_output(path: Path | None) -> Iterator[IO[bytes]]:
+def opened_output(path: Path | None) -> Iterator[_Output]:
     """The file, whole or not at all; without one the standard output."""
     if path is None:
         if sys.stdout is None:
             raise ValueError("the standard output is closed; name a file (-o)")
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        yield _Output(sys.stdout.buffer, STDOUT)
         return
     with opened_whole(path if _is_stream(path) else Path(os.path.realpath(path))) as file:
-        yield file
-    typer.echo(f"wrote {path}", err=True)
+        yield _Output(file, str(path))
+    echo(f"wrote {path}", err=True)
+
+
+class _Output(NamedTuple):
+    """Where lines go: to a file as they are, to a terminal without control characters."""
+
+    file: Any
+    name: str
+
+    def writelines(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            text = printable(line.decode()).encode() if _is_terminal(self.file) else line
+            with naming(self.name):
+                self.file.write(text)
+        with naming(self.name):
+            self.file.flush()
+
+
+def _is_terminal(stream: Any) -> bool:
+    return stream is not None and stream.isatty()
 
 
 def _is_stream(path: Path) -> bool:

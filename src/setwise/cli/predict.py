@@ -5,21 +5,40 @@ from __future__ import annotations
 import csv
 import io
 import json as json_text
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from setwise.cli.fit import load_fitted, rows_at_once
-from setwise.cli.options import NEEDED, Reading, can_write, command, opened_output, target_for
+from setwise.cli.options import (
+    NEEDED,
+    Reading,
+    can_write,
+    command,
+    names,
+    opened_output,
+    say_unseen,
+    target_for,
+)
 
 FORMATS = ("labels", "columns", "json", "probabilities")
-SHARED = {"output": "A file; by default the standard output.", "json": "The same as --format json."}
 LINES = (
     "labels: CSV, one column that lists them; columns: CSV, a column of 0 and 1 each; json: a line "
     "of JSON a row"
 )
+SHARED = {
+    "output": "A file; by default the standard output.",
+    "json": "The same as --format json.",
+    "keep": "Columns of the file to write before the labels as they are, commas between.",
+    "most_specific": "Leave out labels that stand above another of the row, in a hierarchy.",
+    "spreadsheet": "Put ' before cells of text that a spreadsheet would run: those that begin with "
+    "= + - @, a tab or a line break; and quote all text.",
+}
+# What a cell begins with that spreadsheets take for a formula, in full width too.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 @command(
@@ -35,24 +54,31 @@ def predict(
     output: Path | None = None,
     format: str = "labels",
     separator: str | None = None,
+    keep: str = "",
+    most_specific: bool = False,
+    unseen_categories: str | None = None,
+    spreadsheet: bool = False,
     json: bool = False,
 ) -> None:
     r"""Predict the label sets of new rows, in order, a line each.
 
     Files are read and predicted in parts, so they may be larger than memory. The output file
-    appears when it is complete.
+    appears when it is complete. Missing features take their mean over the training rows; how many
+    there were is said on the error stream, and so are new categories.
 
     \b
     Examples:
       setwise predict model.skops new.csv
-      setwise predict model.skops new.csv -o predictions.csv
+      setwise predict model.skops new.csv --keep id,title -o predictions.csv
       setwise predict model.skops new.csv --format probabilities -o probabilities.csv
+      setwise predict model.skops new.csv --unseen-categories zeros --spreadsheet -o for-excel.csv
       gunzip -c new.csv.gz | setwise predict model.skops - --json
 
     Exit status: 0 fine; 2 the file or the model cannot be read; 130 interrupted, and nothing is
     written.
     """
     from setwise.cli.tables import as_file
+    from setwise.datasets.unseen import Unseen
 
     can_write(output, (model, data))
     fitted, format = load_fitted(model), "json" if json else format
@@ -65,16 +91,40 @@ def predict(
             f"{model.name} was trained on {fitted.classifier.surrogate}, whose scores are no "
             f"log-probabilities; train it on likelihood or binary_relevance to have probabilities"
         )
+    mark, kept = own if separator is None else separator, tuple(names(keep))
+    lines = Lines(
+        fitted.label_names, format, mark, str(column or "labels"), kept, spreadsheet, most_specific
+    )
+    unseen, n_missing = Unseen(), 0
+
+    def found(path: Path) -> Iterator[Any]:
+        nonlocal unseen, n_missing
+        chunks = fitted.schema.chunks(
+            path, fitted.rows_at_once, unseen_categories=unseen_categories
+        )
+        for part in chunks:
+            unseen, n_missing = unseen + part.unseen, n_missing + part.n_missing
+            values = fitted.probability(part.X) if probable else fitted.model.predict(part.X)
+            yield _of_hierarchy(part, model).most_specific(values) if most_specific else values
+
     # What comes by the standard input is read as the training file was, unpacked.
     name = Path(str(fitted.about.get("data", "")))
     packed = name.suffix.lower() in (".gz", ".bz2", ".xz", ".zst")
     suffix = Path(name.stem).suffix if packed else name.suffix
     with as_file(data, suffix) as path, opened_output(output) as file:
-        found = fitted.probability if probable else fitted.model.predict
-        chunks = fitted.schema.chunks(path, fitted.rows_at_once)
-        values = (found(part.X) for part in chunks)
-        mark, column = own if separator is None else separator, str(column or "labels")
-        file.writelines(written(values, fitted.label_names, format, mark, column))
+        beside = fitted.schema.texts(path, kept) if kept else None
+        file.writelines(lines.of(found(path), beside))
+    say_unseen(unseen, n_missing)
+
+
+def _of_hierarchy(part: Any, model: Path) -> Any:
+    """The hierarchy over the labels of some rows."""
+    if part.hierarchy is None:
+        raise ValueError(
+            f"--most-specific leaves out what stands above a label, but {model.name} was trained "
+            f"without a hierarchy; with one, {NEEDED}"
+        )
+    return part.taxonomy
 
 
 @command(
@@ -94,6 +144,9 @@ def decode(
     separator: str = ";",
     taxonomy: Path | None = None,
     path_separator: str | None = None,
+    keep: str = "",
+    most_specific: bool = False,
+    spreadsheet: bool = False,
     json: bool = False,
 ) -> None:
     r"""Turn probabilities into the label sets of least expected loss for a target.
@@ -105,8 +158,9 @@ def decode(
     \b
     Examples:
       setwise decode probabilities.csv --target f1 -o predictions.csv
+      setwise decode probabilities.csv --keep id -o predictions.csv
       setwise decode probabilities.npy --target precision@3 --json
-      setwise decode probabilities.csv --target tree --path-separator /
+      setwise decode probabilities.csv --target tree --path-separator / --most-specific
       setwise predict model.skops new.csv --format probabilities | setwise decode - --target f2
 
     Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted, nothing is written.
@@ -114,27 +168,36 @@ def decode(
     can_write(output, (probabilities, taxonomy))
     from setwise.cli.tables import ProbabilityFile, as_file
     from setwise.decoders import MinimumRisk
+    from setwise.targets.registry import known_name
+    from setwise.targets.target import hierarchy_of
 
-    wanted = "json" if json else format
+    wanted, kept = "json" if json else format, tuple(names(keep))
     if wanted == "probabilities":
         raise ValueError("--format must be labels, columns or json: probabilities go in, not out")
-    judged: Any = None if target == "tree" else target_for(target)
+    judged: Any = None if known_name(target) == "tree" else target_for(target)
     if judged is not None and (taxonomy is not None or path_separator is not None):
         raise ValueError("--taxonomy and --path-separator are for --target tree")
+    if judged is not None and most_specific:
+        raise ValueError("--most-specific needs a hierarchy, which --target tree has")
     with as_file(probabilities, ".csv") as path:
-        file = ProbabilityFile.opened(path)
+        file = ProbabilityFile.opened(path, kept)
         if judged is None:
             reading = Reading(taxonomy=taxonomy, path_separator=path_separator)
             file, judged = _in_taxonomy(file, reading)
-        parts = file.parts(rows_at_once(len(file.names)))
-        found = map(MinimumRisk(judged).decode, parts)
-        with opened_output(output) as lines:
-            lines.writelines(written(found, file.names, wanted, separator))
+        found: Any = map(MinimumRisk(judged).decode, file.parts(rows_at_once(len(file.names))))
+        if most_specific:
+            found = map(hierarchy_of(judged).most_specific, found)  # type: ignore
+        lines = Lines(
+            file.names, wanted, separator, keep=kept, spreadsheet=spreadsheet,
+            most_specific=most_specific,
+        )  # fmt: skip
+        with opened_output(output) as out:
+            out.writelines(lines.of(found, file.texts() if kept else None))
 
 
 def _in_taxonomy(file: Any, reading: Reading) -> tuple[Any, Any]:
     """The file and the distance over its labels; columns without names are the taxonomy's."""
-    from setwise.labels import some
+    from setwise.spelling import some
     from setwise.targets import TreeDistance
 
     found = reading.over(file.names, file.path.name)
@@ -151,47 +214,96 @@ def _in_taxonomy(file: Any, reading: Reading) -> tuple[Any, Any]:
     return file, TreeDistance(found.over(file.names))
 
 
-def written(
-    parts: Iterable[Any], names: Sequence[str], format: str, separator: str, column: str = "labels"
-) -> Iterator[bytes]:
-    """Label sets, or probabilities, (n, n_labels) each, as the bytes of a file.
+@dataclass(frozen=True)
+class Lines:
+    """How label sets, or probabilities, are written.
 
     ``labels`` is CSV with one column that lists the labels of a row, separators between;
     ``columns`` CSV with a column of 0 and 1 for each label; ``json`` a line of JSON for each row;
-    ``probabilities`` CSV with the probability of each label.
+    ``probabilities`` CSV with the probability of each label. Columns to ``keep`` come first. With
+    ``spreadsheet`` no cell is a formula.
     """
-    from scipy.sparse import csr_array
 
-    if format not in FORMATS:
-        raise ValueError(f"--format must be one of {', '.join(FORMATS)}, not {format!r}")
-    for name in names if format == "labels" else ():
-        if not separator or separator in name or name != name.strip() or name == "?":
-            raise ValueError(
-                f"the label {name!r} could not be told from others in a list with {separator!r} "
-                f"between; choose another --separator, or --format json"
-            )
-    # The header comes with the rows of the first part, if there is one.
-    head = b"" if format == "json" else _csv([[column] if format == "labels" else names])
-    for values in parts:
-        if format in ("columns", "probabilities"):
-            # (As short as is enough to read the same number again.)
-            rows = _csv((values.toarray() if hasattr(values, "toarray") else values).tolist())
-        else:
-            sets: Any = csr_array(values, copy=True)
-            sets.eliminate_zeros()
-            sets.sort_indices()
-            chosen: Any = [names[label] for label in sets.indices.tolist()]
-            lists = [chosen[start:end] for start, end in pairwise(sets.indptr.tolist())]
-            rows = _csv([[separator.join(labels)] for labels in lists])
-            if format == "json":
-                told = [json_text.dumps({"labels": own}, ensure_ascii=False) for own in lists]
-                rows = "".join(f"{line}\n" for line in told).encode()
-        yield head + rows
-        head = b""
-    yield head
+    names: Sequence[str]
+    format: str = "labels"
+    separator: str = ";"
+    column: str = "labels"
+    keep: tuple[str, ...] = ()
+    spreadsheet: bool = False
+    most_specific: bool = False
+
+    def __post_init__(self):
+        if self.format not in FORMATS:
+            raise ValueError(f"--format must be one of {', '.join(FORMATS)}, not {self.format!r}")
+        listed = self.format == "labels"
+        for name in self.names if listed else ():
+            if (
+                not self.separator
+                or self.separator in name
+                or name.strip() in ("?", "")
+                or (name != name.strip())
+            ):
+                raise ValueError(
+                    f"the label {name!r} could not be told from others in a list with "
+                    f"{self.separator!r} between; choose another --separator, or --format json"
+                )
+        own = ["labels"] if self.format == "json" else [self.column] if listed else self.names
+        for name in self.keep:
+            if name in own or self.keep.count(name) > 1:
+                raise ValueError(f"--keep {name}: there would be two columns of that name")
+        if self.spreadsheet and self.format == "json":
+            raise ValueError("--spreadsheet is for CSV; JSON is not opened by spreadsheets as such")
+        if self.most_specific and self.format == "probabilities":
+            raise ValueError("--most-specific is of label sets, not of --format probabilities")
+
+    def of(
+        self, parts: Iterable[Any], kept: Iterator[tuple[str, ...]] | None = None
+    ) -> Iterator[bytes]:
+        """The bytes of the file of some parts, (n, n_labels) each; ``kept`` has cells by row."""
+        from setwise.labels import named_sets
+
+        # The header comes with the rows of the first part, if there is one.
+        titles = [self.column] if self.format == "labels" else self.names
+        head = b"" if self.format == "json" else self._csv([[*self.keep, *titles]])
+        for values in parts:
+            before: Any = [()] * values.shape[0]
+            if kept is not None:
+                before = list(islice(kept, values.shape[0]))
+            if self.format in ("columns", "probabilities"):
+                # (As short as is enough to read the same number again.)
+                cells = (values.toarray() if hasattr(values, "toarray") else values).tolist()
+            else:
+                cells = named_sets(values, self.names)
+            pairs = zip(before, cells, strict=True)
+            if self.format == "json":
+                rows = b"".join(self._json(own, labels) for own, labels in pairs)
+            elif self.format == "labels":
+                rows = self._csv([*own, self.separator.join(labels)] for own, labels in pairs)
+            else:
+                rows = self._csv([*own, *numbers] for own, numbers in pairs)
+            yield head + rows
+            head = b""
+        yield head
+
+    def _json(self, own: tuple[str, ...], labels: tuple[str, ...]) -> bytes:
+        told = {**dict(zip(self.keep, own, strict=True)), "labels": labels}
+        return f"{json_text.dumps(told, ensure_ascii=False)}\n".encode()
+
+    def _csv(self, rows: Iterable[Sequence[Any]]) -> bytes:
+        cells = [[*map(_harmless, row)] if self.spreadsheet else row for row in rows]
+        # (The module leaves a carriage return bare unless all text is quoted.)
+        is_bare = any("\r" in cell for row in cells for cell in row if isinstance(cell, str))
+        quoted = csv.QUOTE_NONNUMERIC if self.spreadsheet or is_bare else csv.QUOTE_MINIMAL
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n", quoting=quoted).writerows(cells)
+        return text.getvalue().encode()
 
 
-def _csv(rows: Sequence[Sequence[Any]]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
+def _harmless(cell: Any) -> Any:
+    """A cell that no spreadsheet runs: text that looks like a formula behind a quote."""
+    if not isinstance(cell, str) or not cell.startswith(FORMULA):
+        return cell
+    try:
+        return cell if math.isfinite(float(cell)) else f"'{cell}"
+    except ValueError:
+        return f"'{cell}"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse, load_npz
 
+from setwise.atomic_write import naming
 from setwise.cli.options import Reading
 from setwise.datasets import DataError
 from setwise.datasets.columns import Labels, Number
@@ -37,7 +38,7 @@ def as_file(path: Path, suffix: str) -> Iterator[Path]:
         return
     with TemporaryDirectory() as folder:
         copy = Path(folder, f"stdin{suffix}")
-        with open(copy, "wb") as file:
+        with naming(copy), open(copy, "wb") as file:
             copyfileobj(sys.stdin.buffer, file)
         yield copy
 
@@ -54,11 +55,14 @@ class ProbabilityFile:
     names: list[str]
     headed: bool = False
     table: Table | None = None
+    keep: tuple[str, ...] = ()
 
     @classmethod
-    def opened(cls, path: Path) -> ProbabilityFile:
-        """The file, after a look at its beginning."""
+    def opened(cls, path: Path, keep: tuple[str, ...] = ()) -> ProbabilityFile:
+        """The file, after a look at its beginning; columns to ``keep`` are no labels."""
         if path.suffix.lower() in (".npy", ".npz"):
+            if keep:
+                raise ValueError(f"--keep names columns, but those of {path.name} have no names")
             return cls(
                 path, [str(label) for label in range(loaded(existing(path), _array).shape[1])]
             )
@@ -66,7 +70,16 @@ class ProbabilityFile:
         if "" in table.names:
             what = f"column {table.names.index('') + 1} has no name; expected is one for each label"
             raise table.error(f"{what} (the index of a data frame is left out by index=False)")
-        return cls(path, table.names, table.headed, table)
+        table.require(keep)
+        names = [name for name in table.names if name not in keep]
+        if not names:
+            raise table.error("no column is left for the probability of a label")
+        return cls(path, names, table.headed, table, keep)
+
+    def texts(self) -> Iterator[tuple[str, ...]]:
+        """The cells of the columns to keep as they are written, row by row."""
+        assert self.table is not None
+        return self.table.texts(self.keep)
 
     def parts(self, rows: int) -> Iterator[Any]:
         """Probabilities, (n, n_labels), at most so many rows at a time, checked."""
@@ -75,8 +88,8 @@ class ProbabilityFile:
             for start in range(0, array.shape[0], rows):
                 yield self._checked(array[start : start + rows], Place(self.path, None, start))
             return
-        for cells in self.table.parts(self.table.names, rows, self.table.names):
-            columns = [cells.codes(name, Number(), "label") for name in self.table.names]
+        for cells in self.table.parts(self.names, rows, self.names):
+            columns = [cells.codes(name, Number(), "label") for name in self.names]
             yield self._checked(np.column_stack(columns), cells.place)
 
     def _checked(self, values: Any, place: Place) -> Any:

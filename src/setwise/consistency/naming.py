@@ -19,6 +19,7 @@ from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 from setwise.surrogates.comp_sum import inner_power
 from setwise.surrogates.names import COMP_SUM, CONSTRAINED, DEFAULT_Q, SURROGATES
 from setwise.targets import TreeDistance, get_target
+from setwise.targets.registry import known_name
 from setwise.targets.target import Target, hierarchy_of, predicted_size
 from setwise.taxonomy import parent_vector
 from setwise.validation import whole_number
@@ -255,7 +256,8 @@ def named_target(name: str, n_labels: int | None = None, parents: Any = None) ->
 
     Without parents, label 0 stands over all others, of which there are two by default.
     """
-    return TreeDistance(_taxonomy(n_labels, parents)) if name == "tree" else get_target(name)
+    is_tree = known_name(name) == "tree"
+    return TreeDistance(_taxonomy(n_labels, parents)) if is_tree else get_target(name)
 
 
 def named_space(

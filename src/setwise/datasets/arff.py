@@ -30,11 +30,14 @@ from setwise.datasets.dataset import Dataset
 from setwise.datasets.schema import NamedColumns, Raw
 from setwise.datasets.sparse_text import BLOCK_ROWS, Lines, blocks, number_pairs, sparse_matrix
 from setwise.datasets.table import compute, parsed
+from setwise.datasets.unseen import Unseen
 from setwise.files import DataError, File, Place, decoded, existing, named, numbered, opened, shown
-from setwise.labels import some
-from setwise.spelling import argument
+from setwise.spelling import argument, known_names, some
 
 _ENTRY = re.compile(rf"\s*(\d+)\s+({QUOTED}|[^\s,'\"]+)\s*(,|$)")
+
+# What a sparse row means that leaves an attribute out, beside the first value of a nominal one.
+LEFT_OUT = {"numeric": "0"}
 
 
 class _Reader:
@@ -49,8 +52,8 @@ class _Reader:
         pairs = zip(kinds, self.declared, strict=True)
         self.is_plain = np.array([isinstance(k, Number) and v <= {"0", "1"} for k, v in pairs])
 
-    def block(self, lines: Lines) -> tuple[Any, dict[str, list[str]], Place]:
-        """The rows on some lines: codes (n, n_attributes), texts by name, and their place."""
+    def block(self, lines: Lines) -> tuple[Any, dict[str, list[str]], Place, Unseen]:
+        """The rows on some lines: codes (n, n_attributes), texts by name, place, what is new."""
         kept = [(number, line.strip()) for number, line in lines]
         kept = [(number, line) for number, line in kept if line and not line.startswith(b"%")]
         place = Place(self.path, lambda row: kept[row][0])
@@ -60,15 +63,23 @@ class _Reader:
         ends, index, codes, cells = self._numbers(kept) or self._values(kept, place)
         rows = np.repeat(np.arange(len(kept)), np.diff(ends))
         self._check(index, codes, rows, place)
-        texts = {}
+        texts, new = {}, {}
         for i, kind in enumerate(self.kinds):
             if isinstance(kind, Text):
-                texts[self.attributes[i].name] = column = [""] * len(kept)
+                left_out = LEFT_OUT.get(self.attributes[i].kind, "")
+                if self.attributes[i].kind == "nominal":
+                    left_out = self.attributes[i].values[0]
+                texts[self.attributes[i].name] = column = [left_out] * len(kept)
                 for entry in np.flatnonzero(index == i).tolist():
                     column[rows[entry]] = cells[entry]
+            elif isinstance(kind, Categories) and kind.unseen == "zeros":
+                own = (cells[entry] for entry in np.flatnonzero(index == i).tolist())
+                new[self.attributes[i].name] = kind.new(own)
         if is_sparse:
-            return sparse_matrix(ends, index, codes, len(self.kinds), place), texts, place
-        return codes.reshape(len(kept), len(self.kinds)), texts, place
+            codes = sparse_matrix(ends, index, codes, len(self.kinds), place)
+        else:
+            codes = codes.reshape(len(kept), len(self.kinds))
+        return codes, texts, place, Unseen(new)
 
     def _numbers(self, lines: Lines) -> Any:
         """Ends, attributes and codes of rows of plain numbers and nothing else; None of others."""
@@ -163,13 +174,15 @@ class _Reader:
         name, values = self.attributes[index].name, self.attributes[index].values
         if not values or cell in values:
             return f"attribute {shown(name)} {self.kinds[index].wrong(cell)}"
-        declared = f"which is not declared; declared are {some(list(values))}"
+        declared = f"which is not declared; {known_names(cell, values)}"
         return f"attribute {shown(name)} is {shown(cell)}, {declared}"
 
     def _refuse_left_out(self) -> None:
         """Raise if the value that sparse rows leave out is not the one with code 0."""
         for i, attribute in enumerate(self.attributes):
-            if attribute.kind == "nominal" and self._code(i, attribute.values[0]) != 0:
+            kind, left_out = self.kinds[i], attribute.values[:1]
+            is_new = isinstance(kind, Categories) and kind.new(left_out)
+            if attribute.kind == "nominal" and (is_new or self._code(i, left_out[0]) != 0):
                 first = f"{shown(attribute.name)} has the first value {shown(attribute.values[0])}"
                 rest = "which the sparse rows of ARFF leave out; expected is one that means 0"
                 raise DataError(self.path, attribute.line, f"attribute {first}, {rest}")
@@ -195,7 +208,7 @@ class ArffSchema(NamedColumns):
             kinds = [self._kind(a, path) if a.name in wanted else None for a in header.attributes]
             reader = _Reader(header, kinds, path, self.encoding)
             for block in blocks(lines, rows):
-                codes, texts, where = reader.block(block)
+                codes, texts, where, new = reader.block(block)
                 cells = None
                 if labels and self.labels.column is not None:
                     cells = texts[self.labels.column]
@@ -203,7 +216,21 @@ class ArffSchema(NamedColumns):
                     cells = codes[:, [place[name] for name in self.labels.columns]]
                 inputs = codes[:, [place[name] for name in self.features.coded]]
                 if codes.shape[0]:
-                    yield Raw(inputs, texts, cells, where)
+                    yield Raw(inputs, texts, cells, where, new)
+
+    def texts(self, path: File, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        with named(path), opened(existing(path), self.max_bytes) as file:
+            lines = numbered(file, Path(path))
+            header = read_header(lines, Path(path), self.encoding)
+            known = [attribute.name for attribute in header.attributes]
+            if missing := [name for name in columns if name not in known]:
+                reason = f"no attribute {some(missing)}; {known_names(missing[0], known)}"
+                raise DataError(path, header.line, reason)
+            kinds = [Text() if name in columns else None for name in known]
+            reader = _Reader(header, kinds, Path(path), self.encoding)
+            for block in blocks(lines, BLOCK_ROWS):
+                texts = reader.block(block)[1]
+                yield from zip(*(texts[name] for name in columns), strict=True)
 
     def _kind(self, attribute: Attribute, path: Path) -> Any:
         """How the values of an attribute are read."""
@@ -237,6 +264,7 @@ def read_arff(
     text_options: Mapping[str, Any] | None = None,
     drop: Sequence[str] = (),
     dag: bool | None = None,
+    unseen_categories: str = "refuse",
     unknown_labels: str = "refuse",
     dtype: str = "float64",
     encoding: str = "utf-8",
@@ -266,6 +294,8 @@ def read_arff(
         and not paths from the root. By default they are edges if each has two parts, one is
         ``root/...`` or leads on from the child of another, and what stands above them is not
         listed too; a file that could be either is refused.
+    unseen_categories : {"refuse", "zeros"}
+        What a value of a nominal attribute means that later files declare and this one does not.
     """
     file = existing(path)
     with named(path):
@@ -274,6 +304,7 @@ def read_arff(
         source = labels_of(header, labels, xml, file, dag)
         kinds = {name: Text(dict(text_options or {})) for name in text}
         features = _features(header, {*source.columns, *drop}, file, kinds, dtype)
+        features = features.reading(unseen_categories)
         schema = ArffSchema(features, source, unknown_labels, encoding, max_bytes)
         title = header.relation.partition(":")[0].strip()
         return schema.first(schema.raws(file, True, BLOCK_ROWS), path, name=title)

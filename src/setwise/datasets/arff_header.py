@@ -26,8 +26,7 @@ from setwise.files import (
     plain_name,
     shown,
 )
-from setwise.labels import some
-from setwise.spelling import argument
+from setwise.spelling import argument, some
 from setwise.validation import repeated
 
 # Levels of a path of labels: deeper ones would make names longer than the file.

@@ -7,8 +7,9 @@ has features of its own. A reader asks only these, so another kind of column is 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -17,9 +18,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, hstack
 
 from setwise.datasets.dataset import edge_array, text_array
+from setwise.datasets.unseen import CATEGORIES
 from setwise.files import Place, shown
-from setwise.labels import some
-from setwise.spelling import argument
+from setwise.spelling import argument, known_names
 from setwise.taxonomy import Taxonomy
 from setwise.validation import repeated, require_one_of
 
@@ -96,7 +97,7 @@ class Categories:
 
     def __post_init__(self):
         vars(self).update(values=text_array(self.values))
-        require_one_of(self.unseen, ("refuse", "zeros"), "unseen")
+        require_one_of(self.unseen, CATEGORIES, "unseen_categories")
 
     @property
     def width(self) -> int:
@@ -110,7 +111,18 @@ class Categories:
         return self._codes.get(text, 0.0 if self.unseen == "zeros" else None)
 
     def wrong(self, text: str) -> str:
-        return f"has the new category {shown(text)}; known are {some(self.values[:11].tolist())}"
+        known = known_names(text, self.values.tolist())
+        hint = f"{argument('unseen_categories', 'zeros')} gives it 0 in all features"
+        return f"has the new category {shown(text)}; {known} ({hint})"
+
+    def new(self, texts: Iterable[str]) -> Counter[str]:
+        """How often each value is among the texts that is no category and not missing."""
+        found: Counter[str] = Counter()
+        for value, times in Counter(texts).items():
+            value = value.strip()
+            if value not in self._codes and value.lower() not in MISSING:
+                found[value] += times
+        return found
 
     def feature_names(self, column: str) -> list[str]:
         return [f"{column}={value}" for value in self.values[int(self.base) :].tolist()]
@@ -195,6 +207,18 @@ class Features:
         """The name of each feature."""
         every = {**self.coded, **self.texts}.items()
         return text_array([name for column, kind in every for name in kind.feature_names(column)])
+
+    def reading(self, unseen: str) -> Features:
+        """With another rule for new categories."""
+        chosen = {n: kind for n, kind in self.kinds.items() if isinstance(kind, Categories)}
+        changed = {name: replace(kind, unseen=unseen) for name, kind in chosen.items()}
+        return Features(self.columns, {**self.kinds, **changed}, self.dtype)
+
+    @cached_property
+    def tolerant(self) -> dict[str, Categories]:
+        """The columns in which new categories are read as zeros."""
+        kinds = self.coded.items()
+        return {n: k for n, k in kinds if isinstance(k, Categories) and k.unseen == "zeros"}
 
     def fitted(self, texts: Mapping[str, Sequence[str]]) -> Features:
         """With the terms of the columns of text."""
@@ -285,13 +309,23 @@ class Labels:
     def _taxonomy(self) -> Taxonomy:
         return Taxonomy(self.edges, self.names)
 
-    def sets(self, cells: Any, place: Place, unknown: str = "refuse") -> LabelSets:
+    def new(self, cells: Any, place: Place) -> set[str]:
+        """The labels that cells list and that are not among the names."""
+        if self.column is None:
+            return set()
+        rows = (listed(cell, self.separator, row, place) for row, cell in enumerate(cells))
+        return {label for labels in rows for label in labels or () if label not in self._number}
+
+    def sets(self, cells: Any, place: Place, unknown: str = "refuse", hint: str = "") -> LabelSets:
         """The label sets of rows: of codes (n, l), dense or CSR, or of the cells that list them.
 
-        Rows whose labels are unknown are refused, or left out.
+        Rows whose labels are unknown are refused, or left out. ``hint`` is said of a label that is
+        not among the names.
         """
-        made = self._coded if self.column is None else self._listed
-        Y, lost = made(cells, place)
+        if self.column is None:
+            Y, lost = self._coded(cells, place)
+        else:
+            Y, lost = self._listed(cells, place, hint)
         known = np.ones(Y.shape[0], bool)
         known[list(lost)] = False
         if lost and unknown == "refuse":
@@ -321,15 +355,15 @@ class Labels:
                 raise place.error(row, reason)
         return codes, lost
 
-    def _listed(self, cells: Sequence[Any], place: Place) -> tuple[Any, dict[int, str]]:
+    def _listed(self, cells: Sequence[Any], place: Place, hint: str) -> tuple[Any, dict[int, str]]:
         """Sets from cells that list them, and the column for each row that says '?'."""
         rows = [listed(cell, self.separator, row, place) for row, cell in enumerate(cells)]
         found: list[list[int]] = []
         for row, labels in enumerate(rows):
             unknown = next((label for label in labels or () if label not in self._number), None)
             if unknown is not None:
-                known = some(self.names[:11].tolist())
-                raise place.error(row, f"unknown label {shown(unknown)}; known are {known}")
+                known = known_names(unknown, self.names.tolist())
+                raise place.error(row, f"unknown label {shown(unknown)}; {known}{hint}")
             found.append([self._number[label] for label in labels or ()])
         lost = {row: str(self.column) for row, labels in enumerate(rows) if labels is None}
         return indicator(found, len(self.names)), lost

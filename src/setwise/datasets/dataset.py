@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.files import File
-from setwise.labels import some, zeros_and_ones
+from setwise.datasets.unseen import Unseen
+from setwise.labels import zeros_and_ones
 from setwise.sparse import tidied
 from setwise.taxonomy import Taxonomy
 from setwise.validation import real_array, real_number, real_vector, repeated, same_rows
@@ -51,6 +51,8 @@ class Dataset:
         How the file was read: reads other files into the same columns.
     edge_lengths : array of shape (m,), optional
         The length of each edge of the hierarchy; 1 by default.
+    unseen : Unseen
+        What the file has that the first one had not, where that is not refused.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class Dataset:
     source: str = ""
     schema: Schema | None = None
     edge_lengths: Any = None
+    unseen: Unseen = field(default_factory=Unseen)
 
     def __post_init__(self):
         X = _features(self.X)
@@ -126,9 +129,14 @@ class Dataset:
         return len({Y.indices[a:b].tobytes() for a, b in zip([0, *ends], ends, strict=False)})
 
     @cached_property
+    def n_missing(self) -> int:
+        """Number of missing features: entries of X that are NaN."""
+        return int(np.isnan(self.X.data if issparse(self.X) else self.X).sum())
+
+    @property
     def has_missing(self) -> bool:
         """Whether a feature is NaN somewhere."""
-        return bool(np.isnan(self.X.data if issparse(self.X) else self.X).any())
+        return self.n_missing > 0
 
     @cached_property
     def taxonomy(self) -> Taxonomy:
@@ -171,6 +179,8 @@ class Dataset:
         if labels is not None and labels.column is not None and labels.edges is None:
             # One column lists the labels: those of later files may be any of the taxonomy.
             schema = replace(schema, labels=replace(labels, names=taxonomy.names))
+        from setwise.datasets.taxonomy_schema import TaxonomySchema
+
         return TaxonomySchema(schema, taxonomy, close).placed(self)
 
     def rows(self, rows: Any) -> Dataset:
@@ -304,9 +314,6 @@ def _specific(sets: Any, Y: Any) -> Any:
     return specific
 
 
-# --------------------------------------------------------------------------- labels in a taxonomy
-
-
 def edge_array(edges: Any, names: Any, lengths: Any = None) -> NDArray[np.int64]:
     """Edges [parent, child] as an (m, 2) array: of a taxonomy with labels of these names."""
     try:
@@ -314,76 +321,3 @@ def edge_array(edges: Any, names: Any, lengths: Any = None) -> NDArray[np.int64]
     except ValueError as error:
         raise ValueError(f"hierarchy must be a list of edges between labels: {error}") from error
     return np.asarray(edges, dtype=np.int64).reshape(-1, 2)
-
-
-@dataclass(frozen=True, eq=False)
-class TaxonomySchema:
-    """A `Schema` that reads as another does, with a column of Y for each label of a taxonomy.
-
-    Each label of ``schema`` is one of the taxonomy, by name; labels that its files do not have are
-    never true. With ``close`` label sets get all that stands above their labels; else they must
-    have it.
-    """
-
-    schema: Any
-    taxonomy: Taxonomy
-    close: bool = False
-
-    @property
-    def format(self) -> str:
-        return self.schema.format
-
-    @property
-    def feature_names(self) -> Any:
-        return self.schema.feature_names
-
-    @property
-    def label_names(self) -> Any:
-        return text_array(self.taxonomy.names)
-
-    @property
-    def labels(self) -> Any:
-        """Where the labels stand in a file, if the schema says it."""
-        return getattr(self.schema, "labels", None)
-
-    def read(self, path: File, *, labels: bool = True) -> Dataset:
-        return self.placed(self.schema.read(path, labels=labels))
-
-    def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
-        return map(self.placed, self.schema.chunks(path, rows, labels=labels))
-
-    def placed(self, data: Dataset) -> Dataset:
-        """The data with the labels of the taxonomy; label sets are closed, or must be."""
-        names, written, Y = self.label_names, None, data.Y
-        if Y is not None:
-            Y = spread(Y, data.label_names, names)
-            if self.close:
-                own = data.Y_specific
-                written = Y if own is None else spread(own, data.label_names, names)
-                Y = self.taxonomy.close(Y)
-            else:
-                self.taxonomy.refuse_open(Y, data.name or "Y")
-        edges, lengths = self.taxonomy.edges, self.taxonomy.lengths_of_edges
-        more = {"hierarchy": edges, "edge_lengths": lengths, "schema": self}
-        return replace(data, Y=Y, Y_specific=written, label_names=names, **more)
-
-
-def spread(values: Any, names: Any, wider: Any) -> Any:
-    """The columns of these names among those of the wider ones, all others 0; dense or CSR."""
-    place = {name: number for number, name in enumerate(np.asarray(wider).tolist())}
-    given = np.asarray(names).tolist()
-    missing = [name for name in given if name not in place]
-    if missing:
-        what = f"{some(missing)} {'is' if len(missing) == 1 else 'are'} not among its"
-        known = f"{len(place)} labels {some(list(place))}"
-        raise ValueError(f"every label must be one of the taxonomy, but {what} {known}")
-    columns = np.array([place[name] for name in given], dtype=np.int64)
-    shape = (values.shape[0], len(place))
-    if issparse(values):
-        rows: Any = csr_array(values)
-        wide = csr_array((rows.data, columns[rows.indices], rows.indptr), shape=shape)
-        wide.sort_indices()
-        return wide
-    wide = np.zeros(shape, values.dtype)
-    wide[:, columns] = values
-    return wide

@@ -46,15 +46,14 @@ class FolderSchema(Schema):
     edge_lengths: Any = None
     format = "folder"
 
-    def read(self, path: File, *, labels: bool = True) -> Dataset:
-        with named(path):
-            folder = existing(path)
-            return self._whole(folder, _read_rows(folder, self.max_bytes, labels), path)
+    def whole(self, path: Path, labels: bool, source: File) -> Dataset:
+        return self._whole(path, _read_rows(path, self.max_bytes, labels), source)
 
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         whole = self._fitting(_read_rows(path, self.max_bytes, labels), path)
         for start in range(0, whole.X.shape[0], rows):
-            yield Rows(*(None if m is None else m[start : start + rows] for m in whole))
+            X, Y, specific = (m if m is None else m[start : start + rows] for m in whole[:3])
+            yield Rows(X, Y, specific)
 
     def _whole(self, folder: Path, rows: Rows, path: File) -> Dataset:
         meta = _read_meta(folder)
@@ -76,7 +75,7 @@ def read_folder(path: File, *, max_bytes: int | None = None) -> Dataset:
     folder = existing(path)
     with named(path):
         meta = _read_meta(folder)
-        X, Y, _ = rows = _read_rows(folder, max_bytes, True)
+        X, Y, *_ = rows = _read_rows(folder, max_bytes, True)
         for key, count in (("n", X.shape[0]), ("d", X.shape[1]), ("l", Y.shape[1])):
             if meta.get(key, count) != count:
                 reason = f"{key!r} is {meta[key]!r}, but there are {count}"

@@ -26,6 +26,7 @@ from setwise.datasets.schema import stacked
 from setwise.datasets.sparse_text import read_extreme, read_libsvm
 from setwise.datasets.table import is_parquet
 from setwise.datasets.table_schema import read_table
+from setwise.datasets.taxonomy_schema import spread
 from setwise.files import DataError, File, existing, opened, plain_name, shown
 from setwise.spelling import argument
 from setwise.validation import whole_number
@@ -57,7 +58,12 @@ MOST_BYTES, MOST_DESCRIPTION, PIECE = 2**30, 2**24, 2**18
 
 
 def read(
-    path: File, *, format: str | None = None, test: File | None = None, **options: Any
+    path: File,
+    *,
+    format: str | None = None,
+    test: File | None = None,
+    unseen_labels: str | None = None,
+    **options: Any,
 ) -> Dataset:
     r"""Read a file or folder into a `Dataset`.
 
@@ -82,6 +88,9 @@ def read(
     test : path, optional
         A second file with the same columns: its rows follow as the "test" part of the split, those
         of the first are "train".
+    unseen_labels : {"refuse", "missed"}, optional
+        What a label means that only the second file has: an error, or a label that is never true in
+        the first, and so missed by what is learnt from it.
     **options
         Options of the format's reader. Those of several formats:
 
@@ -126,8 +135,11 @@ def read(
         raise ValueError(
             f"the format {kind!r} has no option {', '.join(unknown)}; it has {', '.join(known)}"
         )
+    if test is None and unseen_labels is not None:
+        hint = f"{argument('unseen_labels', unseen_labels)} is for labels that only a second file"
+        raise ValueError(f"{hint} has, and there is none ({argument('test', ...)})")
     data = reader(path, **options)
-    return data if test is None else with_test(data, test)
+    return data if test is None else with_test(data, test, unseen_labels)
 
 
 def recognise(path: Path) -> str:
@@ -167,21 +179,26 @@ def _by_content(head: bytes) -> str | None:
     return None
 
 
-def with_test(data: Dataset, test: File) -> Dataset:
-    """Two files as one data set, the second to test on."""
+def with_test(data: Dataset, test: File, unseen_labels: str | None = None) -> Dataset:
+    """Two files as one data set, the second to test on; its new labels are those of both."""
     assert data.schema is not None
     if data.split is not None:
         raise ValueError("test needs a first file without a split, but it has one")
-    other = data.schema.read(test)
+    other = data.schema.read(test, unseen_labels=unseen_labels)
     ends = data.n_rows, data.n_rows + other.n_rows
-    specific = None
-    if data.Y_specific is not None:
-        specific = stacked([data.Y_specific, other.Y_specific])
+
+    def both(first: Any, second: Any) -> Any:
+        if first is None:
+            return None
+        return stacked([spread(first, data.label_names, other.label_names), second])
+
     return replace(
-        data,
+        other,
         X=stacked([data.X, other.X]),
-        Y=stacked([data.Y, other.Y]),
-        Y_specific=specific,
+        Y=both(data.Y, other.Y),
+        Y_specific=both(data.Y_specific, other.Y_specific),
+        name=data.name,
+        source=data.source,
         split={"train": np.arange(ends[0]), "test": np.arange(*ends)},
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from setwise.datasets.columns import Features, Labels
 from setwise.datasets.dataset import Dataset
+from setwise.datasets.unseen import CATEGORIES, LABELS, Unseen, unseen_hint
 from setwise.files import DataError, File, Place, existing, named, plain_name
 from setwise.validation import require_one_of, whole_number
 
@@ -22,11 +24,12 @@ BLOCK_ROWS = 2**16
 
 
 class Rows(NamedTuple):
-    """Some rows of a file: features, label sets, and label sets as written in a hierarchy."""
+    """Some rows: features, label sets, label sets as written in a hierarchy, and what is new."""
 
     X: Any
     Y: Any = None
     specific: Any = None
+    unseen: Unseen = Unseen()
 
 
 class Schema(ABC):
@@ -55,24 +58,72 @@ class Schema(ABC):
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         """The rows of a file, at most so many at a time."""
 
-    def read(self, path: File, *, labels: bool = True) -> Dataset:
-        """A file as a data set; without ``labels`` they may be absent, and Y is None."""
-        with named(path):
-            return self.gathered(self.parts(existing(path), labels, BLOCK_ROWS), path)
+    def read(
+        self,
+        path: File,
+        *,
+        labels: bool = True,
+        unseen_categories: str | None = None,
+        unseen_labels: str | None = None,
+    ) -> Dataset:
+        """A file as a data set; ``unseen`` of it says what the first file had not.
 
-    def chunks(self, path: File, rows: int = 10_000, *, labels: bool = False) -> Iterator[Dataset]:
+        Parameters
+        ----------
+        path : path
+            What to read.
+        labels : bool, default True
+            Without them, labels may be absent, and Y is None.
+        unseen_categories : {"refuse", "zeros"}, optional
+            What a category means that the first file had not: an error, or 0 in all features of
+            its column. By default as the first file was read, which refuses unless it was told.
+        unseen_labels : {"refuse", "missed"}, optional
+            What a true label means that the first file had not. "missed": it gets a column of Y of
+            its own, behind all others, so that a prediction, which cannot have it, misses it.
+        """
+        with named(path):
+            schema = self.reading(unseen_categories, unseen_labels)
+            return schema.whole(existing(path), labels, path)
+
+    def chunks(
+        self,
+        path: File,
+        rows: int = 10_000,
+        *,
+        labels: bool = False,
+        unseen_categories: str | None = None,
+    ) -> Iterator[Dataset]:
         """A file in parts of at most ``rows`` rows, for files larger than memory."""
         with named(path):
-            for part in self.parts(existing(path), labels, whole_number(rows, "rows", 1)):
+            schema = self.reading(unseen_categories, None)
+            for part in schema.parts(existing(path), labels, whole_number(rows, "rows", 1)):
                 if part.X.shape[0]:
-                    yield self.dataset(part, path)
+                    yield schema.dataset(part, path)
+
+    def reading(self, unseen_categories: str | None, unseen_labels: str | None) -> Schema:
+        """This schema with other rules for what is new; of None its own."""
+        require_one_of(unseen_categories or "refuse", CATEGORIES, "unseen_categories")
+        require_one_of(unseen_labels or "refuse", LABELS, "unseen_labels")
+        return self
+
+    def texts(self, path: File, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """The cells of some columns of a file as they are written, a tuple for each row."""
+        raise ValueError(
+            f"the format {self.format!r} has no columns with names, and so none to keep: "
+            f"{', '.join(columns)}"
+        )
+
+    def whole(self, path: Path, labels: bool, source: File) -> Dataset:
+        """All rows of a file that is there."""
+        return self.gathered(self.parts(path, labels, BLOCK_ROWS), source)
 
     def gathered(self, parts: Iterable[Rows], path: File, **more: Any) -> Dataset:
         """All parts of a file as one data set."""
-        columns = [list(column) for column in zip(*parts, strict=True)]
+        *columns, unseen = [list(c) for c in zip(*parts, strict=True)] or [[]]
         if not columns:
             raise DataError(path, None, "no rows")
-        return self.dataset(Rows(*map(stacked, columns)), path, **more)
+        X, Y, specific = map(stacked, columns)
+        return self.dataset(Rows(X, Y, specific, sum(unseen, Unseen())), path, **more)
 
     def dataset(self, rows: Rows, path: File, **more: Any) -> Dataset:
         """A data set of some rows; by default its name is that of the file without suffixes."""
@@ -88,8 +139,18 @@ class Schema(ABC):
             Y_specific=rows.specific,
             schema=self,
             source=os.fspath(path),
+            unseen=rows.unseen,
             **known,
         )
+
+
+def with_new_labels(data: Dataset, n_new: int) -> Dataset:
+    """The data set, which says of its last labels that they are new."""
+    if n_new == 0:
+        return data
+    times = np.asarray(data.Y[:, -n_new:].sum(axis=0, dtype=np.int64)).ravel().tolist()
+    found = Counter(dict(zip(data.label_names[-n_new:].tolist(), times, strict=True)))
+    return replace(data, unseen=data.unseen + Unseen(labels=found))
 
 
 def stacked(parts: list[Any]) -> Any:
@@ -105,13 +166,14 @@ class Raw(NamedTuple):
     """Some rows on their way: codes of the features, texts by column, label cells, their place.
 
     ``codes`` are (n, number of coded columns), dense or CSR; ``cells`` what `Labels` takes, or None
-    if labels are not read.
+    if labels are not read; ``unseen`` has the new categories that are read as zeros.
     """
 
     codes: Any
     texts: dict[str, list[str]]
     cells: Any
     place: Place
+    unseen: Unseen = Unseen()
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +192,8 @@ class NamedColumns(Schema):
         Of names and text.
     max_bytes : int, optional
         How much a compressed file may unfold to.
+    unseen_labels : {"refuse", "missed"}
+        What a label means that is not among ``labels``, in the column that lists them.
     """
 
     features: Features
@@ -137,6 +201,7 @@ class NamedColumns(Schema):
     unknown_labels: str = "refuse"
     encoding: str = "utf-8"
     max_bytes: int | None = None
+    unseen_labels: str = "refuse"
 
     def __post_init__(self):
         require_one_of(self.unknown_labels, ("refuse", "leave_out"), "unknown_labels")
@@ -157,16 +222,36 @@ class NamedColumns(Schema):
     def raws(self, path: Path, labels: bool, rows: int) -> Iterator[Raw]:
         """The rows of a file on their way, at most so many at a time."""
 
-    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
-        return map(self.rows, self.raws(path, labels, rows))
+    def reading(self, unseen_categories: str | None, unseen_labels: str | None) -> Schema:
+        super().reading(unseen_categories, unseen_labels)
+        changed: dict[str, Any] = {}
+        if unseen_categories is not None:
+            changed["features"] = self.features.reading(unseen_categories)
+        if unseen_labels is not None:
+            changed["unseen_labels"] = unseen_labels
+        return replace(self, **changed) if changed else self
 
-    def rows(self, raw: Raw) -> Rows:
-        """Features and label sets of some rows."""
+    def whole(self, path: Path, labels: bool, source: File) -> Dataset:
+        if not labels or self.unseen_labels == "refuse":
+            return super().whole(path, labels, source)
+        # Which labels there are is known once all rows are read.
+        raws = list(self.raws(path, True, BLOCK_ROWS))
+        new = set[str]().union(*(self.labels.new(raw.cells, raw.place) for raw in raws))
+        wider = replace(self.labels, names=[*self.labels.names.tolist(), *sorted(new)])
+        schema = replace(self, labels=wider, unseen_labels="refuse")
+        return with_new_labels(schema.gathered(map(schema.rows, raws), source), len(new))
+
+    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
+        return (self.rows(raw, unseen_hint()) for raw in self.raws(path, labels, rows))
+
+    def rows(self, raw: Raw, hint: str = "") -> Rows:
+        """Features and label sets of some rows; ``hint`` is said of a label that is not known."""
         X = self.features.assemble(raw.codes, raw.texts)
         if raw.cells is None:
-            return Rows(X)
-        made = self.labels.sets(raw.cells, raw.place, self.unknown_labels)
-        return Rows(X if made.known.all() else X[made.known], made.Y, made.specific)
+            return Rows(X, unseen=raw.unseen)
+        made = self.labels.sets(raw.cells, raw.place, self.unknown_labels, hint)
+        X = X if made.known.all() else X[made.known]
+        return Rows(X, made.Y, made.specific, raw.unseen)
 
     def first(self, raws: Iterable[Raw], path: File, **more: Any) -> Dataset:
         """The data set of a first file, whose texts say which terms there are."""

@@ -14,7 +14,7 @@ and nothing is ever allocated for a column as such.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -26,8 +26,10 @@ from scipy.sparse import csr_array
 
 from setwise.datasets.columns import TYPES, Number, indicator
 from setwise.datasets.dataset import Dataset, text_array
-from setwise.datasets.schema import Rows, Schema
+from setwise.datasets.schema import Rows, Schema, with_new_labels
+from setwise.datasets.separators import warn_of_separator
 from setwise.datasets.table import parsed
+from setwise.datasets.unseen import unseen_hint
 from setwise.files import (
     DataError,
     File,
@@ -41,7 +43,7 @@ from setwise.files import (
     read_names,
     shown,
 )
-from setwise.labels import some
+from setwise.spelling import known_names
 from setwise.validation import repeated, require_one_of, whole_number
 
 # The largest public sets have 1.6 million features and 2.8 million labels.
@@ -155,6 +157,7 @@ class SparseTextSchema(Schema):
     first: int = 0
     dtype: str = "float64"
     max_bytes: int | None = None
+    unseen_labels: str = "refuse"
 
     def __post_init__(self):
         whole_number(self.n_features, "n_features", 1)
@@ -175,13 +178,28 @@ class SparseTextSchema(Schema):
     def _columns(self) -> dict[str, int]:
         return {} if self.names is None else {n: i for i, n in enumerate(self.names.tolist())}
 
+    def reading(self, unseen_categories: str | None, unseen_labels: str | None) -> Schema:
+        super().reading(unseen_categories, unseen_labels)
+        return self if unseen_labels is None else replace(self, unseen_labels=unseen_labels)
+
+    def whole(self, path: Path, labels: bool, source: File) -> Dataset:
+        if not labels or self.unseen_labels == "refuse" or self.names is None:
+            return super().whole(path, labels, source)
+        lines = blocks(_lines(path, self.max_bytes, None), BLOCK_ROWS)
+        parts = [_read_rows(block, path, self.n_features + self.first) for block in lines]
+        new = [name for name in _found(parts) if name not in self._columns]
+        names = [*self.names.tolist(), *new]
+        schema = replace(self, names=names, n_labels=len(names), unseen_labels="refuse")
+        return with_new_labels(schema.gathered(map(schema.rows, parts), source), len(new))
+
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         sizes = (self.n_features, self.n_labels) if self.names is None else None
         for block in blocks(_lines(path, self.max_bytes, sizes), rows):
-            yield self.rows(_read_rows(block, path, self.n_features + self.first), labels)
+            found = _read_rows(block, path, self.n_features + self.first)
+            yield self.rows(found, labels, unseen_hint())
 
-    def rows(self, rows: _SparseRows, labels: bool = True) -> Rows:
-        """Features and label sets."""
+    def rows(self, rows: _SparseRows, labels: bool = True, hint: str = "") -> Rows:
+        """Features and label sets; ``hint`` is said of a label that is not known."""
         data, indices = rows.X.data.astype(self.dtype, copy=False), rows.X.indices - self.first
         if (indices < 0).any():
             raise ValueError("an index is 0, but indices count from 1 (zero_based=False)")
@@ -190,16 +208,17 @@ class SparseTextSchema(Schema):
         if not labels:
             return Rows(X)
         each = enumerate(rows.labels)
-        found = [[self._column(name, row, rows.place) for name in names] for row, names in each]
+        place = rows.place
+        found = [[self._column(name, row, place, hint) for name in names] for row, names in each]
         return Rows(X, indicator(found, self.n_labels))
 
-    def _column(self, label: str, row: int, place: Place) -> int:
+    def _column(self, label: str, row: int, place: Place, hint: str) -> int:
         column = self._columns.get(label, self.n_labels)
         if self.names is None and label.isascii() and label.isdigit() and len(label) < 10:
             column = int(label)
         if column >= self.n_labels:
             expected = f"label {shown(label)}; expected is 0 to {self.n_labels - 1}"
-            known = f"unknown label {shown(label)}; known are {some([*self._columns][:11])}"
+            known = f"unknown label {shown(label)}; {known_names(label, self._columns)}{hint}"
             raise place.error(row, expected if self.names is None else known)
         return column
 
@@ -287,6 +306,9 @@ def read_libsvm(
         if n_features is not None and needed > whole_number(n_features, "n_features", 1):
             raise ValueError(f"index {highest}, but n_features is {n_features}")
         names = _found(parts) if labels is None else list(labels)
+        texts = [",".join(labels) for part in parts for labels in part.labels]
+        hint = "the labels of a LIBSVM file have commas between"
+        warn_of_separator(texts, ",", file.name, lambda _: hint)
         if not names or repeated(names) is not None:
             twice = f"labels must differ, but {repeated(names)!r} is named twice"
             raise ValueError(twice if names else "no row has a label")

@@ -9,7 +9,7 @@ read by Python's csv module: it is strict, and knows the lines.
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -43,8 +43,7 @@ from setwise.files import (
     refuse_bomb,
     shown,
 )
-from setwise.labels import some
-from setwise.spelling import argument
+from setwise.spelling import argument, known_names, some
 from setwise.validation import repeated
 
 compute: Any = pyarrow.compute  # (its functions are made when it is imported)
@@ -168,7 +167,8 @@ class Table:
         if missing:
             other = next((d for d in ";\t|," if len(self.names) == 1 and d in self.names[0]), None)
             hint = f"; is the delimiter {other!r}?" if self.delimiter and other else ""
-            raise self.error(f"no column {some(missing)}; there are {some(self.names)}{hint}")
+            known = known_names(missing[0], self.names)
+            raise self.error(f"no column {some(missing)}; {known}{hint}")
 
     def error(self, reason: str) -> DataError:
         """The error of something in the first line."""
@@ -183,6 +183,12 @@ class Table:
                 columns = {name: self._plain(batch.column(name), name) for name in names}
                 yield Cells(columns, batch.num_rows, place._replace(first=first))
                 first += batch.num_rows
+
+    def texts(self, wanted: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """The cells of some columns as they are written (of Parquet, as text), row by row."""
+        self.require(wanted)
+        for table, _ in (self._text if self.delimiter else self._parquet)(list(wanted), ()):
+            yield from zip(*(_written(table.column(name)) for name in wanted), strict=True)
 
     def _parquet(self, names: list[str], _: Any) -> Iterator[tuple[Any, Place]]:
         first, most = 0, max(1024, min(BLOCK_ROWS, BLOCK_BYTES // (8 * max(1, len(names)))))
@@ -266,6 +272,15 @@ class Table:
                 reason = f"{len(row)} cells, but {len(self.names)} columns"
                 raise DataError(self.path, line, f"{reason} are named in the first line")
             yield line, row
+
+
+def _written(values: Any) -> list[str]:
+    """A column of any type as text; nothing where a value is missing."""
+    try:
+        texts = values.cast(pa.string()).to_pylist()
+    except pa.ArrowException:
+        texts = [None if value is None else str(value) for value in values.to_pylist()]
+    return ["" if text is None else text for text in texts]
 
 
 def _unix(block: bytes) -> bytes:

@@ -19,10 +19,11 @@ from setwise.datasets.columns import (
 )
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.schema import BLOCK_ROWS, NamedColumns, Raw
+from setwise.datasets.separators import warn_of_separator
 from setwise.datasets.table import Cells, Table, open_table
+from setwise.datasets.unseen import Unseen
 from setwise.files import DataError, File, existing, named, shown
-from setwise.labels import some
-from setwise.spelling import argument
+from setwise.spelling import argument, known_names
 
 # With categorical="auto", a column that is no number has at most so many categories.
 AUTO_CATEGORIES = 64
@@ -43,11 +44,18 @@ class TableSchema(NamedColumns):
         numbers.update(self.labels.columns if self.labels.column is None else ())
         return (self.raw(cells, labels) for cells in table.parts(wanted, rows, numbers))
 
+    def texts(self, path: File, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        with named(path):
+            table = open_table(existing(path), self.delimiter, self.encoding, self.max_bytes)
+            yield from table.texts(columns)
+
     def raw(self, cells: Cells, labels: bool = True) -> Raw:
         """Some rows as codes, texts and labels."""
         texts = {name: cells.texts(name) for name in self.features.texts}
         given = cells.labels(self.labels) if labels else None
-        return Raw(cells.matrix(self.features.coded), texts, given, cells.place)
+        tolerant = self.features.tolerant.items()
+        new = Unseen({name: kind.new(cells.texts(name)) for name, kind in tolerant})
+        return Raw(cells.matrix(self.features.coded), texts, given, cells.place, new)
 
 
 def read_table(
@@ -133,7 +141,9 @@ def read_table(
             source = source or listed_labels([parts], columns[0], separator)
             cells = (parts.pop(0) for _ in range(len(parts)))  # (each is let go once it is used)
         features = Features(inputs, others, dtype)
-        schema = TableSchema(features, source, unknown_labels, encoding, max_bytes, delimiter)
+        schema = TableSchema(
+            features, source, unknown_labels, encoding, max_bytes, delimiter=delimiter
+        )
         return schema.first(map(schema.raw, cells), path)
 
 
@@ -154,7 +164,7 @@ def label_columns(table: Table, labels: Any, prefix: str | None, column: str | N
         return list(labels) if column is None else [column]
     found = [name for name in table.names if name.startswith(prefix)]
     if not found:
-        known = f"the columns are {some(table.names)}"
+        known = known_names(prefix, table.names)
         raise table.error(f"no column begins with {shown(prefix)}; {known}")
     return found
 
@@ -162,11 +172,16 @@ def label_columns(table: Table, labels: Any, prefix: str | None, column: str | N
 def listed_labels(tables: Sequence[Sequence[Cells]], column: str, separator: str) -> Labels:
     """The labels that a column of some tables lists, sorted."""
     names: set[str] = set()
+    texts: list[str] = []
     for cells in (cells for table in tables for cells in table):
-        for row, cell in enumerate(cells.lists(column)):
+        found = cells.lists(column)
+        texts += [cell for cell in found if isinstance(cell, str)]
+        for row, cell in enumerate(found):
             names.update(listed(cell, separator, row, cells.place) or ())
     if not names:
         raise ValueError(f"no row has a label in column {shown(column)}")
+    where = f"column {shown(column)}"
+    warn_of_separator(texts, separator, where, lambda mark: f"is it {argument('separator', mark)}?")
     return Labels(sorted(names), None, column, separator)
 
 

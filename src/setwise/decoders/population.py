@@ -13,6 +13,7 @@ import numpy as np
 from setwise.kernels import kernel
 from setwise.targets import LinearFractional, Target, get_target
 from setwise.targets.measure import ROUNDING, Array
+from setwise.targets.registry import known_name
 from setwise.targets.target import predicted_size, utility_quotient
 
 Average = Literal["micro", "macro", "instance"]
@@ -34,15 +35,16 @@ Metric = Target | str
 
 def get_metric(metric: Any) -> Metric:
     """The target whose utility judges a population; balanced accuracy stays a name."""
-    if isinstance(metric, str) and metric in NAMED:
-        return NAMED[metric]
     known = ", ".join(map(repr, NAMED))
     try:
+        if isinstance(metric, str) and known_name(metric) in NAMED:
+            return NAMED[known_name(metric)]
         target = get_target(metric)
     except ValueError as error:
         raise ValueError(
             f"metric must be {known}, or a target with linear-fractional utility such as 'f1', "
-            f"'jaccard' or 'hamming', by name or as an object, but it is {metric!r}"
+            f"'jaccard' or 'hamming', by name or as an object, but it is {metric!r}; which "
+            f"average is meant is another argument"
         ) from error
     if predicted_size(target) is not None or utility_quotient(target) is None:
         raise ValueError(

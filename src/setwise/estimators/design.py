@@ -5,6 +5,9 @@ not depend on the inputs the Hessian by the weights of score j is c_j Cov(X) + a
 the variance of what score j multiplies: 4 p (1 - p) for a label of frequency p. Its inverse root
 makes round what was long and thin, and a quasi-Newton method needs a tenth of the steps or fewer.
 With intercepts the features are centred, without ever being changed.
+
+Where many models are trained on parts of the same rows, the inputs are turned to their principal
+directions once for all of them (`Turned`).
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ Array = NDArray[Any]
 # Features are rotated to their principal directions only where that costs less than it saves.
 MOST_ROTATED = 1024
 ROTATION_COST = 16
+# Inputs are turned once for many models up to this many directions and entries.
+MOST_TURNED, MOST_TURNED_ENTRIES = 2560, 2**24
 # Inputs of at most this many entries are turned into float64 once, others by ranges of rows.
 ENTRIES_AT_ONCE = 2**24
 CHUNK_ROWS = 4096
@@ -46,25 +51,46 @@ class Rows(NamedTuple):
     sets: NDArray[np.uint8]
     weights: NDArray[np.float64]
 
-    def taken(self, rows: Any = None) -> Rows:
-        """Those of a split (of all) that have a positive weight: others are as if not there."""
-        if rows is None and (self.weights > 0).all():
+    def taken(self) -> Rows:
+        """Those that have a positive weight: others are as if not there."""
+        if (self.weights > 0).all():
             return self
-        chosen = np.arange(len(self.sets))
-        chosen = chosen if rows is None else chosen[np.asarray(rows)]
+        kept = self.positive(slice(None))
+        return Rows(self.inputs[kept], self.sets[kept], self.weights[kept])
+
+    def positive(self, rows: Any) -> NDArray[np.int64]:
+        """Places of those of a split that have a positive weight."""
+        chosen = np.arange(len(self.sets))[rows]
         kept = chosen[self.weights[chosen] > 0]
         if len(kept) == 0:
             raise ValueError(
                 "a fold of cv has no row of positive weight to learn from or to judge by"
             )
-        return Rows(self.inputs[kept], self.sets[kept], self.weights[kept])
+        return kept
+
+
+def checked_inputs(estimator: Any, X: Any, reset: bool = True) -> Any:
+    """X as floats, dense or CSR, by scikit-learn's rules: NaN is refused, with how to fill it."""
+    try:
+        return validate_data(
+            estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
+        )
+    except ValueError as error:
+        if not str(error).startswith("Input X contains NaN"):
+            raise
+        name = type(estimator).__name__
+        raise ValueError(
+            f"Input X contains NaN, and {name} does not fill in missing values; an imputer before "
+            f"it does: make_pipeline(SimpleImputer(), {name}(...)) takes the mean over the "
+            f"training rows, as the command `setwise` does (its pipeline is this one)"
+        ) from error
 
 
 def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, LabelNames]:
     """What `fit` is given, checked, and the names of the labels."""
     if y is None:
         read_labels(y)  # which refuses it before X is looked at
-    inputs: Any = validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    inputs = checked_inputs(estimator, X)
     sets, names = read_truth(estimator.target, y)
     sets = sets.toarray() if hasattr(sets, "toarray") else sets
     same_rows(X=inputs, y=sets)
@@ -79,11 +105,15 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[R
 
 @dataclass(frozen=True)
 class Design:
-    """Inputs (n, d), dense or CSR, in the model's scaling; each feature divided by ``unit``."""
+    """Inputs (n, d), dense or CSR, in the model's scaling; each feature divided by ``unit``.
+
+    ``is_turned`` says that the features are about principal directions already.
+    """
 
     inputs: Any
     unit: Array
     fit_intercept: bool
+    is_turned: bool = False
 
     @classmethod
     def of(cls, rows: Rows, scaling: str | None, fit_intercept: bool) -> Design:
@@ -105,8 +135,8 @@ class Design:
 
     @cached_property
     def precise(self) -> Any:
-        """The inputs in float64 if they are not too many, else as they are."""
-        few = self.n_entries <= ENTRIES_AT_ONCE
+        """The inputs in float64 unless they are too many, or turned."""
+        few = self.n_entries <= ENTRIES_AT_ONCE and not self.is_turned
         return self.inputs.astype(np.float64) if few else self.inputs
 
     @property
@@ -131,9 +161,15 @@ class Design:
     def spectrum(self) -> tuple[Array, Array | None]:
         """Variances (d,) along the principal directions (d, d), or along the features and None."""
         n, d = self.inputs.shape
-        if d > MOST_ROTATED or d * d > ROTATION_COST * self.n_entries:
+        if self.is_turned or d > MOST_ROTATED or d * d > ROTATION_COST * self.n_entries:
             mean, variance = moments(self.inputs, np.ones(n))
             return variance + (mean - self.center) ** 2, None
+        variance, rotation = np.linalg.eigh(self.covariance())
+        return np.maximum(variance, 0.0), rotation
+
+    def covariance(self) -> Array:
+        """Of the features about the center, (d, d)."""
+        n, d = self.inputs.shape
         # Of dense inputs about the center, of sparse ones about 0.
         total, sparse = np.zeros((d, d)), issparse(self.inputs)
         for first in range(0, n, CHUNK_ROWS):
@@ -141,9 +177,54 @@ class Design:
             part = part if sparse else part - self.center
             product = part.T @ part
             total += product.toarray() if sparse else product
-        covariance = total / n - np.outer(self.center, self.center) * sparse
-        variance, rotation = np.linalg.eigh(covariance)
-        return np.maximum(variance, 0.0), rotation
+        return total / n - np.outer(self.center, self.center) * sparse
+
+
+@dataclass(frozen=True)
+class Turned:
+    """Inputs of a design along their principal directions V: (X - center) V, of shape (n, r).
+
+    A ridge solution lies in the span of the rows it is learnt from (with intercepts, of the rows
+    less any point), so that r is at most n and d, nothing is lost, and weights keep their length.
+    One factorisation serves every part of the rows, every penalty and every space.
+
+    ``basis`` is V (d, r), or (n, r) with V = (X - center)^T basis where rows are fewer.
+    """
+
+    design: Design
+    inputs: Array
+    basis: Array
+
+    @classmethod
+    def of(cls, design: Design, dtype: Any = np.float64) -> Turned | None:
+        """None where the factorisation or the dense inputs would cost more than they save."""
+        n, d = design.inputs.shape
+        r = min(n, d)
+        if r > MOST_TURNED or n * r > MOST_TURNED_ENTRIES or r == 0:
+            return None
+        center = design.center
+        if d <= n:
+            basis = np.linalg.eigh(design.covariance())[1]
+            inputs = np.asarray(design.precise @ basis) - center @ basis
+            return cls(design, inputs.astype(dtype), basis)
+        gram = design.precise @ design.precise.T
+        gram = gram.toarray() if issparse(gram) else gram
+        shift = np.asarray(design.precise @ center)
+        gram = gram - shift[:, None] - shift + center @ center
+        values, vectors = np.linalg.eigh(gram)
+        kept = values > n * np.finfo(np.float64).eps * max(values[-1], 0.0)
+        root = np.sqrt(values[kept])
+        inputs = (vectors[:, kept] * root).astype(dtype)
+        return cls(design, inputs, vectors[:, kept] / root)
+
+    def point(self, weights: Array, intercept: Array) -> tuple[Array, Array]:
+        """Weights (d, m) and intercepts (m,) for the design, of those for the turned inputs."""
+        center, plain = self.design.center, self.basis @ weights
+        if len(self.basis) != len(center):
+            shares = plain
+            plain = np.asarray(self.design.precise.T @ shares)
+            plain = plain - np.outer(center, shares.sum(axis=0))
+        return plain, intercept - center @ plain
 
 
 def scaled_rows(inputs: Any, scaling: str | None) -> Any:

@@ -12,14 +12,24 @@ from scipy.sparse import csr_array
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.distributions import Distribution, Independent, OfSpace
 from setwise.estimators.choice import decoder_for, space_for, unseen_mass
-from setwise.estimators.design import Design, Rows, Solution, read_training, scaled_rows
+from setwise.estimators.cost import is_auto, planned
+from setwise.estimators.design import (
+    Design,
+    Rows,
+    Solution,
+    checked_inputs,
+    read_training,
+    scaled_rows,
+)
 from setwise.estimators.guarantee import guarantee, guarantee_of_classes, trains_likelihood
-from setwise.estimators.solver import Fitting, progress_shown
+from setwise.estimators.named_sets import NamedSets
+from setwise.estimators.running import Progress, progress_shown, run
+from setwise.estimators.solver import Fitting
 from setwise.estimators.training import Training, ranges_for
 from setwise.labels import LabelNames
 from setwise.persistence import save
@@ -33,7 +43,7 @@ from setwise.validation import positive_number, score_matrix, whole_number
 LEAST = 1e-7
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
+class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
     """What a linear classifier is asked once it is fitted, whoever chose its settings."""
 
     @abstractmethod
@@ -116,12 +126,14 @@ class SetClassifier(LinearClassifier):
         What a prediction is judged by. With `TreeDistance` label sets must be closed, a label
         beside all above it, and so are all predictions.
     surrogate : str or Surrogate, default "auto"
-        What is trained on: "likelihood" (the choice of "auto"), "binary_relevance", or one of the
-        target's own losses: "logistic", "sum_exponential", "generalized_cross_entropy" (with `q`),
-        "mean_absolute_error", "constrained_exponential", "constrained_squared_hinge",
-        "constrained_hinge", "constrained_rho"; or a surrogate object, whose target, space (unless
-        one is given) and settings are kept. One that is not convex begins at the solution of a
-        convex one and ends no higher.
+        What is trained on: "likelihood" (the choice of "auto", unless its cost, estimated before
+        any work, is beyond a quarter of the memory there is or 1e11 operations a pass over the
+        data), "binary_relevance" (then), or one of the target's own losses: "logistic",
+        "sum_exponential", "generalized_cross_entropy" (with `q`), "mean_absolute_error",
+        "constrained_exponential", "constrained_squared_hinge", "constrained_hinge",
+        "constrained_rho"; or a surrogate object, whose target, space (unless one is given) and
+        settings are kept. One that is not convex begins at the solution of a convex one and ends no
+        higher.
     space : str or Space, default "auto"
         The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
         "sized" (all of the sizes seen, a bias for each size), "forest" (all, with potentials on
@@ -156,8 +168,11 @@ class SetClassifier(LinearClassifier):
         Features V of the labels: scores are (X W + b) V^T, with W of shape (n_features, m), so that
         labels not seen in training can be scored by `score_labels`. The paper's feature map of an
         input and a label.
+    n_jobs : int, optional
+        Threads that `fit` may use; None and -1: as many as there are processors for this process,
+        or OMP_NUM_THREADS. What comes out depends on it only by rounding.
     verbose : bool, default False
-        Whether to show progress.
+        Whether to show progress on the error stream; where that is no terminal, now and then.
     random_state : int, RandomState or None, default None
         Seed of the label sets drawn for margins other than the exponential on spaces of more than
         2^16 sets; None is 0. Nothing else is random.
@@ -173,6 +188,10 @@ class SetClassifier(LinearClassifier):
     target_ : Target
     decoder_ : str
         The decoder in use.
+    surrogate_ : str
+        What was trained on.
+    choice_ : str or None
+        Why "auto" did not choose as usual, if it did not; a warning says so too.
     objective_ : float
         The objective reached.
     guarantee_ : str
@@ -202,6 +221,7 @@ class SetClassifier(LinearClassifier):
     sparse_output: bool = False
     warm_start: bool = False
     label_features: Any = None
+    n_jobs: int | None = None
     verbose: bool = False
     random_state: Any = None
 
@@ -214,25 +234,28 @@ class SetClassifier(LinearClassifier):
         y : label sets in any form of `setwise.labels.read_labels`, or one class a row
         sample_weight : array of shape (n,), optional
         """
-        before = vars(self).copy()
-        try:
+        with run(self):
             rows, names = read_training(self, X, y, sample_weight)
             rows = rows.taken()
             design = Design.of(rows, self.scaling, self.fit_intercept)
             return self._fit(design, rows, names, MinimumRisk(self.target))
-        except BaseException:
-            # What is refused or interrupted leaves the model as it was.
-            vars(self).clear()
-            vars(self).update(before)
-            raise
 
-    def _fit(self, design: Design, rows: Rows, names: LabelNames, risk: MinimumRisk):
-        """Learn from what has been read and checked, to be decoded by ``risk``."""
+    def _fit(
+        self, design: Design, rows: Rows, names: LabelNames, risk: MinimumRisk,
+        progress: Progress | None = None,
+    ):  # fmt: skip
+        """Learn from what has been read and checked, to be decoded by ``risk``.
+
+        ``progress`` hears of each step of the solver, and may raise to end it.
+        """
         positive_number(self.alpha, "alpha")
         positive_number(self.tol, "tol")
         whole_number(self.max_iter, "max_iter", 1)
-        sets, is_class, training = rows.sets, names.one_dimensional, self._training(risk.target)
-        space = space_for(self.space, training, is_class, sets, rows.weights)
+        sets, is_class = rows.sets, names.one_dimensional
+        is_free = is_auto(self.space) and not is_class and self.label_features is None
+        plan = planned(self, self.surrogate, self.space, is_free, rows, risk.target)
+        training = self._training(plan.surrogate, risk.target)
+        space = space_for(plan.space, training, is_class, sets, rows.weights)
         self._names, self.classes_ = names, names.names
         last = self._last(design)
         self._decode_by(risk, training, space)
@@ -240,8 +263,8 @@ class SetClassifier(LinearClassifier):
             training, space, design, sets, rows.weights, float(self.alpha), float(self.tol),
             self.max_iter, self.label_features,
         )  # fmt: skip
-        with progress_shown(self.verbose) as progress:
-            solution = fitting.solve(last, progress)
+        with progress_shown(self.verbose) as shown:
+            solution = fitting.solve(last, progress or shown)
         dtype, intercept = design.inputs.dtype, solution.intercept
         self._scaling, self._features = self.scaling, fitting.features()
         self.space_ = fitting.learnt(solution)
@@ -298,14 +321,18 @@ class SetClassifier(LinearClassifier):
         features = score_matrix(label_features, len(self.intercept_), "label_features")
         return self._projections(inputs) @ features.T.astype(self.coef_.dtype)
 
+    @property
+    def surrogate_(self) -> str:
+        """What was trained on."""
+        return str(self._fitted()._trained.surrogate)
+
     # ------------------------------------------------------------------ what training begins with
 
-    def _training(self, target: Any) -> Training:
-        is_auto = isinstance(self.surrogate, str) and self.surrogate == "auto"
+    def _training(self, surrogate: Any, target: Any) -> Training:
         seed = 0 if self.random_state is None else self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31 - 1)
-        return Training("likelihood" if is_auto else self.surrogate, target, self.q, int(seed))
+        return Training(surrogate, target, self.q, int(seed))
 
     def _last(self, design: Design) -> Solution | None:
         """The last solution if a fit is to begin there, else None."""
@@ -337,9 +364,7 @@ class SetClassifier(LinearClassifier):
         return guarantee(trained, self.target_, space, self.decoder_, reached, self._unseen)
 
     def _checked(self, X):
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        return checked_inputs(self, X, reset=False)
 
     def _projections(self, X):
         return np.asarray(scaled_rows(X, self._scaling) @ self.coef_.T + self.intercept_)

@@ -3,67 +3,38 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
-from setwise.estimators.design import SCALINGS, Design, Rows, read_training
+from setwise.estimators.cost import is_auto, planned
+from setwise.estimators.design import SCALINGS, Rows, read_training
 from setwise.estimators.folds import StratifiedLabelSets
+from setwise.estimators.running import OutOfTime, Watch, progress_shown, run
+from setwise.estimators.search import Inputs, Path, Race, Split, Trial
 from setwise.estimators.set_classifier import LinearClassifier, SetClassifier
-from setwise.estimators.solver import progress_shown
 from setwise.labels import LabelNames
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
 from setwise.targets.target import hierarchy_of
-from setwise.validation import positive_number, whole_number
+from setwise.validation import positive_number, require_one_of, whole_number
 
 # Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
 # features of a scaling, the smaller their weights.
 DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}
-# A path of penalties ends after this many in a row that are worse than its best.
-PATIENCE = 3
-TIE = 1e-12
+INTERRUPTS = ("raise", "finish")
 SETTINGS = ("surrogate", "space", "scaling")
 # Folds, and the most rows they are for.
 FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
-
-
-@dataclass(frozen=True)
-class Fold:
-    """Rows to learn from, in a scaling, and rows held out, with one decoder for all models."""
-
-    learnt: Rows
-    held: Rows
-    names: LabelNames
-    risk: MinimumRisk
-
-    def fit(self, model: SetClassifier, design: Design, alpha: float) -> SetClassifier:
-        """Learn from the rows of the fold on a path of penalties.
-
-        Begins where the last one ended, and need not converge.
-        """
-        model.set_params(alpha=alpha, warm_start=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return model._fit(design, self.learnt, self.names, self.risk)
-
-    def loss(self, model: SetClassifier) -> float:
-        """The mean loss of the model's target on the rows held out; of classes, the error."""
-        predicted: Any = model._predict(self.held.inputs)
-        if self.names.one_dimensional:
-            losses = predicted != self.names.decode(self.held.sets)
-        else:
-            losses = self.risk.target.loss(predicted, self.held.sets)
-        return float(np.average(losses, weights=self.held.weights))
 
 
 @dataclass(eq=False, repr=False)
@@ -71,10 +42,14 @@ class SetClassifierCV(LinearClassifier):
     """`SetClassifier` that chooses alpha, the space and the surrogate by the target itself.
 
     Every combination is trained on all folds but one and judged by the mean loss of the target on
-    that one. Alphas go from large to small, each starting from the solution before, until three in
-    a row are worse than the best. The combination of least loss is trained on all rows, its alpha
-    moved to the vertex of the parabola through the losses of the best one and its two neighbours,
-    which smooths the noise of the folds; ties: the larger alpha, the earlier space.
+    that one. Alphas go from large to small, each starting from the solution before. After each
+    fold, combinations leave that are clearly worse than the best: their mean loss on the rows
+    judged so far, 60 or more, is above by two standard errors of the difference. (On the first
+    fold a path of alphas ends after two in a row like that.) Features are turned to their principal
+    directions once for all of it where that saves time; the scaling is by all rows. The combination
+    of least loss is trained on all rows, its alpha moved to the vertex of the parabola through the
+    losses of the best one and its two neighbours, which smooths the noise of the folds; ties: the
+    larger alpha, the earlier space.
 
     Parameters
     ----------
@@ -87,8 +62,9 @@ class SetClassifierCV(LinearClassifier):
         Spaces to try; "auto": "catalog" and "sized", or only the latter if more than nine in ten
         rows have a label set that occurs once; for tree distance "paths", where every set of y is
         one, or "closed" in place of "sized".
-    surrogates : sequence of str or Surrogate, default ("likelihood",)
-        Surrogates to try.
+    surrogates : sequence of str or Surrogate, or "auto", default "auto"
+        Surrogates to try; "auto": "likelihood", or "binary_relevance" where that costs too much, as
+        in `SetClassifier`.
     scalings : sequence of {None, "standard", "rows"} or "auto", default "auto"
         Scalings to try, see `SetClassifier`; they are compared with the first space and surrogate,
         and the others are tried with the best. "auto": ("standard",) for dense features,
@@ -102,8 +78,20 @@ class SetClassifierCV(LinearClassifier):
         As in `SetClassifier`; a tenth of it for the scaling "rows".
     max_iter : int, default 300
         Steps for each penalty of a path.
+    n_jobs : int, optional
+        As in `SetClassifier`.
+    time_budget : float, optional
+        Seconds for `fit`. When they are nearly over, the search is cut and the best combination so
+        far is trained in the time kept for it; a warning says so, and ``stopped_``. There is always
+        a model, so what cannot be done in less (reading, one combination on one fold, one fit to
+        all rows) may take longer.
+    on_interrupt : {"raise", "finish"}, default "raise"
+        What an interrupt (Ctrl-C) during the search does: raises KeyboardInterrupt, as everywhere
+        in Python, and leaves the classifier as it was; or, once a combination has been tried,
+        trains the best one so far. A second interrupt always raises.
     verbose : bool, default False
-        Whether to show progress and the time left.
+        Whether to show progress and, after the first fold, about how long it will take: on a
+        terminal a line that changes, else a line now and then on the error stream.
     random_state : int, RandomState or None, default None
         Seed of the folds, and of the models; None is 0.
 
@@ -115,9 +103,15 @@ class SetClassifierCV(LinearClassifier):
         The surrogate, space, scaling and alpha that were chosen; alpha lies within half a step of
         one tried.
     cv_results_ : list of dict
-        One a combination tried: its settings, mean loss and the loss of each fold.
+        One a combination tried: its settings, mean loss and the loss of each fold it was tried on.
+        The mean loss of one that left early is estimated: that of the best one, plus what it lost
+        to that on the folds that both saw.
     best_loss_ : float
-        The least mean loss of those tried. (Chosen by it, so a little optimistic.)
+        The mean loss of the one that was chosen. (Chosen by it, so a little optimistic.)
+    choice_ : str or None
+        Why "auto" did not choose as usual, if it did not; a warning says so too.
+    stopped_ : {"time_budget", "interrupt"} or None
+        What cut the search, if anything did.
 
     Examples
     --------
@@ -131,7 +125,7 @@ class SetClassifierCV(LinearClassifier):
     _: KW_ONLY
     alphas: Any = None
     spaces: Any = "auto"
-    surrogates: Any = ("likelihood",)
+    surrogates: Any = "auto"
     scalings: Any = "auto"
     cv: Any = None
     decoder: str = "auto"
@@ -140,6 +134,9 @@ class SetClassifierCV(LinearClassifier):
     tol: float = 1e-3
     max_iter: int = 300
     sparse_output: bool = False
+    n_jobs: int | None = None
+    time_budget: float | None = None
+    on_interrupt: str = "raise"
     verbose: bool = False
     random_state: Any = None
 
@@ -153,111 +150,147 @@ class SetClassifierCV(LinearClassifier):
         sample_weight : array of shape (n,), optional
             For training; the losses of held-out rows are weighted by it too.
         """
-        rows, names = read_training(self, X, y, sample_weight)
-        # A row of weight 0 is not there; splits that are given count it all the same.
-        rows = rows if hasattr(self.cv, "__iter__") else rows.taken()
-        risk = MinimumRisk(self.target)
-        truth: Any = names.decode(rows.sets) if names.one_dimensional else csr_array(rows.sets)
-        folds = [
-            Fold(rows.taken(train), rows.taken(test), names, risk)
-            for train, test in self._splitter(len(rows.sets)).split(rows.inputs, truth)
-        ]
-        if not folds:
-            raise ValueError("cv must give at least one split, but it gives none")
-        scalings = self._scalings(rows.inputs)
-        first, *others = self._pairs(names, rows.sets)
-        self.cv_results_ = results = []
-        n_trials = (len(scalings) + len(others)) * len(self._alphas(None))
-        with progress_shown(self.verbose, n_trials) as progress:
-            for scaling in scalings:
-                results += self._path(first, scaling, folds, progress)
-            scaling = min(results, key=_loss)["scaling"]
-            designs = [Design.of(fold.learnt, scaling, self.fit_intercept) for fold in folds]
-            for pair in others:
-                results += self._path(pair, scaling, folds, progress, designs)
-        everything = rows.taken()
-        self._finish(Fold(everything, everything, names, risk))
+        require_one_of(self.on_interrupt, INTERRUPTS, "on_interrupt")
+        with run(self), progress_shown(self.verbose) as tell:
+            watch = Watch(self.time_budget, tell)
+            rows, names = read_training(self, X, y, sample_weight)
+            # A row of weight 0 is not there; splits that are given count it all the same.
+            rows = rows if hasattr(self.cv, "__iter__") else rows.taken()
+            splits = self._splits(rows, names)
+            race = Race(rows, names, MinimumRisk(self.target), splits, self._model, watch)
+            self.stopped_ = None
+            try:
+                self._run(race)
+            except OutOfTime:
+                self.stopped_ = "time_budget"
+            except KeyboardInterrupt:
+                if self.on_interrupt == "raise" or not race.has_begun:
+                    raise
+                self.stopped_ = "interrupt"
+            self._finish(race)
+        if self.stopped_ is not None:
+            why = "time was up" if self.stopped_ == "time_budget" else "it was interrupted"
+            warnings.warn(
+                f"the search ended before all was tried, since {why}: the model is the best of "
+                f"{len(self.cv_results_)} combinations tried so far",
+                UserWarning,
+                stacklevel=2,
+            )
         return self
 
-    def _path(
-        self, pair: tuple[Any, Any], scaling: Any, folds: list[Fold], progress: Any,
-        designs: list[Design] | None = None,
-    ) -> Iterator[dict[str, Any]]:  # fmt: skip
-        """A row of results for each alpha; each begins where the last one ended.
+    def _run(self, race: Race) -> None:
+        """Try all there is to try: the scalings with the first pair, the others with the best."""
+        rows = race.rows
+        first, *others = self._pairs(race.names, rows)
+        inputs = {
+            scaling: Inputs.of(rows, scaling, self.fit_intercept, self.tol)
+            for scaling in self._scalings(rows.inputs)
+        }
+        race.run([self._path(first, scaling, inputs[scaling]) for scaling in inputs], len(others))
+        scaling = race.best().path.settings["scaling"]
+        if others:
+            race.run([self._path(pair, scaling, inputs[scaling]) for pair in others])
 
-        Ends when `PATIENCE` alphas in a row are worse than the best.
-        """
-        if designs is None:
-            designs = [Design.of(fold.learnt, scaling, self.fit_intercept) for fold in folds]
-        settings = dict(zip(SETTINGS, (*pair, scaling), strict=True))
-        alphas = self._alphas(scaling)
-        models = [self._model(**settings) for _ in folds]
-        least, worse = np.inf, 0
-        for alpha in alphas:
-            if progress is not None:
-                progress(advance=1, description=f"{settings['space']} {alpha:.2g}")
-            if worse == PATIENCE:
-                continue
-            losses = [
-                fold.loss(fold.fit(model, design, alpha))
-                for fold, model, design in zip(folds, models, designs, strict=True)
-            ]
-            loss = float(np.mean(losses))
-            yield {**settings, "alpha": alpha, "loss": loss, "fold_losses": losses}
-            if loss < least - TIE:
-                least, worse = loss, 0
-            elif loss > least + TIE:
-                worse += 1
+    def _splits(self, rows: Rows, names: LabelNames) -> list[Split]:
+        truth: Any = names.decode(rows.sets) if names.one_dimensional else csr_array(rows.sets)
+        splits = [
+            Split(rows.positive(train), rows.positive(test))
+            for train, test in self._splitter(len(rows.sets)).split(rows.inputs, truth)
+        ]
+        if not splits:
+            raise ValueError("cv must give at least one split, but it gives none")
+        return splits
 
-    def _finish(self, rows: Fold) -> None:
+    def _path(self, pair: tuple[Any, Any], scaling: Any, inputs: Inputs) -> Path:
+        path = Path(dict(zip(SETTINGS, (*pair, scaling), strict=True)), inputs)
+        path.trials += [Trial(path, alpha) for alpha in self._alphas(scaling)]
+        return path
+
+    def _finish(self, race: Race) -> None:
         """Learn from all rows with what was chosen."""
-        best = min(self.cv_results_, key=_loss)
-        alpha, scaling = _between(best, self.cv_results_), best["scaling"]
-        self.best_loss_ = best["loss"]
-        self.best_params_ = {**{name: best[name] for name in SETTINGS}, "alpha": alpha}
-        design = Design.of(rows.learnt, scaling, self.fit_intercept)
-        model = self._model(*(best[name] for name in SETTINGS))
-        # By the same path as in the folds: where the objective is flat, it matters.
-        for larger in self._alphas(scaling):
-            if larger > alpha:
-                rows.fit(model, design, larger)
-        model.set_params(alpha=alpha, sparse_output=self.sparse_output)
-        self.best_estimator_ = model._fit(design, rows.learnt, rows.names, rows.risk)
-        model.set_params(warm_start=False)
+        best = race.best()
+        self.cv_results_ = [
+            {**trial.path.settings, "alpha": trial.alpha, "loss": race.estimate(trial, best),
+             "fold_losses": trial.means}
+            for trial in race.trials if trial.losses
+        ]  # fmt: skip
+        self.best_loss_ = race.estimate(best, best)
+        self.best_estimator_ = model = self._model(**best.path.settings)
+        alpha = self._train(model, best, race, _between(best, race))
+        self.best_params_ = {**best.path.settings, "alpha": alpha}
+        model.set_params(warm_start=False, max_iter=self.max_iter)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
         self.classes_, self.n_iter_ = model.classes_, model.n_iter_
+
+    def _train(self, model: SetClassifier, best: Trial, race: Race, alpha: float) -> float:
+        """Train by the same path as in the folds: where the objective is flat, it matters.
+
+        Returns the penalty it came to: alpha, or a larger one where time is up before.
+        """
+        inputs, scaling = best.path.inputs, best.path.settings["scaling"]
+        everything, places = race.rows.taken(), race.rows.positive(slice(None))
+        watch, reached = race.watch, None
+        watch.words, watch.kept = "training on all rows", np.inf
+        larger = [trial.alpha for trial in best.path.trials if trial.alpha > alpha]
+        try:
+            for penalty in [*larger, alpha]:
+                race.fit(model, inputs.part(places), everything, penalty)
+                # From now on there is a model to end with.
+                reached, watch.kept = penalty, 0.0
+        except OutOfTime:
+            self.stopped_ = "time_budget"
+        design = replace(inputs.design, inputs=inputs.design.inputs[places])
+        if inputs.turned is not None:
+            weights, intercept = inputs.turned.point(model.coef_.T, model.intercept_)
+            model.coef_, model.intercept_ = (weights / design.unit[:, None]).T, intercept
+        model.set_params(alpha=reached, scaling=scaling, sparse_output=self.sparse_output)
+        try:
+            model._fit(design, everything, race.names, race.risk, watch.step)
+        except OutOfTime:
+            self.stopped_ = "time_budget"
+            model.set_params(max_iter=1)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model._fit(design, everything, race.names, race.risk)
+        return model.alpha
 
     def _fitted(self) -> SetClassifier:
         check_is_fitted(self)
         return self.best_estimator_
 
     def _model(self, surrogate, space, scaling) -> SetClassifier:
+        """A classifier for inputs that are in the scaling already."""
         # Entries of rows of length 1 are small, and so are gradients.
         tol = self.tol / 10.0 if scaling == "rows" else self.tol
         return SetClassifier(
-            self.target, surrogate, space, self.decoder, tol=tol, q=self.q, scaling=scaling,
+            self.target, surrogate, space, self.decoder, tol=tol, q=self.q,
             fit_intercept=self.fit_intercept, max_iter=self.max_iter, warm_start=True,
             random_state=self.random_state,
         )  # fmt: skip
 
     # ------------------------------------------------------------------------------ what is tried
 
-    def _pairs(self, names: LabelNames, sets) -> list[tuple[Any, Any]]:
+    def _pairs(self, names: LabelNames, rows: Rows) -> list[tuple[Any, Any]]:
         """Surrogates with the spaces to try them on; binary relevance has its own."""
         spaces = _several(self.spaces, "spaces")
+        surrogates = _several(self.surrogates, "surrogates")
+        target, is_free = get_target(self.target), is_auto(self.spaces)
         if names.one_dimensional:
-            spaces = ["auto"]
-        elif isinstance(self.spaces, str) and self.spaces == "auto":
+            spaces, is_free = ["auto"], False
+        may_fall_back = is_free and is_auto(self.surrogates)
+        plan = planned(self, "auto", "auto", may_fall_back, rows, target)
+        if is_free:
             # Where nearly every row has a set of its own, a list is as long as the data.
-            listed = ["catalog"] if unseen_mass(sets) <= MOST_UNSEEN else []
+            few = plan.space == "auto" and unseen_mass(rows.sets) <= MOST_UNSEEN
+            listed = ["catalog"] if few else []
             spaces = [*listed, "sized"]
-            if hierarchy_of(get_target(self.target)) is not None:
-                is_path = hierarchy_space("auto", self.target, sets).is_path
+            if hierarchy_of(target) is not None:
+                is_path = hierarchy_space("auto", self.target, rows.sets).is_path
                 spaces = ["paths" if is_path else "closed", *listed]
         pairs = []
-        for surrogate in _several(self.surrogates, "surrogates"):
+        for surrogate in [plan.surrogate if is_auto(one) else one for one in surrogates]:
             named = isinstance(surrogate, str) and surrogate == "binary_relevance"
             alone = named or isinstance(surrogate, BinaryRelevance)
             pairs += [(surrogate, space) for space in (["auto"] if alone else spaces)]
@@ -278,7 +311,7 @@ class SetClassifierCV(LinearClassifier):
 
     def _scalings(self, inputs) -> list[Any]:
         if isinstance(self.scalings, str) and self.scalings == "auto":
-            return [None, "rows"] if issparse(inputs) else ["standard"]
+            return _of_sparse(inputs) if issparse(inputs) else ["standard"]
         scalings = _several(self.scalings, "scalings")
         if any(scaling not in SCALINGS for scaling in scalings):
             known = ", ".join(map(repr, SCALINGS))
@@ -295,8 +328,10 @@ class SetClassifierCV(LinearClassifier):
         return alphas
 
 
-def _loss(row: dict[str, Any]) -> float:
-    return row["loss"]
+def _of_sparse(inputs: Any) -> list[str | None]:
+    """Scalings for sparse features: as they are, and rows of length 1, where these differ."""
+    lengths = row_norms(inputs)
+    return ["rows"] if np.allclose(lengths[lengths > 0], 1.0, atol=1e-5) else [None, "rows"]
 
 
 def _several(given: Any, name: str) -> list[Any]:
@@ -308,13 +343,14 @@ def _several(given: Any, name: str) -> list[Any]:
     return several
 
 
-def _between(best: dict[str, Any], rows: list[dict[str, Any]]) -> float:
+def _between(best: Trial, race: Race) -> float:
     """The vertex, in log alpha, of the parabola through the best loss and its two neighbours."""
-    same = [row for row in rows if all(row[name] is best[name] for name in SETTINGS)]
+    same = [trial for trial in best.path.trials if trial.losses]
     place = same.index(best)
     if place in (0, len(same) - 1):
-        return best["alpha"]
+        return best.alpha
     near = same[place - 1 : place + 2]
-    x, y = np.log([row["alpha"] for row in near]), np.array([row["loss"] for row in near])
+    x = np.log([trial.alpha for trial in near])
+    y = np.array([race.estimate(trial, best) for trial in near])
     curve, slope, _ = np.polyfit(x - x[1], y, 2)
-    return best["alpha"] if curve <= 1e-12 else float(np.exp(x[1] - slope / (2.0 * curve)))
+    return best.alpha if curve <= 1e-12 else float(np.exp(x[1] - slope / (2.0 * curve)))

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from setwise.estimators.design import Array, Conditioning, Design, Solution, warn_of
+from setwise.estimators.lbfgs import lbfgs
 from setwise.estimators.newton import solve_binary_relevance
+from setwise.estimators.running import Progress
 from setwise.estimators.training import Objective, Training, ranges_for
 from setwise.spaces.space import Space
+from setwise.threads import small_products
 from setwise.validation import score_matrix
 
 # Pairs of vectors L-BFGS remembers, and numbers they may take (1 GiB); at least three pairs.
 MEMORY, MEMORY_ENTRIES = 10, 2**27
 ROUNDING = 1e-13
-Progress = Callable[..., None]
 
 
 @dataclass(frozen=True)
@@ -47,20 +46,24 @@ class Problem:
     def value_and_gradient(
         self, weights: Array, intercept: Array, parameters: Array
     ) -> tuple[float, Array, Array, Array]:
-        """The objective and its gradients by weights, intercepts and parameters, in float64."""
+        """The objective and its gradients by weights, intercepts and parameters.
+
+        In float64, but for the products with turned inputs, which are in the type of these.
+        """
         inputs, features = self.design.precise, self.label_features
+        kind: Any = inputs.dtype if self.design.is_turned else np.float64
         mass, n = self.objective.mass, inputs.shape[0]
         value, by_weight = 0.0, np.zeros_like(weights)
         by_intercept, by_parameter = np.zeros_like(intercept), np.zeros_like(parameters)
         for rows in ranges_for(self.objective.space, n):
             part = inputs if rows == slice(0, n) else inputs[rows]
-            part = part.astype(np.float64, copy=False)
-            scores = part @ weights + intercept
+            part = part.astype(kind, copy=False)
+            scores = part @ weights.astype(kind, copy=False) + intercept
             scores = scores if features is None else scores @ features.T
             loss, gradient, by_part = self.objective.sums(rows, scores, parameters)
             gradient = gradient if features is None else gradient @ features
             value += loss
-            by_weight += part.T @ gradient
+            by_weight += part.T @ gradient.astype(kind, copy=False)
             by_intercept += gradient.sum(axis=0)
             by_parameter += by_part
         value = value / mass + self.alpha / 2.0 * float((weights**2).sum())
@@ -108,20 +111,22 @@ def solve(
     ends higher than it began. ``progress`` hears of each step, in words.
     """
     search = _Search(problem, start, tol, progress)
-    norm = np.inf
+    norm, size = np.inf, np.prod(problem.design.inputs.shape, dtype=float)
     # A line search that rounding ended begins anew, as long as that helps.
     while search.steps < max_iter and tol < search.best.gradient_norm < norm:
         norm = search.best.gradient_norm / 2.0
         flat = search.flat(search.best)
-        memory = max(3, min(MEMORY, MEMORY_ENTRIES // (2 * len(flat))))
-        minimize(
-            search.evaluate, flat, jac=True, method="L-BFGS-B", callback=search.after_step,
-            options={"maxiter": max_iter - search.steps, "maxcor": memory, "gtol": 0.0, "ftol": 0.0,
-                     "maxfun": 10 * max_iter + 10},
-        )  # fmt: skip
+        steps = max_iter - search.steps
+        with small_products(float(size * problem.objective.space.n_scores)):
+            lbfgs(search.evaluate, flat, remembered(len(flat)), steps, search.after_step)
     if warn and not search.best.gradient_norm <= tol:
         warn_of(search.steps, search.best.gradient_norm, tol)
     return replace(search.best, n_iter=search.steps)
+
+
+def remembered(size: int) -> int:
+    """How many pairs of vectors of that size L-BFGS remembers."""
+    return max(3, min(MEMORY, MEMORY_ENTRIES // (2 * max(size, 1))))
 
 
 class _Search:
@@ -149,14 +154,13 @@ class _Search:
             self.best = here
         return here.value, gradient
 
-    def after_step(self, intermediate_result) -> None:
-        """Counts a step; ends the search where the gradient is small enough."""
+    def after_step(self) -> bool:
+        """Count a step; whether the gradient is small enough to end."""
         self.steps += 1
         if self.progress is not None:
             norm = f"objective {self.best.value:.6g}, |g| {self.best.gradient_norm:.1e}"
             self.progress(description=f"training, step {self.steps}, {norm}")
-        if self.best.gradient_norm <= self.tol:
-            raise StopIteration
+        return self.best.gradient_norm <= self.tol
 
     def _at(self, flat: Array) -> tuple[Solution, Array]:
         weights, intercept, finite = self.conditioning.point(flat)
@@ -268,18 +272,3 @@ def _fitting(last: Solution | None, n_scores: int, blank: Array) -> Solution | N
     same = np.array_equal(np.isfinite(parameters), np.isfinite(blank))
     fits = same and last.weights.shape[1] == n_scores
     return replace(last, parameters=parameters) if fits else None
-
-
-@contextmanager
-def progress_shown(verbose: object, total: int | None = None) -> Iterator[Progress | None]:
-    """A bar on the error stream, and what changes it; rich is imported only for those who ask."""
-    if not verbose:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress
-
-    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("training", total=total)
-        yield lambda **changes: bar.update(task, **changes)

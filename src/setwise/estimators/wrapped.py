@@ -20,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.estimators.named_sets import NamedSets
 from setwise.labels import LabelNames
 from setwise.targets.measure import Array
 from setwise.targets.target import mean_utility
@@ -123,7 +124,7 @@ def logits(probability: Array) -> Array:
     return np.log(np.maximum(probability, least)) - np.log(np.maximum(1.0 - probability, least))
 
 
-class DecodedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):
+class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):
     """A classifier that holds another, ``estimator``, and decodes what it says for ``target``.
 
     Once fitted it has ``_names``, the names of the labels, ``_decoder``, the minimum-risk decoder

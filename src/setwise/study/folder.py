@@ -15,7 +15,7 @@ import os
 import warnings
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from setwise.atomic_write import remove_partial, write_whole
+from setwise.atomic_write import naming, remove_partial, write_whole
 from setwise.study.results import Outcome, Results, Scale, joined
 from setwise.taxonomy import Taxonomy
 
@@ -173,9 +173,11 @@ def load(folder: str | os.PathLike[str]) -> Results:
 
 def prepare(folder: Path, study: Results, identity: Mapping[str, Any]) -> Summary:
     """Make it the folder of that study, or raise if it is another's; what is stored already."""
-    remove_partial(folder)
     if not (folder / RESULTS).exists():
-        others = sorted(entry.name for entry in folder.iterdir() if entry.name != LOCK)
+        entries = (entry.name for entry in folder.iterdir())
+        # (A first run that was killed may have left a part of the file.)
+        own = (LOCK, f".{RESULTS}.")
+        others = sorted(name for name in entries if not name.startswith(own))
         if others:
             raise ValueError(
                 f"{str(folder)!r} holds no study but is not empty (there is {others[0]!r}); "
@@ -193,6 +195,7 @@ def prepare(folder: Path, study: Results, identity: Mapping[str, Any]) -> Summar
             f"{str(folder)!r} holds another study and is left as it is. What differs: "
             f"{'; '.join(different)}. Choose another folder, or remove this one to begin anew"
         )
+    remove_partial(folder)
     os.truncate(folder / RESULTS, found.length)
     found.warn_of_damage()
     return found
@@ -201,32 +204,65 @@ def prepare(folder: Path, study: Results, identity: Mapping[str, Any]) -> Summar
 def store(folder: Path, unit: Unit, found: Outcome | str) -> None:
     """Add what a unit found, or why it failed, and flush it to disk."""
     key = "failed" if isinstance(found, str) else "finished"
-    with open(folder / RESULTS, "ab", buffering=0) as file:
+    file_name = folder / RESULTS
+    with naming(file_name), open(file_name, "ab", buffering=0) as file:
         file.write(_line({"unit": unit, key: found}))
         os.fsync(file.fileno())
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, or raise a ValueError if another run does.
+    """Hold the folder's lock, or raise a ValueError if another run does; made if it is not there.
 
     The lock is the operating system's and belongs to the open file, so it ends with the process,
-    however that ends. The file stays: what it holds is the process to name in the message.
+    however that ends. The file holds the process to name in the message, and is gone at the end;
+    so are folders that were made here and are still empty.
     """
-    with open(folder / LOCK, "a+") as file:
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with _lock_of(folder):
+            yield
+    finally:
+        for place in new:
+            with suppress(OSError):
+                place.rmdir()
+
+
+@contextmanager
+def _lock_of(folder: Path) -> Iterator[None]:
+    path, mine = folder / LOCK, False
+    while not mine:
+        with open(path, "a+") as file:
+            _take(file, folder)
+            # Another run may have ended, and removed the file, since it was opened.
+            with suppress(FileNotFoundError):
+                mine = os.path.samestat(os.fstat(file.fileno()), path.stat())
+            if not mine:
+                continue
+            with naming(path):
+                file.truncate(0)
+                file.write(f"{os.getpid()}\n")
+                file.flush()
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    path.unlink()
+
+
+def _take(file: Any, folder: Path) -> None:
+    """Take the lock of an open file, or raise, naming the process that has it."""
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
         file.seek(0)
-        try:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ValueError(
-                f"another run is at work in {str(folder)!r} (process {file.read().strip() or '?'})"
-                f"; wait for it, or give this study a folder of its own"
-            ) from None
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        yield
+        raise ValueError(
+            f"another run is at work in {str(folder)!r} (process {file.read().strip() or '?'})"
+            f"; wait for it, or give this study a folder of its own"
+        ) from None
 
 
 # --------------------------------------------------------------------------------------- the lines

@@ -22,13 +22,15 @@ from sklearn.utils import check_array, check_consistent_length
 from setwise.atomic_write import write_whole
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.evaluation.label_sets import checked_taxonomy, checked_zero_division
-from setwise.labels import form_of, some
+from setwise.labels import form_of
+from setwise.spelling import some
 from setwise.study.folder import Unit, locked, prepare, store, summary
 from setwise.study.methods import get_methods
 from setwise.study.results import Outcome, Results, Scale
 from setwise.study.work import Plan, do_tasks
 from setwise.targets import Target, get_target
 from setwise.targets.target import hierarchy_of
+from setwise.terminal import printable
 from setwise.validation import whole_number
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
@@ -203,7 +205,6 @@ class Study:
         jobs, path = whole_number(jobs, "jobs", 1), Path(folder).absolute()
         if path.exists() and not path.is_dir():
             raise ValueError(f"folder must be a folder, but {str(path)!r} is a file")
-        path.mkdir(parents=True, exist_ok=True)
         with locked(path):
             found = prepare(path, self._study, self._identity)
             try:
@@ -213,9 +214,9 @@ class Study:
                     def took(unit: Unit, result: Outcome | str) -> None:
                         store(path, unit, result)
                         if isinstance(result, str):
-                            told = f"failed: {unit}: {result}"
+                            told = printable(f"failed: {unit}: {result}")
                             bar.console.print(told, markup=False, highlight=False)
-                        bar.update(row, advance=1, description=str(unit))
+                        bar.update(row, advance=1, description=printable(str(unit)))
 
                     do_tasks(self._plan, self._plan.tasks(found.finished), jobs, took)
             except KeyboardInterrupt as interrupt:

@@ -65,6 +65,16 @@ class Hamming(Target):
             return None
         return Fraction(np.array([0.0, 1, 0, 0, 1]), np.array([0.0, 1, 1, 1, 1]), 1.0)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hamming) and self._weighed == other._weighed
+
+    def __hash__(self) -> int:
+        return hash(("hamming", self._weighed))
+
+    @property
+    def _weighed(self) -> tuple[float, ...] | None:
+        return None if self.weights is None else tuple(self.weights.tolist())
+
     def __str__(self) -> str:
         return "hamming" if self.weights is None else "weighted hamming"
 

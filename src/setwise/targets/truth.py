@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from setwise.labels import LabelNames, form_of, read_labels, some
+from setwise.labels import LabelNames, form_of, read_labels
+from setwise.spelling import some
 from setwise.targets.tree_distance import TreeDistance
 
 

@@ -278,6 +278,25 @@ class Taxonomy:
         sets.sort_indices()
         return sets.astype(np.uint8)
 
+    def most_specific(self, Y: Any) -> Any:
+        """The label sets without the labels that stand above another of the set.
+
+        `close` gives closed sets back as they were. Y as in `close`; the answer is an array or CSR
+        as given.
+
+        Examples
+        --------
+        >>> taxonomy = Taxonomy.from_paths(["home", "home/garden", "toys"])
+        >>> taxonomy.most_specific([[1, 1, 0], [1, 0, 1]])
+        array([[0, 1, 0],
+               [1, 0, 1]], dtype=uint8)
+        """
+        sets = label_sets(Y, self.names, "Y")
+        entries = entries_of(sets) if isinstance(sets, np.ndarray) else sets.astype(bool)
+        above = self.close((entries @ self._jumps[0]).astype(np.uint8)).astype(bool)
+        kept = (entries > above).astype(np.uint8)
+        return kept.toarray() if isinstance(sets, np.ndarray) else kept
+
     def is_closed(self, Y: Any) -> Array:
         """Whether each label set holds the parents of its labels, (n,)."""
         return are_closed(self._entries(Y), self._jumps[0])

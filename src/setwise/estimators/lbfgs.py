@@ -1,0 +1,107 @@
+"""L-BFGS without bounds: a step is a few passes over the vectors it remembers, and no more."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# Armijo: the value falls by this fraction of what the slope promises. Wolfe: the slope behind the
+# step is at most this fraction as steep. Where values differ by no more than this part of them,
+# the slope alone tells.
+ARMIJO, WOLFE, NOISE = 1e-4, 0.9, 1e-13
+MAX_TRIALS = 20
+# A trial between two ends stays this part of their distance away from them.
+MARGIN = 0.1
+
+
+def lbfgs(
+    evaluate: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    memory: int,
+    max_iter: int,
+    after_step: Callable[[], bool],
+) -> Array:
+    """The point after the last step down from ``start``.
+
+    ``evaluate`` gives value and gradient. ``after_step`` says whether to end; so does a line search
+    that finds nothing lower. Steps keep the weak conditions of Wolfe, by bisection (Lewis and
+    Overton, 2013), so that the objective may have kinks.
+
+    Examples
+    --------
+    >>> found = lbfgs(lambda x: (float(x @ x), 2 * x), np.array([3.0, -4.0]), 5, 20, lambda: False)
+    >>> np.abs(found).max() < 1e-8
+    True
+    """
+    point, (value, gradient) = start, evaluate(start)
+    pairs: deque[tuple[Array, Array, float]] = deque(maxlen=memory)
+    for _ in range(max_iter):
+        direction = _direction(gradient, pairs)
+        slope = float(gradient @ direction)
+        if not slope < 0.0:
+            pairs.clear()
+            direction, slope = -gradient, -float(gradient @ gradient)
+        found = _search(evaluate, point, direction, value, slope)
+        if found is None:
+            return point
+        length, value, ahead = found
+        change, step = ahead - gradient, length * direction
+        bend = float(step @ change)
+        if bend > NOISE * float(change @ change):
+            pairs.append((step, change, bend))
+        point, gradient = point + step, ahead
+        if after_step():
+            return point
+    return point
+
+
+def _direction(gradient: Array, pairs: deque[tuple[Array, Array, float]]) -> Array:
+    """-H gradient, for the inverse Hessian H that the pairs tell of."""
+    way, shares = -gradient, []
+    for step, change, bend in reversed(pairs):
+        shares.append(float(step @ way) / bend)
+        way -= shares[-1] * change
+    if pairs:
+        _, change, bend = pairs[-1]
+        way *= bend / float(change @ change)
+    for (step, change, bend), share in zip(pairs, reversed(shares), strict=True):
+        way += (share - float(change @ way) / bend) * step
+    return way
+
+
+def _search(
+    evaluate: Callable[[Array], tuple[float, Array]],
+    point: Array,
+    direction: Array,
+    value: float,
+    slope: float,
+) -> tuple[float, float, Array] | None:
+    """Length of a step, with value and gradient behind it, or None where nothing is lower."""
+    low, high, length = 0.0, np.inf, 1.0
+    if not slope < 0.0:
+        return None
+    for _ in range(MAX_TRIALS):
+        there, gradient = evaluate(point + length * direction)
+        behind = float(gradient @ direction)
+        alike = abs(there - value) <= NOISE * abs(value) and behind <= (2 * ARMIJO - 1) * slope
+        if there <= value + ARMIJO * length * slope or alike:
+            if behind >= WOLFE * slope:
+                return length, there, gradient
+            low = length
+        else:
+            high = length
+        if high == np.inf:
+            length *= 2.0
+            continue
+        # Where a parabola through the value and slope here, and the value there, is least.
+        rise = there - value - length * slope
+        best = -slope * length**2 / (2.0 * rise) if high == length and rise > 0.0 else np.nan
+        margin = MARGIN * (high - low)
+        length = min(max(best, low + margin), high - margin) if best > low else (low + high) / 2.0
+    return None

@@ -1,0 +1,217 @@
+"""The race of a cross-validation: combinations that are clearly worse are tried on no more folds.
+
+All combinations are trained and judged on the first fold, from large penalties to small ones, each
+from the solution before. From then on the losses of the rows held out so far are compared row by
+row: a combination leaves when its mean loss is above the least by more than `CLEARLY` standard
+errors of the difference. What it would have had on the folds it did not see is estimated as the
+loss of the best one there, plus what it lost to the best one on those that both saw.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.estimators.design import Design, Rows, Turned
+from setwise.estimators.running import Watch
+from setwise.estimators.set_classifier import SetClassifier
+from setwise.labels import LabelNames
+
+# Standard errors of a difference that are a clear one, and the least number of rows to judge by.
+CLEARLY, LEAST_JUDGED = 2.0, 60
+# A path of penalties ends after this many in a row that are clearly worse than its best.
+PATIENCE = 2
+TIE = 1e-12
+# The least tolerance for which products in float32 are good enough.
+LEAST_SINGLE = 1e-4
+# The final fit is by all rows, along the path, and then by the plain features: so many times the
+# time that the path took in a fold.
+FINISH = 2.0
+
+
+class Split(NamedTuple):
+    """Places of the rows to learn from and of those held out, all of positive weight."""
+
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class Trial:
+    """A penalty of a path: the losses of the rows held out, and their mean by weight, by fold."""
+
+    path: Path
+    alpha: float
+    losses: list[NDArray[np.float64]] = field(default_factory=list)
+    means: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    left_out: bool = False
+
+    @property
+    def seconds_a_fold(self) -> float:
+        """What it took on each fold."""
+        return self.seconds / max(len(self.losses), 1)
+
+
+@dataclass(eq=False)
+class Path:
+    """Penalties, from large to small, for one surrogate, space and scaling."""
+
+    settings: dict[str, Any]
+    inputs: Inputs
+    trials: list[Trial] = field(default_factory=list)
+
+    def seconds_to(self, trial: Trial) -> float:
+        """What a fold took, from the largest penalty to that one."""
+        return sum(one.seconds_a_fold for one in self.trials[: self.trials.index(trial) + 1])
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All rows in a scaling, turned to their principal directions where that saves time."""
+
+    design: Design
+    turned: Turned | None
+
+    @classmethod
+    def of(cls, rows: Rows, scaling: str | None, fit_intercept: bool, tol: float) -> Inputs:
+        """The scaling is by all rows: it knows nothing of their labels.
+
+        Products are in float32 where the gradient need not be known any better.
+        """
+        design = Design.of(rows, scaling, fit_intercept)
+        return cls(design, Turned.of(design, np.float32 if tol >= LEAST_SINGLE else np.float64))
+
+    def part(self, rows: Any = slice(None)) -> Design:
+        """Some of the rows, to learn from."""
+        turned = self.turned is not None
+        inputs = self.turned.inputs if self.turned is not None else self.design.inputs
+        unit = np.ones(inputs.shape[1])
+        return Design(inputs[rows], unit, self.design.fit_intercept, turned)
+
+
+@dataclass(eq=False)
+class Race:
+    """Paths of penalties on the same folds; ``model`` makes the classifier of some settings."""
+
+    rows: Rows
+    names: LabelNames
+    risk: MinimumRisk
+    splits: list[Split]
+    model: Callable[..., SetClassifier]
+    watch: Watch
+    trials: list[Trial] = field(default_factory=list)
+
+    def run(self, paths: list[Path], to_come: int = 0) -> None:
+        """Try the paths, beside what has been tried already; so many are to come after them."""
+        for path in paths:
+            self.trials += path.trials
+        for fold, split in enumerate(self.splits):
+            for path in paths:
+                self._along(path, fold, split, to_come / len(paths))
+            leader = self.best()
+            for trial in self.trials:
+                trial.left_out |= self._is_clearly_worse(trial, leader)
+
+    def _along(self, path: Path, fold: int, split: Split, to_come: float) -> None:
+        """Try what is left of a path on a fold."""
+        model, worse, best = self.model(**path.settings), 0, None
+        learnt, held = path.inputs.part(split.train), path.inputs.part(split.test)
+        rows = Rows(learnt.inputs, self.rows.sets[split.train], self.rows.weights[split.train])
+        for trial in [trial for trial in path.trials if not trial.left_out]:
+            if worse == PATIENCE:
+                trial.left_out = True
+                continue
+            self.watch.words = self._words(trial, fold, to_come)
+            begun = time.monotonic()
+            self.fit(model, learnt, rows, trial.alpha)
+            losses = self._losses(model, held, split)
+            trial.seconds += time.monotonic() - begun
+            trial.means.append(float(np.average(losses, weights=self.rows.weights[split.test])))
+            trial.losses.append(losses)
+            leader = self.best()
+            self.watch.kept = FINISH * leader.path.seconds_to(leader)
+            if best is None or self._excess(trial, best)[0] < -TIE:
+                best = trial
+            worse = worse + 1 if fold == 0 and self._is_clearly_worse(trial, best) else 0
+
+    def fit(self, model: SetClassifier, design: Design, rows: Rows, alpha: float) -> None:
+        """Learn on a path: begins where the last one ended, and need not converge."""
+        model.set_params(alpha=alpha)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model._fit(design, rows, self.names, self.risk, self.watch.step)
+
+    def _losses(self, model: SetClassifier, held: Design, split: Split) -> NDArray[np.float64]:
+        """Losses of the target, of the rows held out; of classes, the error."""
+        predicted, sets = model._predict(held.inputs), self.rows.sets[split.test]
+        if self.names.one_dimensional:
+            return (predicted != self.names.decode(sets)).astype(np.float64)
+        return np.asarray(self.risk.target.loss(predicted, sets), np.float64)
+
+    def _words(self, trial: Trial, fold: int, to_come: float) -> str:
+        """Where the search is and, after the first fold, about how long it will take."""
+        settings = trial.path.settings
+        where = (
+            f"fold {fold + 1} of {len(self.splits)}, {settings['space']}, alpha {trial.alpha:.2g}"
+        )
+        if fold == 0:
+            return where
+        seconds = sum(
+            one.seconds_a_fold * (len(self.splits) - len(one.losses))
+            for one in self.trials
+            if not one.left_out
+        )
+        seconds += to_come * sum(one.seconds_a_fold for one in self.trials)
+        return f"{where}; about {seconds + self.watch.kept:.0f} s left"
+
+    # ------------------------------------------------------------------------------ who is ahead
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether any combination has been tried."""
+        return any(trial.losses for trial in self.trials)
+
+    def best(self) -> Trial:
+        """The least mean loss of those not left out; the first of ties.
+
+        One that saw fewer folds than others is compared on those that both saw.
+        """
+        left = [trial for trial in self.trials if trial.losses and not trial.left_out]
+        most = max(len(trial.losses) for trial in left)
+        ahead = min(
+            (trial for trial in left if len(trial.losses) == most),
+            key=lambda one: np.mean(one.means),
+        )
+        return min(left, key=lambda trial: self.estimate(trial, ahead))
+
+    def estimate(self, trial: Trial, best: Trial) -> float:
+        """Its mean loss on the folds that the best one saw."""
+        both = min(len(trial.losses), len(best.losses))
+        mean = float(np.mean(trial.means[:both]))
+        if both == len(best.losses):
+            return mean
+        return float(np.mean(best.means)) + mean - float(np.mean(best.means[:both]))
+
+    def _excess(self, trial: Trial, other: Trial) -> tuple[float, float]:
+        """How much more it loses than another on the rows that both saw, and its standard error."""
+        both = min(len(trial.losses), len(other.losses))
+        difference = np.concatenate(trial.losses[:both]) - np.concatenate(other.losses[:both])
+        weights = np.concatenate([self.rows.weights[s.test] for s in self.splits[:both]])
+        mean = float(np.average(difference, weights=weights))
+        spread = float(np.linalg.norm(weights * (difference - mean)) / weights.sum())
+        return mean, spread if len(difference) >= LEAST_JUDGED else np.inf
+
+    def _is_clearly_worse(self, trial: Trial, other: Trial) -> bool:
+        if not trial.losses or trial is other:
+            return False
+        mean, spread = self._excess(trial, other)
+        return mean > TIE + CLEARLY * spread

@@ -1,0 +1,208 @@
+"""The search of `SetClassifierCV`: turned inputs, the race, and how it is cut."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from setwise.estimators import SetClassifier, SetClassifierCV, running, search
+from setwise.estimators.design import Design, Rows, Turned
+from tests.estimators.test_set_classifier_cv import drawn
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("shape", [(20, 50), (60, 5), (24, 24)])
+def test_a_part_of_turned_rows_has_the_solution_of_the_plain_ones(shape, form, fit_intercept):
+    """Trained on some rows along the principal directions of all: the same weights and scores."""
+    X, _ = drawn(0, *shape)
+    X = form(X + 1.0)
+    Y = np.random.default_rng(1).permuted(np.arange(shape[0])[:, None] % [2, 3, 4] == 0, axis=0)
+    part = np.arange(0, shape[0], 2)
+    plain = SetClassifier("f1", space="cube", alpha=0.1, tol=1e-8, fit_intercept=fit_intercept)
+    plain.fit(X[part], Y[part])
+    design = Design.of(Rows(X, Y, np.ones(len(Y))), None, fit_intercept)
+    turned = Turned.of(design)
+    assert turned is not None
+    assert turned.inputs.shape[1] <= min(shape)
+    other = SetClassifier(**plain.get_params()).fit(turned.inputs[part], Y[part])
+    weights, intercept = turned.point(other.coef_.T, other.intercept_)
+    np.testing.assert_allclose(weights.T, plain.coef_, atol=1e-6)
+    np.testing.assert_allclose(intercept, plain.intercept_, atol=1e-6)
+    np.testing.assert_allclose(
+        turned.inputs @ other.coef_.T + other.intercept_, plain._scores(X), atol=1e-6
+    )
+
+
+def test_inputs_that_cost_too_much_are_not_turned(monkeypatch):
+    """And the search finds the same losses without."""
+    X, Y = drawn(1, 40, 60)
+    settings = {"alphas": [1.0, 0.1], "spaces": ["cube"], "cv": 2, "tol": 1e-8}
+    turned = SetClassifierCV("f1", **settings).fit(X, Y)
+    monkeypatch.setattr("setwise.estimators.design.MOST_TURNED", 10)
+    plain = SetClassifierCV("f1", **settings).fit(X, Y)
+    assert [row["loss"] for row in turned.cv_results_] == [row["loss"] for row in plain.cv_results_]
+    np.testing.assert_allclose(turned.best_estimator_.coef_, plain.best_estimator_.coef_, atol=1e-6)
+
+
+def raced(monkeypatch, clearly, seed=0):
+    monkeypatch.setattr(search, "CLEARLY", clearly)
+    monkeypatch.setattr(search, "LEAST_JUDGED", 50)
+    X, Y = drawn(seed, 300)
+    alphas = np.logspace(2, -3, 6)
+    return SetClassifierCV("f1", alphas=alphas, spaces=["catalog", "cube"], cv=5).fit(X, Y)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_who_leaves_the_race_early_is_worse_on_all_folds_too(monkeypatch, seed):
+    """What left by three standard errors is above the least loss when all run to the end."""
+    race, whole = raced(monkeypatch, 3.0, seed), raced(monkeypatch, np.inf, seed)
+    assert all(len(row["fold_losses"]) == 5 for row in whole.cv_results_)
+    losses = {(row["space"], row["alpha"]): row["loss"] for row in whole.cv_results_}
+    early = [row for row in race.cv_results_ if len(row["fold_losses"]) < 5]
+    assert early
+    assert len(early) < len(race.cv_results_)
+    for row in early:
+        assert losses[row["space"], row["alpha"]] > whole.best_loss_
+    assert race.best_params_["space"] == whole.best_params_["space"]
+    assert race.best_loss_ == pytest.approx(whole.best_loss_, abs=1e-12)
+
+
+def test_the_loss_of_one_that_left_is_that_of_the_best_and_what_it_lost_to_it(monkeypatch):
+    model = raced(monkeypatch, 3.0)
+    best = min((row for row in model.cv_results_ if len(row["fold_losses"]) == 5), key=loss_of)
+    for row in model.cv_results_:
+        seen = len(row["fold_losses"])
+        lost = np.mean(row["fold_losses"]) - np.mean(best["fold_losses"][:seen])
+        assert row["loss"] == pytest.approx(best["loss"] + lost, abs=1e-12)
+    assert model.best_loss_ == best["loss"]
+
+
+def loss_of(row):
+    return row["loss"]
+
+
+def slow_steps(monkeypatch, seconds):
+    """Every step of a solver takes so long."""
+    step = running.Watch.step
+
+    def slow(self, **changes):
+        time.sleep(seconds)
+        step(self, **changes)
+
+    monkeypatch.setattr(running.Watch, "step", slow)
+
+
+def test_a_search_whose_time_is_up_gives_the_best_model_so_far_and_says_so(monkeypatch):
+    X, Y = drawn(3)
+    slow_steps(monkeypatch, 0.002)
+    settings = {"alphas": [1.0, 0.3, 0.1], "cv": 5}
+    model = SetClassifierCV("f1", **settings, time_budget=0.2)
+    begun = time.monotonic()
+    with pytest.warns(UserWarning, match="time was up: the model is the best of"):
+        model.fit(X, Y)
+    cut = time.monotonic() - begun
+    assert model.stopped_ == "time_budget"
+    tried = sum(len(row["fold_losses"]) for row in model.cv_results_)
+    assert model.best_estimator_.alpha == model.best_params_["alpha"]
+    assert model.predict(X).shape == Y.shape
+    begun = time.monotonic()
+    whole = SetClassifierCV("f1", **settings).fit(X, Y)
+    assert whole.stopped_ is None
+    assert cut < time.monotonic() - begun
+    assert tried < sum(len(row["fold_losses"]) for row in whole.cv_results_)
+
+
+def test_even_no_time_at_all_gives_a_model():
+    X, Y = drawn(4)
+    with pytest.warns(UserWarning, match="time was up"):
+        model = SetClassifierCV("f1", time_budget=1e-9).fit(X, Y)
+    assert model.predict(X).shape == Y.shape
+    assert model.best_params_["alpha"] == model.cv_results_[0]["alpha"]
+
+
+def interrupted(monkeypatch, after):
+    """A Ctrl-C at that step of the search."""
+    step, steps = running.Watch.step, []
+
+    def interrupting(self, **changes):
+        steps.append(1)
+        if len(steps) in after:
+            signal.raise_signal(signal.SIGINT)
+        step(self, **changes)
+
+    monkeypatch.setattr(running.Watch, "step", interrupting)
+
+
+@pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(), reason="signals need the main thread"
+)
+def test_an_interrupt_raises_or_keeps_the_best_model_so_far(monkeypatch):
+    X, Y = drawn(5)
+    model = SetClassifierCV("f1", alphas=[1.0, 0.1], cv=2).fit(X, Y)
+    before = dict(vars(model))
+    interrupted(monkeypatch, {20})
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert vars(model) == before
+    interrupted(monkeypatch, {20})
+    with pytest.warns(UserWarning, match="it was interrupted: the model is the best of"):
+        kept = SetClassifierCV("f1", cv=2, on_interrupt="finish").fit(X, Y)
+    assert kept.stopped_ == "interrupt"
+    assert kept.predict(X).shape == Y.shape
+    interrupted(monkeypatch, {20, 21})
+    with pytest.raises(KeyboardInterrupt):
+        SetClassifierCV("f1", cv=2, on_interrupt="finish").fit(X, Y)
+
+
+def test_an_interrupt_before_anything_was_tried_raises(monkeypatch):
+    X, Y = drawn(5)
+    interrupted(monkeypatch, {1})
+    model = SetClassifierCV("f1", cv=2, on_interrupt="finish")
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert not hasattr(model, "cv_results_")
+
+
+def test_progress_is_told_in_lines_where_there_is_no_terminal(monkeypatch, capsys):
+    """With the time left, after the first fold; and not more often than asked."""
+    X, Y = drawn(6)
+    monkeypatch.setattr(running, "BETWEEN_LINES", 0.0)
+    SetClassifierCV("f1", alphas=[0.1], cv=3, verbose=True).fit(X, Y)
+    lines = capsys.readouterr().err.splitlines()
+    assert all(line.startswith("setwise: ") for line in lines)
+    assert any("fold 1 of 3, catalog, alpha 0.1" in line for line in lines)
+    for line in lines:
+        assert ("s left" in line) == ("fold 2 of" in line or "fold 3 of" in line)
+    monkeypatch.setattr(running, "BETWEEN_LINES", 1e9)
+    SetClassifierCV("f1", alphas=[0.1], cv=3, verbose=True).fit(X, Y)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("kind", [SetClassifier, SetClassifierCV])
+def test_threads_change_nothing_and_a_wrong_number_is_named(kind):
+    X, Y = drawn(7)
+    settings = {"alpha": 0.1} if kind is SetClassifier else {"alphas": [0.1], "cv": 2}
+    one, two = (kind("f1", n_jobs=n_jobs, **settings).fit(X, Y) for n_jobs in (1, 2))
+    np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(X), atol=1e-8)
+    for wrong in (0, -2, 1.5, True, "two"):
+        with pytest.raises(ValueError, match="n_jobs must be None, -1 or a number of threads"):
+            kind("f1", n_jobs=wrong).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"time_budget": 0}, "time_budget must be a positive number"),
+        ({"on_interrupt": "ignore"}, "on_interrupt must be one of 'raise', 'finish'"),
+    ],
+)
+def test_bad_settings_of_the_search_are_named(settings, message):
+    X, Y = drawn(0)
+    with pytest.raises(ValueError, match=message):
+        SetClassifierCV("f1", **settings).fit(X, Y)
