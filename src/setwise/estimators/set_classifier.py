@@ -307,7 +307,7 @@ class SetClassifier(LinearClassifier):
         self.objective_, self.n_iter_ = solution.value, solution.n_iter
         # What the guarantee tells of rows.
         self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
-        self._held_out = None
+        self._held_out: dict[str, float] | None = None
         return self
 
     def for_target(self, target, decoder=None):
