@@ -55,6 +55,12 @@ class Rows(NamedTuple):
     sets: NDArray[np.uint8]
     weights: NDArray[np.float64]
 
+    @property
+    def multiplications(self) -> float:
+        """Of a pass over the rows, for a score a label."""
+        entries = self.inputs.nnz if issparse(self.inputs) else self.inputs.size
+        return float(entries) * self.sets.shape[1]
+
     def taken(self) -> Rows:
         """Those that have a positive weight: others are as if not there."""
         if (self.weights > 0).all():

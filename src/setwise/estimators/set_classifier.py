@@ -38,6 +38,7 @@ from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
 from setwise.targets.target import mean_utility
 from setwise.targets.truth import encode_truth, refuse_other_labels
+from setwise.threads import small_products
 from setwise.validation import positive_number, score_matrix, whole_number
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
@@ -266,8 +267,9 @@ class SetClassifier(LinearClassifier):
         with run(self):
             rows, names = read_training(self, X, y, sample_weight)
             rows = rows.taken()
-            design = Design.of(rows, self.scaling, self.fit_intercept)
-            return self._fit(design, rows, names, MinimumRisk(self.target))
+            with small_products(rows.multiplications):
+                design = Design.of(rows, self.scaling, self.fit_intercept)
+                return self._fit(design, rows, names, MinimumRisk(self.target))
 
     def _fit(
         self, design: Design, rows: Rows, names: LabelNames, risk: MinimumRisk,

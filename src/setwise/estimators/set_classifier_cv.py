@@ -26,6 +26,7 @@ from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
 from setwise.targets.target import hierarchy_of
+from setwise.threads import small_products
 from setwise.validation import positive_number, require_one_of, whole_number
 
 # Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
@@ -160,15 +161,16 @@ class SetClassifierCV(LinearClassifier):
             splits = self._splits(rows, names)
             race = Race(rows, names, MinimumRisk(self.target), splits, self._model, watch)
             self.stopped_ = None
-            try:
-                self._run(race)
-            except OutOfTime:
-                self.stopped_ = "time_budget"
-            except KeyboardInterrupt:
-                if self.on_interrupt == "raise" or not race.has_begun:
-                    raise
-                self.stopped_ = "interrupt"
-            self._finish(race)
+            with small_products(rows.multiplications):
+                try:
+                    self._run(race)
+                except OutOfTime:
+                    self.stopped_ = "time_budget"
+                except KeyboardInterrupt:
+                    if self.on_interrupt == "raise" or not race.has_begun:
+                        raise
+                    self.stopped_ = "interrupt"
+                self._finish(race)
         if self.stopped_ is not None:
             why = "time was up" if self.stopped_ == "time_budget" else "it was interrupted"
             warnings.warn(

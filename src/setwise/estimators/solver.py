@@ -14,7 +14,6 @@ from setwise.estimators.newton import solve_binary_relevance
 from setwise.estimators.running import Progress
 from setwise.estimators.training import Objective, Training, penalty, ranges_for
 from setwise.spaces.space import Space
-from setwise.threads import small_products
 from setwise.validation import score_matrix
 
 # Pairs of vectors L-BFGS remembers, and numbers they may take (1 GiB); at least three pairs.
@@ -114,17 +113,16 @@ def solve(
     ends higher than it began. ``progress`` hears of each step, in words.
     """
     search = _Search(problem, start, tol, progress)
-    norm, size = np.inf, np.prod(problem.design.inputs.shape, dtype=float)
+    norm = np.inf
     # A line search that rounding ended begins anew, as long as that helps.
     while search.steps < max_iter and tol < search.best.gradient_norm < norm:
         norm = search.best.gradient_norm / 2.0
         flat = search.flat(search.best)
         steps, memory = max_iter - search.steps, remembered(len(flat))
-        with small_products(float(size * problem.objective.space.n_scores)):
-            if search.bounds is None:
-                lbfgs(search.evaluate, flat, memory, steps, search.after_step)
-            else:
-                _within_bounds(search, flat, memory, steps)
+        if search.bounds is None:
+            lbfgs(search.evaluate, flat, memory, steps, search.after_step)
+        else:
+            _within_bounds(search, flat, memory, steps)
     if warn and not search.best.gradient_norm <= tol:
         warn_of(search.steps, search.best.gradient_norm, tol)
     return replace(search.best, n_iter=search.steps)
