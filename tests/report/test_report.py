@@ -507,6 +507,14 @@ def test_every_table_of_the_page_is_a_link_and_a_file(folder):
     assert len(labels) == 15 * len(studies.LABELS)
 
 
+def test_the_table_of_labels_counts_nothing_as_the_page_says(folder):
+    evaluated = evaluate([[1, 0], [1, 0]], [[1, 0], [0, 0]], zero_division=1.0, n_bootstrap=0)
+    write(evaluated, folder / "zero.html", label_names=("a", "never"), tables=folder / "zero")
+    with (folder / "zero" / "labels.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["label"] == "never"]
+    assert {float(row[name]) for row in rows for name in ("precision", "recall", "f1")} == {1.0}
+
+
 def test_cells_that_a_spreadsheet_would_run_are_text(folder):
     names = ("=1+1", "+a", '@"b",c')
     page_of(small(names, ("-m", "n")), folder, tables=folder / "evil")
