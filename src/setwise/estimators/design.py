@@ -43,6 +43,8 @@ ENTRIES_AT_ONCE = 2**24
 CHUNK_ROWS = 4096
 # The squares of larger inputs cannot be summed over any number of rows.
 LARGEST_INPUT = 1e140
+# Turned inputs beyond this are kept in float64: sums of products would overflow in float32.
+LARGEST_SINGLE = 1e18
 SCALINGS = (None, "standard", "rows")
 # The least variance that a feature, a label or a parameter of the space is given.
 LEAST_VARIANCE, LEAST_SPREAD = 1e-12, 1e-6
@@ -236,7 +238,7 @@ class Turned:
         if d <= n:
             basis = np.linalg.eigh(design.covariance())[1]
             inputs = np.asarray(design.precise @ basis) - center @ basis
-            return cls(design, inputs.astype(dtype), basis)
+            return cls(design, _kept(inputs, dtype), basis)
         gram = design.precise @ design.precise.T
         gram = gram.toarray() if issparse(gram) else gram
         shift = np.asarray(design.precise @ center)
@@ -244,7 +246,7 @@ class Turned:
         values, vectors = np.linalg.eigh(gram)
         kept = values > n * np.finfo(np.float64).eps * max(values[-1], 0.0)
         root = np.sqrt(values[kept])
-        inputs = (vectors[:, kept] * root).astype(dtype)
+        inputs = _kept(vectors[:, kept] * root, dtype)
         return cls(design, inputs, vectors[:, kept] / root)
 
     def point(self, weights: Array, intercept: Array) -> tuple[Array, Array]:
@@ -255,6 +257,11 @@ class Turned:
             plain = np.asarray(self.design.precise.T @ shares)
             plain = plain - np.outer(center, shares.sum(axis=0))
         return plain, intercept - center @ plain
+
+
+def _kept(turned: Array, dtype: Any) -> Array:
+    """Turned inputs in that type, or as they are if they are too large for it."""
+    return turned.astype(dtype) if np.abs(turned).max(initial=0.0) <= LARGEST_SINGLE else turned
 
 
 def scaled_rows(inputs: Any, scaling: str | None) -> Any:
