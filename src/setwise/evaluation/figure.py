@@ -133,7 +133,21 @@ class Evaluation(Mapping[str, Figure]):
 
     def __str__(self) -> str:
         head = described(self.n_rows, self.n_labels, self.n_bootstrap, self.confidence)
-        return f"{head}\n{aligned(_grouped(self.figures))}"
+        note = "".join(f"\n{line}" for line in self._of_empty_rows())
+        return f"{head}\n{aligned(_grouped(self.figures))}{note}"
+
+    def _of_empty_rows(self) -> Iterator[str]:
+        """A note where targets and instance figures count some rows differently."""
+        if self.sample is None or not self.options.targets or self.options.zero_division == 1.0:
+            return
+        filled = [rows.sum(axis=1) > 0 for rows in (self.sample.true, self.sample.predicted)]
+        n_empty = self.n_rows - int((filled[0] | filled[1]).sum())
+        if n_empty:
+            yield (
+                f"rows without true and predicted labels: {n_empty}. In instance figures they are "
+                f"0/0, which counts as {self.options.zero_division:g} (zero_division); a target "
+                f"has its own rule, by default that they are right"
+            )
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,13 @@ class Material:
         ]
 
     @cached_property
+    def has_empty_rows(self) -> bool:
+        """Whether a row has no true label, and by some method no predicted one."""
+        empty = np.asarray(self.results.y_true.sum(axis=1)).ravel() == 0
+        predicted = (outcome.y_pred[empty].sum(axis=1) for outcome in self.results.outcomes)
+        return bool(empty.any()) and any((np.asarray(own) == 0).any() for own in predicted)
+
+    @cached_property
     def styles(self) -> Mapping[str, Style]:
         """The mark of each method."""
         return {method: Style.of(i) for i, method in enumerate(self.results.methods)}
