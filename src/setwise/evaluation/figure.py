@@ -143,10 +143,12 @@ class Evaluation(Mapping[str, Figure]):
         filled = [rows.sum(axis=1) > 0 for rows in (self.sample.true, self.sample.predicted)]
         n_empty = self.n_rows - int((filled[0] | filled[1]).sum())
         if n_empty:
+            nothing = self.options.zero_division
+            rule = "is left out" if math.isnan(nothing) else f"counts as {nothing:g}"
             yield (
                 f"rows without true and predicted labels: {n_empty}. In instance figures they are "
-                f"0/0, which counts as {self.options.zero_division:g} (zero_division); a target "
-                f"has its own rule, by default that they are right"
+                f"0/0, which {rule} (zero_division); a target has its own rule, by default that "
+                f"they are right"
             )
 
 
