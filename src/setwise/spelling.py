@@ -51,7 +51,7 @@ def known_names(name: Any, names: Iterable[Any]) -> str:
     >>> known_names("oprea", ["art", "opera"])
     "known are 'art', 'opera'"
     >>> known_names("label70", [f"label{number}" for number in range(70)])
-    "70 are known, the nearest 'label7', 'label67', 'label60'"
+    "70 are known, the nearest 'label7', 'label0', 'label67'"
     """
     known = list(names)
     if len(known) <= MOST_LISTED:

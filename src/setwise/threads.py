@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from threading import Lock
+from threading import current_thread, main_thread
 from typing import Any
 
 _CHUNKS_PER_THREAD = 8
@@ -59,32 +59,19 @@ def _quota() -> int:
     return cpu_count()
 
 
-_products = Lock()
-_users, _limit = 0, None
-
-
 @contextmanager
 def small_products(multiplications: float) -> Iterator[None]:
     """Matrix products of so many multiplications inside the block; small ones on one thread.
 
-    The limit holds for the whole process, from the first block that is entered to the last that is
-    left, whichever thread they are in.
+    The limit holds for the whole process. It is set in the main thread alone: OpenBLAS does not
+    hear of it elsewhere, and two threads that set and lift it in turns would leave it behind.
     """
-    global _users, _limit
-    if multiplications >= SMALL_PRODUCT:
+    is_small = multiplications < SMALL_PRODUCT
+    if not (is_small and current_thread() is main_thread()):
         yield
         return
-    with _products:
-        _users += 1
-        if _users == 1:
-            _limit = _libraries().limit(limits=1, user_api="blas")
-    try:
+    with _libraries().limit(limits=1, user_api="blas"):
         yield
-    finally:
-        with _products:
-            _users -= 1
-            if _users == 0 and _limit is not None:
-                _limit.restore_original_limits()
 
 
 @cache

@@ -100,7 +100,7 @@ def standing(target, space, surrogate, decoder="auto", features=None):
     """A classifier whose scores are the inputs, times the features of the labels if there are."""
     width = space.n_scores if features is None else features.shape[1]
     model = SetClassifier(target, surrogate, space, decoder, label_features=features)
-    training = model._training(target)
+    training = model._training(model.surrogate, target)
     model.space_ = space_for(space, training, False, space.enumerate(), None)
     training.loss(model.space_)
     model.classes_ = np.arange(space.n_labels)

@@ -22,7 +22,7 @@ def drawn(pair, seed, n_rows=4):
     rng = np.random.default_rng(seed)
     case = cases.EVERY_SPACE[space_name](4, rng)
     target = cases.EVERY_TARGET[target_name](rng, case).target
-    inside = target_name in cases.TREE_NAMES and space_name in cases.PATHS_NAMES
+    inside = target_name in cases.TREE_NAMES and case.space.is_closed
     y_true = true_sets(case, rng, inside, n_rows).astype(np.uint8)
     return target, case.space, rng.normal(size=(n_rows, case.n_scores)), y_true
 

@@ -68,7 +68,8 @@ def test_a_utility_of_zero_stays_zero_beside_huge_weights(lengths):
     """Two paths as far apart as the diameter have u = 0 exactly: rounding it to 1e-17 would show as
     e^300 times that (q = -1, both sets of a chain of two).
     """
-    case = cases.SpaceCase(cases.Paths, oracle.paths, {"parents": [-1, 0], "leaves_only": False})
+    chain = {"parents": [-1, 0], "leaves_only": False}
+    case = cases.SpaceCase(cases.Paths, oracle.paths, chain, on_paths=True)
     arguments = {"parents": [-1, 0], "lengths": np.array(lengths)}
     target = cases.TargetCase(cases.TreeDistance, oracle.tree_distance, arguments)
     scores, y_true = np.array([[150.0, 150.0], [150.0, -150.0]]), np.array([[1, 1], [1, 0]])

@@ -225,6 +225,8 @@ class MinimumRisk:
         by_size = space.size_bias is not None and target.form not in ("subset", "table")
         if space.is_independent or by_size:
             self._search(n_labels)
+        elif space.has_label_sizes and self.covers_all(n_labels):
+            return
         elif target.form != "subset" and not space.is_listable:
             raise ValueError(_no_way(target, space))
         elif target.form == "table":

@@ -36,7 +36,7 @@ def lbfgs(
     Examples
     --------
     >>> found = lbfgs(lambda x: (float(x @ x), 2 * x), np.array([3.0, -4.0]), 5, 20, lambda: False)
-    >>> np.abs(found).max() < 1e-8
+    >>> bool(np.abs(found).max() < 1e-8)
     True
     """
     point, (value, gradient) = start, evaluate(start)

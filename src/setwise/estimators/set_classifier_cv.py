@@ -247,7 +247,8 @@ class SetClassifierCV(LinearClassifier):
                 reached, watch.kept = penalty, 0.0
         except OutOfTime:
             self.stopped_ = "time_budget"
-        design = replace(inputs.design, inputs=inputs.design.inputs[places])
+        whole = inputs.design
+        design = replace(whole, inputs=whole.inputs[places], weights=whole.weights[places])
         if inputs.turned is not None:
             weights, intercept = inputs.turned.point(model.coef_.T, model.intercept_)
             model.coef_, model.intercept_ = (weights / design.unit[:, None]).T, intercept
