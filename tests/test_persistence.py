@@ -652,6 +652,10 @@ BOMBS = {
         {**array_state("a.npz"), "__loader__": "SparseMatrixNode", "type": "scipy"},
         {"a.npz": array_file(LARGE, np.savez_compressed)},
     ),
+    "a large sparse array by another name": (
+        {**array_state("a.bin"), "__loader__": "SparseMatrixNode", "type": "scipy"},
+        {"a.bin": array_file(LARGE, np.savez_compressed)},
+    ),
     "long JSON": ({"content": [[]] * 2**21}, {}),
     "a header that promises more": (
         array_state("a.npy"),

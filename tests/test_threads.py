@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from setwise import threads
+from setwise import SetClassifierCV, threads
 
 
 def product_threads():
@@ -35,6 +35,24 @@ def test_small_products_take_one_thread_and_large_ones_all(two_product_threads):
     assert product_threads() == {2}
     with threads.small_products(threads.SMALL_PRODUCT):
         assert product_threads() == {2}
+
+
+def test_a_factorisation_takes_one_thread(two_product_threads, monkeypatch):
+    """On processors that are busy, two take ten times as long as one."""
+    taken, factorised = [], np.linalg.eigh
+
+    def eigh(symmetric):
+        taken.append(product_threads())
+        return factorised(symmetric)
+
+    monkeypatch.setattr(np.linalg, "eigh", eigh)
+    rng = np.random.default_rng(0)
+    for shape in ((30, 4), (30, 60)):
+        X, Y = rng.normal(size=shape), rng.integers(0, 2, (30, 3))
+        SetClassifierCV("f1", alphas=[0.1], cv=2).fit(X, Y)
+    assert len(taken) >= 2
+    assert all(own == {1} for own in taken)
+    assert product_threads() == {2}
 
 
 def test_another_thread_sets_no_limit_and_lifts_none(two_product_threads):

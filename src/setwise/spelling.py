@@ -26,6 +26,17 @@ def argument(name: str, value: Any) -> str:
     return SPELLING.get()(name, value)
 
 
+def counted(number: int, what: str) -> str:
+    """So many of a thing.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(0, "row")
+    ('1 row', '0 rows')
+    """
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def some(names: Sequence[Any]) -> str:
     """The first names, for a message."""
     listed, more = ", ".join(map(repr, names[:MOST_LISTED])), len(names) - MOST_LISTED

@@ -156,6 +156,19 @@ def test_missing_features_are_said(folder, tmp_path, capfd):
     assert found(capfd, *words)["missing_features"] == 2
 
 
+def test_one_of_what_is_new_or_missing_is_said_as_one(folder, tmp_path, capfd):
+    rows = table(5)
+    rows[1][1], rows[2][4] = "", "tin"
+    rows[3][5] = "opera"
+    write(tmp_path / "one.csv", rows)
+    words = ("--unseen-categories", "zeros", "--unseen-labels", "missed", "--resamples", "0")
+    status, _, err = run(capfd, "evaluate", folder / "model.skops", tmp_path / "one.csv", *words)
+    assert status == 0
+    assert "new categories in 1 cell of column 'cover'" in err
+    assert "1 new label, 1 time true, counted as missed: 'opera' 1" in err
+    assert "1 missing feature took its mean over the training rows" in err
+
+
 # ------------------------------------------------------------------------------ columns to keep
 
 

@@ -42,6 +42,8 @@ def test_an_interrupted_fit_writes_the_best_model_so_far(fit, monkeypatch):
     assert status == 130
     assert "the search was cut, since it was interrupted" in printed
     assert "it was interrupted: the model is the best of" in said
+    # At once, so that nobody presses it again for want of an answer.
+    assert "s: interrupted: the best model so far is trained on all rows; a second" in said
     assert load(fit.model).about["stopped"] == "interrupt"
 
 
@@ -80,7 +82,7 @@ def test_scalings_and_threads_are_those_asked_for(fit):
         (("--no-cv", "--time", 3), "--time is for cross-validation, which --no-cv switches off"),
         (("--time", -1), "time_budget must be a positive number"),
         (("--jobs", 0), "Invalid value for '--jobs': Input should be greater than"),
-        (("--scaling", "max"), "scalings must be 'auto' or some of"),
+        (("--scaling", "max"), "--scaling must be of auto, none, standard, rows"),
         (("--no-cv", "--scaling", "none,rows"), "--no-cv takes one --scaling, but there are 2"),
     ],
 )

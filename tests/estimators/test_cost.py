@@ -77,3 +77,13 @@ def test_the_memory_is_that_of_the_control_group_if_that_has_less(tmp_path, monk
     assert cost.memory() >= whole
     monkeypatch.setattr(cost, "CONTROL_GROUPS", (str(tmp_path / "none"), str(tmp_path / "small")))
     assert cost.memory() == 123456
+
+
+def test_where_the_system_says_nothing_of_its_memory_a_model_is_trained_all_the_same(
+    monkeypatch, tmp_path
+):
+    """As on Windows, and where what limits a container cannot be read."""
+    monkeypatch.delattr(cost.os, "sysconf")
+    monkeypatch.setattr(cost, "CONTROL_GROUPS", (str(tmp_path), str(tmp_path / "missing")))
+    assert cost.memory() > 2**30
+    assert SetClassifier("f1").fit(*drawn(0)).choice_ is None

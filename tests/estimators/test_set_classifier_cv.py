@@ -207,3 +207,14 @@ def test_shuffled_folds_are_those_of_the_seed():
     folds = StratifiedLabelSets(3, shuffle=True, random_state=5)
     given = SetClassifierCV("f1", alphas=[0.1], spaces=["cube"], cv=folds).fit(X, Y)
     assert model.cv_results_ == given.cv_results_
+
+
+@pytest.mark.parametrize("n_features", [6, 200])
+@pytest.mark.parametrize("size", [1e39, 1e130])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_inputs_too_large_for_single_precision_are_learnt_from(size, n_features):
+    X, Y = drawn(3, n_features=n_features)
+    X = sparse.csr_array(size * X)
+    model = SetClassifierCV("f1", alphas=[1.0, 0.01], cv=2).fit(X, Y)
+    assert np.isfinite(model.best_estimator_.coef_).all()
+    assert model.score(X, Y) > 0.7

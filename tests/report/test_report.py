@@ -507,6 +507,24 @@ def test_every_table_of_the_page_is_a_link_and_a_file(folder):
     assert len(labels) == 15 * len(studies.LABELS)
 
 
+def test_the_table_of_labels_counts_nothing_as_the_page_says(folder):
+    evaluated = evaluate([[1, 0], [1, 0]], [[1, 0], [0, 0]], zero_division=1.0, n_bootstrap=0)
+    write(evaluated, folder / "zero.html", label_names=("a", "never"), tables=folder / "zero")
+    with (folder / "zero" / "labels.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["label"] == "never"]
+    assert {float(row[name]) for row in rows for name in ("precision", "recall", "f1")} == {1.0}
+
+
+@pytest.mark.parametrize("zero_division", [0.0, 1.0, float("nan")])
+def test_where_the_leaderboard_counts_empty_rows_otherwise_it_is_said(zero_division, folder):
+    y_true = [[1, 0], [0, 0], [0, 1]]
+    for y_pred, is_said in ((y_true, zero_division != 1.0), ([[1, 0], [1, 0], [0, 1]], False)):
+        judged = evaluate(y_pred, y_true, targets=["f1"], zero_division=zero_division)
+        page = page_of(judged, folder)
+        assert ("by the rule of the target" in section_text(page, "figures")) == is_said
+        assert ("labels: 1. In instance figures they are 0/0" in str(judged)) == is_said
+
+
 def test_cells_that_a_spreadsheet_would_run_are_text(folder):
     names = ("=1+1", "+a", '@"b",c')
     page_of(small(names, ("-m", "n")), folder, tables=folder / "evil")

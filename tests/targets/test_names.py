@@ -154,6 +154,41 @@ def test_an_unknown_name_is_answered_with_the_nearest(name, near):
         get_target(name)
 
 
+@pytest.mark.parametrize("name", ["recall@03", "f0,5", "precison@0", "F½"])
+def test_what_is_offered_as_nearest_is_a_target(name):
+    with pytest.raises(ValueError, match="no target named") as refused:
+        get_target(name)
+    offered = re.findall(r"'([^']+)'", str(refused.value).partition("did you mean")[2])
+    assert offered
+    for one in offered:
+        get_target(one)
+
+
+@pytest.mark.parametrize("name", ["macro_foo", "Macro-averaged F1", "micro_xyz"])
+def test_the_average_of_an_unknown_measure_is_refused_by_its_whole_name(name):
+    with pytest.raises(ValueError, match=f"no target named {name!r}"):
+        get_target(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("macro_subset", "'subset', the mean over rows"),
+        ("exact_match_micro", "'subset', the mean over rows"),
+        ("macro p@5", "'precision@5', the mean over rows"),
+        ("macro_log_loss", "judges probabilities"),
+        ("micro_ndcg", "judges a ranking"),
+        ("macro_balanced_accuracy", r"Thresholds\('balanced_accuracy', 'macro'\)"),
+        ("micro_dice", r"Thresholds\('f1', 'micro'\)"),
+    ],
+)
+def test_an_average_is_offered_only_of_what_has_one(name, said):
+    with pytest.raises(ValueError, match=f"{name!r} is no target: .*{said}") as refused:
+        get_target(name)
+    for arguments in re.findall(r"Thresholds\((.*?)\)", str(refused.value)):
+        Thresholds(*re.findall(r"'(.*?)'", arguments)).fit([[0.1], [0.9]], [[0], [1]])
+
+
 def test_what_is_far_from_every_name_has_no_nearest():
     for name in ("neg_max_error", "explained_variance", "rand_score"):
         with pytest.raises(ValueError, match=r"no target named '\w+'; known are"):

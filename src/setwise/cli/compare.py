@@ -16,6 +16,7 @@ from setwise.cli.options import (
     command,
     held_out,
     names,
+    refuse_unknown,
     say,
     target_for,
 )
@@ -78,6 +79,7 @@ def compare(
     page = output / "report.html" if report is None else report
     if report is not None:
         can_write(report, (data, test, reading.xml, reading.taxonomy), PAGE)
+    refuse_unknown(*names(targets))
     rows = held_out(reading.read(data, test), test_share, seed)
     wanted, split = names(targets), rows.split or {}
     judged = {known_name(name): target_for(name, rows) for name in wanted}

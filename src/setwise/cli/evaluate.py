@@ -13,6 +13,7 @@ from setwise.cli.options import (
     concerning,
     echo,
     names,
+    refuse_unknown,
     say,
     say_unseen,
     target_for,
@@ -71,6 +72,7 @@ def evaluate(
 
     Exit status: 0 fine; 2 a file or an option is wrong.
     """
+    refuse_unknown(*names(targets))
     target: Any = None
     if model is not None and data is not None and predictions is None:
         own = {"taxonomy": None, "path_separator": None, "close": False}

@@ -18,6 +18,7 @@ from setwise.cli.options import (
     concerning,
     held_out,
     names,
+    refuse_unknown,
     say,
     target_for,
     typed,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 MOST_ROWS, MOST_ENTRIES, LEAST_ROWS = 10_000, 2**23, 64
 # Options that a refusal of the fit may concern.
 ASKED = ("target", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds")
+SCALINGS = ("auto", "none", "standard", "rows")
 # The exit status of a search that was interrupted, though a model is written.
 INTERRUPTED = 130
 # Surrogates whose scores are log-probabilities.
@@ -109,7 +111,11 @@ def fit(
     except ValueError:
         raise ValueError(f"--alpha must be numbers such as 0.1,0.01, not {alpha!r}") from None
     tried = {"surrogate": names(surrogate), "space": names(space), "alpha": alphas or [1e-3]}
+    for name in names(scaling):
+        if name not in SCALINGS:
+            raise ValueError(f"--scaling must be of {', '.join(SCALINGS)}, not {name!r}")
     tried["scaling"] = [None if name == "none" else name for name in names(scaling)]
+    refuse_unknown(target)
     for option, given in (("folds", folds), ("time", time)):
         if not cv and given is not None:
             raise ValueError(f"--{option} is for cross-validation, which --no-cv switches off")

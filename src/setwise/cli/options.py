@@ -14,12 +14,12 @@ from dataclasses import dataclass, fields
 from functools import wraps
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from setwise.atomic_write import naming, opened_whole
-from setwise.spelling import as_python
+from setwise.spelling import as_python, counted
 from setwise.terminal import printable
 
 if TYPE_CHECKING:
@@ -209,9 +209,9 @@ class Reading:
     drop: str | None = None
     delimiter: str | None = None
     encoding: str | None = None
-    unknown_labels: str | None = None
-    unseen_categories: str | None = None
-    unseen_labels: str | None = None
+    unknown_labels: Literal["refuse", "leave_out"] | None = None
+    unseen_categories: Literal["refuse", "zeros"] | None = None
+    unseen_labels: Literal["refuse", "missed"] | None = None
     xml: Path | None = None
     format: str | None = None
     taxonomy: Path | None = None
@@ -282,6 +282,15 @@ class Reading:
         return Taxonomy.from_paths(list(dict.fromkeys(chain.from_iterable(above))), mark)
 
 
+def refuse_unknown(*targets: str) -> None:
+    """Raise for a name that is no target's, before anything is read."""
+    from setwise.targets.registry import known_name
+
+    for name in targets:
+        if known_name(name) != "tree":
+            target_for(name)
+
+
 def target_for(name: str, data: Any = None) -> Target:
     """A target by name; "tree" is the distance in the hierarchy of the data."""
     from setwise.targets import TreeDistance, get_target
@@ -328,7 +337,9 @@ def say_unseen(unseen: Any, missing_features: int = 0) -> None:
     """Say on the error stream what a file has that the training file had not, and what it lacks."""
     lines = list(unseen.words())
     if missing_features:
-        lines.append(f"{missing_features} missing features took their mean over the training rows")
+        what = counted(missing_features, "missing feature")
+        whose = "its" if missing_features == 1 else "their"
+        lines.append(f"{what} took {whose} mean over the training rows")
     for line in lines:
         echo(line, err=True)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from setwise.cli.fit import load_fitted, rows_at_once
 from setwise.cli.options import (
@@ -56,7 +56,7 @@ def predict(
     separator: str | None = None,
     keep: str = "",
     most_specific: bool = False,
-    unseen_categories: str | None = None,
+    unseen_categories: Literal["refuse", "zeros"] | None = None,
     spreadsheet: bool = False,
     json: bool = False,
 ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from setwise.files import shown
-from setwise.spelling import argument
+from setwise.spelling import argument, counted
 
 # How a new category and a new label can be read.
 CATEGORIES, LABELS = ("refuse", "zeros"), ("refuse", "missed")
@@ -62,16 +62,15 @@ class Unseen:
     def words(self) -> list[str]:
         """A line for each column with new categories, and one for new labels."""
         lines = [
-            f"new categories in {found.total()} cells of column {shown(name)}, 0 in all its "
-            f"features: {_named(found)}"
+            f"new categories in {counted(found.total(), 'cell')} of column {shown(name)}, 0 in all "
+            f"its features: {_named(found)}"
             for name, found in self.categories.items()
             if found
         ]
         if self.labels:
-            several = "s" * (len(self.labels) != 1)
             lines.append(
-                f"{len(self.labels)} new label{several}, {self.labels.total()} times true, counted "
-                f"as missed: {_named(self.labels)}"
+                f"{counted(len(self.labels), 'new label')}, {counted(self.labels.total(), 'time')} "
+                f"true, counted as missed: {_named(self.labels)}"
             )
         return lines
 

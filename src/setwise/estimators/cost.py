@@ -31,6 +31,8 @@ MOST_OPERATIONS = 1e11
 ARRAYS = 13
 # What an entry of sparse inputs costs by one of dense ones.
 SPARSE = 8
+# Bytes of memory where the system does not say.
+ASSUMED = 2**33
 CONTROL_GROUPS = (
     "/sys/fs/cgroup/memory.max",
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",
@@ -52,12 +54,16 @@ def is_auto(given: Any) -> bool:
 
 def memory() -> int:
     """Bytes of memory of the machine, or of the control group of this process if that has less."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    limits = []
+    if hasattr(os, "sysconf"):
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     for name in CONTROL_GROUPS:
-        file = Path(name)
-        text = file.read_text().strip() if file.exists() else ""
+        try:
+            text = Path(name).read_text().strip()
+        except OSError:
+            continue
         limits += [int(text)] if text.isdigit() else []
-    return min(limits)
+    return min(limits, default=ASSUMED)
 
 
 def affordable(inputs: Any, sets: Any) -> Plan:

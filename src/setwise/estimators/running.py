@@ -64,18 +64,24 @@ def progress_shown(verbose: object) -> Iterator[Progress | None]:
         columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
         with Progress(*columns, console=Console(stderr=True)) as bar:
             task = bar.add_task("training", total=None)
-            yield lambda description: bar.update(task, description=description)
+
+            def tell(description: str, at_once: bool = False) -> None:
+                if at_once:
+                    bar.console.print(f"setwise: {description}", markup=False, highlight=False)
+                bar.update(task, description=description)
+
+            yield tell
 
 
 class _Lines:
-    """Progress as lines, the first one after `BETWEEN_LINES` seconds."""
+    """Progress as lines, the first one after `BETWEEN_LINES` seconds, or ``at_once``."""
 
     def __init__(self):
         self.begun = self.last = time.monotonic()
 
-    def __call__(self, description: str) -> None:
+    def __call__(self, description: str, at_once: bool = False) -> None:
         now = time.monotonic()
-        if now - self.last >= BETWEEN_LINES:
+        if at_once or now - self.last >= BETWEEN_LINES:
             self.last = now
             sys.stderr.write(f"setwise: {now - self.begun:.0f} s: {description}\n")
             sys.stderr.flush()
@@ -91,6 +97,11 @@ class Watch:
     def __init__(self, budget: Any, tell: Progress | None):
         limit = np.inf if budget is None else positive_number(budget, "time_budget")
         self.end, self.tell, self.words, self.kept = time.monotonic() + limit, tell, "", np.inf
+
+    def say(self, words: str) -> None:
+        """Tell something that must not wait."""
+        if self.tell is not None:
+            self.tell(description=words, at_once=True)
 
     def step(self, **_: Any) -> None:
         """A step was taken."""

@@ -170,6 +170,10 @@ class SetClassifierCV(LinearClassifier):
                     if self.on_interrupt == "raise" or not race.has_begun:
                         raise
                     self.stopped_ = "interrupt"
+                    watch.say(
+                        "interrupted: the best model so far is trained on all rows; a second "
+                        "interrupt ends at once, without it"
+                    )
                 self._finish(race)
         if self.stopped_ is not None:
             why = "time was up" if self.stopped_ == "time_budget" else "it was interrupted"

@@ -133,7 +133,23 @@ class Evaluation(Mapping[str, Figure]):
 
     def __str__(self) -> str:
         head = described(self.n_rows, self.n_labels, self.n_bootstrap, self.confidence)
-        return f"{head}\n{aligned(_grouped(self.figures))}"
+        note = "".join(f"\n{line}" for line in self._of_empty_rows())
+        return f"{head}\n{aligned(_grouped(self.figures))}{note}"
+
+    def _of_empty_rows(self) -> Iterator[str]:
+        """A note where targets and instance figures count some rows differently."""
+        if self.sample is None or not self.options.targets or self.options.zero_division == 1.0:
+            return
+        filled = [rows.sum(axis=1) > 0 for rows in (self.sample.true, self.sample.predicted)]
+        n_empty = self.n_rows - int((filled[0] | filled[1]).sum())
+        if n_empty:
+            nothing = self.options.zero_division
+            rule = "is left out" if math.isnan(nothing) else f"counts as {nothing:g}"
+            yield (
+                f"rows without true and predicted labels: {n_empty}. In instance figures they are "
+                f"0/0, which {rule} (zero_division); a target has its own rule, by default that "
+                f"they are right"
+            )
 
 
 @dataclass(frozen=True)

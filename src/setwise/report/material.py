@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import joblib
@@ -103,7 +103,8 @@ class Material:
         """The outcomes of all panels, in their order, with the figures of each label."""
         drawn, y_true = {panel.target for panel in self.panels}, self.results.y_true
         chosen = [outcome for outcome in self.results.outcomes if outcome.target in drawn]
-        return [(o, _named(o, evaluation.per_label, o.y_pred, y_true)) for o in chosen]
+        figures = partial(evaluation.per_label, zero_division=self.results.zero_division)
+        return [(o, _named(o, figures, o.y_pred, y_true)) for o in chosen]
 
     @cached_property
     def judged(self) -> list[tuple[Panel, dict[str, Evaluation]]]:
@@ -123,6 +124,13 @@ class Material:
             (panel, {o.method: _named(o, judged, o) for o in self.by_target[panel.target]})
             for panel in self.panels
         ]
+
+    @cached_property
+    def has_empty_rows(self) -> bool:
+        """Whether a row has no true label, and by some method no predicted one."""
+        empty = np.asarray(self.results.y_true.sum(axis=1)).ravel() == 0
+        predicted = (outcome.y_pred[empty].sum(axis=1) for outcome in self.results.outcomes)
+        return bool(empty.any()) and any((np.asarray(own) == 0).any() for own in predicted)
 
     @cached_property
     def styles(self) -> Mapping[str, Style]:

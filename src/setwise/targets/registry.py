@@ -11,7 +11,7 @@ from setwise.targets.additive import Hamming, PrecisionAtK, RecallAtK
 from setwise.targets.arbitrary import ZeroOne
 from setwise.targets.linear_fractional import FBeta, Jaccard
 from setwise.targets.names import ALIASES, NEAR, bare, joined
-from setwise.targets.target import Target
+from setwise.targets.target import Target, predicted_size, utility_quotient
 
 # A name with a number in it is written with a star: "f*" makes "f1", "f2", "f0.5".
 TARGETS: dict[str, Callable[..., Target]] = {
@@ -55,8 +55,32 @@ def get_target(target: Any) -> Target:
     known, parts = _found(target)
     if known in TARGETS:
         return TARGETS[known](*parts)
-    inner = map(known_name, parts)
-    raise ValueError(f"{target!r} is no target: {NEAR[known].format(*inner)}")
+    said = NEAR[known]
+    for part in parts:
+        said = _of_average(target, part, said)
+    raise ValueError(f"{target!r} is no target: {said}")
+
+
+def _of_average(name: str, part: str, said: str) -> str:
+    """What is said of a name that asks for the average of a part of it, such as "macro_f1"."""
+    try:
+        known, parts = _found(part)
+    except ValueError:
+        raise ValueError(_unknown(name)) from None
+    own = _filled(known, parts)
+    if known in TARGETS:
+        judged = TARGETS[known](*parts)
+        is_of_counts = utility_quotient(judged) is not None and predicted_size(judged) is None
+    else:
+        is_of_counts = known == "balanced_accuracy"
+    if is_of_counts:
+        return said.format(own)
+    if known in NEAR:
+        return NEAR[known].format(*parts)
+    return (
+        f"{own} judges a label set as a whole, so it has no average over labels or entries; near "
+        f"is {own!r}, the mean over rows"
+    )
 
 
 def known_name(name: str) -> str:
@@ -104,12 +128,14 @@ def _filled(known: str, parts: Iterable[str]) -> str:
 
 def _unknown(name: str) -> str:
     """That there is no such target, which are near in writing, and which there are."""
-    number = (re.findall(NUMBER, name) or ["1" if name[:1] in "fF" else "5"])[0]
+    usual = "1" if name[:1] in ("f", "F") else "5"
+    numbers = re.findall(NUMBER, name.replace(",", "."))
+    number = next((one for one in numbers if float(one) > 0.0), usual)
     written = {one: ALIASES.get(one, one) for one in [*TARGETS, *ALIASES] if "?" not in one}
     meant = {
         bare(_filled(one, [number])): _filled(known, [number])
         for one, known in written.items()
-        if match(_filled(known, [number]), TARGETS)
+        if match(_filled(known, [number]), TARGETS) and ("@" not in known or number.isdigit())
     }
     close = dict.fromkeys(meant[one] for one in get_close_matches(bare(name), meant))
     nearest = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
