@@ -201,8 +201,8 @@ def _is_precision(target: Target, labels: int, k: int) -> bool:
         return bool(falls) and is_linear_at_size(target, labels)
     if not follows_from_marginals(target, labels):
         return False
-    (rejected, wrong), (missed, found) = measure.agreement
-    fall = measure.scale(np.ones(1)) * measure.weights * (missed + wrong - rejected - found)
+    (rejected, wrong), (missed, found) = measure.values
+    fall = measure.scale(np.ones(1)) * (missed + wrong - rejected - found)
     return bool((np.abs(k * fall - 1.0) <= 1e-12).all())
 
 
