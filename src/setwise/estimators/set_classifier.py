@@ -418,7 +418,7 @@ class SetClassifier(LinearClassifier):
         """log P of the label set of each row, -inf where it is impossible, (n,)."""
 
         def of_part(inputs, sets):
-            if not self._trained.is_separate:
+            if not self._trained.is_separate or self._trained.costs is not None:
                 return self._distribution(inputs).log_probability(sets)
             # From the scores: a probability rounds to 1.
             scores = self._scores(inputs).astype(np.float64)
