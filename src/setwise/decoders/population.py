@@ -13,7 +13,7 @@ import numpy as np
 from setwise.kernels import kernel
 from setwise.targets import LinearFractional, Target, get_target
 from setwise.targets.measure import ROUNDING, Array
-from setwise.targets.registry import known_name
+from setwise.targets.registry import match
 from setwise.targets.target import predicted_size, utility_quotient
 
 Average = Literal["micro", "macro", "instance"]
@@ -37,8 +37,8 @@ def get_metric(metric: Any) -> Metric:
     """The target whose utility judges a population; balanced accuracy stays a name."""
     known = ", ".join(map(repr, NAMED))
     try:
-        if isinstance(metric, str) and known_name(metric) in NAMED:
-            return NAMED[known_name(metric)]
+        if isinstance(metric, str) and (found := match(metric, NAMED)) is not None:
+            return NAMED[found[0]]
         target = get_target(metric)
     except ValueError as error:
         raise ValueError(
@@ -46,6 +46,11 @@ def get_metric(metric: Any) -> Metric:
             f"'jaccard' or 'hamming', by name or as an object, but it is {metric!r}; which "
             f"average is meant is another argument"
         ) from error
+    if target.form == "population":
+        raise ValueError(
+            f"metric must say what is averaged, and average over what, but it is {metric!r}: use "
+            f"Thresholds({str(target).partition('_')[2]!r}, average=...)"
+        )
     if predicted_size(target) is not None or utility_quotient(target) is None:
         raise ValueError(
             f"metric must be a quotient of linear functions of the counts tp, fp, fn, tn, but "
