@@ -182,14 +182,14 @@ def _by_writing(name: str) -> dict[str, str]:
     for average in AVERAGES:
         own = average.removesuffix("_?")
         for part in AVERAGED:
-            # The average may stand in front or behind, and the letters of either be wrong.
-            written[f"{own}_{part}"] = written[f"{part}{own}"] = f"{own}_{part}"
+            # The average may stand in front, or behind (where `bare` looks for no wrong letters).
+            written[f"{own}_{part}"] = written[f"{part}{own}."] = f"{own}_{part}"
     meant = {}
     for one, known in written.items():
-        known, key = _filled(known, [number]), _filled(one, [number])
+        known, key = _filled(known, [number]), bare(_filled(one, [number])).rstrip(".")
         is_known = match(known, [*TARGETS, *AVERAGES]) is not None
         if is_known and ("@" not in known or number.isdigit()) and "_samples" not in known:
-            meant[joined(key) if one not in TARGETS else bare(key)] = known
+            meant[key] = known
     return meant
 
 
