@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
 from setwise.distributions import Distribution, Independent, OfSpace
 from setwise.estimators.choice import decoder_for, space_for, unseen_mass
 from setwise.estimators.cost import is_auto, planned
@@ -28,6 +29,7 @@ from setwise.estimators.design import (
     scaled_rows,
 )
 from setwise.estimators.guarantee import Claim, claim_of_classes, claim_of_sets, log_loss_of
+from setwise.estimators.held_out import held_out_rows
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.running import Progress, progress_shown, run
 from setwise.estimators.solver import Fitting
@@ -46,6 +48,9 @@ LEAST = 1e-7
 
 class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
     """What a linear classifier is asked once it is fitted, whoever chose its settings."""
+
+    # What was said of rows held out, where something was.
+    _out_of_fold: HeldOut | None = None
 
     @abstractmethod
     def _fitted(self) -> SetClassifier:
@@ -86,7 +91,7 @@ class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         model = self._fitted()
         inputs = model._checked(X)
         if model.space_.is_joint:
-            likely = model._by_ranges(lambda rows: model._distribution(rows).marginals(), inputs)
+            likely = model._marginals_of(inputs)
             return logit(np.clip(likely, LEAST, 1.0 - LEAST)) / 2.0
         scores = model._scores(inputs)
         is_binary = model._names.one_dimensional and len(model.classes_) == 2
@@ -113,7 +118,10 @@ class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         return model._predict(model._checked(X))
 
     def score(self, X, y, sample_weight=None) -> float:
-        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
+        """The utility of the target, or the accuracy of classes; y in any form of `fit`.
+
+        Of most targets 1 - the mean loss; of a measure of all rows together its value.
+        """
         model = self._fitted()
         if model._names.one_dimensional:
             return super().score(X, y, sample_weight)
@@ -171,7 +179,10 @@ class SetClassifier(LinearClassifier):
     decoder : {"auto", "minimum_risk", "most_likely", "marginals"}, default "auto"
         The set of least expected loss where the scores are a likelihood, else the most likely set.
         "marginals": least expected loss as though the labels were independent with their
-        marginals; an approximation, which "auto" takes where there is no exact way.
+        marginals; an approximation, which "auto" takes where there is no exact way. For a measure
+        of all rows together one of the rules of `PopulationRule`, or such an object: by "auto"
+        thresholds on the marginals are fitted to what models trained on four of five folds say of
+        the fifth.
     alpha : float, default 1e-3
         Penalty of the weights.
     q : float, default 0.7
@@ -268,10 +279,12 @@ class SetClassifier(LinearClassifier):
             rows = rows.taken()
             with small_products(rows.multiplications):
                 design = Design.of(rows, self.scaling, self.fit_intercept)
-                return self._fit(design, rows, names, MinimumRisk(self.target))
+                risk = decoder_of(self.target, self.decoder)
+                self._fit(design, rows, names, risk)
+                return self._settle(risk, lambda: held_out_rows(self, design, rows))
 
     def _fit(
-        self, design: Design, rows: Rows, names: LabelNames, risk: MinimumRisk,
+        self, design: Design, rows: Rows, names: LabelNames, risk: Decoder,
         progress: Progress | None = None,
     ):  # fmt: skip
         """Learn from what has been read and checked, to be decoded by ``risk``.
@@ -309,6 +322,21 @@ class SetClassifier(LinearClassifier):
         # What the guarantee tells of rows.
         self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
         self._held_out: dict[str, float] | None = None
+        self._out_of_fold = None
+        return self
+
+    def _settle(self, risk: Decoder, held_out: Callable[[], HeldOut | None]) -> SetClassifier:
+        """Fit the decoder, where it needs that, to rows held out; they are kept for other targets.
+
+        Of exclusive classes the most likely one is predicted.
+        """
+
+        def kept() -> HeldOut | None:
+            self._out_of_fold = held_out()
+            return self._out_of_fold
+
+        if not self._names.one_dimensional:
+            self._risk = risk.fitted(kept)
         return self
 
     def for_target(self, target, decoder=None):
@@ -316,6 +344,11 @@ class SetClassifier(LinearClassifier):
 
         A likelihood and binary relevance are trained without a look at the target, so this is equal
         to a fit for that target. Other surrogates are losses of their target, and are refused.
+
+        A measure of all rows together, such as "macro_f1", is decided for by thresholds that are
+        fitted to the marginals of rows held out, where the fit had some (`SetClassifierCV`, or a
+        fit for another such measure); else by the marginals of the rows to be predicted, so that
+        predictions depend on the batch.
 
         Parameters
         ----------
@@ -338,7 +371,8 @@ class SetClassifier(LinearClassifier):
         other.set_params(target=target, decoder=self.decoder if decoder is None else decoder)
         judge = get_target(target)
         refuse_other_labels(judge, self._names)
-        other._decode_by(MinimumRisk(judge), replace(trained, target=judge), self.space_)
+        risk = decoder_of(judge, other.decoder).fitted(lambda: self._out_of_fold)
+        other._decode_by(risk, replace(trained, target=judge), self.space_)
         return other
 
     def score_labels(self, X, label_features):
@@ -375,7 +409,7 @@ class SetClassifier(LinearClassifier):
         finite = np.isfinite(weights).all() and np.isfinite(intercept).all()
         return Solution(weights, intercept, self.space_.parameters) if finite else None
 
-    def _decode_by(self, risk: MinimumRisk, training: Training, space: Any) -> None:
+    def _decode_by(self, risk: Decoder, training: Training, space: Any) -> None:
         """Settle what predictions are decoded for, and how; refuses what cannot be."""
         is_class = self._names.one_dimensional
         self.decoder_ = decoder_for(self.decoder, training, risk, space, is_class)
@@ -426,7 +460,7 @@ class SetClassifier(LinearClassifier):
         return self._by_ranges(of_part, rows.inputs, rows.sets)
 
     def _probability(self, X):
-        probability = self._distribution(X).marginals().astype(self.coef_.dtype)
+        probability = self._marginals(X).astype(self.coef_.dtype)
         if self._names.one_dimensional and self._trained.is_by_label:
             probability = probability / probability.sum(axis=1, keepdims=True)
         return probability
@@ -434,8 +468,20 @@ class SetClassifier(LinearClassifier):
     def _predict(self, X):
         if self._names.one_dimensional:
             return self.classes_[np.argmax(self._scores(X), axis=1)]
-        sets = self._by_ranges(self._decoded, X)
+        sets = self._decided(X)
         return csr_array(sets).astype(np.int64) if self.sparse_output else self._names.decode(sets)
+
+    def _decided(self, X):
+        if self._risk.is_of_whole:
+            return self._risk.decode(self._marginals_of(X))
+        return self._by_ranges(self._decoded, X)
+
+    def _marginals(self, X):
+        return self._distribution(X).marginals()
+
+    def _marginals_of(self, X):
+        """The marginals of checked rows, some rows at a time, (n, l)."""
+        return self._by_ranges(self._marginals, X)
 
     def _decoded(self, X):
         if self.decoder_ == "most_likely":

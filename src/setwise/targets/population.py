@@ -7,6 +7,7 @@ is asked for its `utility` over all rows together, as every target can be.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NoReturn
 
@@ -46,9 +47,9 @@ class OfPopulation(Target):
     def measure(self, n_labels: int, of: Of) -> NoReturn:
         """Refused: there is no loss of a single row."""
         raise ValueError(
-            f"{self} judges all rows together, so a single row has no loss and nothing can be "
-            f"summed over label sets; utility(y_pred, y_true) is its value, and "
-            f"SetClassifier({str(self)!r}) trains a likelihood and decides for it"
+            f"{self} judges all rows together, so a single row has no loss: its value is "
+            f"utility(y_pred, y_true). SetClassifier and the other estimators take it as their "
+            f"target, and PopulationRule of setwise.decoders decides for it from probabilities"
         )
 
     def on(self, space: Any) -> Target:
@@ -89,6 +90,32 @@ class OfPopulation(Target):
         total = weights.sum(axis=0)
         mean = (np.where(known, values, 0.0) * weights).sum(axis=0)
         return np.where(total > 0, mean / np.where(total > 0, total, 1.0), np.nan)
+
+    def shares(self, mass: float, tallies: tuple[Any, ...], sums: Sequence[Any]) -> Array:
+        """How much a unit of weight on each row would change the measure, times ``mass``, (n,).
+
+        By the measure's slopes in the four counts of each label, taken over one row more and less:
+        so they are finite where a count is 0.
+        """
+        both, predicted, true = (np.asarray(part, np.float64) for part in sums)
+        counts = np.stack([both, predicted - both, true - both, mass - predicted - true + both])
+        row = mass / tallies[0].shape[0]
+        tp, fp, fn, tn = (self._slope(np.maximum(counts, 0.0), count, row) for count in range(4))
+        parts = zip(tallies, (tp - fp - fn + tn, fp - tn, fn - tn), strict=True)
+        return mass * sum(np.asarray(part @ slope) for part, slope in parts)  # type: ignore
+
+    def _slope(self, counts: Array, count: int, row: float) -> Array:
+        """Of the measure by one of the counts of each label, (l,)."""
+        n_labels = counts.shape[1]
+        if self.average == "micro":
+            counts = counts.sum(axis=1, keepdims=True)
+        more, fewer = counts.copy(), counts.copy()
+        more[count] += row
+        fewer[count] = np.maximum(fewer[count] - row, 0.0)
+        change = self.by_label(more) - self.by_label(fewer)
+        slope = np.nan_to_num(change / (more - fewer)[count])
+        weights = counts[0] + counts[2] if self.average == "weighted" else np.ones(len(slope))
+        return np.broadcast_to(slope * weights / (weights.sum() or 1.0), n_labels)
 
     def by_label(self, counts: Array) -> Array:
         """The utility of each population, (m, ...), from its counts, (4, m, ...)."""
