@@ -12,10 +12,12 @@ from setwise.estimators.design import Array, Design, Solution
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.estimators.solver import Fitting
 from setwise.estimators.training import Training
+from setwise.labels import LabelNames
 from setwise.spaces import Cube
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.metro import costs_at, refuse_others
 from setwise.targets.additive import CostSensitive
+from setwise.validation import positive_number, whole_number
 
 # Folds whose held-out rows the value is taken from, rounds at most, and a change that ends them.
 N_FOLDS, ROUNDS, STILL = 3, 4, 1e-3
@@ -40,9 +42,19 @@ class Metro:
     max_iter: int
     n_folds: int = N_FOLDS
 
-    def surrogate(self) -> BinaryRelevance:
-        """Binary relevance for the costs found."""
+    def surrogate(self, names: LabelNames | None = None, decoder: Any = "auto") -> BinaryRelevance:
+        """Binary relevance for the costs found; refused for classes and other targets."""
         refuse_others(self.target)
+        if decoder != "auto":
+            raise ValueError(
+                f"'metro' decides by the sign of the scores, but decoder is {decoder!r}; use "
+                f"decoder='auto', or another surrogate, whose probabilities a rule may cut"
+            )
+        if names is not None and names.one_dimensional:
+            raise ValueError("'metro' is of label sets, but y has one class for each row")
+        positive_number(self.alpha, "alpha")
+        positive_number(self.tol, "tol")
+        whole_number(self.max_iter, "max_iter", 1)
         n_folds = min(self.n_folds, len(self.sets))
         folds = StratifiedLabelSets(n_folds).assign(self.sets) if n_folds > 1 else None
         models: list[Solution | None] = [None] * n_folds
