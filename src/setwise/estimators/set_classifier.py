@@ -62,6 +62,11 @@ class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         model = self._fitted()
         return str(model._claim().measured(model._held_out, "the held-out rows of the folds"))
 
+    @property
+    def depends_on_batch_(self) -> bool:
+        """Whether what is predicted for a row depends on the rows that come with it."""
+        return self._fitted()._risk.depends_on_batch
+
     def guarantee_on(self, X, y, sample_weight=None) -> str:
         """`guarantee_` with the figures of these rows, which must not have been trained on.
 
