@@ -46,6 +46,8 @@ def get_metric(metric: Any) -> Metric:
             if name in NAMED:
                 return NAMED[name]
         target = get_target(metric)
+        if getattr(target, "rates_mean", None) is not None:
+            return G_MEAN if target.rates_mean == "geometric" else BALANCED  # type: ignore
     except ValueError as error:
         raise ValueError(
             f"metric must be {known}, or a target with linear-fractional utility such as 'f1', "
@@ -150,34 +152,23 @@ class Quotient(NamedTuple):
         utilities_of(self, np.ascontiguousarray(counts, np.float64), values)
         return values
 
-    def slopes(self, counts: Array) -> Array:
-        """How N - v D grows with each of tp, fp, fn, tn at the value v of these counts, (m, 4).
-
-        That of G-mean in its place, which grows as the gradient of tp · tn does.
-        """
-        values = self.of_counts(counts)[:, None]
-        linear = self.above[:, 1:] - values * self.below[:, 1:]
-        if not self.geometric:
-            return linear
-        both = (linear[:, [0]] > 0) & (linear[:, [3]] > 0)
-        return np.where(both, counts[[3, 1, 2, 0]].T * [1.0, 0.0, 0.0, 1.0], linear)
-
     def gradient(self, counts: Array) -> Array:
         """The derivatives of each utility by its tp, fp, fn, tn, (m, 4); 0 where it is 0/0.
 
-        Where G-mean is 0 it rises without bound; there the step of a small share stands for it.
+        At the value v of a quotient they are (above - v · below) / D. Where G-mean is 0 it rises
+        without bound; the derivatives at a small share of the counts stand for them there.
         """
         if self.geometric:
-            least = SMALL_SHARE * counts.sum(axis=0)
-            counts = np.maximum(counts, least)
-            slopes, scale = self.slopes(counts), 2.0 * counts[0] * counts[3]
-            both = (self.above[:, 1] > 0) & (self.above[:, 4] > 0)
-            scale = np.where(both, scale / self.of_counts(counts), 1.0)
-        else:
-            slopes = self.slopes(counts)
-            scale = self.below[:, 0] + (self.below[:, 1:] * counts.T).sum(axis=1)
-            scale = np.where(np.isnan(self._replace(empty=np.nan).of_counts(counts)), np.inf, scale)
-        return slopes / scale[:, None]
+            counts = np.maximum(counts, SMALL_SHARE * counts.sum(axis=0))
+        values, bare = self.of_counts(counts), self._replace(empty=np.nan)
+        slopes = self.above[:, 1:] - values[:, None] * self.below[:, 1:]
+        if self.geometric:
+            both = ((self.above[:, 1] > 0) & (self.above[:, 4] > 0))[:, None]
+            rates = values / (2.0 * counts) * np.array([[1.0], [0.0], [0.0], [1.0]])
+            return np.where(both, rates.T, slopes)
+        bottom = self.below[:, 0] + (self.below[:, 1:] * counts.T).sum(axis=1)
+        bottom = np.where(np.isnan(bare.of_counts(counts)), np.inf, bottom)
+        return slopes / bottom[:, None]
 
 
 @kernel

@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from setwise.decoders.fixed_point import fixed_points
 from setwise.decoders.population import POPULATIONS, Population
 from setwise.decoders.threshold_search import Sample, best_thresholds, labelled, weighted
-from setwise.decoders.thresholds import fixed_points, reached
+from setwise.decoders.thresholds import reached
 from setwise.targets import get_target
 from setwise.targets.measure import Array
 from setwise.validation import probability_matrix, require_one_of, whole_number
