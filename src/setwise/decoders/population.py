@@ -14,8 +14,8 @@ import numpy as np
 from setwise.kernels import kernel
 from setwise.targets import LinearFractional, Target, get_target
 from setwise.targets.measure import ROUNDING, Array
-from setwise.targets.registry import known_name
-from setwise.targets.target import predicted_size, utility_quotient
+from setwise.targets.registry import match
+from setwise.targets.target import predicted_size, rates_mean, utility_quotient
 
 Average = Literal["micro", "macro", "instance"]
 By = Literal["all", "label", "row"]
@@ -34,6 +34,8 @@ NAMED = {
     BALANCED: BALANCED,
     G_MEAN: G_MEAN,
 }
+# Balanced accuracy and G-mean by the mean that they take of two rates.
+RATES = {"arithmetic": BALANCED, "geometric": G_MEAN}
 Metric = Target | str
 
 
@@ -41,10 +43,8 @@ def get_metric(metric: Any) -> Metric:
     """The target whose utility judges a population; balanced accuracy and G-mean stay names."""
     known = ", ".join(map(repr, NAMED))
     try:
-        if isinstance(metric, str):
-            name = metric if metric in NAMED else known_name(metric)
-            if name in NAMED:
-                return NAMED[name]
+        if isinstance(metric, str) and (found := match(metric, NAMED)) is not None:
+            return NAMED[found[0]]
         target = get_target(metric)
         if getattr(target, "rates_mean", None) is not None:
             return G_MEAN if target.rates_mean == "geometric" else BALANCED  # type: ignore
@@ -54,6 +54,13 @@ def get_metric(metric: Any) -> Metric:
             f"'jaccard' or 'hamming', by name or as an object, but it is {metric!r}; which "
             f"average is meant is another argument"
         ) from error
+    if target.form == "population":
+        raise ValueError(
+            f"metric must say what is averaged, and average over what, but it is {metric!r}: use "
+            f"Thresholds({str(target).partition('_')[2]!r}, average=...)"
+        )
+    if (mean := rates_mean(target)) is not None:
+        return RATES[mean]
     if predicted_size(target) is not None or utility_quotient(target) is None:
         raise ValueError(
             f"metric must be a quotient of linear functions of the counts tp, fp, fn, tn, but "

@@ -36,7 +36,6 @@ from setwise.labels import LabelNames
 from setwise.persistence import save
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
-from setwise.targets.target import mean_utility
 from setwise.targets.truth import encode_truth, refuse_other_labels
 from setwise.threads import small_products
 from setwise.validation import positive_number, score_matrix, whole_number
@@ -119,7 +118,7 @@ class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         if model._names.one_dimensional:
             return super().score(X, y, sample_weight)
         known = encode_truth(model.target_, model._names, y)
-        return mean_utility(model.target_, self.predict(X), known, sample_weight)
+        return model.target_.utility(self.predict(X), known, sample_weight)
 
     def save(self, path) -> None:
         """Write the classifier to a file that holds data only; `setwise.load` reads it."""

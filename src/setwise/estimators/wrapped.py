@@ -24,7 +24,6 @@ from setwise.estimators.named_sets import NamedSets
 from setwise.labels import LabelNames
 from setwise.sparse import well_formed
 from setwise.targets.measure import Array
-from setwise.targets.target import mean_utility
 from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
 
 # How far outside [0, 1] rounding may take a probability, and a sum of many from 1.
@@ -240,7 +239,7 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
             return super().score(X, y, sample_weight)
         target = self._decoder.target
         known = encode_truth(target, self._names, y)
-        return mean_utility(target, self.predict(X), known, sample_weight)
+        return target.utility(self.predict(X), known, sample_weight)
 
     def get_metadata_routing(self):
         """What `fit` hands on, for scikit-learn's metadata routing: everything, to `fit`."""
