@@ -46,8 +46,6 @@ def get_metric(metric: Any) -> Metric:
         if isinstance(metric, str) and (found := match(metric, NAMED)) is not None:
             return NAMED[found[0]]
         target = get_target(metric)
-        if getattr(target, "rates_mean", None) is not None:
-            return G_MEAN if target.rates_mean == "geometric" else BALANCED  # type: ignore
     except ValueError as error:
         raise ValueError(
             f"metric must be {known}, or a target with linear-fractional utility such as 'f1', "
@@ -90,15 +88,9 @@ class Population(NamedTuple):
                 f"it is {target!r}; MinimumRisk(target) decides row by row"
             )
         metric, nothing = get_metric(target.of), target.zero_division
-        if hasattr(metric, "empty") and not np.isnan(nothing):
-            metric = replace(metric, empty=nothing)  # type: ignore
+        if hasattr(metric, "empty"):
+            metric = replace(metric, empty=0.0 if np.isnan(nothing) else nothing)  # type: ignore
         return cls(metric, "micro" if average == "micro" else "macro", average == "weighted")
-
-    def value(self, counts: Array) -> float:
-        """The measure of the counts of its populations, (4, m)."""
-        weights = counts[0] + counts[2] if self.by_positives else None
-        weights = None if weights is None or not weights.sum() > 0 else weights
-        return float(np.average(utilities(self.metric, counts), weights=weights))
 
 
 class Quotient(NamedTuple):
@@ -115,7 +107,7 @@ class Quotient(NamedTuple):
     geometric: bool = False
 
     @classmethod
-    def of(cls, metric: Metric, positives: Array, total: float) -> Quotient:
+    def of(cls, metric: Metric, positives: Array, total: float | Array) -> Quotient:
         """The utility of populations of ``total`` entries, with so many ``positives`` each, (m,).
 
         Refused unless 0 <= numerator <= denominator. Both are linear, so it is enough that this
@@ -125,7 +117,7 @@ class Quotient(NamedTuple):
         if isinstance(metric, str):
             return cls._of_rates(positives, total, metric == G_MEAN)
         fraction: Any = utility_quotient(metric)
-        corners = np.hstack([np.ones((4, 1)), total * np.eye(4)])
+        corners = np.hstack([np.ones((4, 1)), np.max(total) * np.eye(4)])
         above, below = corners @ fraction.numerator, corners @ fraction.denominator
         slack = ROUNDING * corners @ np.abs(fraction.denominator)
         inside = (below >= 0) & (above >= -slack) & (above <= below + slack)
@@ -133,21 +125,21 @@ class Quotient(NamedTuple):
             worst = int(np.argmin(inside))
             raise ValueError(
                 f"the utility of {metric} must have 0 <= numerator <= denominator for all counts "
-                f"of {total:g} entries, but where all of them are "
+                f"of {np.max(total):g} entries, but where all of them are "
                 f"{('tp', 'fp', 'fn', 'tn')[worst]} its numerator is {above[worst]:g} and its "
                 f"denominator {below[worst]:g}"
             )
         return cls(fraction.numerator[None], fraction.denominator[None], float(fraction.empty))
 
     @classmethod
-    def _of_rates(cls, positives: Array, total: float, geometric: bool) -> Quotient:
+    def _of_rates(cls, positives: Array, total: float | Array, geometric: bool) -> Quotient:
         """Mean of the recall of the positives and that of the negatives, tp/P and tn/N.
 
         Where P or N is 0 the other part alone counts, as in scikit-learn. P and N do not depend on
         the prediction, so the arithmetic mean is linear in the counts.
         """
-        parts = np.stack([positives, total - positives], axis=1).astype(np.float64)
-        present = parts > ZERO_SHARE * total
+        parts = np.stack([positives, total - positives]).astype(np.float64)
+        present, parts = (parts > ZERO_SHARE * total).T, parts.T
         above, below = np.zeros((len(parts), 5)), np.tile([1.0, 0, 0, 0, 0], (len(parts), 1))
         above[:, [1, 4]] = present / np.where(present, parts, 1.0)
         above /= np.maximum(present.sum(axis=1, keepdims=True), 1)

@@ -83,8 +83,8 @@ class Sample:
     weight: Array | None = None
 
     def __getitem__(self, rows) -> Sample:
-        weight = None if self.weight is None else self.weight[rows]
-        return Sample(self.scores[rows], self.true[rows], weight)
+        weight, scores = None if self.weight is None else self.weight[rows], self.scores[rows]
+        return Sample(scores, scores if self.true is self.scores else self.true[rows], weight)
 
     @property
     def mass(self) -> float:
@@ -221,8 +221,7 @@ def weighted(table: Any, true: Any, sample_weight: Any) -> Sample:
     weight = real_vector(sample_weight, table.shape[0], "sample_weight")
     if not (weight.min() >= 0.0 and weight.max() > 0.0):
         raise ValueError("sample_weight must not be below 0 anywhere, nor 0 everywhere")
-    counted = np.flatnonzero(weight)
-    return Sample(table[counted], true[counted], weight[counted])
+    return Sample(table, true, weight)[np.flatnonzero(weight)]
 
 
 def sparse_scores(scores: Any, n_labels: int | None) -> Any:
