@@ -28,7 +28,13 @@ from setwise.estimators.design import (
     rows_of,
     scaled_rows,
 )
-from setwise.estimators.guarantee import Claim, claim_of_classes, claim_of_sets, log_loss_of
+from setwise.estimators.guarantee import (
+    Claim,
+    claim_of_classes,
+    claim_of_population,
+    claim_of_sets,
+    log_loss_of,
+)
 from setwise.estimators.held_out import held_out_rows
 from setwise.estimators.metro import Metro
 from setwise.estimators.named_sets import NamedSets
@@ -62,6 +68,11 @@ class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         """What is proved of the predictions, in words."""
         model = self._fitted()
         return str(model._claim().measured(model._held_out, "the held-out rows of the folds"))
+
+    @property
+    def depends_on_batch_(self) -> bool:
+        """Whether what is predicted for a row depends on the rows that come with it."""
+        return self._fitted()._risk.depends_on_batch
 
     def guarantee_on(self, X, y, sample_weight=None) -> str:
         """`guarantee_` with the figures of these rows, which must not have been trained on.
@@ -438,6 +449,10 @@ class SetClassifier(LinearClassifier):
         scores = self._features, self._has_intercept
         if self._names.one_dimensional:
             return claim_of_classes(trained, space, len(self.classes_), *scores)
+        if self._risk.is_of_whole:
+            rows = None if self.depends_on_batch_ else self._out_of_fold
+            n_rows = None if rows is None else len(rows.sets)
+            return claim_of_population(self._risk.rule, self.target_, n_rows)
         judged = self.target_, space, self.decoder_
         return claim_of_sets(trained, *judged, *scores, self._unseen)
 

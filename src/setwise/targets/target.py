@@ -63,6 +63,18 @@ class Target(Protocol):
             )
         return float(self.utility_of(weights.sum(), *(weights @ part for part in tallies)))
 
+    def row_losses(self, y_pred: Any, y_true: Any) -> NDArray[np.float64]:
+        """Losses of the rows, (n,), with the mean 1 - `utility`.
+
+        Their spread tells how sure that is. They are the losses themselves, unless the target
+        judges all rows together; then each row's share in the value, to first order.
+        """
+        return self.loss(y_pred, y_true)
+
+    def refuse_labels(self, n_labels: int) -> None:
+        """Raise where the target is not defined for so many labels."""
+        self.measure(n_labels, "loss")
+
     # A utility of all rows follows from weighted sums over them: these two say of what, and how.
 
     def tallies(self, y_pred: Any, y_true: Any) -> tuple[Any, ...]:
