@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
+from setwise.decoders.for_target import AtCosts, Decoder, HeldOut, decoder_of
 from setwise.distributions import Distribution, Independent, OfSpace
 from setwise.estimators.choice import decoder_for, space_for, unseen_mass
 from setwise.estimators.cost import is_auto, planned
@@ -36,13 +36,14 @@ from setwise.estimators.guarantee import (
     log_loss_of,
 )
 from setwise.estimators.held_out import held_out_rows
+from setwise.estimators.metro import Metro
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.running import Progress, progress_shown, run
 from setwise.estimators.solver import Fitting
 from setwise.estimators.training import Training, ranges_for
 from setwise.labels import LabelNames
 from setwise.persistence import save
-from setwise.surrogates.names import DEFAULT_Q
+from setwise.surrogates.names import DEFAULT_Q, METRO
 from setwise.targets.registry import get_target
 from setwise.targets.truth import encode_truth, refuse_other_labels
 from setwise.threads import small_products
@@ -174,9 +175,12 @@ class SetClassifier(LinearClassifier):
         data), "binary_relevance" (then), or one of the target's own losses: "logistic",
         "sum_exponential", "generalized_cross_entropy" (with `q`), "mean_absolute_error",
         "constrained_exponential", "constrained_squared_hinge", "constrained_hinge",
-        "constrained_rho"; or a surrogate object, whose target, space (unless one is given) and
-        settings are kept. One that is not convex begins at the solution of a convex one and ends no
-        higher.
+        "constrained_rho"; for a measure of all rows together, such as "macro_f1", "metro": binary
+        relevance with costs of misses and false alarms that stand for the measure, found in rounds
+        on three folds, and decided by the sign of the scores (a model that cannot hold the truth
+        may gain by that; one that can does not); or a surrogate object, whose target, space (unless
+        one is given) and settings are kept. One that is not convex begins at the solution of a
+        convex one and ends no higher.
     space : str or Space, default "auto"
         The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
         "sized" (all of the sizes seen, a bias for each size), "backoff" (the same, with a bonus for
@@ -290,24 +294,32 @@ class SetClassifier(LinearClassifier):
             rows = rows.taken()
             with small_products(rows.multiplications):
                 design = Design.of(rows, self.scaling, self.fit_intercept)
-                risk = decoder_of(self.target, self.decoder)
-                self._fit(design, rows, names, risk)
+                risk, surrogate = decoder_of(self.target, self.decoder), self.surrogate
+                if isinstance(surrogate, str) and surrogate == METRO:
+                    metro = Metro(
+                        risk.target, design, rows.sets, self.alpha, self.tol, self.max_iter
+                    )
+                    surrogate = metro.surrogate(names)
+                    risk = AtCosts(risk.target, surrogate.costs)
+                self._fit(design, rows, names, risk, surrogate=surrogate)
                 return self._settle(risk, lambda: held_out_rows(self, design, rows))
 
     def _fit(
         self, design: Design, rows: Rows, names: LabelNames, risk: Decoder,
-        progress: Progress | None = None,
+        progress: Progress | None = None, surrogate: Any = None,
     ):  # fmt: skip
         """Learn from what has been read and checked, to be decoded by ``risk``.
 
-        ``progress`` hears of each step of the solver, and may raise to end it.
+        ``progress`` hears of each step of the solver, and may raise to end it. ``surrogate`` is
+        what to train where that is not simply what was asked for.
         """
+        surrogate = self.surrogate if surrogate is None else surrogate
         positive_number(self.alpha, "alpha")
         positive_number(self.tol, "tol")
         whole_number(self.max_iter, "max_iter", 1)
         sets, is_class = rows.sets, names.one_dimensional
         is_free = is_auto(self.space) and not is_class and self.label_features is None
-        plan = planned(self, self.surrogate, self.space, is_free, rows, risk.target)
+        plan = planned(self, surrogate, self.space, is_free, rows, risk.target)
         training = self._training(plan.surrogate, risk.target)
         space = space_for(plan.space, training, is_class, sets, rows.weights)
         self._names, self.classes_ = names, names.names
@@ -372,8 +384,8 @@ class SetClassifier(LinearClassifier):
         SetClassifier
             A fitted one; this one stays as it is.
         """
-        trained = self._fitted()._trained
-        if not (trained.is_likelihood or trained.is_by_label):
+        trained, metro = self._fitted()._trained, isinstance(self._risk, AtCosts)
+        if metro or not (trained.is_likelihood or trained.is_by_label):
             raise ValueError(
                 f"a classifier trained on the loss {trained} of {self.target_} is not one "
                 f"for {target}: fit it again; only 'likelihood' and 'binary_relevance' serve all"
@@ -466,7 +478,7 @@ class SetClassifier(LinearClassifier):
         """log P of the label set of each row, -inf where it is impossible, (n,)."""
 
         def of_part(inputs, sets):
-            if not self._trained.is_separate:
+            if not self._trained.is_separate or self._trained.costs is not None:
                 return self._distribution(inputs).log_probability(sets)
             # From the scores: a probability rounds to 1.
             scores = self._scores(inputs).astype(np.float64)

@@ -160,9 +160,10 @@ def label_weights(target: Target, n_labels: int) -> NDArray[np.float64] | None:
     if not follows_from_marginals(target, n_labels):
         return None
     measure: Any = target.measure(n_labels, "loss")
-    one = np.ones(1)
+    one, (when_false, when_true) = np.ones(1), measure.values
     plain = measure.scale(one)[0] == 1.0 and measure.constant(one)[0] == 0.0
-    return measure.weights if plain and np.array_equal(measure.agreement, 1 - np.eye(2)) else None
+    differs = not when_false[0].any() and np.array_equal(when_false, when_true[::-1])
+    return when_false[1] if plain and differs else None
 
 
 def is_linear_at_size(target: Target, n_labels: int) -> bool:
