@@ -21,7 +21,9 @@ from setwise.targets.measure import Array
 from setwise.threads import for_rows
 
 # Steps of Frank and Wolfe, and passes of coordinate ascent, at most; and the gain that is none.
-STEPS, PASSES, LEAST_GAIN = 30, 50, 1e-7
+STEPS, PASSES, LEAST_GAIN = 30, 50, 1e-6
+# Gains below this are none.
+LEAST = 1e-200
 # What one more false alarm adds to tp, fp, fn, tn.
 ONE_FALSE_ALARM = np.array([[0.0], [1.0], [0.0], [-1.0]])
 # The shares of the way that a step of Frank and Wolfe tries.
@@ -54,12 +56,15 @@ class Entries(NamedTuple):
         n, n_labels = sample.shape
         weight = np.ones(n) if sample.weight is None else sample.weight
         if isinstance(sample.scores, np.ndarray):
-            ends, label = n_labels * np.arange(n + 1), np.tile(np.arange(n_labels), n)
+            ends, label = (
+                n_labels * np.arange(n + 1),
+                np.tile(np.arange(n_labels, dtype=np.int32), n),
+            )
             true = (sample.true * weight[:, None]).ravel()
             return cls(ends, label, sample.scores.astype(np.float64).ravel(), true, weight)
         row, label, score, true = sample.entries
         ends = np.append(0, np.cumsum(np.bincount(row, minlength=n)))
-        return cls(ends, label.astype(np.int64), score, true, weight)
+        return cls(ends, label.astype(np.int32), score, true, weight)
 
 
 class Choice(NamedTuple):
@@ -123,7 +128,8 @@ class Problem:
         """The k largest gains of each row; with a budget of at most k only those above 0."""
         choice = self.nothing()
         order = np.argsort(-offset, kind="stable")
-        arguments = self.entries, slope, offset, order, self.budget.exact, *choice
+        gain_of = np.stack([slope, offset], axis=1)
+        arguments = self.entries, gain_of, order, self.budget.exact, *choice
         for_rows(choose_rows, len(choice.label), *arguments)
         return choice
 
@@ -213,60 +219,70 @@ def coordinate_ascent(problem: Problem, choice: Choice) -> Choice:
         if reached <= value + LEAST_GAIN:
             break
         value = reached
-        counts = problem.counts(tp, predicted)
+        counts, exact = problem.counts(tp, predicted), problem.budget.exact
         now = problem.quotient.of_counts(counts)
-        false_alarm = problem.quotient.of_counts(counts + ONE_FALSE_ALARM)
-        order = np.argsort(problem.factor * (now - false_alarm), kind="stable")
-        settings = problem.quotient, problem.factor, problem.positives, problem.total
-        state = tp, predicted, now
-        if not ascend(problem.entries, settings, order, problem.budget.exact, state, choice):
+        cost = problem.factor * (now - problem.quotient.of_counts(counts + ONE_FALSE_ALARM))
+        state = np.stack([tp, predicted, now, problem.positives, problem.factor], axis=1)
+        bounds = np.empty((len(state), 2))
+        for_labels(problem.quotient, problem.total, state, bounds)
+        order, fills = np.argsort(cost, kind="stable"), exact or bool(cost.min() < 0)
+        arguments = problem.quotient, problem.total, order, exact, fills, state, bounds, choice
+        if not ascend(problem.entries, *arguments):
             break
     return choice
 
 
 @kernel
-def insert(labels, places, gains, filled, label, place, gain):
-    """Put a label among the largest gains found, of equal ones the lower label first.
+def insert(labels, places, row, gains, filled, label, place, gain):
+    """Put a label among the largest gains of a row, of equal ones the lower label first.
 
     Returns how many there are now.
     """
-    size = len(labels)
-    at = filled
-    while at > 0 and (gains[at - 1] < gain or (gains[at - 1] == gain and labels[at - 1] > label)):
+    size, at = len(gains), filled
+    while at > 0 and (
+        gains[at - 1] < gain or (gains[at - 1] == gain and labels[row, at - 1] > label)
+    ):
         at -= 1
     if at == size:
         return filled
     filled = min(filled + 1, size)
     for c in range(filled - 1, at, -1):
-        labels[c], places[c], gains[c] = labels[c - 1], places[c - 1], gains[c - 1]
-    labels[at], places[at], gains[at] = label, place, gain
+        labels[row, c], places[row, c] = labels[row, c - 1], places[row, c - 1]
+        gains[c] = gains[c - 1]
+    labels[row, at], places[row, at], gains[at] = label, place, gain
     return filled
 
 
 @kernel
-def choose_rows(first, last, entries, slope, offset, order, exact, labels, places):
+def choose_rows(first, last, entries, gain_of, order, exact, labels, places):
     """The largest gains of each row, slope · probability + offset, into labels and places (n, k).
 
-    ``order`` has the labels by falling offset: what those have that are not stored.
+    ``gain_of`` (l, 2) has slopes and offsets. ``order`` has the labels by falling offset, which is
+    the gain of those that are not stored.
     """
     ends, label, probability = entries[0], entries[1], entries[2]
     gains, met = np.empty(labels.shape[1]), np.full(len(order), -1)
     for row in range(first, last):
-        filled = 0
+        filled, least = 0, -np.inf if exact else LEAST
         for i in range(ends[row], ends[row + 1]):
             j = label[i]
-            met[j] = row
-            gain = slope[j] * probability[i] + offset[j]
-            if (exact or gain > 0.0) and (filled < len(gains) or gain >= gains[filled - 1]):
-                filled = insert(labels[row], places[row], gains, filled, j, i, gain)
+            gain = gain_of[j, 0] * probability[i] + gain_of[j, 1]
+            if gain >= least:
+                filled = insert(labels, places, row, gains, filled, j, i, gain)
+                least = gains[filled - 1] if filled == len(gains) else least
+        if gain_of[order[0], 1] < least:
+            continue
+        for i in range(ends[row], ends[row + 1]):
+            met[label[i]] = row
         for j in order:
-            gain = offset[j]
-            if not (exact or gain > 0.0) or (filled == len(gains) and gain < gains[filled - 1]):
+            gain = gain_of[j, 1]
+            if gain < least:
                 break
             if met[j] != row:
-                filled = insert(labels[row], places[row], gains, filled, j, -1, gain)
+                filled = insert(labels, places, row, gains, filled, j, -1, gain)
+                least = gains[filled - 1] if filled == len(gains) else least
                 # (Of equal gains the lower labels come first, so nothing after them is taken.)
-                if filled == len(gains) and gain <= gains[filled - 1]:
+                if filled == len(gains) and gain <= least:
                     break
 
 
@@ -282,65 +298,118 @@ def count_choice(entries, labels, places, tp, predicted):
                 predicted[j] += weight[row]
 
 
-@kernel
-def utility_with(settings, j, tp, predicted):
-    """The utility of label j with so many true and so many predictions."""
-    quotient, _, positives, total = settings
-    fp = predicted - tp
-    return utility_at(quotient, j, tp, fp, positives[j] - tp, total - positives[j] - fp)
+# What is known of a label while rows are decided: tp, predicted, its utility, its positives and its
+# factor; and in an array of their own, which every entry is looked up in, bounds on its gains.
+TP, PREDICTED, UTILITY, POSITIVES, FACTOR = range(5)
+SLOPE, OFFSET = range(2)
 
 
 @kernel
-def ascend(entries, settings, order, exact, state, choice):
-    """Decide each row anew, given the tallies of all the others; whether a row has changed.
+def utility_with(quotient, total, labels, j, true, size):
+    """The utility of label j with so much more that is true and predicted."""
+    tp, positives = labels[j, TP] + true, labels[j, POSITIVES]
+    fp = labels[j, PREDICTED] + size - tp
+    return utility_at(quotient, j, tp, fp, positives - tp, total - positives - fp)
 
-    ``state`` has what is true and what is predicted of each label, and its utility.
+
+@kernel
+def gain_with(quotient, total, labels, j, true, size):
+    """What the measure gains by such a prediction of label j."""
+    utility = utility_with(quotient, total, labels, j, true, size)
+    return labels[j, FACTOR] * (utility - labels[j, UTILITY])
+
+
+@kernel
+def count_in(quotient, total, labels, bounds, j, true, size):
+    """Add to the counts of label j, and bring what follows from them up to date."""
+    labels[j, TP] += true
+    labels[j, PREDICTED] += size
+    value = utility_with(quotient, total, labels, j, 0.0, 0.0)
+    labels[j, UTILITY] = value
+    above, below, _, geometric = quotient
+    row = j if len(above) > 1 else 0
+    false_below, true_below = below[row, 2] - below[row, 4], below[row, 1] - below[row, 3]
+    bottom = below[row, 0] + below[row, 3] * labels[j, POSITIVES]
+    bottom += below[row, 4] * (total - labels[j, POSITIVES])
+    bottom += false_below * (labels[j, PREDICTED] - labels[j, TP]) + true_below * labels[j, TP]
+    # Where a prediction does not lower the denominator D, it gains at most what N - v D gains by
+    # it, divided by D. (A little more, for rounding.)
+    is_bounded = false_below >= 0.0 and true_below >= 0.0 and bottom > 0.0 and not geometric
+    scale = (1.0 + 1e-9) * labels[j, FACTOR] / bottom if is_bounded else 0.0
+    if_false = (above[row, 2] - above[row, 4]) - value * false_below
+    if_true = (above[row, 1] - above[row, 3]) - value * true_below
+    bounds[j, SLOPE] = scale * (if_true - if_false)
+    bounds[j, OFFSET] = scale * (if_false + 1e-9 * abs(if_false)) if is_bounded else np.inf
+
+
+@kernel
+def for_labels(quotient, total, labels, bounds):
+    """Bring what follows from the counts of each label up to date."""
+    for j in range(len(labels)):
+        count_in(quotient, total, labels, bounds, j, 0.0, 0.0)
+
+
+@kernel
+def ascend(entries, quotient, total, order, exact, fills, state, bounds, choice):
+    """Decide each row anew, given the counts of all the others; whether a row has changed.
+
+    ``state`` (l, 5) and ``bounds`` (l, 2) have what is known of each label. ``fills``: labels that
+    are not stored, or gain nothing, may have to be taken too.
     """
-    ends, label, _, true, weight = entries
-    (tp, predicted, now), (labels, places), factor = state, choice, settings[1]
-    size, has_changed = labels.shape[1], False
-    gains, old = np.empty(size), np.empty(size, labels.dtype)
+    ends, label, probability, true, weight = entries
+    (labels, places), size, has_changed = choice, choice[0].shape[1], False
+    gains, old, its_place = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
     met, was = np.full(len(order), -1), np.full(len(order), -1)
     for row in range(len(weight)):
         w, filled, before = weight[row], 0, 0
         for c in range(size):
             j, i = labels[row, c], places[row, c]
             if j >= 0:
-                tp[j] -= true[i] if i >= 0 else 0.0
-                predicted[j] -= w
-                now[j] = utility_with(settings, j, tp[j], predicted[j])
-                old[before] = j
-                was[j] = row
+                count_in(quotient, total, state, bounds, j, -(true[i] if i >= 0 else 0.0), -w)
+                old[before], its_place[before], was[j] = j, i, row
                 before += 1
-            labels[row, c] = places[row, c] = -1
-        for i in range(ends[row], ends[row + 1]):
-            j = label[i]
-            met[j] = row
-            then = utility_with(settings, j, tp[j] + true[i], predicted[j] + w)
-            gain = factor[j] * (then - now[j])
-            if (exact or gain > 0.0) and (filled < size or gain >= gains[filled - 1]):
-                filled = insert(labels[row], places[row], gains, filled, j, i, gain)
-        # Labels without an entry: those chosen before, and the first in order.
-        tried = 0
-        for c in range(before + len(order)):
-            if tried >= size or ends[row + 1] - ends[row] == len(order):
+        # First the labels that gain; then, if more must be taken, all.
+        for takes_all in (False, True):
+            if takes_all and (filled == size or not fills):
                 break
-            j = old[c] if c < before else order[c - before]
-            if met[j] == row:
+            filled, least = 0, -np.inf if takes_all and exact else LEAST
+            # (Those chosen before are likely to be the best.)
+            for c in range(before):
+                j, i = old[c], its_place[c]
+                gain = gain_with(quotient, total, state, j, true[i] if i >= 0 else 0.0, w)
+                if gain >= least:
+                    filled = insert(labels, places, row, gains, filled, j, i, gain)
+                    least = gains[filled - 1] if filled == size else least
+            for i in range(ends[row], ends[row + 1]):
+                j = label[i]
+                if (
+                    w * (bounds[j, SLOPE] * probability[i] + bounds[j, OFFSET]) >= least
+                    and was[j] != row
+                ):
+                    gain = gain_with(quotient, total, state, j, true[i], w)
+                    if gain >= least:
+                        filled = insert(labels, places, row, gains, filled, j, i, gain)
+                        least = gains[filled - 1] if filled == size else least
+            if not takes_all:
                 continue
-            met[j] = row
-            gain = factor[j] * (utility_with(settings, j, tp[j], predicted[j] + w) - now[j])
-            if c >= before:
-                tried += 1
-                if not exact and gain <= 0.0:
+            for i in range(ends[row], ends[row + 1]):
+                met[label[i]] = row
+            tried = 0
+            for j in order:
+                if tried == size:
                     break
-            if (exact or gain > 0.0) and (filled < size or gain >= gains[filled - 1]):
-                filled = insert(labels[row], places[row], gains, filled, j, -1, gain)
+                if met[j] != row and was[j] != row:
+                    tried += 1
+                    gain = gain_with(quotient, total, state, j, 0.0, w)
+                    if gain >= least:
+                        filled = insert(labels, places, row, gains, filled, j, -1, gain)
+                        least = gains[filled - 1] if filled == size else least
         has_changed = has_changed or filled != before
-        for c in range(filled):
+        for c in range(size):
             j, i = labels[row, c], places[row, c]
-            tp[j] += true[i] if i >= 0 else 0.0
-            predicted[j] += w
-            now[j] = utility_with(settings, j, tp[j], predicted[j])
-            has_changed = has_changed or was[j] != row
+            if c < filled:
+                count_in(quotient, total, state, bounds, j, true[i] if i >= 0 else 0.0, w)
+                has_changed = has_changed or was[j] != row
+            else:
+                labels[row, c] = places[row, c] = -1
     return has_changed

@@ -95,7 +95,8 @@ class PopulationRule(BaseEstimator):
         if self._budget is None:
             self.thresholds_ = self._thresholds(sample, rule)
         else:
-            linear = self._linear(sample, rule)
+            problem = Problem.of(sample, self._population, self._budget)
+            linear = self._linear(problem, sample, rule)
             self.slopes_, self.offsets_ = linear.slope, linear.offset
         return self
 
@@ -141,11 +142,12 @@ class PopulationRule(BaseEstimator):
         if self._budget is None:
             return reached(sample.scores, self._thresholds(sample, "expected"))
         problem = Problem.of(sample, self._population, self._budget)
-        linear = self._linear(sample, "expected")
-        choice = problem.choose(linear.slope, linear.offset)
-        if self._population.average == "macro":
-            choice = coordinate_ascent(problem, choice)
-        return choice.sets(sample.scores)
+        if self._population.average == "micro":
+            linear = self._linear(problem, sample, "expected")
+            return problem.choose(linear.slope, linear.offset).sets(sample.scores)
+        tallies = self._tallies(sample, "expected")
+        choice = problem.choose(*problem.gains(*tallies))
+        return coordinate_ascent(problem, choice).sets(sample.scores)
 
     def _thresholds(self, sample: Sample, rule: str) -> Array:
         """The threshold of each label without a budget, (l,)."""
@@ -161,19 +163,20 @@ class PopulationRule(BaseEstimator):
             found = micro_macro(sample, metric, self._folds(sample))
         return np.broadcast_to(found, sample.shape[1]).copy()
 
-    def _linear(self, sample: Sample, rule: str) -> Linear:
+    def _linear(self, problem: Problem, sample: Sample, rule: str) -> Linear:
         """The gains of each label with a budget."""
-        assert self._budget is not None
-        n_labels, average = sample.shape[1], self._population.average
-        problem = Problem.of(sample, self._population, self._budget)
-        ones = np.ones(n_labels)
-        if average == "macro":
-            counts = sample.counts(self._thresholds(sample, rule), "label")
-            return frank_wolfe(problem, counts[0], counts[0] + counts[1])
+        if self._population.average == "macro":
+            return frank_wolfe(problem, *self._tallies(sample, rule))
         # The most probable labels of a row are the best of any number, and of all rows' together
         # those above one threshold.
-        level = 0.0 if self._budget.exact else cut_together(problem, self._population.metric)
+        exact, ones = problem.budget.exact, np.ones(sample.shape[1])
+        level = 0.0 if exact else cut_together(problem, self._population.metric)
         return Linear(ones, ones * -level, np.nan)
+
+    def _tallies(self, sample: Sample, rule: str) -> tuple[Array, Array]:
+        """What is true of the decisions without a budget, and what is predicted, of each label."""
+        counts = sample.counts(self._thresholds(sample, rule), "label")
+        return counts[0], counts[0] + counts[1]
 
     def _folds(self, sample: Sample) -> Array:
         order = np.random.default_rng(self.random_state).permutation(sample.shape[0])
