@@ -261,6 +261,7 @@ class SetClassifierCV(LinearClassifier):
             weights, intercept = inputs.turned.point(model.coef_.T, model.intercept_)
             model.coef_, model.intercept_ = (weights / design.unit[:, None]).T, intercept
         model.set_params(alpha=reached, scaling=scaling, sparse_output=self.sparse_output)
+        steps = model.n_iter_
         try:
             model._fit(design, everything, race.names, race.risk, watch.step)
         except OutOfTime:
@@ -269,6 +270,7 @@ class SetClassifierCV(LinearClassifier):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model._fit(design, everything, race.names, race.risk)
+        model.n_iter_ += steps
         return model
 
     def _fitted(self) -> SetClassifier:
