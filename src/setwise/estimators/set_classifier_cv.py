@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
@@ -27,7 +27,7 @@ from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
 from setwise.targets.target import hierarchy_of
 from setwise.threads import small_products
-from setwise.validation import positive_number, require_one_of, whole_number
+from setwise.validation import positive_number, require_one_of, same_rows, whole_number
 
 # Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
 # features of a scaling, the smaller their weights.
@@ -103,6 +103,8 @@ class SetClassifierCV(LinearClassifier):
     ----------
     best_estimator_ : SetClassifier
         Trained on all rows; what predicts.
+    coef_ : array of shape (n_scores, n_features); intercept_ : array of shape (n_scores,)
+        Those of ``best_estimator_``.
     best_params_ : dict
         The surrogate, space, scaling and alpha that were chosen; alpha lies within half a step of
         one tried.
@@ -145,7 +147,7 @@ class SetClassifierCV(LinearClassifier):
     verbose: bool = False
     random_state: Any = None
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, groups=None):
         """Choose by cross-validation, then learn from all rows.
 
         Parameters
@@ -154,14 +156,21 @@ class SetClassifierCV(LinearClassifier):
         y : label sets in any form of `setwise.labels.read_labels`, or one class a row
         sample_weight : array of shape (n,), optional
             For training; the losses of held-out rows are weighted by it too.
+        groups : array of shape (n,), optional
+            For a ``cv`` that splits by groups of rows, such as `GroupKFold`.
         """
         require_one_of(self.on_interrupt, INTERRUPTS, "on_interrupt")
         with run(self), progress_shown(self.verbose) as tell:
             watch = Watch(self.time_budget, tell)
             rows, names = read_training(self, X, y, sample_weight)
+            if groups is not None:
+                groups = column_or_1d(groups)
+                same_rows(X=rows.inputs, groups=groups)
             # A row of weight 0 is not there; splits that are given count it all the same.
-            rows = rows if hasattr(self.cv, "__iter__") else rows.taken()
-            splits = self._splits(rows, names)
+            if not hasattr(self.cv, "__iter__"):
+                groups = None if groups is None else groups[rows.positive(slice(None))]
+                rows = rows.taken()
+            splits = self._splits(rows, names, groups)
             race = Race(rows, names, MinimumRisk(self.target), splits, self._model, watch)
             self.stopped_ = None
             with small_products(rows.multiplications):
@@ -202,11 +211,12 @@ class SetClassifierCV(LinearClassifier):
                 alphas = near(race.best().alpha, alphas)
             race.run(self._path(pair, path.settings["scaling"], path.inputs, alphas))
 
-    def _splits(self, rows: Rows, names: LabelNames) -> list[Split]:
+    def _splits(self, rows: Rows, names: LabelNames, groups: Any = None) -> list[Split]:
         truth: Any = names.decode(rows.sets) if names.one_dimensional else csr_array(rows.sets)
+        splitter = self._splitter(len(rows.sets))
         splits = [
             Split(rows.positive(train), rows.positive(test))
-            for train, test in self._splitter(len(rows.sets)).split(rows.inputs, truth)
+            for train, test in splitter.split(rows.inputs, truth, groups)
         ]
         if not splits:
             raise ValueError("cv must give at least one split, but it gives none")
@@ -273,8 +283,18 @@ class SetClassifierCV(LinearClassifier):
         model.n_iter_ += steps
         return model
 
+    @property
+    def coef_(self) -> Any:
+        """Those of ``best_estimator_``."""
+        return self.best_estimator_.coef_
+
+    @property
+    def intercept_(self) -> Any:
+        """Those of ``best_estimator_``."""
+        return self.best_estimator_.intercept_
+
     def _fitted(self) -> SetClassifier:
-        check_is_fitted(self)
+        check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
     def _model(self, surrogate, space, scaling) -> SetClassifier:
