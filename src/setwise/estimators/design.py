@@ -1,10 +1,11 @@
 """The inputs of a linear model: read and checked, in the units and variables a solver sees them in.
 
-The change of variables makes the objective bend nearly alike in all directions. At scores that do
-not depend on the inputs the Hessian by the weights of score j is c_j Cov(X) + alpha, where c_j is
-the variance of what score j multiplies: 4 p (1 - p) for a label of frequency p. Its inverse root
-makes round what was long and thin, and a quasi-Newton method needs a tenth of the steps or fewer.
-With intercepts the features are centred, without ever being changed.
+The change of variables makes the objective bend nearly alike in all directions. The Hessian by the
+weights of score j is about c_j Cov(X) + alpha, where c_j is the mean over rows of the variance of
+what score j multiplies: 4 p (1 - p) for a label of probability p. (At scores that do not depend on
+the inputs it is just that.) Its inverse root makes round what was long and thin, and a quasi-Newton
+method needs a tenth of the steps or fewer. As a model learns, c_j falls, so it is taken anew on the
+way. With intercepts the features are centred, without ever being changed.
 
 Where many models are trained on parts of the same rows, the inputs are turned to their principal
 directions once for all of them (`Turned`).
