@@ -212,7 +212,7 @@ class SetClassifierCV(LinearClassifier):
             if pair[0] == path.settings["surrogate"]:
                 alphas = near(race.best().alpha, alphas)
             race.run(self._path(pair, path.settings["scaling"], path.inputs, alphas))
-        race.complete()
+        race.complete(race.best())
 
     def _splits(self, rows: Rows, names: LabelNames, groups: Any = None) -> list[Split]:
         truth: Any = names.decode(rows.sets) if names.one_dimensional else csr_array(rows.sets)
