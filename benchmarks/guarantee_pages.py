@@ -105,7 +105,7 @@ logistic loss with one score a label do not.
 
 The regret of macro-F1, a measure of all rows together, on labels in a chain: the best value is that
 of the best of all decisions for the inputs, by theorem T. Cut at 1/2 it stays; thresholds and
-costs that stand for the measure (METRO, theorem V), approach the best of what their scores can hold.
+costs that stand for the measure (METRO, theorem V), approach the best that their scores hold.
 
 {macro}
 """.format(
