@@ -42,6 +42,7 @@ def test_a_measure_of_all_rows_is_certified(target, surrogate, key):
         ("macro_f1", BinaryRelevance("logistic", CostSensitive(1.0, 0.0)), "all rows together"),
         ("g_mean", "metro", "no quotient"),
         ("macro_precision", "metro", "where nothing is predicted"),
+        ("f1", "metro", "trains for a measure of a whole population"),
     ],
 )
 def test_what_no_theorem_covers_is_said(target, surrogate, words):

@@ -32,7 +32,8 @@ from setwise.consistency.verdicts import (
 from setwise.spaces import Catalog
 from setwise.spaces.space import Array, Space
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
-from setwise.surrogates.names import DEFAULT_Q
+from setwise.surrogates.metro import refuse_others
+from setwise.surrogates.names import DEFAULT_Q, METRO
 from setwise.targets.additive import CostSensitive
 from setwise.targets.registry import get_target
 from setwise.validation import whole_number
@@ -119,6 +120,8 @@ def certify(
     effort, judge = effort or Effort(), get_target(target)
     if judge.form == "population":
         return certified(judge, surrogate, space, min(effort.draws, MOST_PROBLEMS), seed)
+    if isinstance(surrogate, str) and surrogate == METRO:
+        refuse_others(judge)
     setting = Setting.of(judge, surrogate, space, scores, q)
     coverage = covering(setting.target, setting.choice, setting.space, setting.kind)
     worst, tried = worst_regret(setting, effort, seed)
