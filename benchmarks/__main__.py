@@ -208,7 +208,7 @@ INTRODUCTION = {
     "`rare but joint` the joint scores hold the truth, and the cube's mean absolute error the best "
     "classifier.",
     "population_regret": "The measure of the expected counts of 20,000 fresh inputs below the best "
-    "of all decisions for them, on data with a known p(y | x), means over five repetitions. Of "
+    "of all decisions for them, on data with a known p(y | x), means over three repetitions. Of "
     "`independent` separate labels hold the true marginals, of `chain` they do not quite.",
 }
 
