@@ -266,7 +266,8 @@ class SetClassifierCV(LinearClassifier):
         return model.alpha
 
     def _fitted(self) -> SetClassifier:
-        check_is_fitted(self)
+        if "best_estimator_" not in vars(self):
+            check_is_fitted(self)
         return self.best_estimator_
 
     def _model(self, surrogate, space, scaling) -> SetClassifier:
