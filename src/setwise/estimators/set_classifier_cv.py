@@ -300,7 +300,8 @@ class SetClassifierCV(LinearClassifier):
         return self.best_estimator_.intercept_
 
     def _fitted(self) -> SetClassifier:
-        check_is_fitted(self, "best_estimator_")
+        if "best_estimator_" not in vars(self):
+            check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
     def _model(self, surrogate, space, scaling) -> SetClassifier:
