@@ -51,10 +51,11 @@ class SetClassifierCV(LinearClassifier):
     combinations leave from which little is to be gained: less than 3e-4 in mean loss is expected of
     them over the best one, by the losses of the rows judged so far, 60 or more. (On the first fold
     a path of alphas ends after two in a row like that.) When one is left, the search is over: with
-    many rows one fold may be enough. Features are turned to their principal directions once for all of it where that saves
-    time; the scaling is by all rows. The combination of least loss is trained on all rows, its
-    alpha moved to the vertex of the parabola through the losses of the best one and its two
-    neighbours, which smooths the noise of the folds; ties: the larger alpha, the earlier space.
+    many rows one fold may be enough. Features are turned to their principal directions once for all
+    of it where that saves time; the scaling is by all rows. The combination of least loss is
+    trained on all rows, its alpha moved to the vertex of the parabola through the losses of the
+    best one and its two neighbours, which smooths the noise of the folds; ties: the larger alpha,
+    the earlier space.
 
     Parameters
     ----------
