@@ -143,11 +143,17 @@ class Race:
             if len(self.trials) > 1 and sum(not one.left_out for one in self.trials) == 1:
                 break
 
-    def complete(self) -> None:
-        """Try the best one on all folds, where a decoder is to be fitted to the rows held out."""
-        best = self.best()
-        for fold in range(len(best.kept), len(self.splits) if self.judge.keeps_marginals else 0):
-            self._along(best.path, fold, self.splits[fold])
+    def complete(self, best: Trial) -> None:
+        """Try the chosen combination on the folds it has not seen, where all rows are to be judged.
+
+        Measures of all rows together are decided for by what was said of each row held out.
+        """
+        if not self.judge.keeps_marginals:
+            return
+        for trial in self.trials:
+            trial.left_out |= trial is not best
+        for fold, split in enumerate(self.splits):
+            self._along(best.path, fold, split)
 
     def _along(self, path: Path, fold: int, split: Split) -> None:
         """Try what is left of a path on a fold that it has not seen."""
