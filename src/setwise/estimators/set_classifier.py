@@ -453,7 +453,7 @@ class SetClassifier(LinearClassifier):
         if self._risk.is_of_whole:
             rows = None if self.depends_on_batch_ else self._out_of_fold
             n_rows = None if rows is None else len(rows.sets)
-            return claim_of_population(self._risk.rule, self.target_, n_rows)
+            return claim_of_population(self._risk.rule, self.target_, n_rows)  # type: ignore
         if isinstance(self._risk, AtCosts):
             return claim_of_costs(self.target_)
         judged = self.target_, space, self.decoder_
