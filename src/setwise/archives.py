@@ -59,9 +59,9 @@ def _check_array(file: ZipFile, name: str, path: Path) -> None:
     """Raise for an .npy of objects, or whose header promises more than there is."""
     with file.open(name) as member:
         shape, dtype = _header(member)
-    if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize > (
-        file.getinfo(name).file_size
-    ):
+    if dtype.hasobject:
+        raise DataError(path, None, f"{shown(name)} holds Python objects, which could run code")
+    if int(np.prod(shape, dtype=object)) * dtype.itemsize > file.getinfo(name).file_size:
         raise DataError(path, None, f"{shown(name)} promises more than it holds")
 
 

@@ -7,6 +7,7 @@ is asked for its `utility` over all rows together, as every target can be.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NoReturn
 
@@ -46,14 +47,31 @@ class OfPopulation(Target):
     def measure(self, n_labels: int, of: Of) -> NoReturn:
         """Refused: there is no loss of a single row."""
         raise ValueError(
-            f"{self} judges all rows together, so a single row has no loss and nothing can be "
-            f"summed over label sets; utility(y_pred, y_true) is its value, and "
-            f"SetClassifier({str(self)!r}) trains a likelihood and decides for it"
+            f"{self} judges all rows together, so a single row has no loss: its value is "
+            f"utility(y_pred, y_true). SetClassifier and the other estimators take it as their "
+            f"target, and PopulationRule of setwise.decoders decides for it from probabilities"
         )
 
     def on(self, space: Any) -> Target:
         """The same: which label sets may be predicted does not matter."""
         return self
+
+    def refuse_labels(self, n_labels: int) -> None:
+        """Nothing to refuse: any number of labels will do."""
+
+    def row_losses(self, y_pred: Any, y_true: Any, sample_weight: Any = None) -> Array:
+        """1 - `utility`, less each row's share in it, (n,).
+
+        A row's share is how much a unit more of its weight would change the measure, times the
+        weight of all rows: the mean of the losses is 1 - `utility`, and their standard error about
+        that of it (the measure is a smooth function of counts, which are sums over rows).
+        """
+        tallies = self.tallies(y_pred, y_true)
+        weights = np.ones(tallies[0].shape[0]) if sample_weight is None else sample_weight
+        mass, sums = weights.sum(), [weights @ part for part in tallies]
+        shares = self._shares(mass, tallies, sums)
+        value = float(self.utility_of(mass, *sums))
+        return 1.0 - value - (shares - np.average(shares, weights=weights))
 
     def tallies(self, y_pred: Any, y_true: Any) -> tuple[Any, ...]:
         """What is both true and predicted in each row, what is predicted, and what is true."""
@@ -72,9 +90,14 @@ class OfPopulation(Target):
 
     def utility_of(self, mass: Any, both: Any, predicted: Any, true: Any) -> Any:
         """The measure, from the weight of all rows and the weights of the tallies, (l, ...)."""
+        return self.of_counts(self.counts_of(mass, both, predicted, true))
+
+    @staticmethod
+    def counts_of(mass: Any, both: Any, predicted: Any, true: Any) -> Array:
+        """tp, fp, fn, tn of each label, (4, l, ...), from the same."""
         both, predicted, true = (np.asarray(part, np.float64) for part in (both, predicted, true))
         counts = [both, predicted - both, true - both, mass - predicted - true + both]
-        return self.of_counts(np.stack([np.maximum(count, 0.0) for count in counts]))
+        return np.stack([np.maximum(count, 0.0) for count in counts])
 
     def of_counts(self, counts: Array) -> Any:
         """The measure, from tp, fp, fn, tn of each label, (4, l, ...)."""
@@ -89,6 +112,30 @@ class OfPopulation(Target):
         total = weights.sum(axis=0)
         mean = (np.where(known, values, 0.0) * weights).sum(axis=0)
         return np.where(total > 0, mean / np.where(total > 0, total, 1.0), np.nan)
+
+    def _shares(self, mass: float, tallies: tuple[Any, ...], sums: Sequence[Any]) -> Array:
+        """How much a unit of weight on each row would change the measure, times ``mass``, (n,).
+
+        By the measure's slopes in the four counts of each label, taken over one row more and less:
+        so they are finite where a count is 0.
+        """
+        counts, row = self.counts_of(mass, *sums), mass / tallies[0].shape[0]
+        tp, fp, fn, tn = (self._slope(counts, count, row) for count in range(4))
+        parts = zip(tallies, (tp - fp - fn + tn, fp - tn, fn - tn), strict=True)
+        return mass * sum(np.asarray(part @ slope) for part, slope in parts)  # type: ignore
+
+    def _slope(self, counts: Array, count: int, row: float) -> Array:
+        """Of the measure by one of the counts of each label, (l,)."""
+        n_labels = counts.shape[1]
+        if self.average == "micro":
+            counts = counts.sum(axis=1, keepdims=True)
+        more, fewer = counts.copy(), counts.copy()
+        more[count] += row
+        fewer[count] = np.maximum(fewer[count] - row, 0.0)
+        change = self.by_label(more) - self.by_label(fewer)
+        slope = np.nan_to_num(change / (more - fewer)[count])
+        weights = counts[0] + counts[2] if self.average == "weighted" else np.ones(len(slope))
+        return np.broadcast_to(slope * weights / (weights.sum() or 1.0), n_labels)
 
     def by_label(self, counts: Array) -> Array:
         """The utility of each population, (m, ...), from its counts, (4, m, ...)."""
