@@ -37,11 +37,15 @@ MEASUREMENTS = {
     "guarantees": ("guarantees", "guarantees"),
     "training": ("training", "training"),
     "choice": ("choice", "choice"),
+    "population": ("population", "population"),
     "hierarchies": ("hierarchies", "hierarchies"),
     "resplits": ("hierarchies", "resplits"),
 }
 # Those that read data sets, and those that can do without: the others are measured only when named.
-WITH_DATA = ("rivals", "quality", "training", "choice", "networks", "hierarchies", "resplits")
+WITH_DATA = (
+    *("rivals", "quality", "training", "choice", "population", "networks", "hierarchies"),
+    "resplits",
+)
 WITHOUT = ("networks",)
 # Those of `make guarantees`.
 GUARANTEES = ("guarantees", "bounds", "tightness", "excess_risk", "population_regret")
@@ -94,6 +98,10 @@ SHOWN = {
     "choice": [
         *("set", "rows", "labels", "sets", "unseen, estimated", "unseen in test"),
         *("catalog f1", "sized f1", "catalog f1, folds", "sized f1, folds"),
+    ],
+    "population": [
+        *("set", "split", "marginals", "measure", "at 1/2", "expected", "batch", "thresholds"),
+        *("cross_fitted", "micro_macro"),
     ],
     "imports": ["ratio", "setwise_milliseconds", "numpy_milliseconds", "modules_loaded"],
     "tables": ["rows", "columns", "ratio", "milliseconds", "pandas_milliseconds", "largest_error"],
@@ -181,6 +189,10 @@ INTRODUCTION = {
     "choice": 'Evidence for the rule of `space="auto"`: F1 on test rows and, as chosen by, on '
     "folds, of the list of seen label sets and of the sized space, beside the share of label sets "
     "never seen, estimated from the training rows and found in the test rows.",
+    "population": 'Evidence for the rule of `PopulationRule(rule="auto")`: measures of the test '
+    "rows by each rule, from the same marginals. Split 0 is the official one, others are random in "
+    "parts as large. `at 1/2`: labels of probability above 1/2. Marginals of `sets seen` are of "
+    "the model that `SetClassifierCV` chooses. The mean over all rows of a measure is last.",
     "imports": "`import setwise` in units of `import numpy`, fresh processes.",
     "tables": "A CSV file of numbers by `setwise.datasets.read`. `ratio`: wall time over that of "
     "`pandas.read_csv`, minima of interleaved rounds.",
