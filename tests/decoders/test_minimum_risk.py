@@ -957,7 +957,13 @@ def test_no_set_one_label_from_a_listed_one_has_less_risk(name, data):
     assert_optimal(answer, listing.decide(near))
 
 
-ADDITIVE = (oracle.hamming, oracle.tree_distance, oracle.precision_at_k, oracle.recall_at_k)
+ADDITIVE = (
+    oracle.hamming,
+    oracle.cost_sensitive,
+    oracle.tree_distance,
+    oracle.precision_at_k,
+    oracle.recall_at_k,
+)
 OVER_ALL = (oracle.f_beta, oracle.subset, *ADDITIVE)
 
 

@@ -9,6 +9,7 @@ from scipy.special import entr
 
 from setwise.consistency.conditional import Kind
 from setwise.consistency.naming import in_words
+from setwise.consistency.population import certified
 from setwise.consistency.setting import (
     AIMED_AT,
     WRONG,
@@ -31,6 +32,7 @@ from setwise.spaces import Catalog
 from setwise.spaces.space import Array, Space
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 from setwise.surrogates.names import DEFAULT_Q
+from setwise.targets.registry import get_target
 from setwise.validation import whole_number
 
 # A counterexample's scores have at most this surrogate regret.
@@ -45,6 +47,8 @@ CANDIDATES = 8
 ROUNDING = 1e-6
 # Gaps and surrogate regrets up to this are the rounding of sums.
 ROUNDED = 1e-14
+# Problems of finite inputs on which a theorem of a population measure is tested.
+MOST_PROBLEMS = 200
 # How far the risk of the search may be from that of the loss that is trained.
 SLACK = 1e-9
 METHODS = {
@@ -74,10 +78,12 @@ def certify(
     target : Target or str
         What a prediction is judged by.
     surrogate : str or Surrogate
-        A name of `SetClassifier`, or an object.
+        A name of `SetClassifier`, or an object. For a measure of all rows together "likelihood",
+        "binary_relevance" or "metro".
     space : Space, optional
         A small space of label sets. By default three labels, all sets; for precision@k and recall@k
-        the sets of k of k + 2 labels, for tree distance the closed sets.
+        the sets of k of k + 2 labels, for tree distance the closed sets. A measure of all rows
+        together, such as "macro_f1", is tested on inputs whose labels are decided in every way.
     scores : {"labelwise", "joint"}, default "labelwise"
         A score for each label, or for each label set.
     q : float, default 0.7
@@ -105,10 +111,13 @@ def certify(
     >>> certify("hamming", "logistic", Cube(2)).verdict
     'certificate'
     """
-    setting, seed = Setting.of(target, surrogate, space, scores, q), whole_number(seed, "seed", 0)
+    seed = whole_number(seed, "seed", 0)
     if effort is not None and not isinstance(effort, Effort):
         raise ValueError(f"effort must be an Effort, such as Effort(draws=500), not {effort!r}")
-    effort = effort or Effort()
+    effort, judge = effort or Effort(), get_target(target)
+    if judge.form == "population":
+        return certified(judge, surrogate, space, min(effort.draws, MOST_PROBLEMS), seed)
+    setting = Setting.of(judge, surrogate, space, scores, q)
     coverage = covering(setting.target, setting.choice, setting.space, setting.kind)
     worst, tried = worst_regret(setting, effort, seed)
     found = _counterexample(setting, worst, tried, seed)

@@ -88,7 +88,7 @@ def in_words(value: Any) -> str:
     --------
     >>> from setwise.targets import FBeta, Hamming
     >>> in_words(FBeta(1.0)), in_words(FBeta(1.0, empty=0.0)), in_words(Hamming([1, 3]))
-    ('f1', 'f1 (empty 0)', 'weighted hamming (weights 1, 3)')
+    ('f1', 'f1_samples (empty 0)', 'weighted hamming (weights 1, 3)')
     """
     shown = []
     for name, own in (_parameters(value) or {}).items():

@@ -174,7 +174,7 @@ def _best_of_size(measure: Additive, size: int, joint: Array, chance: Array) -> 
     For a utility that is a constant and a weight for each hit, both by the number of true labels.
     """
     n_true = np.arange(chance.shape[1], dtype=np.float64)
-    values = np.einsum("s,nsi->ni", measure.scale(n_true), joint) * measure.weights
+    values = np.einsum("s,nsi->ni", measure.scale(n_true), joint) * measure.values[1, 1]
     order = np.argsort(-values, axis=1, kind="stable")
     ranked = np.take_along_axis(values, order, axis=1)
     sets = np.zeros(values.shape, np.uint8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.decoders.for_target import AtCosts, Decoder, HeldOut, decoder_of
 from setwise.distributions import Distribution, Independent, OfSpace
 from setwise.estimators.choice import decoder_for, space_for, unseen_mass
 from setwise.estimators.cost import is_auto, planned
@@ -27,16 +28,23 @@ from setwise.estimators.design import (
     rows_of,
     scaled_rows,
 )
-from setwise.estimators.guarantee import Claim, claim_of_classes, claim_of_sets, log_loss_of
+from setwise.estimators.guarantee import (
+    Claim,
+    claim_of_classes,
+    claim_of_population,
+    claim_of_sets,
+    log_loss_of,
+)
+from setwise.estimators.held_out import held_out_rows
+from setwise.estimators.metro import Metro
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.running import Progress, progress_shown, run
 from setwise.estimators.solver import Fitting
 from setwise.estimators.training import Training, ranges_for
 from setwise.labels import LabelNames
 from setwise.persistence import save
-from setwise.surrogates.names import DEFAULT_Q
+from setwise.surrogates.names import DEFAULT_Q, METRO
 from setwise.targets.registry import get_target
-from setwise.targets.target import mean_utility
 from setwise.targets.truth import encode_truth, refuse_other_labels
 from setwise.threads import small_products
 from setwise.validation import positive_number, score_matrix, whole_number
@@ -48,6 +56,9 @@ LEAST = 1e-7
 class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
     """What a linear classifier is asked once it is fitted, whoever chose its settings."""
 
+    # What was said of rows held out, where something was.
+    _out_of_fold: HeldOut | None = None
+
     @abstractmethod
     def _fitted(self) -> SetClassifier:
         """The classifier that answers; raises if there is none yet."""
@@ -57,6 +68,11 @@ class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         """What is proved of the predictions, in words."""
         model = self._fitted()
         return str(model._claim().measured(model._held_out, "the held-out rows of the folds"))
+
+    @property
+    def depends_on_batch_(self) -> bool:
+        """Whether what is predicted for a row depends on the rows that come with it."""
+        return self._fitted()._risk.depends_on_batch
 
     def guarantee_on(self, X, y, sample_weight=None) -> str:
         """`guarantee_` with the figures of these rows, which must not have been trained on.
@@ -87,7 +103,7 @@ class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         model = self._fitted()
         inputs = model._checked(X)
         if model.space_.is_joint:
-            likely = model._by_ranges(lambda rows: model._distribution(rows).marginals(), inputs)
+            likely = model._marginals_of(inputs)
             return logit(np.clip(likely, LEAST, 1.0 - LEAST)) / 2.0
         scores = model._scores(inputs)
         is_binary = model._names.one_dimensional and len(model.classes_) == 2
@@ -114,12 +130,15 @@ class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         return model._predict(model._checked(X))
 
     def score(self, X, y, sample_weight=None) -> float:
-        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
+        """The utility of the target, or the accuracy of classes; y in any form of `fit`.
+
+        Of most targets 1 - the mean loss; of a measure of all rows together its value.
+        """
         model = self._fitted()
         if model._names.one_dimensional:
             return super().score(X, y, sample_weight)
         known = encode_truth(model.target_, model._names, y)
-        return mean_utility(model.target_, self.predict(X), known, sample_weight)
+        return model.target_.utility(self.predict(X), known, sample_weight)
 
     def save(self, path) -> None:
         """Write the classifier to a file that holds data only; `setwise.load` reads it."""
@@ -156,9 +175,12 @@ class SetClassifier(LinearClassifier):
         data), "binary_relevance" (then), or one of the target's own losses: "logistic",
         "sum_exponential", "generalized_cross_entropy" (with `q`), "mean_absolute_error",
         "constrained_exponential", "constrained_squared_hinge", "constrained_hinge",
-        "constrained_rho"; or a surrogate object, whose target, space (unless one is given) and
-        settings are kept. One that is not convex begins at the solution of a convex one and ends no
-        higher.
+        "constrained_rho"; for a measure of all rows together, such as "macro_f1", "metro": binary
+        relevance with costs of misses and false alarms that stand for the measure, found in rounds
+        on three folds, and decided by the sign of the scores (a model that cannot hold the truth
+        may gain by that; one that can does not); or a surrogate object, whose target, space (unless
+        one is given) and settings are kept. One that is not convex begins at the solution of a
+        convex one and ends no higher.
     space : str or Space, default "auto"
         The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
         "sized" (all of the sizes seen, a bias for each size), "backoff" (the same, with a bonus for
@@ -172,7 +194,10 @@ class SetClassifier(LinearClassifier):
     decoder : {"auto", "minimum_risk", "most_likely", "marginals"}, default "auto"
         The set of least expected loss where the scores are a likelihood, else the most likely set.
         "marginals": least expected loss as though the labels were independent with their
-        marginals; an approximation, which "auto" takes where there is no exact way.
+        marginals; an approximation, which "auto" takes where there is no exact way. For a measure
+        of all rows together one of the rules of `PopulationRule`, or such an object: by "auto"
+        thresholds on the marginals are fitted to what models trained on four of five folds say of
+        the fifth.
     alpha : float, default 1e-3
         Penalty of the weights.
     q : float, default 0.7
@@ -269,22 +294,32 @@ class SetClassifier(LinearClassifier):
             rows = rows.taken()
             with small_products(rows.multiplications):
                 design = Design.of(rows, self.scaling, self.fit_intercept)
-                return self._fit(design, rows, names, MinimumRisk(self.target))
+                risk, surrogate = decoder_of(self.target, self.decoder), self.surrogate
+                if isinstance(surrogate, str) and surrogate == METRO:
+                    metro = Metro(
+                        risk.target, design, rows.sets, self.alpha, self.tol, self.max_iter
+                    )
+                    surrogate = metro.surrogate(names)
+                    risk = AtCosts(risk.target, surrogate.costs)
+                self._fit(design, rows, names, risk, surrogate=surrogate)
+                return self._settle(risk, lambda: held_out_rows(self, design, rows))
 
     def _fit(
-        self, design: Design, rows: Rows, names: LabelNames, risk: MinimumRisk,
-        progress: Progress | None = None,
+        self, design: Design, rows: Rows, names: LabelNames, risk: Decoder,
+        progress: Progress | None = None, surrogate: Any = None,
     ):  # fmt: skip
         """Learn from what has been read and checked, to be decoded by ``risk``.
 
-        ``progress`` hears of each step of the solver, and may raise to end it.
+        ``progress`` hears of each step of the solver, and may raise to end it. ``surrogate`` is
+        what to train where that is not simply what was asked for.
         """
+        surrogate = self.surrogate if surrogate is None else surrogate
         positive_number(self.alpha, "alpha")
         positive_number(self.tol, "tol")
         whole_number(self.max_iter, "max_iter", 1)
         sets, is_class = rows.sets, names.one_dimensional
         is_free = is_auto(self.space) and not is_class and self.label_features is None
-        plan = planned(self, self.surrogate, self.space, is_free, rows, risk.target)
+        plan = planned(self, surrogate, self.space, is_free, rows, risk.target)
         training = self._training(plan.surrogate, risk.target)
         space = space_for(plan.space, training, is_class, sets, rows.weights)
         self._names, self.classes_ = names, names.names
@@ -310,6 +345,21 @@ class SetClassifier(LinearClassifier):
         # What the guarantee tells of rows.
         self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
         self._held_out: dict[str, float] | None = None
+        self._out_of_fold = None
+        return self
+
+    def _settle(self, risk: Decoder, held_out: Callable[[], HeldOut | None]) -> SetClassifier:
+        """Fit the decoder, where it needs that, to rows held out; they are kept for other targets.
+
+        Of exclusive classes the most likely one is predicted.
+        """
+
+        def kept() -> HeldOut | None:
+            self._out_of_fold = held_out()
+            return self._out_of_fold
+
+        if not self._names.one_dimensional:
+            self._risk = risk.fitted(kept)
         return self
 
     def for_target(self, target, decoder=None):
@@ -317,6 +367,11 @@ class SetClassifier(LinearClassifier):
 
         A likelihood and binary relevance are trained without a look at the target, so this is equal
         to a fit for that target. Other surrogates are losses of their target, and are refused.
+
+        A measure of all rows together, such as "macro_f1", is decided for by thresholds that are
+        fitted to the marginals of rows held out, where the fit had some (`SetClassifierCV`, or a
+        fit for another such measure); else by the marginals of the rows to be predicted, so that
+        predictions depend on the batch.
 
         Parameters
         ----------
@@ -329,8 +384,8 @@ class SetClassifier(LinearClassifier):
         SetClassifier
             A fitted one; this one stays as it is.
         """
-        trained = self._fitted()._trained
-        if not (trained.is_likelihood or trained.is_by_label):
+        trained, metro = self._fitted()._trained, isinstance(self._risk, AtCosts)
+        if metro or not (trained.is_likelihood or trained.is_by_label):
             raise ValueError(
                 f"a classifier trained on the loss {trained} of {self.target_} is not one "
                 f"for {target}: fit it again; only 'likelihood' and 'binary_relevance' serve all"
@@ -339,7 +394,8 @@ class SetClassifier(LinearClassifier):
         other.set_params(target=target, decoder=self.decoder if decoder is None else decoder)
         judge = get_target(target)
         refuse_other_labels(judge, self._names)
-        other._decode_by(MinimumRisk(judge), replace(trained, target=judge), self.space_)
+        risk = decoder_of(judge, other.decoder).fitted(lambda: self._out_of_fold)
+        other._decode_by(risk, replace(trained, target=judge), self.space_)
         return other
 
     def score_labels(self, X, label_features):
@@ -376,7 +432,7 @@ class SetClassifier(LinearClassifier):
         finite = np.isfinite(weights).all() and np.isfinite(intercept).all()
         return Solution(weights, intercept, self.space_.parameters) if finite else None
 
-    def _decode_by(self, risk: MinimumRisk, training: Training, space: Any) -> None:
+    def _decode_by(self, risk: Decoder, training: Training, space: Any) -> None:
         """Settle what predictions are decoded for, and how; refuses what cannot be."""
         is_class = self._names.one_dimensional
         self.decoder_ = decoder_for(self.decoder, training, risk, space, is_class)
@@ -393,6 +449,10 @@ class SetClassifier(LinearClassifier):
         scores = self._features, self._has_intercept
         if self._names.one_dimensional:
             return claim_of_classes(trained, space, len(self.classes_), *scores)
+        if self._risk.is_of_whole:
+            rows = None if self.depends_on_batch_ else self._out_of_fold
+            n_rows = None if rows is None else len(rows.sets)
+            return claim_of_population(self._risk.rule, self.target_, n_rows)
         judged = self.target_, space, self.decoder_
         return claim_of_sets(trained, *judged, *scores, self._unseen)
 
@@ -418,7 +478,7 @@ class SetClassifier(LinearClassifier):
         """log P of the label set of each row, -inf where it is impossible, (n,)."""
 
         def of_part(inputs, sets):
-            if not self._trained.is_separate:
+            if not self._trained.is_separate or self._trained.costs is not None:
                 return self._distribution(inputs).log_probability(sets)
             # From the scores: a probability rounds to 1.
             scores = self._scores(inputs).astype(np.float64)
@@ -427,7 +487,7 @@ class SetClassifier(LinearClassifier):
         return self._by_ranges(of_part, rows.inputs, rows.sets)
 
     def _probability(self, X):
-        probability = self._distribution(X).marginals().astype(self.coef_.dtype)
+        probability = self._marginals(X).astype(self.coef_.dtype)
         if self._names.one_dimensional and self._trained.is_by_label:
             probability = probability / probability.sum(axis=1, keepdims=True)
         return probability
@@ -435,8 +495,20 @@ class SetClassifier(LinearClassifier):
     def _predict(self, X):
         if self._names.one_dimensional:
             return self.classes_[np.argmax(self._scores(X), axis=1)]
-        sets = self._by_ranges(self._decoded, X)
+        sets = self._decided(X)
         return csr_array(sets).astype(np.int64) if self.sparse_output else self._names.decode(sets)
+
+    def _decided(self, X):
+        if self._risk.is_of_whole:
+            return self._risk.decode(self._marginals_of(X))
+        return self._by_ranges(self._decoded, X)
+
+    def _marginals(self, X):
+        return self._distribution(X).marginals()
+
+    def _marginals_of(self, X):
+        """The marginals of checked rows, some rows at a time, (n, l)."""
+        return self._by_ranges(self._marginals, X)
 
     def _decoded(self, X):
         if self.decoder_ == "most_likely":

@@ -273,11 +273,12 @@ class Fitting:
                 words = f"training, step {step}, {n_left} labels left, |g| {norm:.1e}"
                 progress(description=words)
 
+        loss = self.training.loss(self.space)
         # So that the gradient is small by the plain features too, if they are near 0.
         nearer = self.tol / min(10.0, 1.0 + float(np.abs(center).max(initial=0.0)))
         found = solve_binary_relevance(
             inputs, self.sets, self.weights, self.alpha, self.design.fit_intercept, nearer,
-            self.max_iter, start, progress=told,
+            self.max_iter, start, progress=told, costs=loss.by_truth(self.sets.shape[1]),
         )  # fmt: skip
         return replace(found, intercept=found.intercept - center @ found.weights)
 

@@ -102,12 +102,17 @@ class Training:
             return CONSTRAINED.get(self.surrogate, "logistic")
         return self.surrogate.margin
 
+    @property
+    def costs(self) -> Any:
+        """What misses and false alarms cost in binary relevance, None where all cost 1."""
+        return getattr(self.surrogate, "costs", None)
+
     def stages(self) -> tuple[Stage, ...]:
         """The losses on the way, each for a space; the last is the one asked for."""
         if self.is_likelihood:
             return (lambda space: CompSum("subset", space, 0.0, "paper"),)
         if self.is_by_label:
-            return (lambda space: BinaryRelevance(self.margin),)
+            return (lambda space: BinaryRelevance(self.margin, self.costs),)
         q = self.q_of_family
         if q is not None:
             return tuple(

@@ -17,10 +17,9 @@ from setwise.spaces.quadrature import RuleTable
 
 
 class AdditiveTable(NamedTuple):
-    """constant + scale * sum of weights_j agreement[y_j, y'_j]; weights in the scores' dtype."""
+    """constant + scale * sum of values[y_j, y'_j, j]; values in the scores' dtype."""
 
-    weights: np.ndarray  # (l,)
-    agreement: np.ndarray  # (2, 2): [true, predicted]
+    values: np.ndarray  # (2, 2, l): [true, predicted, label]
     scale: np.ndarray  # (n,)
     constant: np.ndarray  # (n,)
 
@@ -170,9 +169,9 @@ def tangents(line, one, tanh, e):
 def soft_rows(start, stop, scores, y_true, one, base, pull_true, pull_false, weights, value, slope):
     """base * sum log cosh(h_j) - sum_j e_j h_j and its gradient: cross-entropy with soft labels.
 
-    e_j = weights_j * (pull_true if label j is true else pull_false) is E_0[u y'_j].
+    e_j = weights[1, j] pull_true if label j is true, else weights[0, j] pull_false: E_0[u y'_j].
     """
-    n_labels = scores.shape[1]
+    n_labels, (if_false, if_true) = scores.shape[1], (weights[0], weights[1])
     e, tanh = np.empty_like(scores[0]), np.empty_like(scores[0])
     for row in range(start, stop):
         height = like(one, base[row])
@@ -181,13 +180,24 @@ def soft_rows(start, stop, scores, y_true, one, base, pull_true, pull_false, wei
         tangents(line, one, tanh, e)
         total = total_size(line) + log_products(e)
         for j in range(n_labels):
-            pull = weights[j] * (up if y[j] == 1 else down)
+            pull = up * if_true[j] if y[j] == 1 else down * if_false[j]
             out[j] = height * tanh[j] - pull
             e[j] = pull * line[j]
         inner = 0.0
         for j in range(n_labels):
             inner += np.float64(e[j])
         value[row] = base[row] * total - inner
+
+
+@kernel
+def state_sums(start, stop, y_true, if_false, if_true, sums):
+    """Of each row the sum of if_true over its true labels and of if_false over the others."""
+    for row in range(start, stop):
+        y = y_true[row]
+        total = 0.0
+        for j in range(len(y)):
+            total += if_true[j] if y[j] == 1 else if_false[j]
+        sums[row] = total
 
 
 @register_jitable
@@ -216,12 +226,11 @@ def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
 
     The slope is first filled with the derivative of the sum, then moved and scaled for q.
     """
-    weights, agreement, scale, constant = table
+    values, scale, constant = table
     n_labels = scores.shape[1]
+    on_true, off_true, on_false, off_false = values[1, 1], values[1, 0], values[0, 1], values[0, 0]
     part, moved = np.empty_like(scores[0]), np.empty_like(scores[0])
     e, e_one, tanh = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
-    on_true, off_true = like(one, agreement[1, 1]), like(one, agreement[1, 0])
-    on_false, off_false = like(one, agreement[0, 1]), like(one, agreement[0, 0])
     two, zero, temper = one + one, one - one, like(one, q)
     for row in range(start, stop):
         line, y, out = scores[row], y_true[row], slope[row]
@@ -233,11 +242,11 @@ def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
             unlikely = e[j] * likely
             p = likely if temper * line[j] >= zero else unlikely
             rest = unlikely if temper * line[j] >= zero else likely
-            on = on_true if y[j] == 1 else on_false
-            off = off_true if y[j] == 1 else off_false
-            part[j] = weights[j] * (on * p + off * rest)
+            on = on_true[j] if y[j] == 1 else on_false[j]
+            off = off_true[j] if y[j] == 1 else off_false[j]
+            part[j] = on * p + off * rest
             moved[j] = p - rest
-            out[j] = share * weights[j] * (on - off) * likely * unlikely
+            out[j] = share * (on - off) * likely * unlikely
         total, excess = 0.0, log_scale
         for j in range(n_labels):
             total += np.float64(part[j])

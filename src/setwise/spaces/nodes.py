@@ -65,8 +65,11 @@ class Nodes(NamedTuple):
         return np.column_stack([self.ends[:-1], self.ends[1:]])
 
     def of_labels(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A value for each label, and 0 for the virtual root, in the order of the nodes."""
-        return np.concatenate([[0.0], values[self.labels[1:]]])
+        """A value for each label, and 0 for the virtual root, in the order of the nodes.
+
+        Labels are the last axis of the values.
+        """
+        return np.concatenate([np.zeros_like(values[..., :1]), values[..., self.labels[1:]]], -1)
 
 
 class Power(NamedTuple):
@@ -115,15 +118,14 @@ def read_rows(array, row, rows, labels, factor, at_root, out):
 @register_jitable
 def read_values(y_true, row, rows, labels, measure, on, off):
     """What the label of each node adds when present and when absent; 0 at the virtual root."""
-    weights, agreement, _, _ = measure
-    false_off, false_on = agreement[0, 0], agreement[0, 1]
-    true_off, true_on = agreement[1, 0], agreement[1, 1]
+    values, _, _ = measure
+    false_off, false_on, true_off, true_on = values[0, 0], values[0, 1], values[1, 0], values[1, 1]
     on[:LANES], off[:LANES] = 0.0, 0.0
     for k in range(1, len(labels)):
         for b in range(LANES):
             is_true = y_true[min(row + b, rows - 1), labels[k]] == 1
-            on[k * LANES + b] = weights[k] * (true_on if is_true else false_on)
-            off[k * LANES + b] = weights[k] * (true_off if is_true else false_off)
+            on[k * LANES + b] = true_on[k] if is_true else false_on[k]
+            off[k * LANES + b] = true_off[k] if is_true else false_off[k]
 
 
 @register_jitable

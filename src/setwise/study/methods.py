@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -76,6 +76,11 @@ def _cut(target: Target) -> Target:
     return Hamming() if k is None else PrecisionAtK(k)
 
 
+def _of_rows(target: Target) -> Target:
+    """The target, or for a measure of all rows together Hamming loss, which cuts at 1/2 too."""
+    return Hamming() if target.form == "population" else target
+
+
 def _cut_decoder(target: Target) -> str:
     """The decoder that cuts at 1/2; of a target that judges some sets only, that of these."""
     own_sets = predicted_size(target) is not None or hierarchy_of(target) is not None
@@ -96,8 +101,10 @@ class Thresholds(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         """Fit to label sets, CSR (n, l)."""
         scoring, own_sets = "f1", _cut_decoder(self.target) == "minimum_risk"
-        if self.target.form == "linear_fractional":
-            scoring = make_scorer(partial(_utility_over_rows, target=self.target))
+        # Of an average over labels, what is averaged.
+        judge = getattr(self.target, "of", self.target)
+        if judge.form == "linear_fractional" or judge is not self.target:
+            scoring = make_scorer(partial(_utility_over_rows, target=judge))
         elif self.target.form in ("additive", "subset") and not own_sets:
             scoring = "accuracy"
         self.models_ = [_tuned(scoring, X, label) for label in y.toarray().T.astype(int)]
@@ -174,8 +181,12 @@ METHODS: dict[str, Method] = {
         Method(
             "binary_relevance",
             "Trains a linear logistic regression for each label. Predicts the labels above 0.5.",
-            lambda asked: _linear("binary_relevance", asked, decoder=_cut_decoder(asked.target)),
-            lambda model, target: model.for_target(target, decoder=_cut_decoder(target)),
+            lambda asked: _linear(
+                "binary_relevance",
+                replace(asked, target=_of_rows(asked.target)),
+                decoder=_cut_decoder(asked.target),
+            ),
+            lambda model, target: model.for_target(_of_rows(target), _cut_decoder(target)),
         ),
         Method(
             "logistic",
