@@ -26,6 +26,10 @@ from setwise.threads import for_rows
 
 # Candidates whose losses are computed at a time.
 CANDIDATES = 1024
+# So many losses are kept for a list that is decoded again.
+MOST_KEPT = 2**23
+# Sets less likely than this in every row add less than rounding to an expected loss.
+NOTHING = 2.0**-60
 # From so many labels on, not all label sets are compared.
 MOST_LABELS = 12
 
@@ -41,19 +45,34 @@ class Candidates:
         return sums_over(self.sets, present, absent)
 
 
+def kept_losses(measure: Measure, sets: Array, candidates: Array) -> Array | None:
+    """The loss of each candidate against each of the sets, (K, candidates); None of too many."""
+    if len(sets) * len(candidates) > MOST_KEPT:
+        return None
+    return measure.matrix(Candidates(candidates), sets)
+
+
 def best_among(
-    measure: Measure, posterior: Array, sets: Array, candidates: Array | Iterator[Array]
-) -> Decisions:
+    measure: Measure, posterior: Array, sets: Array, candidates: Array | Iterator[Array],
+    losses: Array | None = None,
+) -> Decisions:  # fmt: skip
     """The candidate of least expected loss under a posterior over ``sets``; ties: the earlier.
 
-    ``candidates`` are label sets, or parts of a list of them; K^2 multiplications a row.
+    ``candidates`` are label sets, or parts of a list of them, with their `kept_losses` if there are
+    any; K^2 multiplications a row.
     """
-    parts = _parts(candidates) if isinstance(candidates, np.ndarray) else candidates
+    likely = (posterior > NOTHING).any(axis=0)
+    if not likely.all():
+        posterior, sets = posterior[:, likely], sets[likely]
+        losses = None if losses is None else losses[likely]
     n, rows = len(posterior), np.arange(len(posterior))
     chosen = np.zeros((n, sets.shape[1]), np.uint8)
     best, second = np.full(n, np.inf), np.full(n, np.inf)
-    for part in parts:
-        risk = posterior @ measure.matrix(Candidates(part), sets)
+    whole = isinstance(candidates, np.ndarray)
+    for part in (
+        (candidates,) if losses is not None else _parts(candidates) if whole else candidates
+    ):
+        risk = posterior @ (measure.matrix(Candidates(part), sets) if losses is None else losses)
         place = np.argmax(risk <= risk.min(axis=1, keepdims=True) + TIE, axis=1)
         least = risk[rows, place]
         risk[rows, place] = np.inf

@@ -20,11 +20,11 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.datamodel import models
-from numba.extending import intrinsic, register_jitable, register_model
+from numba.extending import intrinsic, register_model
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from setwise.kernels import exp, kernel, log1p_unit, view_kernel
+from setwise.kernels import exp, inner, kernel, log1p_unit, view_kernel
 from setwise.threads import for_rows, thread_count
 
 Array = NDArray[Any]
@@ -284,7 +284,7 @@ def times(_context, lanes, other):
     return lanes(lanes, other), codegen
 
 
-@register_jitable
+@inner
 def _forth(begin, end, indices, data, point):
     """x · point + the last row of point (d + 1, LANES)."""
     total = load(point, len(point) - 1)
@@ -293,7 +293,7 @@ def _forth(begin, end, indices, data, point):
     return total
 
 
-@register_jitable
+@inner
 def _back(begin, end, indices, data, lanes, out):
     """Adds x times lanes to out (d + 1, LANES), and lanes to its last row."""
     for k in range(begin, end):
@@ -345,7 +345,7 @@ def link_rows(start, stop, scores, y_true, weights, costs, losses, bends):
         _link(scores[row], y_true[row], weights[row], costs, losses[row], bends[row])
 
 
-@register_jitable
+@inner
 def _link(scores, y_true, weight, costs, losses, bends):
     """The logistic loss of a row: weighted losses and second derivatives; slopes become scores.
 

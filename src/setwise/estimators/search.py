@@ -145,6 +145,18 @@ class Race:
             if decided and not self.judge.keeps_marginals:
                 break
 
+    def complete(self, best: Trial) -> None:
+        """Try the chosen combination on the folds it has not seen, where all rows are to be judged.
+
+        Measures of all rows together are decided for by what was said of each row held out.
+        """
+        if not self.judge.keeps_marginals:
+            return
+        for trial in self.trials:
+            trial.left_out |= trial is not best
+        for fold, split in enumerate(self.splits):
+            self._along(best.path, fold, split)
+
     def _along(self, path: Path, fold: int, split: Split) -> None:
         """Try what is left of a path on a fold that it has not seen."""
         trials = [one for one in path.trials if len(one.kept) == fold and not one.left_out]

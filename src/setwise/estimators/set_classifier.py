@@ -441,7 +441,8 @@ class SetClassifier(LinearClassifier):
     # ------------------------------------------------------------------- answers to checked inputs
 
     def _fitted(self) -> SetClassifier:
-        check_is_fitted(self, "coef_")
+        if "coef_" not in vars(self):
+            check_is_fitted(self, "coef_")
         return self
 
     def _claim(self) -> Claim:
@@ -496,7 +497,7 @@ class SetClassifier(LinearClassifier):
         if self._names.one_dimensional:
             return self.classes_[np.argmax(self._scores(X), axis=1)]
         sets = self._decided(X)
-        return csr_array(sets).astype(np.int64) if self.sparse_output else self._names.decode(sets)
+        return csr_array(sets).astype(np.int64) if self.sparse_output else sets.astype(np.int64)
 
     def _decided(self, X):
         if self._risk.is_of_whole:

@@ -211,6 +211,7 @@ class SetClassifierCV(LinearClassifier):
             if pair[0] == path.settings["surrogate"]:
                 alphas = near(race.best().alpha, alphas)
             race.run(self._path(pair, path.settings["scaling"], path.inputs, alphas))
+        race.complete(race.best())
 
     def _splits(self, rows: Rows, names: LabelNames, groups: Any = None) -> list[Split]:
         truth: Any = names.decode(rows.sets) if names.one_dimensional else csr_array(rows.sets)
@@ -297,7 +298,8 @@ class SetClassifierCV(LinearClassifier):
         return self.best_estimator_.intercept_
 
     def _fitted(self) -> SetClassifier:
-        check_is_fitted(self, "best_estimator_")
+        if "best_estimator_" not in vars(self):
+            check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
     def _model(self, surrogate, space, scaling) -> SetClassifier:

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import types
-from numba.extending import overload, register_jitable
+from numba.extending import overload
 
-from setwise.kernels import exp, kernel
+from setwise.kernels import exp, inner, kernel, view_inner
 from setwise.spaces.quadrature import RuleTable
 
 
@@ -52,7 +52,7 @@ class Room(NamedTuple):
     slope: np.ndarray  # (l,): by the logits
 
 
-@register_jitable
+@inner
 def room_of(line):
     """Room for rows like this one."""
     return Room(
@@ -77,7 +77,7 @@ def _overload_like(one, x):
 BLOCK = 512
 
 
-@register_jitable
+@inner
 def log_product(e):
     """log of the product of (1 + e_j) / 2, in float64: one logarithm.
 
@@ -89,7 +89,7 @@ def log_product(e):
     return np.log(product)
 
 
-@register_jitable
+@inner
 def log_products(e):
     """`log_product` of a row of any length.
 
@@ -103,7 +103,7 @@ def log_products(e):
     return total
 
 
-@register_jitable
+@inner
 def total_size(line):
     """The sum of |h|."""
     total = 0.0
@@ -112,7 +112,7 @@ def total_size(line):
     return total
 
 
-@register_jitable
+@inner
 def log_excess(line, q, e, e_one):
     """A_q - q A_1 - (1 - q) log|Y|, where A = sum of |h| + log(1 + e), e = exp(-2 |h|)."""
     size = total_size(line) if q < 0.0 else 0.0
@@ -131,7 +131,7 @@ def count_true_rows(start, stop, y_true, n_true):
         n_true[row] = count
 
 
-@register_jitable
+@inner
 def states(line, y, q, signs, one, room):
     """Fill the room of a row for weights times q; returns A_q - q A_1 - (1 - q) log|Y|.
 
@@ -155,7 +155,7 @@ def states(line, y, q, signs, one, room):
     return log_excess(line, np.float64(q), e, e_one)
 
 
-@register_jitable
+@inner
 def tangents(line, one, tanh, e):
     """tanh(h) and e = exp(-2 |h|) of each label."""
     two = one + one
@@ -200,7 +200,7 @@ def state_sums(start, stop, y_true, if_false, if_true, sums):
         sums[row] = total
 
 
-@register_jitable
+@inner
 def times_exp(value, exponent):
     """value * e^exponent, where 0 times an overflow is 0."""
     return value * np.exp(exponent) if value != 0.0 else 0.0
@@ -261,7 +261,7 @@ def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
             finish(q, one, excess, mean, moved, out)
 
 
-@register_jitable
+@view_inner
 def choose_nodes(
     slot, mean, means, step, far_x, far_w, first, zero, count, power_true, power_false, weight,
     t_true, t_false, w,
@@ -295,7 +295,7 @@ def choose_nodes(
     return nodes
 
 
-@register_jitable
+@inner
 def tilted_sum(truth, p, rest, inverse, on, off, t_true, t_false):
     """Mean of sum_j (on_j if label j counts else off_j) under the law tilted by t^D, in float64."""
     total = 0.0
@@ -307,7 +307,7 @@ def tilted_sum(truth, p, rest, inverse, on, off, t_true, t_false):
     return total
 
 
-@register_jitable
+@inner
 def tilt(one, lack, gain, near, truth, p, rest, inverse):
     """prod f and the sum of gain_j p_j / f_j at one node, f_j = 1 - p_j lack_j; fills 1 / f.
 
@@ -329,7 +329,7 @@ def tilt(one, lack, gain, near, truth, p, rest, inverse):
     return product, total
 
 
-@register_jitable
+@inner
 def add_slope(pull, push, lack, gain, truth, inverse, slope):
     """slope_j += (pull lack_j + push gain_j / f_j) / f_j: what one node adds by the logits."""
     down_false, down_gap = pull * lack[1], pull * (lack[0] - lack[1])
@@ -339,7 +339,7 @@ def add_slope(pull, push, lack, gain, truth, inverse, slope):
         slope[j] += inverse[j] * (down_false + truth[j] * down_gap + up)
 
 
-@register_jitable
+@inner
 def expected_step(step, truth, p):
     """The mean of D - start: the steps of labels that count, true and false."""
     all_p, true_p = 0.0, 0.0

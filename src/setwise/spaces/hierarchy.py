@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 from scipy.special import expit
 
-from setwise.kernels import copy_into, kernel
+from setwise.kernels import copy_into, inner, kernel
 from setwise.spaces.cube import true_counts
 from setwise.spaces.cube_kernels import AdditiveTable, state_sums
 from setwise.spaces.expectation import Expectation, Moment, Tempered, additive, times_exp
@@ -168,7 +167,7 @@ class ClosedLaw:
         return out.reshape(len(half), 4 * half.shape[1])
 
 
-@register_jitable
+@inner
 def step(p, r, on, off, chance, around):
     """p becomes P(label) and on its covariance with N, from those of the parents.
 
@@ -179,14 +178,14 @@ def step(p, r, on, off, chance, around):
         p[j] *= chance[j]
 
 
-@register_jitable
+@inner
 def join(share, height, on, p, whole, part):
     """part = share C + height (P - P_1)."""
     for j in range(len(p)):
         part[j] = share[j] * on[j] + height[j] * (p[j] - whole[j])
 
 
-@register_jitable
+@inner
 def weigh(on, p, share, mean, x, part):
     """part = x E[u label], of the nodes of a group."""
     for k in range(len(p) // LANES):
