@@ -110,8 +110,8 @@ SHOWN = {
         *("one_vs_rest_milliseconds", "same_from_threads"),
     ],
     "first_call": [
-        *("target", "space", "cold_seconds", "warm_seconds", "sklearn_seconds"),
-        "warm_over_sklearn",
+        *("target", "estimator", "cold_seconds", "cold_processor_seconds", "warm_seconds"),
+        *("warm_processor_seconds", "sklearn_seconds", "warm_over_sklearn"),
     ],
     "busy": [
         *("rows", "features", "labels", "fit", "seconds_alone", "seconds_beside", "ratio"),
@@ -201,8 +201,9 @@ INTRODUCTION = {
     "`same_from_threads`: rows predicted one by one by eight threads at once are those of one "
     "call.",
     "first_call": "Import, fit of 300 rows and predict in a fresh process: without compiled "
-    "kernels (`cold`), and with them (`warm`, the shortest of three). `sklearn_seconds`: "
-    "`import sklearn.linear_model`, which is a part of both.",
+    "kernels (`cold`), and with them (`warm`, the shorter of two). `sklearn_seconds`: "
+    "`import sklearn.linear_model`, which is a part of both; processor seconds are those after it. "
+    "`tree`: the distance in a hierarchy of six labels.",
     "busy": "A fit of `SetClassifier('f1')` alone, the shortest of three, and beside as many busy "
     "processes as there are processors. `ratio`: beside over alone.",
     "tightness": "The paper's constants over every target: n sets of one label each, any expected "
