@@ -453,7 +453,8 @@ class SetClassifier(LinearClassifier):
         if self._risk.is_of_whole:
             rows = None if self.depends_on_batch_ else self._out_of_fold
             n_rows = None if rows is None else len(rows.sets)
-            return claim_of_population(self._risk.rule, self.target_, n_rows)
+            rule: Any = self._risk
+            return claim_of_population(rule.rule, self.target_, n_rows)
         judged = self.target_, space, self.decoder_
         return claim_of_sets(trained, *judged, *scores, self._unseen)
 

@@ -102,7 +102,7 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         """Fit to label sets, CSR (n, l)."""
         scoring, own_sets = "f1", _cut_decoder(self.target) == "minimum_risk"
         # Of an average over labels, what is averaged.
-        judge = getattr(self.target, "of", self.target)
+        judge: Any = getattr(self.target, "of", self.target)
         if judge.form == "linear_fractional" or judge is not self.target:
             scoring = make_scorer(partial(_utility_over_rows, target=judge))
         elif self.target.form in ("additive", "subset") and not own_sets:
