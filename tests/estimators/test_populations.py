@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.multioutput import MultiOutputClassifier
@@ -85,9 +86,13 @@ def test_the_search_chooses_by_all_held_out_rows_together():
 
 
 def test_another_target_uses_the_rows_that_the_search_held_out():
-    model = SetClassifierCV("f1", alphas=[0.01], cv=3).fit(X, Y).best_estimator_
+    model = SetClassifierCV("f1", alphas=[0.01], cv=3).fit(X, Y)
     other = model.for_target("macro_f1")
     assert not other.depends_on_batch_
+    same = model.best_estimator_.for_target("macro_f1")
+    np.testing.assert_array_equal(other.predict(X_TEST), same.predict(X_TEST))
+    with pytest.raises(NotFittedError):
+        SetClassifierCV("f1").for_target("macro_f1")
     assert other.score(X_TEST, Y_TEST) >= get_target("macro_f1").utility(
         MinimumRisk("subset").decode(model.predict_proba(X_TEST)), Y_TEST
     )

@@ -141,6 +141,44 @@ class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         known = encode_truth(model.target_, model._names, y)
         return model.target_.utility(self.predict(X), known, sample_weight)
 
+    def for_target(self, target, decoder=None) -> SetClassifier:
+        """The same fit, decoded for another target; nothing is trained again.
+
+        A likelihood and binary relevance are trained without a look at the target, so this is equal
+        to a fit for that target. Other surrogates are losses of their target, and are refused.
+
+        A measure of all rows together, such as "macro_f1", is decided for by thresholds that are
+        fitted to the marginals of rows held out, where the fit had some (`SetClassifierCV`, or a
+        fit for another such measure); else by the marginals of the rows to be predicted, so that
+        predictions depend on the batch.
+
+        Parameters
+        ----------
+        target : str or Target
+        decoder : str, optional
+            Another decoder too.
+
+        Returns
+        -------
+        SetClassifier
+            A fitted one; this one stays as it is. (Of `SetClassifierCV`, the one it chose.)
+        """
+        model = self._fitted()
+        trained = model._trained
+        metro = isinstance(model._risk, AtCosts)
+        if metro or not (trained.is_likelihood or trained.is_by_label):
+            raise ValueError(
+                f"a classifier trained on the loss {trained} of {model.target_} is not one "
+                f"for {target}: fit it again; only 'likelihood' and 'binary_relevance' serve all"
+            )
+        other: Any = copy(model)
+        other.set_params(target=target, decoder=model.decoder if decoder is None else decoder)
+        judge = get_target(target)
+        refuse_other_labels(judge, model._names)
+        risk = decoder_of(judge, other.decoder).fitted(lambda: model._out_of_fold)
+        other._decode_by(risk, replace(trained, target=judge), model.space_)
+        return other
+
     def save(self, path) -> None:
         """Write the classifier to a file that holds data only; `setwise.load` reads it."""
         save(self, path)
@@ -361,42 +399,6 @@ class SetClassifier(LinearClassifier):
         if not self._names.one_dimensional:
             self._risk = risk.fitted(kept)
         return self
-
-    def for_target(self, target, decoder=None):
-        """The same fit, decoded for another target; nothing is trained again.
-
-        A likelihood and binary relevance are trained without a look at the target, so this is equal
-        to a fit for that target. Other surrogates are losses of their target, and are refused.
-
-        A measure of all rows together, such as "macro_f1", is decided for by thresholds that are
-        fitted to the marginals of rows held out, where the fit had some (`SetClassifierCV`, or a
-        fit for another such measure); else by the marginals of the rows to be predicted, so that
-        predictions depend on the batch.
-
-        Parameters
-        ----------
-        target : str or Target
-        decoder : str, optional
-            Another decoder too.
-
-        Returns
-        -------
-        SetClassifier
-            A fitted one; this one stays as it is.
-        """
-        trained, metro = self._fitted()._trained, isinstance(self._risk, AtCosts)
-        if metro or not (trained.is_likelihood or trained.is_by_label):
-            raise ValueError(
-                f"a classifier trained on the loss {trained} of {self.target_} is not one "
-                f"for {target}: fit it again; only 'likelihood' and 'binary_relevance' serve all"
-            )
-        other: Any = copy(self)
-        other.set_params(target=target, decoder=self.decoder if decoder is None else decoder)
-        judge = get_target(target)
-        refuse_other_labels(judge, self._names)
-        risk = decoder_of(judge, other.decoder).fitted(lambda: self._out_of_fold)
-        other._decode_by(risk, replace(trained, target=judge), self.space_)
-        return other
 
     def score_labels(self, X, label_features):
         """The scores of labels given by their features, seen in training or not, (n, rows of V)."""
