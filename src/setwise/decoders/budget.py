@@ -20,14 +20,15 @@ from setwise.kernels import kernel
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
 
-# Steps of Frank and Wolfe, and passes of coordinate ascent, at most; and the gain that is none.
-STEPS, PASSES, LEAST_GAIN = 30, 50, 1e-6
+# Steps of Frank and Wolfe, and of them without a better decision, and passes of coordinate ascent,
+# at most; and the gain that is none.
+STEPS, PATIENCE, PASSES, LEAST_GAIN = 40, 5, 50, 1e-5
+# How many entries the steps of Frank and Wolfe look at, at most (but all of them once).
+WORK = 2**21
 # Gains below this are none.
 LEAST = 1e-200
 # What one more false alarm adds to tp, fp, fn, tn.
 ONE_FALSE_ALARM = np.array([[0.0], [1.0], [0.0], [-1.0]])
-# The shares of the way that a step of Frank and Wolfe tries.
-WAYS = (0.0, *0.5 ** np.arange(8))
 
 
 class Budget(NamedTuple):
@@ -156,20 +157,23 @@ class Linear(NamedTuple):
 def frank_wolfe(problem: Problem, tp: Array, predicted: Array) -> Linear:
     """The best decision by gains that Frank and Wolfe's steps meet, from these tallies on.
 
-    Each step takes the gains at the tallies reached, decides by them, and moves the tallies towards
-    those of the decision, as far as the measure grows. The tallies reached are those of a random
-    choice among the decisions met; what is kept is the decision with the largest value.
+    Step s decides by the gains at the tallies reached, and moves them by 2 / (s + 2) of the way
+    towards those of the decision. The tallies reached are those of a random choice among the
+    decisions met; what is kept is the one decision with the largest value.
     """
-    best, value = Linear(np.ones(len(tp)), np.zeros(len(tp)), -np.inf), -np.inf
-    for _ in range(STEPS):
-        slope, offset = problem.gains(tp, predicted)
-        there = problem.tallies(problem.choose(slope, offset))
-        reached = problem.value(*there)
-        if reached > best.value:
-            best = Linear(slope, offset, reached)
-        before, (tp, predicted, value) = value, _furthest(problem, (tp, predicted), there)
-        if value <= before + LEAST_GAIN:
+    best, reached, last = None, (tp, predicted), 0
+    for step in range(min(STEPS, max(1, WORK // max(1, len(problem.entries.label))))):
+        gains = problem.gains(*reached)
+        there = problem.tallies(problem.choose(*gains))
+        value = problem.value(*there)
+        if best is None or value > best.value + LEAST_GAIN:
+            best, last = Linear(*gains, value), step
+        if step - last > PATIENCE:
             break
+        # (The tallies to begin with need not be those of a decision within the budget.)
+        share = 2.0 / (step + 2.0)
+        reached = [(1.0 - share) * a + share * b for a, b in zip(reached, there, strict=True)]
+    assert best is not None
     return best
 
 
@@ -193,16 +197,6 @@ def cut_together(problem: Problem, metric: Metric) -> float:
     taken = int(np.argmax(values >= values.max() - EQUAL))
     upper, lower = np.append(np.inf, score)[taken], np.append(score, 0.0)[taken]
     return float(halfway(np.array([lower]), np.array([upper]))[0])
-
-
-def _furthest(problem: Problem, here: tuple, there: tuple) -> tuple[Array, Array, float]:
-    """The tallies on the way from here to there where the measure is largest, and their value."""
-    ways = [
-        [(1.0 - step) * a + step * b for a, b in zip(here, there, strict=True)] for step in WAYS
-    ]
-    values = [problem.value(*way) for way in ways]
-    best = int(np.argmax(values))
-    return ways[best][0], ways[best][1], values[best]
 
 
 def coordinate_ascent(problem: Problem, choice: Choice) -> Choice:

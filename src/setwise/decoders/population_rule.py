@@ -17,6 +17,7 @@ from setwise.decoders.budget import (
     cut_together,
     frank_wolfe,
 )
+from setwise.decoders.dual_bound import dual_bound
 from setwise.decoders.fixed_point import fixed_points
 from setwise.decoders.micro_macro import micro_macro
 from setwise.decoders.population import POPULATIONS, Population
@@ -129,8 +130,9 @@ class PopulationRule(BaseEstimator):
             return self._decode_batch(sample)
         if self.thresholds_ is not None:
             return reached(table, self.thresholds_)
-        problem = Problem.of(sample, self._population, self._budget)
-        return problem.choose(self.slopes_, self.offsets_).sets(table)
+        fitted: Any = self
+        problem = Problem.of(sample, self._population, fitted._budget)
+        return problem.choose(fitted.slopes_, fitted.offsets_).sets(table)
 
     def _decode_batch(self, sample: Sample) -> Any:
         """The decisions with the largest measure of the expected counts of these rows."""
@@ -142,12 +144,32 @@ class PopulationRule(BaseEstimator):
         if self._budget is None:
             return reached(sample.scores, self._thresholds(sample, "expected"))
         problem = Problem.of(sample, self._population, self._budget)
-        if self._population.average == "micro":
-            linear = self._linear(problem, sample, "expected")
-            return problem.choose(linear.slope, linear.offset).sets(sample.scores)
-        tallies = self._tallies(sample, "expected")
-        choice = problem.choose(*problem.gains(*tallies))
-        return coordinate_ascent(problem, choice).sets(sample.scores)
+        linear = self._linear(problem, sample, "expected")
+        choice = problem.choose(linear.slope, linear.offset)
+        if self._population.average == "macro":
+            choice = coordinate_ascent(problem, choice)
+        return choice.sets(sample.scores)
+
+    def gap(self, probability) -> float:
+        """How far the decisions for these probabilities can be from the best within the budget.
+
+        No decisions have a measure of the expected counts that is larger by more. The bound is
+        Lagrange's: each label by itself, with a price for the labels of a row. Offered for macro
+        and weighted averages; those of all entries together are decided exactly.
+        """
+        if self._population.average == "micro" or self._budget is None:
+            raise ValueError(
+                "gap is for a macro or weighted average with a budget; other decisions by rule "
+                "'batch' are the best there are"
+            )
+        y_pred, table = self.decode(probability), probability_matrix(probability)
+        problem = Problem.of(Sample(table, table), self._population, self._budget)
+        tp, predicted = (
+            np.asarray((table * y_pred).sum(axis=0), np.float64),
+            np.asarray(y_pred.sum(axis=0), np.float64),
+        )
+        value = problem.value(tp, predicted)
+        return max(0.0, min(1.0, dual_bound(problem, tp, predicted)) - value)
 
     def _thresholds(self, sample: Sample, rule: str) -> Array:
         """The threshold of each label without a budget, (l,)."""
