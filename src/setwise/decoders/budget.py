@@ -23,6 +23,8 @@ from setwise.threads import for_rows
 # Steps of Frank and Wolfe, and of them without a better decision, and passes of coordinate ascent,
 # at most; and the gain that is none.
 STEPS, PATIENCE, PASSES, LEAST_GAIN = 40, 5, 50, 1e-5
+# How many labels without an entry coordinate ascent tries beyond the budget.
+TRIED = 32
 # How many entries the steps of Frank and Wolfe look at, at most (but all of them once).
 WORK = 2**21
 # Gains below this are none.
@@ -203,8 +205,8 @@ def coordinate_ascent(problem: Problem, choice: Choice) -> Choice:
     """Decide row after row, given all others, until no row gains; the choice is changed in place.
 
     A pass never lowers the measure, so the result is at least as good as the choice it began with,
-    and no other labels for any single row are better. Labels without an entry are tried in the
-    order of what they cost at the beginning of a pass.
+    and no other labels for any single row are better. Of labels without an entry those are
+    tried that cost least at the beginning of a pass.
     """
     value = -np.inf
     for _ in range(PASSES):
@@ -376,10 +378,9 @@ def ascend(entries, quotient, total, order, exact, fills, state, bounds, choice)
                     least = gains[filled - 1] if filled == size else least
             for i in range(ends[row], ends[row + 1]):
                 j = label[i]
-                if (
-                    w * (bounds[j, SLOPE] * probability[i] + bounds[j, OFFSET]) >= least
-                    and was[j] != row
-                ):
+                # (The bound holds for gains above 0.)
+                bound = w * (bounds[j, SLOPE] * probability[i] + bounds[j, OFFSET])
+                if (takes_all or bound >= least) and was[j] != row:
                     gain = gain_with(quotient, total, state, j, true[i], w)
                     if gain >= least:
                         filled = insert(labels, places, row, gains, filled, j, i, gain)
@@ -390,7 +391,7 @@ def ascend(entries, quotient, total, order, exact, fills, state, bounds, choice)
                 met[label[i]] = row
             tried = 0
             for j in order:
-                if tried == size:
+                if tried == size + TRIED:
                     break
                 if met[j] != row and was[j] != row:
                     tried += 1
