@@ -235,3 +235,12 @@ def test_bad_settings_of_the_search_are_named(settings, message):
     X, Y = drawn(0)
     with pytest.raises(ValueError, match=message):
         SetClassifierCV("f1", **settings).fit(X, Y)
+
+
+def test_a_measure_of_all_rows_is_decided_from_the_rows_of_all_folds():
+    X, Y = drawn(2, 300)
+    model = SetClassifierCV("macro_f1", alphas=[1e3, 0.1], spaces=["cube"], cv=5).fit(X, Y)
+    seen = {row["alpha"]: len(row["fold_losses"]) for row in model.cv_results_}
+    assert seen[1e3] < 5
+    assert seen[0.1] == 5
+    assert len(model.best_estimator_._out_of_fold.sets) == len(X)

@@ -16,6 +16,7 @@ from setwise.consistency.setting import (
     Effort,
     Rows,
     Setting,
+    label_costs,
     refuse_not_finite,
     worst_ratio,
     worst_regret,
@@ -31,7 +32,9 @@ from setwise.consistency.verdicts import (
 from setwise.spaces import Catalog
 from setwise.spaces.space import Array, Space
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
-from setwise.surrogates.names import DEFAULT_Q
+from setwise.surrogates.metro import refuse_others
+from setwise.surrogates.names import DEFAULT_Q, METRO
+from setwise.targets.additive import CostSensitive
 from setwise.targets.registry import get_target
 from setwise.validation import whole_number
 
@@ -117,6 +120,8 @@ def certify(
     effort, judge = effort or Effort(), get_target(target)
     if judge.form == "population":
         return certified(judge, surrogate, space, min(effort.draws, MOST_PROBLEMS), seed)
+    if isinstance(surrogate, str) and surrogate == METRO:
+        refuse_others(judge)
     setting = Setting.of(judge, surrogate, space, scores, q)
     coverage = covering(setting.target, setting.choice, setting.space, setting.kind)
     worst, tried = worst_regret(setting, effort, seed)
@@ -241,6 +246,8 @@ def _shown(setting: Setting, p: Array, tried: int, seed: int) -> Counterexample 
 def _reason(setting: Setting) -> str:
     if setting.choice.target is not None:
         return f"the surrogate is built for another target, {in_words(setting.choice.target)}"
+    if setting.choice.costs is not None:
+        return "binary relevance weighed by costs decides for these, and for no others"
     if setting.choice.by_label:
         return "binary relevance sees the marginals only"
     if setting.choice.is_likelihood:
@@ -265,7 +272,9 @@ def trained(setting: Setting) -> tuple[Any, Space]:
     if setting.kind == "joint" and not space.is_joint:
         space = Catalog(setting.sets, setting.scored.offset[0], joint=True)
     if choice.by_label:
-        return BinaryRelevance(str(choice.margin)), space
+        false_alarm, miss = label_costs(choice, space.n_labels)
+        costs = None if choice.costs is None else CostSensitive(miss, false_alarm)
+        return BinaryRelevance(str(choice.margin), costs), space
     if choice.is_likelihood:
         return CompSum("subset", space, 0.0, "paper"), space
     target = choice.target or setting.target

@@ -97,7 +97,9 @@ def _covering(target: Any, surrogate: Any) -> tuple[str, str, str]:
         why = "its marginals at the minimiser are the true ones, of true label sets in the space"
         return "T", "likelihood", f"{why}, and they are cut at thresholds"
     by_label = surrogate == "binary_relevance" or isinstance(surrogate, BinaryRelevance)
-    if by_label and MARGINS[str(margin)].probability is not None:
+    costs = getattr(surrogate, "costs", None)
+    free = costs is None or min(np.min(costs.miss), np.min(costs.false_alarm)) > 0.0
+    if by_label and free and MARGINS[str(margin)].probability is not None:
         why = f"scores of the {margin} margin give the marginals, which are cut at thresholds"
         return (
             "T",

@@ -17,7 +17,12 @@ from typing import Any
 import numpy as np
 
 from setwise.consistency.conditional import MOST_SETS, Kind, Weights
-from setwise.consistency.naming import Choice, chosen_surrogate, loss_matrix
+from setwise.consistency.naming import (
+    Choice,
+    chosen_surrogate,
+    is_same_target,
+    loss_matrix,
+)
 from setwise.consistency.verdicts import Gamma
 from setwise.spaces.space import Space
 from setwise.surrogates.names import DEFAULT_Q
@@ -111,6 +116,10 @@ def covering(
     is_smooth, labels = choice.margin not in ("hinge", "rho"), space.n_labels
     weights = label_weights(target, labels)
     is_share = weights is not None and abs(float(weights.sum()) - 1.0) < 1e-9
+    if choice.costs is not None:
+        same = _is_cube(space, even=True) and is_same_target(choice.costs, target, space)
+        why = "each label is a binary problem of its own, weighed as it is judged"
+        return covered("B", None, why) if same else None
     if choice.by_label:
         if weights is not None and is_share and _is_cube(space, even=True):
             gamma = _relevance_bound(choice, labels, None if is_hamming(target) else weights.max())
@@ -136,6 +145,8 @@ def covering(
     if is_smooth and is_share and _is_cube(space, even=False):
         why = "the share of wrong labels is decided label by label"
         return covered("H", _hamming_bound(choice, space), why)
+    if is_smooth and follows_from_marginals(target, labels) and _is_cube(space, even=False):
+        return covered("H", None, "what labels cost is decided label by label")
     k = _common_size(space)
     if is_smooth and k and is_linear_at_size(target, labels):
         why = "sets of one size are ordered rightly by one score a label"
@@ -266,6 +277,8 @@ def bound_of(choice: Choice, space: Space | None) -> Gamma:
     q, margin = choice.q, choice.margin
     if choice.is_likelihood:
         return LIKELIHOOD
+    if choice.costs is not None:
+        raise ValueError(f"the paper has no bound for {choice}, whose errors have costs")
     if q is not None and -1.0 < q < 0.0:
         raise ValueError(f"the paper has no bound for q = {q:g}; it has for q = -1 and 0 <= q <= 1")
     if space is None and (choice.by_label or (q is not None and q > 0.0)):

@@ -22,11 +22,13 @@ from setwise.threads import for_rows
 
 # Steps of Frank and Wolfe, and of them without a better decision, and passes of coordinate ascent,
 # at most; and the gain that is none.
-STEPS, PATIENCE, PASSES, LEAST_GAIN = 40, 5, 50, 1e-5
+STEPS, PATIENCE, PASSES, LEAST_GAIN = 40, 5, 50, 1e-6
+# Up to so many entries, coordinate ascent begins from several choices.
+FEW_ENTRIES = 2**18
 # How many labels without an entry coordinate ascent tries beyond the budget.
 TRIED = 32
 # How many entries the steps of Frank and Wolfe look at, at most (but all of them once).
-WORK = 2**21
+WORK = 2**20
 # Gains below this are none.
 LEAST = 1e-200
 # What one more false alarm adds to tp, fp, fn, tn.
@@ -199,6 +201,22 @@ def cut_together(problem: Problem, metric: Metric) -> float:
     taken = int(np.argmax(values >= values.max() - EQUAL))
     upper, lower = np.append(np.inf, score)[taken], np.append(score, 0.0)[taken]
     return float(halfway(np.array([lower]), np.array([upper]))[0])
+
+
+def best_ascent(problem: Problem, choice: Choice) -> Choice:
+    """The best of coordinate ascents from this choice and, unless entries are many, from others.
+
+    The ascent ends at a choice that no single row betters, which depends on where it begins. The
+    others are the labels of each row most probable beside their frequency, and nothing, so that
+    rows are decided one after the other by what those before them have left.
+    """
+    starts, n_labels = [choice], len(problem.positives)
+    if len(problem.entries.label) <= FEW_ENTRIES:
+        frequent = np.where(problem.positives > 0.0, problem.positives, 1.0)
+        starts += [problem.choose(1.0 / frequent, np.zeros(n_labels)), problem.nothing()]
+    found = [coordinate_ascent(problem, start) for start in starts]
+    values = [problem.value(*problem.tallies(one)) for one in found]
+    return found[int(np.argmax(values))]
 
 
 def coordinate_ascent(problem: Problem, choice: Choice) -> Choice:

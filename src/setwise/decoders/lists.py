@@ -68,10 +68,10 @@ def best_among(
     n, rows = len(posterior), np.arange(len(posterior))
     chosen = np.zeros((n, sets.shape[1]), np.uint8)
     best, second = np.full(n, np.inf), np.full(n, np.inf)
-    whole = isinstance(candidates, np.ndarray)
-    for part in (
-        (candidates,) if losses is not None else _parts(candidates) if whole else candidates
-    ):
+    parts: Any = candidates
+    if isinstance(candidates, np.ndarray):
+        parts = _parts(candidates) if losses is None else [candidates]
+    for part in parts:
         risk = posterior @ (measure.matrix(Candidates(part), sets) if losses is None else losses)
         place = np.argmax(risk <= risk.min(axis=1, keepdims=True) + TIE, axis=1)
         least = risk[rows, place]

@@ -301,7 +301,7 @@ class MinimumRisk:
             self._kept[n_labels] = _search_of(self.target, n_labels)
         return self._kept[n_labels]
 
-    def _last(self, name: str, part: Array, make: Callable[[Array], Any]) -> Any:
+    def _last(self, name: str, part: Any, make: Callable[[Any], Any]) -> Any:
         """What was last made of a part of a distribution, if that is this one, or made anew.
 
         (A space has the same list or biases for all its rows.)

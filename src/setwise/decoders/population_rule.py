@@ -13,7 +13,7 @@ from setwise.decoders.budget import (
     Budget,
     Linear,
     Problem,
-    coordinate_ascent,
+    best_ascent,
     cut_together,
     frank_wolfe,
 )
@@ -211,8 +211,9 @@ class PopulationRule(BaseEstimator):
             return self._decode_batch(sample)
         if self.thresholds_ is not None:
             return reached(table, self.thresholds_)
-        problem = Problem.of(sample, self._population, self._budget)
-        return problem.choose(self.slopes_, self.offsets_).sets(table)
+        fitted: Any = self
+        problem = Problem.of(sample, self._population, fitted._budget)
+        return problem.choose(fitted.slopes_, fitted.offsets_).sets(table)
 
     def _decode_batch(self, sample: Sample) -> Any:
         """The decisions with the largest measure of the expected counts of these rows."""
@@ -227,7 +228,7 @@ class PopulationRule(BaseEstimator):
         linear = self._linear(problem, sample, "expected")
         choice = problem.choose(linear.slope, linear.offset)
         if self._population.average == "macro":
-            choice = coordinate_ascent(problem, choice)
+            choice = best_ascent(problem, choice)
         return choice.sets(sample.scores)
 
     def gap(self, probability) -> float:

@@ -14,7 +14,15 @@ from typing import Any, Literal
 import numpy as np
 
 from setwise.consistency.naming import chosen_surrogate, in_words, is_same_target, loss_matrix
-from setwise.consistency.theorems import MOST_INDEPENDENT, OF_CLASSES, REACHED, covering
+from setwise.consistency.population import rounds_may_fail
+from setwise.consistency.theorems import (
+    BY_KEY,
+    COMPLETE,
+    MOST_INDEPENDENT,
+    OF_CLASSES,
+    REACHED,
+    covering,
+)
 from setwise.consistency.verdicts import Gamma
 from setwise.decoders.population_rule import PopulationRule
 from setwise.estimators.choice import DECODERS, lists_seen
@@ -76,6 +84,12 @@ SENTENCES = {
     "so that a prediction depends on the rows that come with it: they maximise {target} of the "
     "expected counts, which tends to the best expected value as the batch grows (Dembczyński, "
     "Kotłowski, Koyejo and Natarajan, 2017).",
+    "costs": "Consistent for {target}: at its best value the regret is the regret of the costs of "
+    "misses and false alarms, divided by the denominator, and binary relevance weighed by them is "
+    "consistent for costs (theorem V: {source}). Assumed: {complete}; the value that was found on "
+    "folds is the best one; and counts of rows still to come are near their means, as they are "
+    "where no label is rare.",
+    "rounds": "No theorem covers 'metro' for {target}: {why_not}.",
     "origin": "Without an intercept an input of zeros has scores of 0, and is not covered.",
     "not convex": "The objective is not convex, and the solver may have stopped short of its "
     "minimiser.",
@@ -200,6 +214,15 @@ def claim_of_population(rule: PopulationRule, target: Any, n_rows: int | None) -
     return Claim("thresholds", ("thresholds", "fitted"), about)
 
 
+def claim_of_costs(target: Any) -> Claim:
+    """What is proved of decisions by scores trained for the costs of a measure of all rows."""
+    why_not = rounds_may_fail(target)
+    about = {"target": in_words(target), "why_not": why_not, "complete": COMPLETE}
+    about["source"] = BY_KEY["V"].source
+    holds = "costs" if why_not is None else "rounds"
+    return Claim("consistent" if why_not is None else "nothing", (holds,), about)
+
+
 def claim_of_classes(
     training: Training, space: Space, n_classes: int,
     features: Any = None, fit_intercept: bool = True,
@@ -222,6 +245,10 @@ def _of_sets(training: Training, target: Any, space: Space, decoder: str) -> Cla
     # Whether the loss is a share of the labels that differ, weighted or not.
     plain = predicted_size(target) is None and hierarchy_of(target) is None
     is_share = target.form == "additive" and plain
+    if training.costs is not None:
+        found = _covered(training.surrogate, training, target, space, {})
+        bounded = _bounded(training, target, space, decoder)
+        return found if found.kind == "consistent" else bounded or NOTHING
     if is_share and (training.is_by_label or (likelihood and space.is_independent)):
         # On all label sets the likelihood is binary relevance with scores of half the size.
         margin = training.margin if training.is_by_label else "logistic"

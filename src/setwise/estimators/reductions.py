@@ -6,6 +6,7 @@ compared differ in the reduction and in nothing else.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,7 @@ PICKED = ("all", "all_normalized", "one", "one_vs_all_normalized")
 SIZES = ("multinomial", "binary")
 
 
-class _Reduction(NamedSets, ClassifierMixin, BaseEstimator):
+class _Reduction(NamedSets, ClassifierMixin, BaseEstimator, ABC):
     """What the reductions share: label sets in and out, and the settings of the linear models."""
 
     target: Any
@@ -38,6 +39,14 @@ class _Reduction(NamedSets, ClassifierMixin, BaseEstimator):
     scaling: str | None
     random_state: Any
     _names: LabelNames
+
+    @abstractmethod
+    def _fit(self, X: Any, sets: Array) -> None:
+        """Train on rows and their label sets, (n, l)."""
+
+    @abstractmethod
+    def _decode(self, X: Any) -> Array:
+        """The label sets of rows, (n, l)."""
 
     def fit(self, X, y):
         """Train on rows X and their label sets, in any form of `SetClassifier.fit`."""

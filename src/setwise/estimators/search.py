@@ -140,7 +140,9 @@ class Race:
             leader = self.best()
             for trial in self.trials:
                 trial.left_out |= self._is_out(trial, leader)
-            if len(self.trials) > 1 and sum(not one.left_out for one in self.trials) == 1:
+            decided = len(self.trials) > 1 and sum(not one.left_out for one in self.trials) == 1
+            # A measure of all rows together is decided from the rows of all folds.
+            if decided and not self.judge.keeps_marginals:
                 break
 
     def complete(self, best: Trial) -> None:

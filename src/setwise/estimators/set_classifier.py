@@ -31,6 +31,7 @@ from setwise.estimators.design import (
 from setwise.estimators.guarantee import (
     Claim,
     claim_of_classes,
+    claim_of_costs,
     claim_of_population,
     claim_of_sets,
     log_loss_of,
@@ -296,10 +297,9 @@ class SetClassifier(LinearClassifier):
                 design = Design.of(rows, self.scaling, self.fit_intercept)
                 risk, surrogate = decoder_of(self.target, self.decoder), self.surrogate
                 if isinstance(surrogate, str) and surrogate == METRO:
-                    metro = Metro(
-                        risk.target, design, rows.sets, self.alpha, self.tol, self.max_iter
-                    )
-                    surrogate = metro.surrogate(names)
+                    settings = self.alpha, self.tol, self.max_iter
+                    metro = Metro(risk.target, design, rows.sets, *settings)
+                    surrogate = metro.surrogate(names, self.decoder)
                     risk = AtCosts(risk.target, surrogate.costs)
                 self._fit(design, rows, names, risk, surrogate=surrogate)
                 return self._settle(risk, lambda: held_out_rows(self, design, rows))
@@ -453,7 +453,9 @@ class SetClassifier(LinearClassifier):
         if self._risk.is_of_whole:
             rows = None if self.depends_on_batch_ else self._out_of_fold
             n_rows = None if rows is None else len(rows.sets)
-            return claim_of_population(self._risk.rule, self.target_, n_rows)
+            return claim_of_population(self._risk.rule, self.target_, n_rows)  # type: ignore
+        if isinstance(self._risk, AtCosts):
+            return claim_of_costs(self.target_)
         judged = self.target_, space, self.decoder_
         return claim_of_sets(trained, *judged, *scores, self._unseen)
 
