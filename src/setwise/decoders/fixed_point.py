@@ -96,7 +96,8 @@ def _of_best_cuts(sample: Sample, metric: Metric, average: Average) -> Array:
 def _counts(tp: Array, predicted: Array, positives: Array, total: float) -> Array:
     """tp, fp, fn and tn; a difference that is only rounding is 0, and so is what it divides."""
     counts = np.stack([tp, predicted - tp, positives - tp, total - positives - predicted + tp])
-    return np.where(counts > EQUAL * total, counts, 0.0)
+    whole = np.stack([0.0 * tp, predicted, positives, np.full(len(tp), total)])
+    return np.where(counts > EQUAL * whole, counts, 0.0)
 
 
 @kernel
