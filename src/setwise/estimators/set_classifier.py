@@ -46,6 +46,7 @@ from setwise.labels import LabelNames
 from setwise.persistence import save
 from setwise.surrogates.names import DEFAULT_Q, METRO
 from setwise.targets.registry import get_target
+from setwise.targets.target import method_of
 from setwise.targets.truth import encode_truth, refuse_other_labels
 from setwise.threads import small_products
 from setwise.validation import positive_number, score_matrix, whole_number
@@ -139,7 +140,7 @@ class LinearClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         if model._names.one_dimensional:
             return super().score(X, y, sample_weight)
         known = encode_truth(model.target_, model._names, y)
-        return model.target_.utility(self.predict(X), known, sample_weight)
+        return method_of(model.target_, "utility")(self.predict(X), known, sample_weight)
 
     def for_target(self, target, decoder=None) -> SetClassifier:
         """The same fit, decoded for another target; nothing is trained again.
