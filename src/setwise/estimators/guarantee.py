@@ -75,9 +75,13 @@ SENTENCES = {
     "learnt probabilities of the labels are right, each label occurs, and none has a probability "
     "equal to its threshold in a share of the rows ({source}).",
     "fitted": "The thresholds were fitted to {n_rows} rows that were not trained on, by the rule "
-    "{rule!r}; what they reach there tends to the best as such rows grow in number. Of wrong "
-    "probabilities nothing is claimed but that no other thresholds did better on these rows "
-    "by that rule.",
+    "{rule!r}.",
+    "grows": "What they reach tends to the best as such rows grow in number. Of wrong "
+    "probabilities nothing is claimed.",
+    "swept": "No other thresholds reach more on these rows, whatever the probabilities are, and "
+    "what they reach on new ones tends to the best as such rows grow in number.",
+    "smoothed": "It goes by the counts of all labels together as well, so that rare ones do not "
+    "overfit; that its thresholds tend to the best is not claimed.",
     "budget": "No theorem is known to cover {target} with a budget of labels a row: decided is by "
     "gains of each label found on rows that were not trained on.",
     "batch": "The thresholds are taken from the probabilities of the rows to be predicted, "
@@ -211,7 +215,8 @@ def claim_of_population(rule: PopulationRule, target: Any, n_rows: int | None) -
     if n_rows is None:
         return Claim("thresholds", ("thresholds", "batch"), about)
     about |= {"n_rows": n_rows, "rule": rule.rule_}
-    return Claim("thresholds", ("thresholds", "fitted"), about)
+    how = {"thresholds": "swept", "micro_macro": "smoothed"}.get(rule.rule_, "grows")
+    return Claim("thresholds", ("thresholds", "fitted", how), about)
 
 
 def claim_of_costs(target: Any) -> Claim:
