@@ -100,8 +100,8 @@ SHOWN = {
         *("catalog f1", "sized f1", "catalog f1, folds", "sized f1, folds"),
     ],
     "population": [
-        *("set", "split", "marginals", "measure", "at 1/2", "expected", "batch", "thresholds"),
-        *("cross_fitted", "micro_macro"),
+        *("set", "split", "marginals", "measure", "at 1/2", "expected", "calibrated", "batch"),
+        *("thresholds", "cross_fitted", "micro_macro"),
     ],
     "imports": ["ratio", "setwise_milliseconds", "numpy_milliseconds", "modules_loaded"],
     "tables": ["rows", "columns", "ratio", "milliseconds", "pandas_milliseconds", "largest_error"],

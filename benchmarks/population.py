@@ -28,7 +28,7 @@ from setwise.targets import get_target
 SETS = ("emotions", "scene", "yeast", "medical", "slashdot", "enron")
 SPLITS = {"emotions": 3, "scene": 2, "yeast": 2, "medical": 3, "slashdot": 1, "enron": 2}
 TARGETS = ("macro_f1", "micro_f1", "macro_jaccard", "balanced_accuracy", "g_mean")
-RULES = ("expected", "batch", "thresholds", "cross_fitted", "micro_macro")
+RULES = ("expected", "calibrated", "batch", "thresholds", "cross_fitted", "micro_macro")
 FOLDS = KFold(5, shuffle=True, random_state=0)
 
 

@@ -7,9 +7,10 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 
 from setwise.decoders import PopulationRule, Thresholds
-from setwise.decoders.population_rule import RULES
+from setwise.decoders.population_rule import OF_THRESHOLDS, RULES
 from tests.support.examples import generators
 
 FEWER = max(2, settings.default.max_examples // 2)
@@ -156,7 +157,7 @@ def test_sparse_probabilities_are_decided_as_dense_ones(name, rule):
     probability = rng.random((60, 8)) * (rng.random((60, 8)) < 0.5)
     y_true = (rng.random((60, 8)) < probability).astype(int)
     stored, true = scipy.sparse.csr_array(probability), scipy.sparse.csr_array(y_true)
-    modes = [{}] if rule in ("cross_fitted", "micro_macro") else [{}, {"budget": 2}, {"at_most": 2}]
+    modes = [{}] if rule in OF_THRESHOLDS else [{}, {"budget": 2}, {"at_most": 2}]
     for mode in modes:
         dense = PopulationRule(name, rule, **mode).fit(probability, y_true)
         sparse = PopulationRule(name, rule, **mode).fit(stored, true)
@@ -166,7 +167,7 @@ def test_sparse_probabilities_are_decided_as_dense_ones(name, rule):
 
 
 @pytest.mark.parametrize("name", ["macro_f1", "micro_jaccard", "macro_balanced_accuracy"])
-@pytest.mark.parametrize("rule", ["expected", "thresholds", "micro_macro"])
+@pytest.mark.parametrize("rule", ["expected", "calibrated", "thresholds", "micro_macro"])
 def test_a_weight_of_two_is_a_row_twice(name, rule):
     rng = np.random.default_rng(1)
     probability = rng.random((40, 3))
@@ -178,6 +179,29 @@ def test_a_weight_of_two_is_a_row_twice(name, rule):
     once = PopulationRule(name, rule).fit(probability, y_true, weight)
     again = PopulationRule(name, rule).fit(probability[twice], y_true[twice])
     np.testing.assert_allclose(once.thresholds_, again.thresholds_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["macro_f1", "micro_f1", "balanced_accuracy"])
+def test_calibrated_undoes_one_distortion_of_all_log_odds(name):
+    """Right probabilities are hardly changed; distorted ones are decided as the right ones are."""
+    rng = np.random.default_rng(3)
+    odds = rng.normal([-3.0, -2.0, -1.0, 0.0], 1.5, (4000, 4))
+    right, wrong = expit(odds), expit(0.4 * odds - 0.8)
+    y_true = (rng.random(right.shape) < right).astype(int)
+    best = PopulationRule(name, "expected").fit(right).decode(right)
+    for said in (right, wrong):
+        rule = PopulationRule(name).fit(said, y_true)
+        assert rule.rule_ == "calibrated"
+        assert (rule.decode(said) != best).mean() < 0.01
+    plain = PopulationRule(name, "expected").fit(wrong).decode(wrong)
+    assert (plain != best).mean() > 0.03
+
+
+def test_calibrated_is_not_misled_by_few_rows():
+    """Label sets that the probabilities tell apart have no most likely slope; a prior gives one."""
+    rule = PopulationRule("macro_f1", "calibrated").fit([[0.9, 0.2], [0.4, 0.7]], [[1, 0], [0, 1]])
+    np.testing.assert_array_equal(rule.decode([[0.9, 0.2], [0.4, 0.7]]), [[1, 0], [0, 1]])
+    assert ((rule.thresholds_ > 0.2) & (rule.thresholds_ < 0.9)).all()
 
 
 def test_thresholds_are_those_of_the_decoder_of_that_name():

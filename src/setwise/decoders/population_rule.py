@@ -17,6 +17,7 @@ from setwise.decoders.budget import (
     cut_together,
     frank_wolfe,
 )
+from setwise.decoders.calibration import Calibration
 from setwise.decoders.dual_bound import dual_bound
 from setwise.decoders.fixed_point import fixed_points
 from setwise.decoders.micro_macro import micro_macro
@@ -27,9 +28,12 @@ from setwise.targets import get_target
 from setwise.targets.measure import Array
 from setwise.validation import probability_matrix, require_one_of, whole_number
 
-Rule = Literal["auto", "expected", "batch", "thresholds", "cross_fitted", "micro_macro"]
-RULES = ("auto", "expected", "batch", "thresholds", "cross_fitted", "micro_macro")
-NEED_SETS = ("thresholds", "cross_fitted", "micro_macro")
+Rule = Literal[
+    "auto", "expected", "calibrated", "batch", "thresholds", "cross_fitted", "micro_macro"
+]
+RULES = ("auto", "expected", "calibrated", "batch", "thresholds", "cross_fitted", "micro_macro")
+NEED_SETS = ("calibrated", "thresholds", "cross_fitted", "micro_macro")
+OF_THRESHOLDS = ("calibrated", "cross_fitted", "micro_macro")
 FOLDS = 3
 
 
@@ -45,24 +49,28 @@ class PopulationRule(BaseEstimator):
       It is exact without a budget: no 0/1 matrix has a larger one. For F-beta the threshold is
       v / (1 + beta²) at the optimal value v, for Jaccard v / (1 + v), for balanced accuracy the
       share of positives.
-    - "batch": the same of the rows to be decided, so what is predicted for a row depends on the
-      rows it comes with, and a single row is refused.
+    - "calibrated": the same after the log-odds of all labels were replaced by slope · log-odds +
+      shift, the most likely two numbers for known label sets. "expected" is best for probabilities
+      that are right; so they are made right first, and two numbers do not overfit.
+    - "batch": as "expected", of the rows to be decided, so what is predicted for a row depends on
+      the rows it comes with, and a single row is refused.
     - "thresholds": the best thresholds on probabilities with known label sets, best out of fold.
     - "cross_fitted": of those and one threshold for all labels, what folds prefer; see
       `Thresholds`.
     - "micro_macro": for rare labels (Lin and Lin): labels by falling frequency; in each of three
       folds the m-th takes the cut that maximises its own utility divided by m plus that of the
       counts of all labels so far; the mean of the folds' cuts.
-    - "auto": "thresholds" for a micro average with label sets, otherwise "expected". These were the
-      best on average of the rules that decide row by row, over six data sets with official and
-      random splits and two kinds of marginals (docs/benchmarks.md, *population*). "batch" was a
-      little better still for macro averages; ask for it where rows come in batches.
+    - "auto": with label sets "calibrated", without them "expected"; with a budget "thresholds" for
+      a micro average with label sets, otherwise "expected". These were the best on average of the
+      rules that decide row by row, over six data sets with official and random splits and two kinds
+      of marginals (docs/benchmarks.md, *population*). "batch" was a little better still for macro
+      averages; ask for it where rows come in batches.
 
     Parameters
     ----------
     target : target or str, default "macro_f1"
         `Macro`, `Micro` or `Weighted` of a measure, or its name.
-    rule : {"auto", "expected", "batch", "thresholds", "cross_fitted", "micro_macro"}
+    rule : {"auto", "expected", "calibrated", "batch", "thresholds", "cross_fitted", "micro_macro"}
         How to decide, by default "auto".
     budget : int, optional
         Predict exactly so many labels a row.
@@ -96,8 +104,8 @@ class PopulationRule(BaseEstimator):
 
     **Sparse probabilities** (CSR) count as 0 where nothing is stored; no dense copy is made.
 
-    **Cost.** "expected" and "batch" take a few passes over the entries, without a sort; with a
-    budget as many more. The others sort.
+    **Cost.** "expected", "calibrated" and "batch" take a few passes over the entries, without a
+    sort; with a budget as many more. The others sort.
 
     References
     ----------
@@ -134,7 +142,7 @@ class PopulationRule(BaseEstimator):
             raise ValueError(
                 f"a row has exactly budget={self.budget} labels or at_most={self.at_most}, not both"
             )
-        if self._budget is not None and self.rule in ("cross_fitted", "micro_macro"):
+        if self._budget is not None and self.rule in OF_THRESHOLDS:
             raise ValueError(
                 f"rule={self.rule!r} finds a threshold for each label, which a budget of labels a "
                 f"row does not go by; use 'expected', 'batch' or 'thresholds'"
@@ -258,6 +266,11 @@ class PopulationRule(BaseEstimator):
         own = POPULATIONS[average] == "label"
         if rule == "expected":
             found = fixed_points(sample, metric, average)
+        elif rule == "calibrated":
+            calibration = Calibration.of(sample)
+            table = calibration.applied(sample.scores)
+            right = Sample(table, table, sample.weight)
+            found = calibration.undone(fixed_points(right, metric, average))
         elif rule == "thresholds":
             found = best_thresholds(sample, metric, average, own)[0]
         elif rule == "cross_fitted":
@@ -289,8 +302,11 @@ class PopulationRule(BaseEstimator):
         """The rule that "auto" stands for."""
         if self.rule != "auto":
             return self.rule
-        is_micro = self._population.average == "micro"
-        return "thresholds" if is_micro and y_true is not None else "expected"
+        if y_true is None:
+            return "expected"
+        if self._budget is None:
+            return "calibrated"
+        return "thresholds" if self._population.average == "micro" else "expected"
 
     @property
     def _population(self) -> Population:
