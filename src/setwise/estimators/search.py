@@ -39,6 +39,8 @@ PATIENCE = 2
 # So many times the tolerance of a fit is enough to compare by.
 LOOSER = 3.0
 TIE = 1e-12
+# Probabilities this far from 0 and 1 are as surprising as any beyond.
+LEAST = 1e-6
 # The least tolerance for which products in float32 are good enough.
 LEAST_SINGLE = 1e-4
 # Marginals of so many entries are kept of every combination for measures of all rows together.
@@ -148,12 +150,17 @@ class Race:
     def complete(self, best: Trial) -> None:
         """Try the chosen combination on the folds it has not seen, where all rows are to be judged.
 
-        Measures of all rows together are decided for by what was said of each row held out.
+        Measures of all rows together are decided for by what was said of each row held out. Few
+        rows of rare labels decide them, so that the best penalty is often the luckiest: of the
+        scalings and penalties within a standard error of it, for its space and surrogate, the one
+        with the most likely marginals is chosen.
         """
         if not self.judge.keeps_marginals:
             return
+        close = [one for one in self.trials if one.kept and self._is_close(one, best)]
+        best = min(close, key=lambda one: self.surprise(one, best) - self.surprise(best, one))
         for trial in self.trials:
-            trial.left_out |= trial is not best
+            trial.left_out = trial is not best
         for fold, split in enumerate(self.splits):
             self._along(best.path, fold, split)
 
@@ -272,6 +279,19 @@ class Race:
         mean = float(np.average(difference, weights=weights))
         spread = float(np.linalg.norm(weights * (difference - mean)) / weights.sum())
         return mean, spread if len(difference) >= LEAST_JUDGED else np.inf
+
+    def _is_close(self, trial: Trial, best: Trial) -> bool:
+        """Whether it differs from the best one by penalty only, and rows do not tell which."""
+        of_trial, of_best = ({**one.path.settings, "scaling": None} for one in (trial, best))
+        excess, spread = self._excess(trial, best)
+        return trial is best or (of_trial == of_best and excess <= spread)
+
+    def surprise(self, trial: Trial, other: Trial) -> float:
+        """The log-loss of its marginals, on the rows that both saw."""
+        seen = together(self._folds(trial.kept[: min(len(trial.kept), len(other.kept))]))
+        likely = np.clip(seen.probability, LEAST, 1.0 - LEAST)
+        losses = -np.log(np.where(seen.sets == 1, likely, 1.0 - likely)).sum(axis=1)
+        return float(np.average(losses, weights=seen.weights))
 
     def _is_out(self, trial: Trial, other: Trial) -> bool:
         """Whether too little is to be gained by it in place of another."""

@@ -46,8 +46,9 @@ class SetClassifierCV(LinearClassifier):
 
     Every combination is trained on all folds but one and judged by the mean loss of the target on
     that one; for a measure of all rows together, such as "macro_f1", by its value on the rows of
-    all folds, decided together. Alphas go from large to small, each starting from the solution
-    before; further spaces are tried with the best one and its neighbours. After each fold,
+    all folds, decided together, and among scalings and alphas within a standard error of the best
+    by the likelihood of the marginals. Alphas go from large to small, each starting from the
+    solution before; further spaces are tried with the best one and its neighbours. After each fold,
     combinations leave from which little is to be gained: less than 3e-4 in mean loss is expected of
     them over the best one, by the losses of the rows judged so far, 60 or more. (On the first fold
     a path of alphas ends after two in a row like that.) When one is left, the search is over: with
@@ -395,5 +396,7 @@ def _between(best: Trial, race: Race) -> float:
     near = same[place - 1 : place + 2]
     x = np.log([trial.alpha for trial in near])
     y = np.array([race.estimate(trial, best) for trial in near])
+    if y[1] > min(y):
+        return best.alpha
     curve, slope, _ = np.polyfit(x - x[1], y, 2)
     return best.alpha if curve <= 1e-12 else float(np.exp(x[1] - slope / (2.0 * curve)))
