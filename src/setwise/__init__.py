@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from setwise.estimators import CatalogClassifier as CatalogClassifier
+    from setwise.estimators import SetBooster as SetBooster
     from setwise.estimators import SetClassifier as SetClassifier
     from setwise.estimators import SetClassifierCV as SetClassifierCV
     from setwise.estimators import TargetDecoder as TargetDecoder
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "CatalogClassifier": "setwise.estimators",
+    "SetBooster": "setwise.estimators",
     "SetClassifier": "setwise.estimators",
     "SetClassifierCV": "setwise.estimators",
     "TargetDecoder": "setwise.estimators",

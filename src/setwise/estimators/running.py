@@ -16,6 +16,8 @@ from setwise.validation import positive_number
 
 Progress = Callable[..., None]
 
+# What an interrupt does to a fit.
+INTERRUPTS = ("raise", "finish")
 # Seconds between two lines of progress where there is no terminal.
 BETWEEN_LINES = 5.0
 

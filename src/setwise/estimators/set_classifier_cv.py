@@ -18,9 +18,10 @@ from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
 from setwise.estimators.cost import is_auto, planned
 from setwise.estimators.design import SCALINGS, Rows, read_training
 from setwise.estimators.folds import StratifiedLabelSets
-from setwise.estimators.running import OutOfTime, Watch, progress_shown, run
+from setwise.estimators.running import INTERRUPTS, OutOfTime, Watch, progress_shown, run
+from setwise.estimators.scored import ScoredClassifier
 from setwise.estimators.search import Inputs, Path, Race, Split, Trial
-from setwise.estimators.set_classifier import LinearClassifier, SetClassifier
+from setwise.estimators.set_classifier import SetClassifier
 from setwise.labels import LabelNames
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.names import DEFAULT_Q
@@ -32,14 +33,13 @@ from setwise.validation import positive_number, require_one_of, whole_number
 # Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
 # features of a scaling, the smaller their weights.
 DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}
-INTERRUPTS = ("raise", "finish")
 SETTINGS = ("surrogate", "space", "scaling")
 # Folds, and the most rows they are for.
 FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
 
 
 @dataclass(eq=False, repr=False)
-class SetClassifierCV(LinearClassifier):
+class SetClassifierCV(ScoredClassifier):
     """`SetClassifier` that chooses alpha, the space and the surrogate by the target itself.
 
     Every combination is trained on all folds but one and judged by the mean loss of the target on
