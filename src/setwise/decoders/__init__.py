@@ -2,6 +2,7 @@
 
 from setwise.decoders.decisions import Decisions, MostLikely, TopK
 from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.decoders.population_rule import PopulationRule
 from setwise.decoders.thresholds import Thresholds
 
-__all__ = ["Decisions", "MinimumRisk", "MostLikely", "Thresholds", "TopK"]
+__all__ = ["Decisions", "MinimumRisk", "MostLikely", "PopulationRule", "Thresholds", "TopK"]

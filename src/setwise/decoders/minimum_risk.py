@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -80,6 +80,9 @@ class MinimumRisk:
     """
 
     target: Any
+    # Facts that estimators ask of a decoder: see `for_target`.
+    is_of_whole: ClassVar[bool] = False
+    depends_on_batch: ClassVar[bool] = False
     # By number of labels the search with its tables; by space the decoder paired with it.
     _kept: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -111,6 +114,10 @@ class MinimumRisk:
         decisions = decoder._decide(distribution, return_risk)
         is_sparse = getattr(distribution, "is_sparse", False)
         return _answer(decisions.sparse() if is_sparse else decisions, return_risk)
+
+    def fitted(self, held_out: Any) -> MinimumRisk:
+        """The same: a row is decided by itself, without a look at others."""
+        return self
 
     def decode_scores(self, scores, space: Space, return_risk: bool = False) -> Any:
         """The best label set of each row for the distribution of a space, p(y) = exp(z(y) - A).

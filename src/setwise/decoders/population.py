@@ -1,4 +1,4 @@
-"""Measures of a population: its decisions are counted first and judged once, by a quotient.
+"""Measures of a population: its decisions are counted first and judged once.
 
 A population is a label over all rows (macro average), a row over all labels (instance average), or
 every entry of the matrix (micro average).
@@ -6,6 +6,7 @@ every entry of the matrix (micro average).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,8 +14,8 @@ import numpy as np
 from setwise.kernels import kernel
 from setwise.targets import LinearFractional, Target, get_target
 from setwise.targets.measure import ROUNDING, Array
-from setwise.targets.registry import known_name
-from setwise.targets.target import predicted_size, utility_quotient
+from setwise.targets.registry import match
+from setwise.targets.target import predicted_size, rates_mean, utility_quotient
 
 Average = Literal["micro", "macro", "instance"]
 By = Literal["all", "label", "row"]
@@ -22,23 +23,28 @@ POPULATIONS: dict[Average, By] = {"micro": "all", "macro": "label", "instance": 
 
 # A denominator that is this share of its terms is 0 and only rounding.
 ZERO_SHARE = 1e-13
+# Counts of this share of a population are next to none.
+SMALL_SHARE = 1e-6
 
-BALANCED = "balanced_accuracy"
+BALANCED, G_MEAN = "balanced_accuracy", "g_mean"
 # Losses: the share of the predicted that is false, the share of the true that is missed.
 NAMED = {
     "precision": LinearFractional([0, 0, 1, 0, 0], [0, 1, 1, 0, 0]),
     "recall": LinearFractional([0, 0, 0, 1, 0], [0, 1, 0, 1, 0]),
     BALANCED: BALANCED,
+    G_MEAN: G_MEAN,
 }
+# Balanced accuracy and G-mean by the mean that they take of two rates.
+RATES = {"arithmetic": BALANCED, "geometric": G_MEAN}
 Metric = Target | str
 
 
 def get_metric(metric: Any) -> Metric:
-    """The target whose utility judges a population; balanced accuracy stays a name."""
+    """The target whose utility judges a population; balanced accuracy and G-mean stay names."""
     known = ", ".join(map(repr, NAMED))
     try:
-        if isinstance(metric, str) and known_name(metric) in NAMED:
-            return NAMED[known_name(metric)]
+        if isinstance(metric, str) and (found := match(metric, NAMED)) is not None:
+            return NAMED[found[0]]
         target = get_target(metric)
     except ValueError as error:
         raise ValueError(
@@ -46,6 +52,13 @@ def get_metric(metric: Any) -> Metric:
             f"'jaccard' or 'hamming', by name or as an object, but it is {metric!r}; which "
             f"average is meant is another argument"
         ) from error
+    if target.form == "population":
+        raise ValueError(
+            f"metric must say what is averaged, and average over what, but it is {metric!r}: use "
+            f"Thresholds({str(target).partition('_')[2]!r}, average=...)"
+        )
+    if (mean := rates_mean(target)) is not None:
+        return RATES[mean]
     if predicted_size(target) is not None or utility_quotient(target) is None:
         raise ValueError(
             f"metric must be a quotient of linear functions of the counts tp, fp, fn, tn, but "
@@ -55,18 +68,52 @@ def get_metric(metric: Any) -> Metric:
     return target
 
 
+class Population(NamedTuple):
+    """What a population target asks of its decisions: a metric, averaged over these populations.
+
+    ``by_positives``: populations count by how many positives they have.
+    """
+
+    metric: Metric
+    average: Average
+    by_positives: bool
+
+    @classmethod
+    def of(cls, target: Any) -> Population:
+        """Of a target that judges all rows together (`Macro`, `Micro`, `Weighted`)."""
+        average = getattr(target, "average", None)
+        if average not in ("micro", "macro", "weighted"):
+            raise ValueError(
+                f"target must judge all rows together, as 'macro_f1' and Micro('jaccard') do, but "
+                f"it is {target!r}; MinimumRisk(target) decides row by row"
+            )
+        metric, nothing = get_metric(target.of), target.zero_division
+        if hasattr(metric, "empty") and not np.isnan(nothing):
+            metric = replace(metric, empty=nothing)  # type: ignore
+        return cls(metric, "micro" if average == "micro" else "macro", average == "weighted")
+
+    def value(self, counts: Array) -> float:
+        """The measure of the counts of its populations, (4, m)."""
+        weights = counts[0] + counts[2] if self.by_positives else None
+        weights = None if weights is None or not weights.sum() > 0 else weights
+        return float(np.average(utilities(self.metric, counts), weights=weights))
+
+
 class Quotient(NamedTuple):
     """(above · k) / (below · k) with k = (1, tp, fp, fn, tn); ``empty`` at 0/0.
 
-    The coefficients have one row for all populations, (1, 5), or one for each, (m, 5).
+    The coefficients have one row for all populations, (1, 5), or one for each, (m, 5). With
+    ``geometric`` the value is the geometric mean of the two rates tp/P and tn/N instead, and
+    ``above`` has the coefficients of their arithmetic mean.
     """
 
     above: Array
     below: Array
     empty: float
+    geometric: bool = False
 
     @classmethod
-    def of(cls, metric: Metric, positives: Array, total: int) -> Quotient:
+    def of(cls, metric: Metric, positives: Array, total: float) -> Quotient:
         """The utility of populations of ``total`` entries, with so many ``positives`` each, (m,).
 
         Refused unless 0 <= numerator <= denominator. Both are linear, so it is enough that this
@@ -74,7 +121,7 @@ class Quotient(NamedTuple):
         denominator is, which Dinkelbach's iteration relies on.
         """
         if isinstance(metric, str):
-            return cls._balanced(positives, total)
+            return cls._of_rates(positives, total, metric == G_MEAN)
         fraction: Any = utility_quotient(metric)
         corners = np.hstack([np.ones((4, 1)), total * np.eye(4)])
         above, below = corners @ fraction.numerator, corners @ fraction.denominator
@@ -84,48 +131,87 @@ class Quotient(NamedTuple):
             worst = int(np.argmin(inside))
             raise ValueError(
                 f"the utility of {metric} must have 0 <= numerator <= denominator for all counts "
-                f"of {total} entries, but where all of them are {('tp', 'fp', 'fn', 'tn')[worst]} "
-                f"its numerator is {above[worst]:g} and its denominator {below[worst]:g}"
+                f"of {total:g} entries, but where all of them are "
+                f"{('tp', 'fp', 'fn', 'tn')[worst]} its numerator is {above[worst]:g} and its "
+                f"denominator {below[worst]:g}"
             )
         return cls(fraction.numerator[None], fraction.denominator[None], float(fraction.empty))
 
     @classmethod
-    def _balanced(cls, positives: Array, total: int) -> Quotient:
+    def _of_rates(cls, positives: Array, total: float, geometric: bool) -> Quotient:
         """Mean of the recall of the positives and that of the negatives, tp/P and tn/N.
 
         Where P or N is 0 the other part alone counts, as in scikit-learn. P and N do not depend on
-        the prediction, so this is linear in the counts.
+        the prediction, so the arithmetic mean is linear in the counts.
         """
         parts = np.stack([positives, total - positives], axis=1).astype(np.float64)
-        present = parts > 0
+        present = parts > ZERO_SHARE * total
         above, below = np.zeros((len(parts), 5)), np.tile([1.0, 0, 0, 0, 0], (len(parts), 1))
         above[:, [1, 4]] = present / np.where(present, parts, 1.0)
-        return cls(above / np.maximum(present.sum(axis=1, keepdims=True), 1), below, 1.0)
+        above /= np.maximum(present.sum(axis=1, keepdims=True), 1)
+        return cls(above, below, 1.0, geometric)
 
     def of_counts(self, counts: Array) -> Array:
         """The utility of each population, (m,), from tp, fp, fn, tn of each, (4, m)."""
-        return ratios(self.above, self.below, self.empty, counts)
+        values = np.empty(counts.shape[1])
+        utilities_of(self, np.ascontiguousarray(counts, np.float64), values)
+        return values
+
+    def slopes(self, counts: Array) -> Array:
+        """How N - v D grows with each of tp, fp, fn, tn at the value v of these counts, (m, 4).
+
+        That of G-mean in its place, which grows as the gradient of tp · tn does.
+        """
+        values = self.of_counts(counts)[:, None]
+        linear = self.above[:, 1:] - values * self.below[:, 1:]
+        if not self.geometric:
+            return linear
+        both = (linear[:, [0]] > 0) & (linear[:, [3]] > 0)
+        return np.where(both, counts[[3, 1, 2, 0]].T * [1.0, 0.0, 0.0, 1.0], linear)
+
+    def gradient(self, counts: Array) -> Array:
+        """The derivatives of each utility by its tp, fp, fn, tn, (m, 4); 0 where it is 0/0.
+
+        Where G-mean is 0 it rises without bound; there the step of a small share stands for it.
+        """
+        if self.geometric:
+            least = SMALL_SHARE * counts.sum(axis=0)
+            counts = np.maximum(counts, least)
+            slopes, scale = self.slopes(counts), 2.0 * counts[0] * counts[3]
+            both = (self.above[:, 1] > 0) & (self.above[:, 4] > 0)
+            scale = np.where(both, scale / self.of_counts(counts), 1.0)
+        else:
+            slopes = self.slopes(counts)
+            scale = self.below[:, 0] + (self.below[:, 1:] * counts.T).sum(axis=1)
+            scale = np.where(np.isnan(self._replace(empty=np.nan).of_counts(counts)), np.inf, scale)
+        return slopes / scale[:, None]
 
 
 @kernel
-def ratio(above, below, empty, tp, fp, fn, tn):
-    """The quotient with coefficients (5,) at these counts, ``empty`` where its denominator is 0."""
-    terms = abs(below[0]) + abs(below[1]) * tp + abs(below[2]) * fp
-    terms += abs(below[3]) * fn + abs(below[4]) * tn
-    bottom = below[0] + below[1] * tp + below[2] * fp + below[3] * fn + below[4] * tn
-    top = above[0] + above[1] * tp + above[2] * fp + above[3] * fn + above[4] * tn
+def utility_at(quotient, j, tp, fp, fn, tn):
+    """The utility of population j at these counts, ``empty`` where its denominator is 0."""
+    above, below, empty, geometric = quotient
+    row = j if len(above) > 1 else 0
+    if geometric:
+        true, false = above[row, 1] * max(tp, 0.0), above[row, 4] * max(tn, 0.0)
+        # (The coefficients are 1/2P and 1/2N; where a class does not occur one is 0.)
+        both = above[row, 1] > 0.0 and above[row, 4] > 0.0
+        return 2.0 * np.sqrt(true * false) if both else true + false
+    terms = abs(below[row, 0]) + abs(below[row, 1]) * tp + abs(below[row, 2]) * fp
+    terms += abs(below[row, 3]) * fn + abs(below[row, 4]) * tn
+    bottom = below[row, 0] + below[row, 1] * tp + below[row, 2] * fp
+    bottom += below[row, 3] * fn + below[row, 4] * tn
+    top = above[row, 0] + above[row, 1] * tp + above[row, 2] * fp
+    top += above[row, 3] * fn + above[row, 4] * tn
     return empty if abs(bottom) <= ZERO_SHARE * terms else top / bottom
 
 
 @kernel
-def ratios(above, below, empty, counts):
-    """The quotient of each column of counts (4, m); see `Quotient`."""
-    values = np.empty(counts.shape[1])
+def utilities_of(quotient, counts, values):
+    """The utility of each population, one for each column of counts (4, m)."""
     for j in range(len(values)):
-        row = j if len(above) > 1 else 0
         tp, fp, fn, tn = counts[0, j], counts[1, j], counts[2, j], counts[3, j]
-        values[j] = ratio(above[row], below[row], empty, tp, fp, fn, tn)
-    return values
+        values[j] = utility_at(quotient, j, tp, fp, fn, tn)
 
 
 def utilities(metric: Metric, counts: Array) -> Array:
@@ -135,4 +221,4 @@ def utilities(metric: Metric, counts: Array) -> Array:
 
 def quotient_of(metric: Metric, counts: Array) -> Quotient:
     """The utility of populations with these counts, (4, m)."""
-    return Quotient.of(metric, counts[0] + counts[2], int(np.rint(counts[:, 0].sum())))
+    return Quotient.of(metric, counts[0] + counts[2], float(counts[:, 0].sum()))

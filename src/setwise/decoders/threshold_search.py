@@ -12,12 +12,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setwise.decoders.population import POPULATIONS, Average, By, Metric, Quotient, ratio
+from setwise.decoders.population import (
+    POPULATIONS,
+    ZERO_SHARE,
+    Average,
+    By,
+    Metric,
+    Quotient,
+    utility_at,
+)
 from setwise.kernels import kernel
 from setwise.sparse import entries_of, places_among, refuse_entries, rows_of, tidied, tidy_sets
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
-from setwise.validation import label_matrix, require_entries, same_rows, score_matrix
+from setwise.validation import (
+    label_matrix,
+    real_vector,
+    require_entries,
+    same_rows,
+    score_matrix,
+)
 
 # A cut with more predictions must be better by more than this.
 EQUAL = 1e-12
@@ -54,16 +68,24 @@ class Ranking(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Scores and what is true of them, (n, l): 0 or 1, or a probability.
+    """Scores and what is true of them, (n, l): 0 or 1, or a probability; rows may have weights.
 
     Both matrices are dense, or both tidy CSR: an entry that is not stored has score 0 and is false.
+    The weights (n,) are above 0; by default a row counts once.
     """
 
     scores: Any
     true: Any
+    weight: Array | None = None
 
     def __getitem__(self, rows) -> Sample:
-        return Sample(self.scores[rows], self.true[rows])
+        weight = None if self.weight is None else self.weight[rows]
+        return Sample(self.scores[rows], self.true[rows], weight)
+
+    @property
+    def mass(self) -> float:
+        """The weight of all rows."""
+        return float(self.shape[0] if self.weight is None else self.weight.sum())
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -72,7 +94,7 @@ class Sample:
 
     @cached_property
     def entries(self) -> tuple[Array, Array, Array, Array]:
-        """Row, label, score and truth of each entry that has a score or is true.
+        """Row, label, score and weight of what is true of each entry that has a score or is true.
 
         Of dense matrices label by label, of sparse ones row by row.
         """
@@ -81,7 +103,7 @@ class Sample:
             row = np.tile(np.arange(n, dtype=np.int32), n_labels)
             label = np.repeat(np.arange(n_labels, dtype=np.int32), n)
             score, truth = (np.array(m.T, np.float64, order="C").ravel() for m in (scores, true))
-            return row, label, score, truth
+            return row, label, score, truth if self.weight is None else truth * self.weight[row]
         place, found = places_among(scores, true)
         at, missed = place[~found], (rows_of(true)[~found], true.indices[~found], 0.0)
         stored = rows_of(scores), scores.indices, scores.data.astype(np.float64)
@@ -90,34 +112,41 @@ class Sample:
         )
         truth = np.zeros(len(score))
         truth[place + np.cumsum(~found) - ~found] = true.data
-        return row, label, score, truth
+        return row, label, score, truth if self.weight is None else truth * self.weight[row]
 
-    def populations(self, by: By) -> tuple[Array, int, int]:
-        """The population of each entry, how many there are, and the cells of the matrix in each."""
+    @cached_property
+    def sizes(self) -> Array:
+        """The weight of each entry."""
+        row = self.entries[0]
+        return np.ones(len(row)) if self.weight is None else self.weight[row]
+
+    def populations(self, by: By) -> tuple[Array, int, float]:
+        """The population of each entry, how many there are, and the weight of the cells in each."""
         (row, label, _, _), (n, n_labels) = self.entries, self.shape
         if by == "all":
-            return np.zeros_like(row), 1, n * n_labels
-        return (label, n_labels, n) if by == "label" else (row, n, n_labels)
+            return np.zeros_like(row), 1, self.mass * n_labels
+        return (label, n_labels, self.mass) if by == "label" else (row, n, float(n_labels))
 
     def counts(self, thresholds: Array, by: By) -> Array:
         """tp, fp, fn, tn of each population where a score reaches its label's threshold, (4, m)."""
         (_, label, score, true), (population, count, size) = self.entries, self.populations(by)
         tp, fn, predicted, scored = np.zeros((4, count))
-        count_entries(label, population, score, true, thresholds, tp, fn, predicted, scored)
+        entries = label, population, score, self.sizes, true
+        count_entries(entries, thresholds, tp, fn, predicted, scored)
         # A threshold that is not above 0 is reached by every entry that is not stored.
-        n, always = self.shape[0], thresholds <= 0
-        every = {"all": n * always.sum(), "label": n * always, "row": always.sum()}[by]
+        mass, always = self.mass, thresholds <= 0
+        every = {"all": mass * always.sum(), "label": mass * always, "row": always.sum()}[by]
         predicted += every - scored
         return np.stack([tp, predicted - tp, fn, size - predicted - fn])
 
     def ranking(self, by: By, own: bool) -> Ranking:
         """The entries ranked together, or with ``own`` those of each label by themselves."""
         (_, _, score, true), (population, count, cells) = self.entries, self.populations(by)
-        size, is_dense = np.ones(len(score)), isinstance(self.scores, np.ndarray)
+        size, is_dense = self.sizes, isinstance(self.scores, np.ndarray)
         if not is_dense:
             # What is not stored stands as one entry of score 0 a population.
-            rest = cells - np.bincount(population, minlength=count)
-            some = np.flatnonzero(rest)
+            rest = cells - np.bincount(population, size, minlength=count)
+            some = np.flatnonzero(rest > ZERO_SHARE * cells)
             score, true = (np.append(part, np.zeros(len(some))) for part in (score, true))
             size, population = np.append(size, rest[some]), np.append(population, some)
         if own and is_dense:
@@ -129,24 +158,25 @@ class Sample:
             label = population[order].astype(np.min_scalar_type(count))
             order = order[np.argsort(label, kind="stable")]
             start = np.append(0, np.cumsum(np.bincount(population, minlength=count)))
-        size = size if is_dense else size.take(order)
+        size = size if self.weight is None and is_dense else size.take(order)
         parts = score.take(order), size, true.take(order), population.take(order)
         return Ranking(start, np.arange(count + 1) if own else np.array([0, count]), *parts)
 
 
 @kernel
-def count_entries(label, population, score, true, thresholds, tp, fn, predicted, always):
+def count_entries(entries, thresholds, tp, fn, predicted, always):
     """Sums over the entries of each population: see `Sample.counts`.
 
     ``always`` counts those whose threshold is not above 0.
     """
+    label, population, score, size, true = entries
     for i in range(len(score)):
         j, threshold = population[i], thresholds[label[i]]
         hit = 1.0 if score[i] >= threshold else 0.0
         tp[j] += hit * true[i]
         fn[j] += (1.0 - hit) * true[i]
-        predicted[j] += hit
-        always[j] += 1.0 if threshold <= 0.0 else 0.0
+        predicted[j] += hit * size[i]
+        always[j] += size[i] if threshold <= 0.0 else 0.0
 
 
 def label_order(score: Array, n_labels: int) -> Array:
@@ -162,7 +192,7 @@ def label_order(score: Array, n_labels: int) -> Array:
     return order.ravel()
 
 
-def labelled(scores: Any, y_true: Any) -> Sample:
+def labelled(scores: Any, y_true: Any, sample_weight: Any = None) -> Sample:
     """Scores with their true label sets, checked."""
     is_sparse = hasattr(scores, "tocsr")
     table = sparse_scores(scores, None) if is_sparse else score_matrix(scores, None)
@@ -173,7 +203,18 @@ def labelled(scores: Any, y_true: Any) -> Sample:
         true = label_matrix(y_true, table.shape[1])
         true = entries_of(true) if is_sparse else true
     same_rows(scores=table, y_true=true)
-    return Sample(table, true)
+    return weighted(table, true, sample_weight)
+
+
+def weighted(table: Any, true: Any, sample_weight: Any) -> Sample:
+    """A sample of checked matrices, with weights that are checked here; rows of weight 0 go."""
+    if sample_weight is None:
+        return Sample(table, true)
+    weight = real_vector(sample_weight, table.shape[0], "sample_weight")
+    if not (weight.min() >= 0.0 and weight.max() > 0.0):
+        raise ValueError("sample_weight must not be below 0 anywhere, nor 0 everywhere")
+    counted = np.flatnonzero(weight)
+    return Sample(table[counted], true[counted], weight[counted])
 
 
 def sparse_scores(scores: Any, n_labels: int | None) -> Any:
@@ -210,7 +251,7 @@ def best_thresholds(
     # Utilities in fixed point: their sum then depends on no order and gathers no rounding.
     share = int(ranking.owned[1])
     unit = 2.0 ** (61 - share.bit_length())
-    settings = Quotient.of(metric, positives, total), float(total), unit
+    settings = Quotient.of(metric, positives, total), total, unit
     margin = int(np.ceil(EQUAL * share * unit))
     for_rows(best_cut_rows, len(taken), ranking, *settings, margin, taken, least=1)
     # A label without a positive example is never predicted.
@@ -224,7 +265,6 @@ def best_cut_rows(first, last, ranking, quotient, total, unit, margin, taken):
     Passing an entry changes the utility of its own population alone. All populations have ``total``
     entries; utilities count in ``unit``, and more predictions must be better by ``margin``.
     """
-    above, below, empty = quotient
     score, population, true = ranking.score, ranking.population, ranking.true
     count = ranking.owned[-1]
     positives, tp, predicted = np.zeros(count), np.zeros(count), np.zeros(count)
@@ -236,19 +276,17 @@ def best_cut_rows(first, last, ranking, quotient, total, unit, margin, taken):
             positives[population[i]] += true[i]
         level = 0
         for j in range(ranking.owned[group], ranking.owned[group + 1]):
-            row, rest = (j if len(above) > 1 else 0), total - positives[j]
-            nothing = ratio(above[row], below[row], empty, 0.0, 0.0, positives[j], rest)
+            nothing = utility_at(quotient, j, 0.0, 0.0, positives[j], total - positives[j])
             values[j] = np.int64(np.rint(nothing * unit))
             level += values[j]
         best = level
         for i in range(start, stop):
             j = population[i]
-            row = j if len(above) > 1 else 0
             tp[j] += true[i]
             predicted[j] += ranking.size[i]
             fp = predicted[j] - tp[j]
             fn, tn = positives[j] - tp[j], (total - positives[j]) - fp
-            utility = ratio(above[row], below[row], empty, tp[j], fp, fn, tn)
+            utility = utility_at(quotient, j, tp[j], fp, fn, tn)
             value = np.int64(np.rint(utility * unit))
             level += value - values[j]
             values[j] = value
@@ -257,7 +295,7 @@ def best_cut_rows(first, last, ranking, quotient, total, unit, margin, taken):
                 taken[group] = i + 1 - start
 
 
-def _best_together(ranking: Ranking, metric: Metric, total: int) -> Array:
+def _best_together(ranking: Ranking, metric: Metric, total: float) -> Array:
     """How many entries of each label to take where the counts of all labels are summed, (l,).
 
     At the largest quotient v each label takes the cut where numerator - v · denominator, a linear

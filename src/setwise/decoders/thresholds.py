@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from setwise.decoders.population import (
+    G_MEAN,
     POPULATIONS,
     Average,
     Metric,
@@ -24,6 +25,7 @@ from setwise.decoders.threshold_search import (
     best_thresholds,
     labelled,
     sparse_scores,
+    weighted,
 )
 from setwise.sparse import rows_of
 from setwise.targets.measure import Array
@@ -147,12 +149,17 @@ class Thresholds(BaseEstimator):
                 "thresholds of all labels, so their exact optimum is out of reach; use "
                 "per_label=False, or average='macro' or 'micro'"
             )
+        if self._is_joint and self.per_label:
+            raise ValueError(
+                "per_label=True is not offered for the micro average of G-mean: it is no quotient, "
+                "so the exact optimum is out of reach; use per_label=False, or average='macro'"
+            )
         if self.cv is not None:
             whole_number(self.cv, "cv", 2)
         if self.random_state is not None:
             whole_number(self.random_state, "random_state", 0)
 
-    def fit(self, scores, y_true) -> Thresholds:
+    def fit(self, scores, y_true, sample_weight=None) -> Thresholds:
         """Find the best thresholds on scores with known label sets.
 
         Parameters
@@ -161,8 +168,11 @@ class Thresholds(BaseEstimator):
             Finite scores; a sparse matrix must not hold negative ones.
         y_true : array or CSR matrix of shape (n, n_labels)
             The true label sets, as 0/1.
+        sample_weight : array of shape (n,), optional
+            How much each row counts; not for average="instance".
         """
-        metric, sample = get_metric(self.metric), labelled(scores, y_true)
+        self._refuse_weights(sample_weight)
+        metric, sample = get_metric(self.metric), labelled(scores, y_true, sample_weight)
         if self.cv is None:
             thresholds = best_thresholds(sample, metric, self.average, self._own)[0]
             return self._keep(sample, thresholds, not self._own)
@@ -175,7 +185,7 @@ class Thresholds(BaseEstimator):
         thresholds, value = cross_fit(sample, metric, self.average, self._own, folds)
         return self._keep(sample, thresholds, not self._own, value)
 
-    def fit_probability(self, probability) -> Thresholds:
+    def fit_probability(self, probability, sample_weight=None) -> Thresholds:
         """Find the thresholds that maximise the measure of the expected counts.
 
         With marginal probabilities p the expected counts are tp = sum of p over what is predicted,
@@ -192,6 +202,8 @@ class Thresholds(BaseEstimator):
         ----------
         probability : array or CSR matrix of shape (n, n_labels)
             Marginal probabilities of the labels, in [0, 1]; `decode` then takes such.
+        sample_weight : array of shape (n,), optional
+            How much each row counts.
         """
         if self.average == "instance":
             raise ValueError(
@@ -204,7 +216,7 @@ class Thresholds(BaseEstimator):
                 f"use cv=None, or fit(scores, y_true)"
             )
         table = probability_matrix(probability)
-        metric, sample = get_metric(self.metric), Sample(table, table)
+        metric, sample = get_metric(self.metric), weighted(table, table, sample_weight)
         one = not self._own or self.average == "micro"
         if one and self.average == "macro":
             thresholds = best_thresholds(sample, metric, self.average, own=False)[0]
@@ -232,19 +244,27 @@ class Thresholds(BaseEstimator):
                 "these Thresholds are not fitted: call fit(scores, y_true) or "
                 "fit_probability(probability) before decode"
             )
-        if not hasattr(scores, "tocsr"):
-            return (score_matrix(scores, len(thresholds)) >= thresholds).view(np.uint8)
-        table = sparse_scores(scores, len(thresholds))
-        always, every_row = np.flatnonzero(thresholds <= 0), np.arange(table.shape[0])
-        kept = (table.data >= thresholds[table.indices]) & (thresholds[table.indices] > 0)
-        rows = np.append(rows_of(table)[kept], np.repeat(every_row, len(always)))
-        labels = np.append(table.indices[kept], np.tile(always, len(every_row)))
-        return csr_array((np.ones(len(rows), np.uint8), (rows, labels)), shape=table.shape)
+        is_sparse, n_labels = hasattr(scores, "tocsr"), len(thresholds)
+        read = sparse_scores if is_sparse else score_matrix
+        return reached(read(scores, n_labels), thresholds)
 
     @property
     def _own(self) -> bool:
         """Whether each label has its own threshold."""
-        return self.average != "instance" if self.per_label is None else bool(self.per_label)
+        if self.per_label is None:
+            return self.average == "macro" or (self.average == "micro" and not self._is_joint)
+        return bool(self.per_label)
+
+    @property
+    def _is_joint(self) -> bool:
+        """Whether the labels of a micro average cannot be parted: G-mean is no quotient."""
+        return self.average == "micro" and get_metric(self.metric) == G_MEAN
+
+    def _refuse_weights(self, sample_weight: Any) -> None:
+        if sample_weight is not None and self.average == "instance":
+            raise ValueError(
+                "sample_weight is not offered for average='instance'; use 'macro' or 'micro'"
+            )
 
     def _keep(self, sample: Sample, found: Array, one: bool, cross_fitted=None) -> Thresholds:
         """Store what was found; ``one`` says whether it is one threshold for all labels."""
@@ -255,6 +275,22 @@ class Thresholds(BaseEstimator):
         self.value_ = float(utilities(get_metric(self.metric), counts).mean())
         self.cross_fitted_value_ = cross_fitted
         return self
+
+
+def reached(table: Any, thresholds: Array) -> Any:
+    """The labels whose score, dense or tidy CSR, reaches their threshold, as 0/1 of its kind."""
+    if isinstance(table, np.ndarray):
+        return (table >= thresholds).view(np.uint8)
+    always, every_row = np.flatnonzero(thresholds <= 0), np.arange(table.shape[0])
+    kept = table.data >= thresholds[table.indices]
+    if len(always) == 0:
+        ends = np.append(0, np.cumsum(kept))[table.indptr].astype(table.indptr.dtype)
+        labels = table.indices[kept]
+        return csr_array((np.ones(len(labels), np.uint8), labels, ends), shape=table.shape)
+    kept &= thresholds[table.indices] > 0
+    rows = np.append(rows_of(table)[kept], np.repeat(every_row, len(always)))
+    labels = np.append(table.indices[kept], np.tile(always, len(every_row)))
+    return csr_array((np.ones(len(rows), np.uint8), (rows, labels)), shape=table.shape)
 
 
 def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:
@@ -268,9 +304,9 @@ def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:
     thresholds, (lower, upper) = best_thresholds(sample, metric, average, by == "label")
     counts = sample.counts(np.broadcast_to(thresholds, sample.shape[1]), by)
     quotient, positives = quotient_of(metric, counts), counts[0] + counts[2]
-    net = quotient.above - quotient.of_counts(counts)[:, None] * quotient.below
+    slopes = quotient.slopes(counts)
     # What predicting an entry adds to N - v D if it is false, and if it is true.
-    if_false, if_true = net[:, 2] - net[:, 4], net[:, 1] - net[:, 3]
+    if_false, if_true = slopes[:, 1] - slopes[:, 3], slopes[:, 0] - slopes[:, 2]
     slope = np.where(positives > 0, if_true - if_false, 0.0)
     falling = slope < -EQUAL * (np.abs(quotient.above) + np.abs(quotient.below)).sum(axis=1)
     if falling.any():

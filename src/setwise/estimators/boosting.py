@@ -98,7 +98,7 @@ class Boosting:
     def __post_init__(self):
         # Scores that every row begins with.
         self.offset, self.parameters = self.objective.start(), self.objective.parameters
-        self.best_parameters = self.parameters
+        self.best_parameters, self.best_scores = self.parameters, None
         known = [one for one in (self.inputs, self.held) if one is not None]
         width = {"num_target": len(self.offset)} if len(self.offset) > 1 else {}
         self.booster = xgboost().Booster({**self.settings, **width}, known)
@@ -112,12 +112,14 @@ class Boosting:
         """Add trees, until the best is so many rounds ago; ``after`` each one, what may end it."""
         while self.rounds < rounds and (patience is None or self.rounds - self.best < patience):
             self._step()
+            scores = None
             if self.judge is not None:
                 space = with_parameters(self.objective, self.parameters)
-                margins = self.booster.predict(self.held, output_margin=True)
-                self.values.append(self.judge(scores_of(margins, self.offset), space))
+                scores = scores_of(self.booster.predict(self.held, output_margin=True), self.offset)
+                self.values.append(self.judge(scores, space))
             if self.judge is None or self.values[-1] < min(self.values[:-1], default=np.inf):
                 self.best, self.best_parameters = self.rounds, self.parameters
+                self.best_scores = scores
             after()
 
     def _step(self) -> None:

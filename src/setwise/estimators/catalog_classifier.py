@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from setwise.decoders.minimum_risk import OVER, MinimumRisk
+from setwise.decoders.for_target import Decoder
+from setwise.decoders.minimum_risk import OVER
 from setwise.distributions import Distribution, Listed
 from setwise.estimators.label_model import ClassModel
 from setwise.estimators.wrapped import DecodedClassifier, gives_probability, require_law
@@ -49,10 +50,14 @@ class CatalogClassifier(DecodedClassifier):
         where that is exact (F-beta, sums over labels, subset 0/1), else those seen in training.
     min_count : int, default 1
         A label set with fewer rows is merged into the most similar one that has as many: that of
-        least target loss as a prediction for it (for precision@k and recall@k, which judge sets of
-        k labels only, of least Hamming loss), then the one with more rows, then the earlier. If no
-        set has as many, those with the most rows are kept. Rows are counted, not weighed; 1 keeps
-        all.
+        least target loss as a prediction for it (of least Hamming loss for precision@k and
+        recall@k, which judge sets of k labels only, and for measures of all rows together), then
+        the one with more rows, then the earlier. If no set has as many, those with the most rows
+        are kept. Rows are counted, not weighed; 1 keeps all.
+    cv : int or splitter, default 5
+        Folds for the thresholds of a measure of all rows together, as in `TargetDecoder`.
+    decoder
+        As in `TargetDecoder`.
 
     Attributes
     ----------
@@ -88,15 +93,22 @@ class CatalogClassifier(DecodedClassifier):
     min_count: int = 1
     sparse_output: bool = False
     random_state: Any = 0
+    cv: Any = 5
+    decoder: Any = "auto"
 
-    def _fit(self, inner: Any, X: Any, labels: Any, params: dict, split_params: dict) -> ClassModel:
-        least = whole_number(self.min_count, "min_count", 1)
+    def _fit(self, inner: Any, X: Any, labels: Any, params: dict, split_params: dict) -> SetModel:
+        whole_number(self.min_count, "min_count", 1)
         require_one_of(self.over, ("auto", *OVER), "over")
-        seen = merge_rare(distinct_sets(labels), least, self._decoder.target)
-        one = self._names.one_dimensional
+        seen, one = self._seen(labels), self._names.one_dimensional
         self.over_ = "list" if one else _usable_over(self._decoder, seen.sets, self.over)
         self.sets_, self.counts_ = seen.sets, seen.counts
-        return ClassModel.fit(inner, X, seen.number, np.arange(len(seen.sets)), params)
+        return SetModel.fit(inner, X, seen, params)
+
+    def _fit_model(self, inner: Any, X: Any, sets: Array, params: dict) -> SetModel:
+        return SetModel.fit(inner, X, self._seen(sets), params)
+
+    def _seen(self, labels: Any) -> SeenSets:
+        return merge_rare(distinct_sets(labels), self.min_count, self._decoder.target)
 
     def for_target(self, target) -> CatalogClassifier:
         """The same fit, decoded for another target; nothing is trained again.
@@ -118,15 +130,13 @@ class CatalogClassifier(DecodedClassifier):
     def posterior(self, X) -> Array:
         """The probability of each label set in ``sets_``, (n, K)."""
         check_is_fitted(self, "estimator_")
-        posterior = self._model.probability(X)
-        require_law(posterior, self.estimator_)
-        return posterior
+        return self._model.posterior(X)
 
     @available_if(gives_probability)
     def predict_proba(self, X) -> Array:
         """The probability of each label (or class), (n, l): the sum over the sets that have it."""
-        posterior = self.posterior(X)
-        return np.clip(posterior @ self.sets_.astype(posterior.dtype), 0.0, 1.0)
+        check_is_fitted(self, "estimator_")
+        return self._model.probability(X)
 
     @available_if(gives_probability)
     def predict_distribution(self, X) -> Distribution:
@@ -135,6 +145,36 @@ class CatalogClassifier(DecodedClassifier):
 
     def _decide(self, X) -> Array:
         return self._decoder.decode_catalog(self.posterior(X), self.sets_, over=self.over_)
+
+
+@dataclass(frozen=True, eq=False)
+class SetModel:
+    """An estimator fitted to the numbers of label sets (K, l)."""
+
+    classes: ClassModel
+    sets: Array
+
+    @classmethod
+    def fit(cls, inner: Any, X: Any, seen: SeenSets, params: dict) -> SetModel:
+        """A clone fitted to the number of the set of each row."""
+        numbers = np.arange(len(seen.sets))
+        return cls(ClassModel.fit(inner, X, seen.number, numbers, params), seen.sets)
+
+    @property
+    def estimator(self) -> Any:
+        """The fitted clone."""
+        return self.classes.estimator
+
+    def posterior(self, X: Any) -> Array:
+        """The probability of each label set, (n, K)."""
+        posterior = self.classes.probability(X)
+        require_law(posterior, self.estimator)
+        return posterior
+
+    def probability(self, X: Any) -> Array:
+        """The probability of each label, (n, l): the sum over the sets that have it."""
+        posterior = self.posterior(X)
+        return np.clip(posterior @ self.sets.astype(posterior.dtype), 0.0, 1.0)
 
 
 class SeenSets(NamedTuple):
@@ -165,7 +205,8 @@ def merge_rare(seen: SeenSets, min_count: int, target: Target) -> SeenSets:
     # In the order of preference, so that the first of the least losses is the one to take.
     order = np.flatnonzero(kept)[np.argsort(-seen.counts[kept], kind="stable")]
     into = np.where(kept, np.cumsum(kept) - 1, -1)
-    judge = Hamming() if predicted_size(target) is not None else target
+    of_rows = predicted_size(target) is None and target.form != "population"
+    judge = target if of_rows else Hamming()
     measure, listed = judge.measure(seen.sets.shape[1], "loss"), Catalog(seen.sets[order])
     rare = np.flatnonzero(~kept)
     for first in range(0, len(rare), ROWS):
@@ -178,7 +219,7 @@ def merge_rare(seen: SeenSets, min_count: int, target: Target) -> SeenSets:
     return SeenSets(seen.sets[kept], counts, into[seen.number])
 
 
-def _usable_over(decoder: MinimumRisk, sets: Array, over: str) -> str:
+def _usable_over(decoder: Decoder, sets: Array, over: str) -> str:
     """Which sets may be predicted; what cannot be decoded is refused."""
     if over == "auto":
         over = "all" if decoder.covers_all(sets.shape[1]) else "list"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.decoders.for_target import Decoder
 from setwise.spaces import Backoff, Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.spaces.chow_liu import chow_liu
 from setwise.spaces.space import ENUMERATION_LIMIT, Space
@@ -39,6 +39,7 @@ DECODERS = {
     "minimum_risk": "label set of least expected loss",
     "most_likely": "most likely set",
     "marginals": "marginals as though labels were independent",
+    "population": "thresholds on the marginals that are best for all rows together",
 }
 
 
@@ -174,15 +175,16 @@ def hierarchy_space(name: str, target: Any, sets: NDArray[Any]) -> Space:
     return Forest(target.parents, closed=True)
 
 
-def decoder_for(
-    name: str, training: Training, risk: MinimumRisk, space: Space, is_class: bool
-) -> str:
+def decoder_for(name: Any, training: Training, risk: Decoder, space: Space, is_class: bool) -> str:
     """The decoder of that name; "auto": the least expected loss, where scores are a likelihood.
 
+    For a measure of all rows together it is "population", by whatever rule was asked for.
     Raises, before anything is trained, where a target has no least expected loss on the space. Of
     exclusive classes (``is_class``) the most likely one is predicted, whatever the target.
     """
-    require_one_of(name, ("auto", *DECODERS), "decoder")
+    if risk.is_of_whole:
+        return "population"
+    require_one_of(name, ("auto", "minimum_risk", "most_likely", "marginals"), "decoder")
     if name == "auto" and not (training.is_likelihood or training.is_separate):
         name = "most_likely"
     if name == "auto":

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
@@ -133,6 +134,19 @@ class StratifiedLabelSets:
         folds = np.empty(n_rows, dtype=np.int64)
         folds[order] = dealt
         return folds
+
+
+def splits_of(cv: Any, X: Any, sets: NDArray[Any], random_state: Any, params: dict) -> Iterator:
+    """Pairs of training and held-out rows: of a number of folds, or of a splitter as it is.
+
+    ``params`` are handed to the splitter beside X and y, such as groups.
+    """
+    if isinstance(cv, int | np.integer):
+        folds = StratifiedLabelSets(whole_number(cv, "cv", 2), random_state=random_state)
+        # Sparse, because a single dense column would be one of classes.
+        return folds.split(None, csr_array(sets))
+    splitter: Any = check_cv(cv)
+    return splitter.split(X, sets.astype(np.int64), **params)
 
 
 # ---------------------------------------------------------------------------------------- kernels

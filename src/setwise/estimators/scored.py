@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -13,17 +14,20 @@ from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
-from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
 from setwise.distributions import Distribution, Independent, OfSpace
 from setwise.estimators.choice import decoder_for
-from setwise.estimators.design import Rows, rows_of
+from setwise.estimators.design import (
+    Rows,
+    rows_of,
+)
 from setwise.estimators.guarantee import Claim, claim_of_classes, claim_of_sets, log_loss_of
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.training import Training, ranges_for
 from setwise.labels import LabelNames
 from setwise.persistence import save
 from setwise.targets.registry import get_target
-from setwise.targets.target import Target, mean_utility
+from setwise.targets.target import Target
 from setwise.targets.truth import encode_truth, refuse_other_labels
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
@@ -32,6 +36,9 @@ LEAST = 1e-7
 
 class ScoredClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
     """What a classifier with scores is asked once it is fitted, whoever chose its settings."""
+
+    # What was said of rows held out, where something was.
+    _out_of_fold: HeldOut | None = None
 
     @abstractmethod
     def _fitted(self) -> ScoredModel:
@@ -72,7 +79,7 @@ class ScoredClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         model = self._fitted()
         inputs = model._checked(X)
         if model.space_.is_joint:
-            likely = model._by_ranges(lambda rows: model._distribution(rows).marginals(), inputs)
+            likely = model._marginals_of(inputs)
             return logit(np.clip(likely, LEAST, 1.0 - LEAST)) / 2.0
         scores = model._scores(inputs)
         is_binary = model._names.one_dimensional and len(model.classes_) == 2
@@ -99,12 +106,15 @@ class ScoredClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         return model._predict(model._checked(X))
 
     def score(self, X, y, sample_weight=None) -> float:
-        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
+        """The utility of the target, or the accuracy of classes; y in any form of `fit`.
+
+        Of most targets 1 - the mean loss; of a measure of all rows together its value.
+        """
         model = self._fitted()
         if model._names.one_dimensional:
             return super().score(X, y, sample_weight)
         known = encode_truth(model.target_, model._names, y)
-        return mean_utility(model.target_, self.predict(X), known, sample_weight)
+        return model.target_.utility(self.predict(X), known, sample_weight)
 
     def save(self, path) -> None:
         """Write the classifier to a file that holds data only; `setwise.load` reads it."""
@@ -121,7 +131,7 @@ class ScoredModel(ScoredClassifier):
     """A fitted classifier that answers by itself, from the scores of checked inputs."""
 
     target: Any
-    decoder: str
+    decoder: Any
     q: float
     sparse_output: bool
     random_state: Any
@@ -130,7 +140,7 @@ class ScoredModel(ScoredClassifier):
     decoder_: str
     _names: LabelNames
     _trained: Training
-    _risk: MinimumRisk
+    _risk: Decoder
     _unseen: float | None
     _held_out: dict[str, float] | None
     # What confines linear scores; others are free.
@@ -150,11 +160,30 @@ class ScoredModel(ScoredClassifier):
     def _scores(self, X) -> Any:
         """The scores of checked inputs, (n, n_scores)."""
 
+    def _settle(self, risk: Decoder, held_out: Callable[[], HeldOut | None]) -> Self:
+        """Fit the decoder, where it needs that, to rows held out; they are kept for other targets.
+
+        Of exclusive classes the most likely one is predicted.
+        """
+
+        def kept() -> HeldOut | None:
+            self._out_of_fold = held_out()
+            return self._out_of_fold
+
+        if not self._names.one_dimensional:
+            self._risk = risk.fitted(kept)
+        return self
+
     def for_target(self, target, decoder=None):
         """The same fit, decoded for another target; nothing is trained again.
 
         A likelihood and binary relevance are trained without a look at the target, so this is equal
         to a fit for that target. Other surrogates are losses of their target, and are refused.
+
+        A measure of all rows together, such as "macro_f1", is decided for by thresholds that are
+        fitted to the marginals of rows held out, where the fit had some (`SetClassifierCV`, or a
+        fit for another such measure); else by the marginals of the rows to be predicted, so that
+        predictions depend on the batch.
 
         Parameters
         ----------
@@ -177,7 +206,8 @@ class ScoredModel(ScoredClassifier):
         other.set_params(target=target, decoder=self.decoder if decoder is None else decoder)
         judge = get_target(target)
         refuse_other_labels(judge, self._names)
-        other._decode_by(MinimumRisk(judge), replace(trained, target=judge), self.space_)
+        risk = decoder_of(judge, other.decoder).fitted(lambda: self._out_of_fold)
+        other._decode_by(risk, replace(trained, target=judge), self.space_)
         return other
 
     @property
@@ -195,7 +225,7 @@ class ScoredModel(ScoredClassifier):
     def _training(self, surrogate: Any, target: Any) -> Training:
         return Training(surrogate, target, self.q, self._seed)
 
-    def _decode_by(self, risk: MinimumRisk, training: Training, space: Any) -> None:
+    def _decode_by(self, risk: Decoder, training: Training, space: Any) -> None:
         """Settle what predictions are decoded for, and how; refuses what cannot be."""
         is_class = self._names.one_dimensional
         self.decoder_ = decoder_for(self.decoder, training, risk, space, is_class)
@@ -210,9 +240,7 @@ class ScoredModel(ScoredClassifier):
         return claim_of_sets(trained, *judged, *scores, self._unseen)
 
     def _distribution(self, X) -> Any:
-        return self._distribution_of(self._scores(X))
-
-    def _distribution_of(self, scores) -> Any:
+        scores = self._scores(X)
         if self._trained.is_by_label:
             return Independent(self._trained.loss(self.space_).probability(scores))
         return OfSpace(self.space_, scores)
@@ -221,19 +249,16 @@ class ScoredModel(ScoredClassifier):
         """log P of the label set of each row, -inf where it is impossible, (n,)."""
 
         def of_part(inputs, sets):
-            return self._log_probability_of(self._scores(inputs), sets)
+            if not self._trained.is_separate:
+                return self._distribution(inputs).log_probability(sets)
+            # From the scores: a probability rounds to 1.
+            scores = self._scores(inputs).astype(np.float64)
+            return -self._trained.loss(self.space_).value_and_gradient(scores, sets)[0]
 
         return self._by_ranges(of_part, rows.inputs, rows.sets)
 
-    def _log_probability_of(self, scores, sets):
-        if not self._trained.is_separate:
-            return self._distribution_of(scores).log_probability(sets)
-        # From the scores: a probability rounds to 1.
-        scores = scores.astype(np.float64)
-        return -self._trained.loss(self.space_).value_and_gradient(scores, sets)[0]
-
     def _probability(self, X):
-        probability = self._distribution(X).marginals().astype(self._dtype)
+        probability = self._marginals(X).astype(self._dtype)
         if self._names.one_dimensional and self._trained.is_by_label:
             probability = probability / probability.sum(axis=1, keepdims=True)
         return probability
@@ -241,14 +266,25 @@ class ScoredModel(ScoredClassifier):
     def _predict(self, X):
         if self._names.one_dimensional:
             return self.classes_[np.argmax(self._scores(X), axis=1)]
-        sets = self._by_ranges(lambda rows: self._decided(self._scores(rows)), X)
+        sets = self._decided(X)
         return csr_array(sets).astype(np.int64) if self.sparse_output else self._names.decode(sets)
 
-    def _decided(self, scores):
-        """The label sets to predict for some scores."""
+    def _decided(self, X):
+        if self._risk.is_of_whole:
+            return self._risk.decode(self._marginals_of(X))
+        return self._by_ranges(self._decoded, X)
+
+    def _marginals(self, X):
+        return self._distribution(X).marginals()
+
+    def _marginals_of(self, X):
+        """The marginals of checked rows, some rows at a time, (n, l)."""
+        return self._by_ranges(self._marginals, X)
+
+    def _decoded(self, X):
         if self.decoder_ == "most_likely":
-            return self.space_.most_likely(scores)
-        distribution = self._distribution_of(scores)
+            return self.space_.most_likely(self._scores(X))
+        distribution = self._distribution(X)
         if self.decoder_ == "marginals":
             distribution = Independent(distribution.marginals())
         return self._risk.decode(distribution)

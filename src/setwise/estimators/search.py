@@ -13,15 +13,17 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.decoders.for_target import Decoder, HeldOut
 from setwise.estimators.design import Design, Rows, Turned
 from setwise.estimators.guarantee import log_loss_of
+from setwise.estimators.held_out import Judged, judge_of, together
 from setwise.estimators.running import Watch
 from setwise.estimators.set_classifier import SetClassifier
 from setwise.labels import LabelNames
@@ -33,6 +35,8 @@ PATIENCE = 2
 TIE = 1e-12
 # The least tolerance for which products in float32 are good enough.
 LEAST_SINGLE = 1e-4
+# Marginals of so many entries are kept of every combination for measures of all rows together.
+MOST_KEPT = 2**21
 # The final fit is by all rows, along the path, and then by the plain features: so many times the
 # time that the path took in a fold.
 FINISH = 2.0
@@ -47,14 +51,18 @@ class Split(NamedTuple):
 
 @dataclass(eq=False)
 class Trial:
-    """A penalty of a path: of the rows held out, by fold, the losses and their mean by weight.
+    """A penalty of a path: what is kept of the rows held out, by fold, and the loss of each fold.
 
+    ``judged`` has what was made of the first so many folds together. ``marginals``, of few rows,
+    are kept for other targets.
     Where a guarantee is in terms of it, ``log_probability`` too: of their true label sets.
     """
 
     path: Path
     alpha: float
-    losses: list[NDArray[np.float64]] = field(default_factory=list)
+    kept: list[NDArray[Any]] = field(default_factory=list)
+    judged: dict[int, Judged] = field(default_factory=dict)
+    marginals: list[NDArray[Any]] = field(default_factory=list)
     means: list[float] = field(default_factory=list)
     log_probability: list[NDArray[np.float64]] = field(default_factory=list)
     seconds: float = 0.0
@@ -63,7 +71,7 @@ class Trial:
     @property
     def seconds_a_fold(self) -> float:
         """What it took on each fold."""
-        return self.seconds / max(len(self.losses), 1)
+        return self.seconds / max(len(self.kept), 1)
 
 
 @dataclass(eq=False)
@@ -110,7 +118,7 @@ class Race:
 
     rows: Rows
     names: LabelNames
-    risk: MinimumRisk
+    risk: Decoder
     splits: list[Split]
     model: Callable[..., SetClassifier]
     watch: Watch
@@ -139,12 +147,13 @@ class Race:
             self.watch.words = self._words(trial, fold, to_come)
             begun = time.monotonic()
             self.fit(model, learnt, rows, trial.alpha)
-            losses = self._losses(model, held, split)
+            truth = self.rows.sets[split.test], self.rows.weights[split.test]
+            trial.kept.append(self.judge.kept(model, held.inputs, truth[0]))
             trial.seconds += time.monotonic() - begun
-            trial.means.append(float(np.average(losses, weights=self.rows.weights[split.test])))
-            trial.losses.append(losses)
+            trial.means.append(self.judge.judged([HeldOut(trial.kept[-1], *truth)]).loss)
+            if self.rows.sets.size <= MOST_KEPT and not self.judge.keeps_marginals:
+                trial.marginals.append(model._marginals_of(held.inputs).astype(np.float32))
             if model._claim().kind == "bounded":
-                truth = self.rows.sets[split.test], self.rows.weights[split.test]
                 trial.log_probability.append(model._log_probability(Rows(held.inputs, *truth)))
             leader = self.best()
             self.watch.kept = FINISH * leader.path.seconds_to(leader)
@@ -159,12 +168,26 @@ class Race:
             warnings.simplefilter("ignore", ConvergenceWarning)
             model._fit(design, rows, self.names, self.risk, self.watch.step)
 
-    def _losses(self, model: SetClassifier, held: Design, split: Split) -> NDArray[np.float64]:
-        """Losses of the target, of the rows held out; of classes, the error."""
-        predicted, sets = model._predict(held.inputs), self.rows.sets[split.test]
-        if self.names.one_dimensional:
-            return (predicted != self.names.decode(sets)).astype(np.float64)
-        return np.asarray(self.risk.target.loss(predicted, sets), np.float64)
+    @cached_property
+    def judge(self) -> Any:
+        """How rows held out are judged."""
+        return judge_of(self.risk, self.names)
+
+    def judged(self, trial: Trial, folds: int) -> Judged:
+        """Its loss on all rows of the first so many folds together, and that of each row."""
+        if folds not in trial.judged:
+            trial.judged[folds] = self.judge.judged(self._folds(trial.kept[:folds]))
+        return trial.judged[folds]
+
+    def marginals(self, trial: Trial) -> HeldOut | None:
+        """Of all rows that it was tried on, if they were kept."""
+        kept = trial.kept if self.judge.keeps_marginals else trial.marginals
+        return together(self._folds(kept)) if kept and not self.names.one_dimensional else None
+
+    def _folds(self, kept: list[NDArray[Any]]) -> list[HeldOut]:
+        """What is kept of the first folds, with the sets and weights of their rows."""
+        truths = ((self.rows.sets[s.test], self.rows.weights[s.test]) for s in self.splits)
+        return [HeldOut(part, *truth) for part, truth in zip(kept, truths, strict=False)]
 
     def held_out(self, trial: Trial) -> dict[str, float] | None:
         """Its log-loss of the rows held out, where a guarantee is in terms of it."""
@@ -182,7 +205,7 @@ class Race:
         if fold == 0:
             return where
         seconds = sum(
-            one.seconds_a_fold * (len(self.splits) - len(one.losses))
+            one.seconds_a_fold * (len(self.splits) - len(one.kept))
             for one in self.trials
             if not one.left_out
         )
@@ -194,40 +217,38 @@ class Race:
     @property
     def has_begun(self) -> bool:
         """Whether any combination has been tried."""
-        return any(trial.losses for trial in self.trials)
+        return any(trial.kept for trial in self.trials)
 
     def best(self) -> Trial:
         """The least mean loss of those not left out; the first of ties.
 
         One that saw fewer folds than others is compared on those that both saw.
         """
-        left = [trial for trial in self.trials if trial.losses and not trial.left_out]
-        most = max(len(trial.losses) for trial in left)
+        left = [trial for trial in self.trials if trial.kept and not trial.left_out]
+        most = max(len(trial.kept) for trial in left)
         ahead = min(
-            (trial for trial in left if len(trial.losses) == most),
-            key=lambda one: np.mean(one.means),
+            (trial for trial in left if len(trial.kept) == most),
+            key=lambda one: self.judged(one, most).loss,
         )
         return min(left, key=lambda trial: self.estimate(trial, ahead))
 
     def estimate(self, trial: Trial, best: Trial) -> float:
-        """Its mean loss on the folds that the best one saw."""
-        both = min(len(trial.losses), len(best.losses))
-        mean = float(np.mean(trial.means[:both]))
-        if both == len(best.losses):
-            return mean
-        return float(np.mean(best.means)) + mean - float(np.mean(best.means[:both]))
+        """Its loss on the folds that the best one saw."""
+        both = min(len(trial.kept), len(best.kept))
+        excess = self.judged(trial, both).loss - self.judged(best, both).loss
+        return self.judged(best, len(best.kept)).loss + excess
 
     def _excess(self, trial: Trial, other: Trial) -> tuple[float, float]:
         """How much more it loses than another on the rows that both saw, and its standard error."""
-        both = min(len(trial.losses), len(other.losses))
-        difference = np.concatenate(trial.losses[:both]) - np.concatenate(other.losses[:both])
+        both = min(len(trial.kept), len(other.kept))
+        difference = self.judged(trial, both).rows - self.judged(other, both).rows
         weights = np.concatenate([self.rows.weights[s.test] for s in self.splits[:both]])
         mean = float(np.average(difference, weights=weights))
         spread = float(np.linalg.norm(weights * (difference - mean)) / weights.sum())
         return mean, spread if len(difference) >= LEAST_JUDGED else np.inf
 
     def _is_clearly_worse(self, trial: Trial, other: Trial) -> bool:
-        if not trial.losses or trial is other:
+        if not trial.kept or trial is other:
             return False
         mean, spread = self._excess(trial, other)
         return mean > TIE + CLEARLY * spread

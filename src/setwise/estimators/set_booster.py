@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -12,13 +13,14 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.decoders.for_target import HeldOut, decoder_of
 from setwise.estimators.boosting import Boosting, matrix, with_parameters, xgboost
 from setwise.estimators.choice import space_for, unseen_mass
 from setwise.estimators.cost import Plan, is_auto, planned
 from setwise.estimators.design import Rows, rows_of
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.estimators.guarantee import log_loss_of
+from setwise.estimators.held_out import judge_of
 from setwise.estimators.running import INTERRUPTS, OutOfTime, Watch, progress_shown, run
 from setwise.estimators.scored import ScoredModel
 from setwise.estimators.training import Training
@@ -27,7 +29,6 @@ from setwise.spaces.space import Space
 from setwise.sparse import tidied
 from setwise.spelling import argument
 from setwise.surrogates.names import DEFAULT_Q
-from setwise.targets.target import mean_utility
 from setwise.targets.truth import read_truth, refuse_open
 from setwise.threads import thread_count
 from setwise.validation import positive_number, require_one_of, whole_number
@@ -155,7 +156,8 @@ class SetBooster(ScoredModel):
 
     def _fit(self, rows: Rows, names: LabelNames, watch: Watch) -> None:
         """Find how many rounds are best on held-out rows, then train so many on all rows."""
-        risk, self.stopped_, self._held_out = MinimumRisk(self.target), None, None
+        risk = decoder_of(self.target, self.decoder)
+        self.stopped_ = self._held_out = self._out_of_fold = None
         self._names, self.classes_ = names, names.names
         is_free = is_auto(self.space) and not names.one_dimensional
         plan = planned(self, self.surrogate, self.space, is_free, rows, risk.target)
@@ -177,9 +179,9 @@ class SetBooster(ScoredModel):
             if self.on_interrupt == "raise" or grown.best == 0:
                 raise
             self.stopped_ = "interrupt"
-        self.held_out_ = searched.values
-        self._keep(grown)
+        self._keep(grown, searched, held[1] if held else None)
         self._unseen = unseen_mass(rows.sets) if isinstance(self.space, str) else None
+        self._settle(risk, lambda: self._out_of_fold)
 
     def _grow(self, boosting: Boosting, rounds: int, watch: Watch, share: float = 0.0) -> None:
         """Rounds until the best is known; ``share`` of their time is kept for training on all."""
@@ -224,27 +226,40 @@ class SetBooster(ScoredModel):
 
     def _judge(self, training: Training, held: Rows) -> Any:
         """What scores of the held-out rows are worth on a space; less is better."""
-        by_target = self.stopping == "target"
+        judge = judge_of(self._risk, self._names)
 
         def judged(scores: Array, space: Space) -> float:
-            self.space_ = space
-            if by_target:
-                return 1.0 - mean_utility(
-                    self.target_, self._decided(scores), held.sets, held.weights
-                )
-            if not (training.is_likelihood or training.is_separate):
-                losses = training.loss(space).value_and_gradient(scores, held.sets)[0]
-                return float(np.average(losses, weights=held.weights))
-            found = log_loss_of(self._log_probability_of(scores, held.sets), held.weights)
-            if self._held_out is None or found["log_loss"] < self._held_out["log_loss"]:
-                self._held_out = found
-            return found["log_loss"]
+            model = self._of_scores(space)
+            if self.stopping == "target":
+                kept = judge.kept(model, scores, held.sets)
+                return judge.judged([HeldOut(kept, held.sets, held.weights)]).loss
+            if training.is_likelihood or training.is_separate:
+                return model._log_loss(scores, held)["log_loss"]
+            losses = training.loss(space).value_and_gradient(scores, held.sets)[0]
+            return float(np.average(losses, weights=held.weights))
 
         return judged
 
-    def _keep(self, grown: Boosting) -> None:
-        self._trees, self.n_iter_ = grown.grown(), grown.best
+    def _of_scores(self, space: Space) -> Any:
+        """This model on a space, with scores in place of inputs."""
+        model: Any = copy(self)
+        model.space_, model._trees = space, AsGiven()
+        return model
+
+    def _log_loss(self, inputs: Any, rows: Rows) -> dict[str, float]:
+        return log_loss_of(self._log_probability(rows._replace(inputs=inputs)), rows.weights)
+
+    def _keep(self, grown: Boosting, searched: Boosting, held: Rows | None) -> None:
+        """The model that was grown, and what the one searched with says of the rows held out."""
+        self._trees, self.n_iter_, self.held_out_ = grown.grown(), grown.best, searched.values
         self.space_ = with_parameters(grown.objective, grown.best_parameters)
+        if held is not None and searched.best_scores is not None:
+            space = with_parameters(searched.objective, searched.best_parameters)
+            model, scores = self._of_scores(space), searched.best_scores
+            if self._trained.is_likelihood or self._trained.is_separate:
+                self._held_out = model._log_loss(scores, held)
+            marginals = model._marginals_of(scores).astype(np.float32)
+            self._out_of_fold = HeldOut(marginals, held.sets, held.weights)
 
     def _settings(self, inputs: Any) -> dict[str, Any]:
         """The parameters of XGBoost, which splits categories in trees of one label only."""
@@ -296,6 +311,14 @@ class SetBooster(ScoredModel):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+class AsGiven:
+    """In place of trees, where scores are given in place of inputs."""
+
+    def scores(self, given: Array) -> Array:
+        """The scores themselves."""
+        return given
 
 
 def has_categories(inputs: Any) -> bool:

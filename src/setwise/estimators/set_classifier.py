@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.decoders.for_target import Decoder, decoder_of
 from setwise.estimators.choice import space_for, unseen_mass
 from setwise.estimators.cost import is_auto, planned
 from setwise.estimators.design import (
@@ -19,6 +19,7 @@ from setwise.estimators.design import (
     read_training,
     scaled_rows,
 )
+from setwise.estimators.held_out import held_out_rows
 from setwise.estimators.running import Progress, progress_shown, run
 from setwise.estimators.scored import ScoredModel
 from setwise.estimators.solver import Fitting
@@ -26,9 +27,6 @@ from setwise.labels import LabelNames
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.threads import small_products
 from setwise.validation import positive_number, score_matrix, whole_number
-
-# Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
-LEAST = 1e-7
 
 
 @dataclass(eq=False, repr=False)
@@ -71,7 +69,10 @@ class SetClassifier(ScoredModel):
     decoder : {"auto", "minimum_risk", "most_likely", "marginals"}, default "auto"
         The set of least expected loss where the scores are a likelihood, else the most likely set.
         "marginals": least expected loss as though the labels were independent with their
-        marginals; an approximation, which "auto" takes where there is no exact way.
+        marginals; an approximation, which "auto" takes where there is no exact way. For a measure
+        of all rows together one of the rules of `PopulationRule`, or such an object: by "auto"
+        thresholds on the marginals are fitted to what models trained on four of five folds say of
+        the fifth.
     alpha : float, default 1e-3
         Penalty of the weights.
     q : float, default 0.7
@@ -168,10 +169,12 @@ class SetClassifier(ScoredModel):
             rows = rows.taken()
             with small_products(rows.multiplications):
                 design = Design.of(rows, self.scaling, self.fit_intercept)
-                return self._fit(design, rows, names, MinimumRisk(self.target))
+                risk = decoder_of(self.target, self.decoder)
+                self._fit(design, rows, names, risk)
+                return self._settle(risk, lambda: held_out_rows(self, design, rows))
 
     def _fit(
-        self, design: Design, rows: Rows, names: LabelNames, risk: MinimumRisk,
+        self, design: Design, rows: Rows, names: LabelNames, risk: Decoder,
         progress: Progress | None = None,
     ):  # fmt: skip
         """Learn from what has been read and checked, to be decoded by ``risk``.
@@ -209,6 +212,7 @@ class SetClassifier(ScoredModel):
         # What the guarantee tells of rows.
         self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
         self._held_out: dict[str, float] | None = None
+        self._out_of_fold = None
         return self
 
     def score_labels(self, X, label_features):

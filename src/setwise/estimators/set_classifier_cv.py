@@ -13,11 +13,11 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
-from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.decoders.for_target import decoder_of
 from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
 from setwise.estimators.cost import is_auto, planned
 from setwise.estimators.design import SCALINGS, Rows, read_training
-from setwise.estimators.folds import StratifiedLabelSets
+from setwise.estimators.held_out import folds_for
 from setwise.estimators.running import INTERRUPTS, OutOfTime, Watch, progress_shown, run
 from setwise.estimators.scored import ScoredClassifier
 from setwise.estimators.search import Inputs, Path, Race, Split, Trial
@@ -159,7 +159,8 @@ class SetClassifierCV(ScoredClassifier):
             # A row of weight 0 is not there; splits that are given count it all the same.
             rows = rows if hasattr(self.cv, "__iter__") else rows.taken()
             splits = self._splits(rows, names)
-            race = Race(rows, names, MinimumRisk(self.target), splits, self._model, watch)
+            risk = decoder_of(self.target, self.decoder)
+            race = Race(rows, names, risk, splits, self._model, watch)
             self.stopped_ = None
             with small_products(rows.multiplications):
                 try:
@@ -219,12 +220,14 @@ class SetClassifierCV(ScoredClassifier):
         self.cv_results_ = [
             {**trial.path.settings, "alpha": trial.alpha, "loss": race.estimate(trial, best),
              "fold_losses": trial.means, "held_out": race.held_out(trial)}
-            for trial in race.trials if trial.losses
+            for trial in race.trials if trial.kept
         ]  # fmt: skip
         self.best_loss_ = race.estimate(best, best)
         self.best_estimator_ = model = self._model(**best.path.settings)
         alpha = self._train(model, best, race, _between(best, race))
         model._held_out = race.held_out(best)
+        model._out_of_fold = race.marginals(best)
+        model._settle(race.risk, lambda: model._out_of_fold)
         self.best_params_ = {**best.path.settings, "alpha": alpha}
         model.set_params(warm_start=False, max_iter=self.max_iter)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -308,15 +311,8 @@ class SetClassifierCV(ScoredClassifier):
     def _splitter(self, n_rows: int) -> Any:
         if self.cv is not None and not isinstance(self.cv, int | np.integer):
             return check_cv(self.cv)
-        if n_rows < 2:
-            raise ValueError(
-                f"cross-validation needs at least 2 rows of positive weight, but there are "
-                f"n_samples = {n_rows}"
-            )
-        folds = next(folds for folds, most in FOLDS if n_rows <= most)
-        n_splits = min(folds, n_rows) if self.cv is None else whole_number(self.cv, "cv", 2)
-        seed = 0 if self.random_state is None else self.random_state
-        return StratifiedLabelSets(n_splits, random_state=seed)
+        folds = folds_for(n_rows, FOLDS, self.random_state)
+        return folds if self.cv is None else replace(folds, n_splits=whole_number(self.cv, "cv", 2))
 
     def _scalings(self, inputs) -> list[Any]:
         if isinstance(self.scalings, str) and self.scalings == "auto":
@@ -354,7 +350,7 @@ def _several(given: Any, name: str) -> list[Any]:
 
 def _between(best: Trial, race: Race) -> float:
     """The vertex, in log alpha, of the parabola through the best loss and its two neighbours."""
-    same = [trial for trial in best.path.trials if trial.losses]
+    same = [trial for trial in best.path.trials if trial.kept]
     place = same.index(best)
     if place in (0, len(same) - 1):
         return best.alpha

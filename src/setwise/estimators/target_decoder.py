@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
-from sklearn.model_selection import check_cv
-from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import MethodMapping
-from sklearn.utils.metaestimators import _safe_split, available_if
-from sklearn.utils.validation import _check_method_params, check_is_fitted
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from setwise.distributions import Distribution, Independent, Listed
-from setwise.estimators.folds import StratifiedLabelSets
 from setwise.estimators.label_model import ClassModel, LabelModel
 from setwise.estimators.wrapped import (
     DecodedClassifier,
@@ -29,7 +24,6 @@ from setwise.estimators.wrapped import (
 )
 from setwise.spaces import Cube
 from setwise.targets.measure import Array
-from setwise.validation import whole_number
 
 METHODS = (None, "sigmoid", "isotonic")
 # A label with fewer positive or fewer negative rows is left as it is.
@@ -43,7 +37,10 @@ class TargetDecoder(DecodedClassifier):
     The estimator is fitted as it is; `predict` returns the label set of least expected loss,
     sum over y of p(y) L(y', y), for labels that are independent given X with the probabilities the
     estimator says (`MinimumRisk.decode`, with its costs and ties). For Hamming and subset 0/1 these
-    are the labels above 1/2; for F1, Jaccard and others usually more.
+    are the labels above 1/2; for F1, Jaccard and others usually more. For a measure of all rows
+    together, such as "macro_f1", a threshold for each label is fitted to what clones of the
+    estimator say of rows held out from them (`cv`), as scikit-learn's TunedThresholdClassifierCV
+    does for one label.
 
     `predict_proba` of the estimator may be an (n, l) array (OneVsRestClassifier, ClassifierChain,
     MLPClassifier) or a list of one (n, 2) array a label (forests, trees, neighbours,
@@ -72,14 +69,19 @@ class TargetDecoder(DecodedClassifier):
         of a one-dimensional y are calibrated one by one and their probabilities divided by their
         sum.
     cv : int or splitter, default 5
-        Number of folds for the calibration, in which every label occurs about equally often
-        (`StratifiedLabelSets`); or what scikit-learn takes, if it holds out each row once. With
-        metadata routing enabled a splitter is handed what it requests, such as groups.
+        Number of folds for the calibration, and for the thresholds of a measure of all rows
+        together, in which every label occurs about equally often (`StratifiedLabelSets`); or what
+        scikit-learn takes, if it holds out each row once. With metadata routing enabled a splitter
+        is handed what it requests, such as groups.
     sparse_output : bool, default False
         Whether `predict` returns a CSR array (not for a one-dimensional y).
     random_state : int, RandomState or None, default 0
         Shuffles the rows into folds, and seeds the parts of the estimator whose own random_state is
         None, so that equal fits are equal; with None those stay random.
+    decoder : str or PopulationRule, default "auto"
+        How to decide for a measure of all rows together, such as "macro_f1": a rule of
+        `PopulationRule`, or such an object. Other targets have the label set of least expected
+        loss, "auto".
 
     Attributes
     ----------
@@ -113,6 +115,7 @@ class TargetDecoder(DecodedClassifier):
     cv: Any = 5
     sparse_output: bool = False
     random_state: Any = 0
+    decoder: Any = "auto"
 
     def _fit(self, inner: Any, X: Any, labels: Any, params: dict, split_params: dict) -> Any:
         if self.calibration not in METHODS:
@@ -137,7 +140,9 @@ class TargetDecoder(DecodedClassifier):
     def predict_proba(self, X) -> Array:
         """The probability of each label (or class), (n, l)."""
         check_is_fitted(self, "estimator_")
-        probability = self._model.probability(X)
+        return self._put_right(self._model.probability(X))
+
+    def _put_right(self, probability: Array) -> Array:
         if self.calibrators_ is None:
             return probability
         calibrated = probability.copy()
@@ -196,20 +201,7 @@ class TargetDecoder(DecodedClassifier):
             enough[0] = False  # 1 minus the other
         if not enough.any():
             return [None for _ in enough]
-        (X,) = indexable(X)
-        probability, times = np.zeros(sets.shape), np.zeros(len(sets), np.int64)
-        for train, test in splits_of(self.cv, X, sets, self.random_state, split_params):
-            seen, _ = _safe_split(inner, X, None, train)
-            unseen, _ = _safe_split(inner, X, None, test, train)
-            part = _check_method_params(X, params, train)
-            model = self._fit_model(inner, seen, sets[train], part)
-            probability[test] = model.probability(unseen)
-            times[test] += 1
-        if (times != 1).any():
-            row = int(np.argmax(times != 1))
-            raise ValueError(
-                f"cv must hold out each row once, but row {row} is held out {times[row]} times"
-            )
+        probability = self._held_out(inner, X, sets, params, split_params)
         return [
             self._calibrator(probability[:, label], sets[:, label], weight) if few else None
             for label, few in enumerate(enough)
@@ -266,16 +258,3 @@ class Sigmoid:
 
 def _cut_logits(probability: Array, limit: float) -> Array:
     return np.clip(logits(probability.astype(np.float64)), -limit, limit)
-
-
-def splits_of(cv: Any, X: Any, sets: Array, random_state: Any, params: dict) -> Iterator:
-    """Pairs of training and held-out rows: of a number of folds, or of a splitter as it is.
-
-    ``params`` are handed to the splitter beside X and y, such as groups.
-    """
-    if isinstance(cv, int | np.integer):
-        folds = StratifiedLabelSets(whole_number(cv, "cv", 2), random_state=random_state)
-        # Sparse, because a single dense column would be one of classes.
-        return folds.split(None, csr_array(sets))
-    splitter: Any = check_cv(cv)
-    return splitter.split(X, sets.astype(np.int64), **params)

@@ -14,17 +14,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length, check_random_state, get_tags
+from sklearn.utils import check_consistent_length, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.metaestimators import _safe_split, available_if
+from sklearn.utils.validation import (
+    _check_method_params,
+    _check_sample_weight,
+    check_is_fitted,
+)
 
-from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
+from setwise.estimators.folds import splits_of
 from setwise.estimators.named_sets import NamedSets
 from setwise.labels import LabelNames
 from setwise.sparse import well_formed
 from setwise.targets.measure import Array
-from setwise.targets.target import mean_utility
 from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
 
 # How far outside [0, 1] rounding may take a probability, and a sum of many from 1.
@@ -133,8 +137,9 @@ def logits(probability: Array) -> Array:
 class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):
     """A classifier that holds another, ``estimator``, and decodes what it says for ``target``.
 
-    Once fitted it has ``_names``, the names of the labels, ``_decoder``, the minimum-risk decoder
-    of the target, and ``_model``, which has the fitted estimator.
+    Once fitted it has ``_names``, the names of the labels, ``_decoder``, the decoder of the target,
+    and ``_model``, which has the fitted estimator. What clones of the estimator said of rows held
+    out from them is kept in ``_out_of_fold``, where the decoder is fitted to it.
     """
 
     # Weights are handed on to the estimator, which says whether it wants them.
@@ -142,12 +147,15 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
 
     estimator: Any
     target: Any
+    decoder: Any
+    cv: Any
     sparse_output: bool
     random_state: Any
     classes_: Array
     _names: LabelNames
-    _decoder: MinimumRisk
+    _decoder: Decoder
     _model: Any
+    _out_of_fold: HeldOut | None = None
 
     def fit(self, X, y, sample_weight=None, **fit_params) -> Self:
         """Fit the estimator.
@@ -182,9 +190,12 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         params, split_params = routed(self, labels, sample_weight, fit_params)
         # What is refused leaves the model as it was, so a copy is fitted.
         fitted = copy(self)
-        fitted._names, fitted._decoder = names, MinimumRisk(self.target)
-        inner = seeded(self.estimator, self.random_state)
+        fitted._names, fitted._decoder = names, self._decoder_of(self.target)
+        inner, fitted._out_of_fold = seeded(self.estimator, self.random_state), None
         fitted._model = fitted._fit(inner, X, labels, params, split_params)
+        if not names.one_dimensional:
+            rows = lambda: fitted._kept(inner, X, labels, params, split_params)  # noqa: E731
+            fitted._decoder = fitted._decoder.fitted(rows)
         vars(self).update(vars(fitted))
         self.classes_, self.estimator_ = names.names, self._model.estimator
         for name in ("n_features_in_", "feature_names_in_"):
@@ -201,6 +212,10 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         ``params`` are for the clone's `fit`, ``split_params`` for a splitter's `split`.
         """
 
+    @abstractmethod
+    def _fit_model(self, inner: Any, X: Any, sets: Array, params: dict) -> Any:
+        """A clone fitted to label sets (n, l); its ``probability(X)`` is that of each label."""
+
     @available_if(gives_probability)
     @abstractmethod
     def predict_proba(self, X) -> Array:
@@ -208,16 +223,60 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
 
     @abstractmethod
     def _decide(self, X) -> Array:
-        """The label sets of least expected loss, uint8 (n, l)."""
+        """The label sets that are best for the target, uint8 (n, l)."""
 
     def for_target(self, target) -> Self:
-        """The same fit, decoded for another target; nothing is trained again."""
+        """The same fit, decoded for another target; nothing is trained again.
+
+        A measure of all rows together, such as "macro_f1", is decided for by thresholds that are
+        fitted to rows held out, if this was fitted for such a measure too; else by the
+        probabilities of the rows to be predicted, so that predictions depend on the batch.
+        """
         check_is_fitted(self, "estimator_")
         refuse_other_labels(target, self._names)
         other: Any = copy(self)
         other.set_params(target=target)
-        other._decoder = MinimumRisk(target)
+        other._decoder = self._decoder_of(target).fitted(lambda: self._out_of_fold)
         return other
+
+    def _kept(self, inner: Any, X: Any, labels: Any, params: dict, split_params: dict) -> HeldOut:
+        """What clones of the estimator say of rows held out, with their label sets and weights."""
+        sets = labels.toarray() if hasattr(labels, "toarray") else labels
+        weights = weights_of(params.get("sample_weight"), sets)
+        probability = self._put_right(self._held_out(inner, X, sets, params, split_params))
+        self._out_of_fold = HeldOut(probability.astype(np.float32), sets, weights)
+        return self._out_of_fold
+
+    def _put_right(self, probability: Array) -> Array:
+        """The probabilities that estimators say, calibrated where that was asked for."""
+        return probability
+
+    def _decoder_of(self, target: Any) -> Decoder:
+        found = decoder_of(target, self.decoder)
+        if not found.is_of_whole and self.decoder != "auto":
+            raise ValueError(
+                f"decoder={self.decoder!r} is for measures of all rows together, such as "
+                f"'macro_f1', but the target is {found.target}; use decoder='auto'"
+            )
+        return found
+
+    def _held_out(self, inner: Any, X: Any, sets: Array, params: dict, split_params: dict) -> Array:
+        """The probability of each label, (n, l), by clones that were not fitted to the row."""
+        (X,) = indexable(X)
+        probability, times = np.zeros(sets.shape), np.zeros(len(sets), np.int64)
+        for train, test in splits_of(self.cv, X, sets, self.random_state, split_params):
+            seen, _ = _safe_split(inner, X, None, train)
+            unseen, _ = _safe_split(inner, X, None, test, train)
+            part = _check_method_params(X, params, train)
+            model = self._fit_model(inner, seen, sets[train], part)
+            probability[test] = model.probability(unseen)
+            times[test] += 1
+        if (times != 1).any():
+            row = int(np.argmax(times != 1))
+            raise ValueError(
+                f"cv must hold out each row once, but row {row} is held out {times[row]} times"
+            )
+        return probability
 
     def predict(self, X) -> Any:
         """The label set of least expected loss, int64 (n, l); of a one-dimensional y the class."""
@@ -234,13 +293,16 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return scores[:, 1] if self._names.one_dimensional and scores.shape[1] == 2 else scores
 
     def score(self, X, y, sample_weight=None) -> float:
-        """1 - the mean loss of the target, or the accuracy of classes; y in any form of `fit`."""
+        """The utility of the target, or the accuracy of classes; y in any form of `fit`.
+
+        Of most targets 1 - the mean loss; of a measure of all rows together its value.
+        """
         check_is_fitted(self, "estimator_")
         if self._names.one_dimensional:
             return super().score(X, y, sample_weight)
         target = self._decoder.target
         known = encode_truth(target, self._names, y)
-        return mean_utility(target, self.predict(X), known, sample_weight)
+        return target.utility(self.predict(X), known, sample_weight)
 
     def get_metadata_routing(self):
         """What `fit` hands on, for scikit-learn's metadata routing: everything, to `fit`."""

@@ -3,22 +3,31 @@
 from setwise.targets.additive import Hamming, PrecisionAtK, RecallAtK
 from setwise.targets.arbitrary import CountTarget, TableTarget, ZeroOne
 from setwise.targets.linear_fractional import FBeta, Jaccard, LinearFractional
+from setwise.targets.population import Macro, Micro, Weighted
+from setwise.targets.rates import BalancedAccuracy, GMean, Precision, Recall
 from setwise.targets.registry import TARGETS, get_target, register
 from setwise.targets.target import Target
 from setwise.targets.tree_distance import TreeDistance
 
 __all__ = [
     "TARGETS",
+    "BalancedAccuracy",
     "CountTarget",
     "FBeta",
+    "GMean",
     "Hamming",
     "Jaccard",
     "LinearFractional",
+    "Macro",
+    "Micro",
+    "Precision",
     "PrecisionAtK",
+    "Recall",
     "RecallAtK",
     "TableTarget",
     "Target",
     "TreeDistance",
+    "Weighted",
     "ZeroOne",
     "get_target",
     "register",

@@ -103,10 +103,11 @@ class FBeta(Target):
     def measure(self, n_labels: int, of: Of) -> Fraction:
         """F-beta as a quotient of the counts, or 1 minus it."""
         square = self.beta**2
-        return _overlap(1.0 + square, 1.0, square, of, self.empty)
+        return share_of(1.0 + square, 1.0, square, of, self.empty)
 
     def __str__(self) -> str:
-        return f"f{self.beta:g}"
+        # As scikit-learn's scorers of that name, which count a row of nothing as 0.
+        return f"f{self.beta:g}" + "_samples" * (self.empty == 0.0)
 
 
 @dataclass(frozen=True)
@@ -132,13 +133,13 @@ class Jaccard(Target):
 
     def measure(self, n_labels: int, of: Of) -> Fraction:
         """Intersection over union as a quotient of the counts, or 1 minus it."""
-        return _overlap(1.0, 1.0, 1.0, of, self.empty)
+        return share_of(1.0, 1.0, 1.0, of, self.empty)
 
     def __str__(self) -> str:
-        return "jaccard"
+        return "jaccard" + "_samples" * (self.empty == 0.0)
 
 
-def _overlap(tp: float, fp: float, fn: float, of: Of, empty: float) -> Fraction:
+def share_of(tp: float, fp: float, fn: float, of: Of, empty: float) -> Fraction:
     """Found labels as a share of those found, wrong and missed, by weight; or 1 - it, the loss."""
     below = np.array([0.0, tp, fp, fn, 0.0])
     if of == "loss":

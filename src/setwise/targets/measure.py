@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Of = Literal["loss", "utility"]
-Form = Literal["additive", "subset", "linear_fractional", "counts", "table"]
+Form = Literal["additive", "subset", "linear_fractional", "counts", "table", "population"]
 Array = NDArray[Any]
 
 # A difference below this share of its terms is rounding, and counts as 0: a utility of exactly 0
@@ -127,7 +127,8 @@ class Fraction(OfCounts):
     def of_counts(self, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
         above = linear(self.numerator, tp, fp, fn, tn)
         below = linear(self.denominator, tp, fp, fn, tn)
-        nothing = np.abs(below) <= ZERO_DENOMINATOR * np.abs(self.denominator).max()
+        terms = linear(np.abs(self.denominator), tp, fp, fn, tn)
+        nothing = np.abs(below) <= ZERO_DENOMINATOR * terms
         return np.where(nothing, self.empty, above / np.where(nothing, 1.0, below))
 
 

@@ -31,13 +31,14 @@ ALIASES = {
     "one_error": "precision@1",
     "macro_accuracy": "hamming",  # accuracy of the single decisions
     "micro_accuracy": "hamming",
-    # (The best thresholds for them would predict next to nothing, or everything.)
-    "macro_precision": "precision",
-    "micro_precision": "precision",
-    "weighted_precision": "precision",
-    "macro_recall": "recall",
-    "micro_recall": "recall",
-    "weighted_recall": "recall",
+    "balanced_accuracy": "macro_balanced_accuracy",
+    "g_mean": "macro_g_mean",
+    "gmean": "macro_g_mean",
+    "geometric_mean": "macro_g_mean",
+    "samples_f*": "f*_samples",
+    "samples_jaccard": "jaccard_samples",
+    "samples_precision": "precision_samples",
+    "samples_recall": "recall_samples",
     "f_beta": "fbeta",
     "auc": "roc_auc",
     "auroc": "roc_auc",
@@ -64,19 +65,8 @@ _PROBABILITIES = (
     "it judges probabilities, not label sets: the likelihood, on which SetClassifier() is trained "
     "by default, is best for them, and predict_proba returns them"
 )
-_AVERAGED = (
-    "it averages over {}, a target over rows: for now Thresholds('{{0}}', '{}') of "
-    "setwise.decoders cuts the probabilities of any model best for it, and evaluate(...) reports "
-    "it; near is 'f1', the mean over rows"
-)
 # Measures that are no target, with what is near and what to use today.
 NEAR = {
-    "macro_?": _AVERAGED.format("labels", "macro"),
-    "micro_?": _AVERAGED.format("all entries at once", "micro"),
-    # (The best thresholds of a label are the same whatever the label weighs.)
-    "weighted_?": _AVERAGED.format("labels, by how often they occur", "macro"),
-    "balanced_accuracy": "it is an average over labels: Thresholds('balanced_accuracy', 'macro') "
-    "of setwise.decoders cuts the probabilities of any model best for it; near is 'hamming'",
     "roc_auc": _RANKING,
     "average_precision": _RANKING,
     "ndcg": _RANKING,
@@ -85,10 +75,13 @@ NEAR = {
     "coverage_error": _RANKING,
     "log_loss": _PROBABILITIES,
     "brier_score": _PROBABILITIES,
-    "precision": "it is 1 for predicting next to nothing; near are 'precision@5', of the five "
-    "labels predicted, and 'f0.5', where precision weighs more than recall",
+    "precision": "it is best for predicting next to nothing; near are 'precision@5', of the five "
+    "labels predicted, and 'f0.5', where precision weighs more than recall; with the average as "
+    "part of the name there are 'macro_precision', 'micro_precision', 'weighted_precision' and "
+    "'precision_samples'",
     "recall": "it is 1 for predicting every label; near are 'recall@5', with five labels "
-    "predicted, and 'f2', where recall weighs more than precision",
+    "predicted, and 'f2', where recall weighs more than precision; with the average as part of the "
+    "name there are 'macro_recall', 'micro_recall', 'weighted_recall' and 'recall_samples'",
     "fbeta": "its beta is part of the name: 'f1', 'f2', 'f0.5'",
     "tree": "it needs a taxonomy, so it is an object: TreeDistance(taxonomy)",
 }

@@ -11,7 +11,9 @@ from setwise.targets.additive import Hamming, PrecisionAtK, RecallAtK
 from setwise.targets.arbitrary import ZeroOne
 from setwise.targets.linear_fractional import FBeta, Jaccard
 from setwise.targets.names import ALIASES, NEAR, bare, joined
-from setwise.targets.target import Target, predicted_size, utility_quotient
+from setwise.targets.population import Macro, Micro, Weighted, population_measure
+from setwise.targets.rates import BalancedAccuracy, GMean, Precision, Recall
+from setwise.targets.target import Target
 
 # A name with a number in it is written with a star: "f*" makes "f1", "f2", "f0.5".
 TARGETS: dict[str, Callable[..., Target]] = {
@@ -21,7 +23,25 @@ TARGETS: dict[str, Callable[..., Target]] = {
     "f*": lambda number: FBeta(float(number)),
     "precision@*": lambda number: PrecisionAtK(_whole("precision", number)),
     "recall@*": lambda number: RecallAtK(_whole("recall", number)),
+    # As scikit-learn's scorers, for which a row without true and predicted labels is 0.
+    "jaccard_samples": lambda: Jaccard(empty=0.0),
+    "f*_samples": lambda number: FBeta(float(number), empty=0.0),
+    "precision_samples": Precision,
+    "recall_samples": Recall,
+    "balanced_accuracy_samples": BalancedAccuracy,
+    "g_mean_samples": GMean,
 }
+# Measures of a population; the question mark stands for what is averaged.
+AVERAGES: dict[str, Callable[..., Target]] = {
+    "macro_?": Macro,
+    "micro_?": Micro,
+    "weighted_?": Weighted,
+}
+# What can be averaged beside targets: of single rows these go by another name.
+PARTS = ("precision", "recall", "balanced_accuracy", "g_mean")
+AVERAGED = ("f*", "jaccard", "hamming", *PARTS)
+# What says in a name that a mean over rows is meant.
+OVER_ROWS = re.compile(r"samples?|instances?|examples?", re.IGNORECASE)
 # What a star and a question mark in a name stand for.
 NUMBER, REST = r"((?:0|[1-9]\d*)(?:\.\d+)?)", r"([^\W_].*)"
 
@@ -36,8 +56,11 @@ def register(name: str, make: Callable[..., Target]) -> None:
 def get_target(target: Any) -> Target:
     """The target of that name, or the object itself if it is one.
 
-    Names are understood as people write them: "F1", "f1_samples" and "F1-score" are "f1". One of a
-    measure that is no target is refused with what to use in its place.
+    Names are understood as people write them: "F1", "f1_score" and "F1-score" are "f1". The names
+    of scikit-learn's scorers are the same numbers as theirs: "accuracy", "f1_samples" (for which a
+    row without true and predicted labels is 0, where for "f1" it is 1), "f1_macro",
+    "jaccard_micro", "recall_weighted" and so on. One of a measure that is no target is refused with
+    what to use in its place.
 
     Examples
     --------
@@ -45,6 +68,8 @@ def get_target(target: Any) -> Target:
     FBeta(beta=0.5, empty=1.0)
     >>> get_target("Subset accuracy"), get_target("p@5")
     (ZeroOne(), PrecisionAtK(k=5))
+    >>> get_target("f1_macro")
+    Macro(of=FBeta(beta=1.0, empty=1.0), zero_division=0.0)
     """
     if not isinstance(target, str):
         if isinstance(target, Target) and not isinstance(target, type):
@@ -55,32 +80,35 @@ def get_target(target: Any) -> Target:
     known, parts = _found(target)
     if known in TARGETS:
         return TARGETS[known](*parts)
-    said = NEAR[known]
-    for part in parts:
-        said = _of_average(target, part, said)
-    raise ValueError(f"{target!r} is no target: {said}")
+    if known in AVERAGES:
+        return AVERAGES[known](_part(target, *parts))
+    raise ValueError(f"{target!r} is no target: {NEAR[known].format(*parts)}")
 
 
-def _of_average(name: str, part: str, said: str) -> str:
-    """What is said of a name that asks for the average of a part of it, such as "macro_f1"."""
+def part_of_average(part: Any) -> Target:
+    """What is averaged over a population, by name or as an object."""
+    if not isinstance(part, str):
+        return get_target(part)
+    found = match(part, PARTS)
+    return get_target(part if found is None else f"{found[0]}_samples")
+
+
+def _part(name: str, part: str) -> Target:
+    """What is averaged by a name such as "macro_f1"; a sentence for what has no such average."""
+    if match(part, AVERAGES) is not None or OVER_ROWS.search(part):
+        raise ValueError(f"{name!r} is no target: it names two averages, of which one is enough")
     try:
-        known, parts = _found(part)
-    except ValueError:
-        raise ValueError(_unknown(name)) from None
-    own = _filled(known, parts)
-    if known in TARGETS:
-        judged = TARGETS[known](*parts)
-        is_of_counts = utility_quotient(judged) is not None and predicted_size(judged) is None
-    else:
-        is_of_counts = known == "balanced_accuracy"
-    if is_of_counts:
-        return said.format(own)
-    if known in NEAR:
-        return NEAR[known].format(*parts)
-    return (
-        f"{own} judges a label set as a whole, so it has no average over labels or entries; near "
-        f"is {own!r}, the mean over rows"
-    )
+        found = part_of_average(part)
+    except ValueError as error:
+        unknown = "no target named" in str(error)
+        said = str(error).partition("is no target: ")[2]
+        raise ValueError(_unknown(name) if unknown else f"{name!r} is no target: {said}") from None
+    if population_measure(found, 0.0) is None:
+        raise ValueError(
+            f"{name!r} is no target: {found} judges a label set as a whole, so it has no average "
+            f"over labels or entries; near is {str(found)!r}, the mean over rows"
+        )
+    return found
 
 
 def known_name(name: str) -> str:
@@ -92,6 +120,8 @@ def known_name(name: str) -> str:
     ('subset', 'f1', 'tree')
     """
     known, parts = _found(name)
+    if known in AVERAGES:
+        return str(get_target(name))
     return _filled(known, parts)
 
 
@@ -109,11 +139,12 @@ def match(name: str, known: Iterable[str]) -> tuple[str, tuple[str, ...]] | None
 
 
 def _found(name: str) -> tuple[str, tuple[str, ...]]:
-    """The entry of `TARGETS` or `NEAR` that is meant, with what its stars stand for."""
-    found = match(name, [*TARGETS, *ALIASES, *NEAR])
-    if found is not None and found[0] not in (*TARGETS, *NEAR):
+    """The entry of `TARGETS`, `AVERAGES` or `NEAR` that is meant, and what its stars stand for."""
+    known = [*TARGETS, *AVERAGES, *NEAR]
+    found = match(name, [*known, *ALIASES])
+    if found is not None and found[0] not in known:
         alias, parts = found
-        found = match(_filled(ALIASES[alias], parts), [*TARGETS, *NEAR])
+        found = match(_filled(ALIASES[alias], parts), known)
     if found is None:
         raise ValueError(_unknown(name))
     return found
@@ -128,19 +159,38 @@ def _filled(known: str, parts: Iterable[str]) -> str:
 
 def _unknown(name: str) -> str:
     """That there is no such target, which are near in writing, and which there are."""
-    usual = "1" if name[:1] in ("f", "F") else "5"
-    numbers = re.findall(NUMBER, name.replace(",", "."))
-    number = next((one for one in numbers if float(one) > 0.0), usual)
-    written = {one: ALIASES.get(one, one) for one in [*TARGETS, *ALIASES] if "?" not in one}
-    meant = {
-        bare(_filled(one, [number])): _filled(known, [number])
-        for one, known in written.items()
-        if match(_filled(known, [number]), TARGETS) and ("@" not in known or number.isdigit())
-    }
+    meant = _by_writing(name)
     close = dict.fromkeys(meant[one] for one in get_close_matches(bare(name), meant))
     nearest = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
-    known = ", ".join(one.replace("*", "NUMBER") for one in [*TARGETS, "tree"])
-    return f"there is no target named {name!r}; {nearest}known are {known}"
+    known, averaged = (
+        ", ".join(one.replace("*", "NUMBER") for one in some)
+        for some in ([*TARGETS, "tree"], AVERAGED)
+    )
+    first = ", ".join(one.replace("?", "...") for one in AVERAGES)
+    return (
+        f"there is no target named {name!r}; {nearest}known are {known}, and of {averaged} the "
+        f"averages {first}"
+    )
+
+
+def _by_writing(name: str) -> dict[str, str]:
+    """Names that could have been meant, by how they are written; with the number of the name."""
+    usual = "5" if "@" in name else "1"
+    numbers = re.findall(NUMBER, name.replace(",", "."))
+    number = next((one for one in numbers if float(one) > 0.0), usual)
+    written = {one: ALIASES.get(one, one) for one in [*ALIASES, *TARGETS] if "?" not in one}
+    for average in AVERAGES:
+        own = average.removesuffix("_?")
+        for part in AVERAGED:
+            # The average may stand in front, or behind (where `bare` looks for no wrong letters).
+            written[f"{own}_{part}"] = written[f"{part}{own}."] = f"{own}_{part}"
+    meant = {}
+    for one, known in written.items():
+        known, key = _filled(known, [number]), bare(_filled(one, [number])).rstrip(".")
+        is_known = match(known, [*TARGETS, *AVERAGES]) is not None
+        if is_known and ("@" not in known or number.isdigit()) and "_samples" not in known:
+            meant[key] = known
+    return meant
 
 
 def _whole(name: str, number: str) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from setwise.targets.measure import ROUNDING
-from setwise.validation import label_matrix, same_rows
+from setwise.validation import label_matrix, real_vector, same_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -43,10 +43,39 @@ class Target(Protocol):
         self.measure(space.n_labels, "loss")
         return self
 
+    def utility(self, y_pred: Any, y_true: Any, sample_weight: Any = None) -> float:
+        """The value of all rows together: 1 - their mean loss, unless the target says otherwise.
 
-def mean_utility(target: Target, y_pred: Any, y_true: Any, weights: Any = None) -> float:
-    """1 - the mean loss of the rows, weighted if there are weights; what estimators score by."""
-    return 1.0 - float(np.average(target.loss(y_pred, y_true), weights=weights))
+        Parameters
+        ----------
+        y_pred, y_true : array or CSR matrix of shape (n, n_labels)
+        sample_weight : array of shape (n,), optional
+        """
+        tallies = self.tallies(y_pred, y_true)
+        n_rows = tallies[0].shape[0]
+        weights = np.ones(n_rows)
+        if sample_weight is not None:
+            weights = real_vector(sample_weight, n_rows, "sample_weight")
+        if (weights < 0).any() or weights.sum() <= 0:
+            raise ValueError(
+                "a utility is of rows whose weights are not negative and not all 0, but "
+                + ("one is negative" if (weights < 0).any() else "there is no such row")
+            )
+        return float(self.utility_of(weights.sum(), *(weights @ part for part in tallies)))
+
+    # A utility of all rows follows from weighted sums over them: these two say of what, and how.
+
+    def tallies(self, y_pred: Any, y_true: Any) -> tuple[Any, ...]:
+        """What of each row is summed: matrices of n rows, dense or CSR."""
+        return (self.loss(y_pred, y_true)[:, None],)
+
+    def utility_of(self, mass: Any, *sums: Any) -> Any:
+        """The utility, from the weight of all rows and the weighted sums of their tallies.
+
+        Of a tally with m columns the sums are (m, ...), with further axes for several weightings,
+        which ``mass`` has too.
+        """
+        return 1.0 - sums[0][0] / mass
 
 
 def require_labels(target: Target, expected: int, n_labels: int) -> None:
@@ -82,6 +111,14 @@ def utility_quotient(target: Target) -> Fraction | None:
     if found is None and target.form == "linear_fractional":
         return target.measure(1, "utility")  # type: ignore
     return found
+
+
+def rates_mean(target: Target) -> str | None:
+    """How the shares found of the true and of the false entries are averaged, where they are.
+
+    "arithmetic" (balanced accuracy), "geometric" (G-mean) or None.
+    """
+    return getattr(target, "rates_mean", None)
 
 
 def beta_of(target: Target) -> float | None:

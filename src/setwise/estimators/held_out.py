@@ -1,0 +1,122 @@
+"""Rows held out from training: what models say of them, and how that is judged.
+
+Most targets judge each row, so a mean of losses over rows is all there is to compare. A measure of
+all rows together is decided for, and judged, once all rows held out so far are laid together. Rows
+still have losses to compare, to first order: the value of such a measure is a smooth function of
+counts, which are sums over rows, so each row has a share in it (its influence). The mean of these
+losses is the loss of all rows, and their spread its standard error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import clone
+
+from setwise.decoders.for_target import Decoder, HeldOut
+from setwise.estimators.design import Design, Rows
+from setwise.estimators.folds import StratifiedLabelSets
+from setwise.labels import LabelNames
+from setwise.targets.measure import Array
+
+if TYPE_CHECKING:
+    from setwise.estimators.set_classifier import SetClassifier
+
+# Folds, and the most rows they are for: to fit a decoder.
+FOLDS = ((5, 10_000), (3, np.inf))
+
+
+def folds_for(n_rows: int, by_rows: Sequence = FOLDS, seed: Any = None) -> StratifiedLabelSets:
+    """Folds by the number of rows: few rows need more folds and can pay for them."""
+    if n_rows < 2:
+        raise ValueError(
+            f"cross-validation needs at least 2 rows of positive weight, but there are "
+            f"n_samples = {n_rows}"
+        )
+    folds = next(folds for folds, most in by_rows if n_rows <= most)
+    return StratifiedLabelSets(min(folds, n_rows), random_state=0 if seed is None else seed)
+
+
+def held_out_rows(model: SetClassifier, design: Design, rows: Rows) -> HeldOut:
+    """What models trained on all folds but one say of the rows of that one."""
+    marginals = np.empty(rows.sets.shape, np.float32)
+    splitter = folds_for(len(rows.sets), seed=model.random_state)
+    for train, test in splitter.split(None, csr_array(rows.sets)):
+        fold: Any = clone(model)
+        part = replace(design, inputs=design.inputs[train], weights=design.weights[train])
+        learnt = Rows(rows.inputs[train], rows.sets[train], rows.weights[train])
+        with warnings.catch_warnings():
+            # What is to be said was said of the fit to all rows.
+            warnings.simplefilter("ignore")
+            fold._fit(part, learnt, model._names, model._risk)
+        marginals[test] = fold._marginals_of(rows.inputs[test])
+    return HeldOut(marginals, rows.sets, rows.weights)
+
+
+class Judged(NamedTuple):
+    """The loss of rows held out, and a loss of each row, (n,), of about that mean by weight."""
+
+    loss: float
+    rows: Array
+
+
+@dataclass(frozen=True)
+class ByRow:
+    """Judges each row by itself, by the loss of the target; of classes, by the error."""
+
+    decoder: Decoder
+    names: LabelNames
+    keeps_marginals: ClassVar[bool] = False
+
+    def kept(self, model: SetClassifier, inputs: Any, sets: Array) -> Array:
+        """What is kept of the rows of a fold: their losses, (n,)."""
+        predicted = model._predict(inputs)
+        if self.names.one_dimensional:
+            return (predicted != self.names.decode(sets)).astype(np.float64)
+        return np.asarray(self.decoder.target.loss(predicted, sets), np.float64)
+
+    def judged(self, folds: list[HeldOut]) -> Judged:
+        """The mean loss of the folds, and the loss of each row."""
+        means = [np.average(fold[0], weights=fold.weights) for fold in folds]
+        return Judged(float(np.mean(means)), np.concatenate([fold[0] for fold in folds]))
+
+
+@dataclass(frozen=True)
+class AllTogether:
+    """Judges the rows of all folds together, decided from their marginals."""
+
+    decoder: Any
+    keeps_marginals: ClassVar[bool] = True
+
+    def kept(self, model: SetClassifier, inputs: Any, sets: Array) -> Array:
+        """What is kept of the rows of a fold: their marginals, (n, l)."""
+        return model._marginals_of(inputs).astype(np.float32)
+
+    def judged(self, folds: list[HeldOut]) -> Judged:
+        """1 - the measure, and each row's share in it."""
+        target, whole = self.decoder.target, together(folds)
+        predicted = self.decoder.fitted(lambda: whole).decode(whole.probability)
+        tallies = target.tallies(predicted, whole.sets)
+        mass, sums = whole.weights.sum(), [whole.weights @ part for part in tallies]
+        loss, shares = (
+            1.0 - float(target.utility_of(mass, *sums)),
+            target.shares(mass, tallies, sums),
+        )
+        return Judged(loss, loss - (shares - np.average(shares, weights=whole.weights)))
+
+
+def judge_of(decoder: Decoder, names: LabelNames) -> ByRow | AllTogether:
+    """How what is decided for a target is judged."""
+    if decoder.is_of_whole and not names.one_dimensional:
+        return AllTogether(decoder)
+    return ByRow(decoder, names)
+
+
+def together(folds: list[HeldOut]) -> HeldOut:
+    """The rows of all folds."""
+    return HeldOut(*(np.concatenate(parts) for parts in zip(*folds, strict=True)))
