@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from setwise.estimators import SetBooster as SetBooster
     from setwise.estimators import SetClassifier as SetClassifier
     from setwise.estimators import SetClassifierCV as SetClassifierCV
+    from setwise.estimators import SetEnsemble as SetEnsemble
     from setwise.estimators import TargetDecoder as TargetDecoder
     from setwise.persistence import load as load
     from setwise.persistence import save as save
@@ -27,6 +28,7 @@ _NAMES = {
     "SetBooster": "setwise.estimators",
     "SetClassifier": "setwise.estimators",
     "SetClassifierCV": "setwise.estimators",
+    "SetEnsemble": "setwise.estimators",
     "TargetDecoder": "setwise.estimators",
     "Taxonomy": "setwise.taxonomy",
     "get_target": "setwise.targets",

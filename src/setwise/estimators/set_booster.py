@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from setwise.decoders.for_target import HeldOut, decoder_of
@@ -222,7 +224,9 @@ class SetBooster(ScoredModel):
             return None
         folds = StratifiedLabelSets(n_splits, random_state=self._seed)
         parts = next(iter(folds.split(rows.sets, rows.sets)))
-        return tuple(Rows(_some(rows.inputs, p), rows.sets[p], rows.weights[p]) for p in parts)  # type: ignore
+        return tuple(
+            Rows(_safe_indexing(rows.inputs, p), rows.sets[p], rows.weights[p]) for p in parts
+        )  # type: ignore
 
     def _judge(self, training: Training, held: Rows) -> Any:
         """What scores of the held-out rows are worth on a space; less is better."""
@@ -290,6 +294,11 @@ class SetBooster(ScoredModel):
         """The mean gain of the splits by each feature, with a sum of 1, (n_features,)."""
         return self._fitted()._trees.gains(self.n_features_in_)
 
+    def settled(self) -> SetBooster:
+        """A booster, to be fitted, of as many rounds as were found best."""
+        other: Any = clone(self)
+        return other.set_params(n_estimators=self._fitted().n_iter_, patience=None)
+
     def _fitted(self) -> SetBooster:
         check_is_fitted(self, "_trees")
         return self
@@ -324,8 +333,3 @@ class AsGiven:
 def has_categories(inputs: Any) -> bool:
     """Whether it is a data frame with a column of categories."""
     return any(str(one) == "category" for one in getattr(inputs, "dtypes", ()))
-
-
-def _some(inputs: Any, rows: Array) -> Any:
-    """Rows of an array, a sparse matrix or a data frame."""
-    return inputs.iloc[rows] if hasattr(inputs, "iloc") else inputs[rows]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.extmath import row_norms
@@ -267,6 +268,10 @@ class SetClassifierCV(ScoredClassifier):
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model._fit(design, everything, race.names, race.risk)
         return model.alpha
+
+    def settled(self) -> SetClassifier:
+        """A classifier, to be fitted, with the settings that were chosen."""
+        return clone(self._fitted())
 
     def _fitted(self) -> SetClassifier:
         check_is_fitted(self)
