@@ -8,10 +8,6 @@ from setwise.estimators.set_ensemble import SetEnsemble
 from setwise.estimators.target_decoder import TargetDecoder
 
 __all__ = [
-    "CatalogClassifier",
-    "SetBooster",
-    "SetClassifier",
-    "SetClassifierCV",
-    "SetEnsemble",
+    "CatalogClassifier", "SetBooster", "SetClassifier", "SetClassifierCV", "SetEnsemble",
     "TargetDecoder",
-]
+]  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Mapping
 from copy import copy
@@ -178,9 +177,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """A member fitted to all rows, and what models like it say of each fold."""
         watch.words = f"{name}: all rows"
         watch.step()
-        begun = time.monotonic()
         estimator = rows.fit(member, slice(None))
-        taken = time.monotonic() - begun
         laws, again = [], settled(estimator)
         for number, (train, test) in enumerate(splits):
             watch.words = f"{name}: fold {number + 1} of {len(splits)}"
@@ -375,7 +372,7 @@ class Given:
 
 
 def wrapped(member: Any, target: Any) -> Any:
-    """A classifier with `predict_distribution`: as it is, or its probabilities by `TargetDecoder`."""
+    """A classifier with `predict_distribution`, if need be by `TargetDecoder`."""
     if hasattr(member, "predict_distribution"):
         return member
     if not hasattr(member, "predict_proba"):
