@@ -35,6 +35,15 @@ METHODS: dict[str, dict[str, Any]] = {
     "likelihood, listed sets, minimum risk": {"surrogate": "likelihood", "space": "catalog"},
     "likelihood, joint scores, minimum risk": {"surrogate": "likelihood", "space": "joint"},
 }
+# Of measures of all rows together: decided by thresholds on rows held out, or by signs.
+POPULATION_TARGETS, POPULATION_PROBLEMS = ("macro_f1",), ("independent", "chain")
+POPULATION_METHODS: dict[str, dict[str, Any]] = {
+    "binary relevance, cut at 1/2": {"target": "hamming", "surrogate": "binary_relevance"},
+    "binary relevance, thresholds": {"surrogate": "binary_relevance"},
+    "likelihood, listed sets, thresholds": {"surrogate": "likelihood", "space": "catalog"},
+    "metro": {"surrogate": "metro"},
+}
+POPULATION_SIZES = (100, 316, 1000, 3162, 10_000)
 SIZES = (100, 316, 1000, 3162, 10_000, 31_623, 100_000)
 OTHER_SIZES = (100, 1000, 10_000)
 FRESH = 20_000
@@ -53,9 +62,18 @@ def excess_rows() -> Iterator[dict[str, Any]]:
                 yield from _rows(make(), n, repetitions=2)
 
 
-def _rows(problem: Problem, n: int, repetitions: int) -> Iterator[dict[str, Any]]:
-    for target in TARGETS:
-        for method, settings in METHODS.items():
+def population_rows() -> Iterator[dict[str, Any]]:
+    """The same for measures of all rows together, whose best value is computed too."""
+    for name in POPULATION_PROBLEMS:
+        for n in POPULATION_SIZES:
+            yield from _rows(PROBLEMS[name](), n, 3, POPULATION_TARGETS, POPULATION_METHODS)
+
+
+def _rows(
+    problem: Problem, n: int, repetitions: int, targets: Any = TARGETS, methods: Any = None
+) -> Iterator[dict[str, Any]]:
+    for target in targets:
+        for method, settings in (methods or METHODS).items():
             began = time.perf_counter()
             found = [_one(problem, target, settings, n, seed) for seed in range(repetitions)]
             excess = [one[0].value for one in found]
@@ -76,7 +94,10 @@ def _one(problem: Problem, target: str, settings: dict[str, Any], n: int, seed: 
     X, Y = problem.sample(n, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = SetClassifier(target, alpha=PENALTY / n, tol=1e-5, **settings).fit(X, Y)
+        settings = {"target": target, **settings}
+        model = SetClassifier(alpha=PENALTY / n, tol=1e-5, **settings).fit(X, Y)
+    if target in POPULATION_TARGETS:
+        return excess_risk(model, problem, target, n_rows=FRESH), None
     return excess_risk(model, problem, target, n_rows=FRESH), _bound(model, problem, target)
 
 

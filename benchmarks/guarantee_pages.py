@@ -18,6 +18,8 @@ from setwise.surrogates.names import SURROGATES
 
 # The problem whose excess risks are shown.
 SHOWN = "rare but joint"
+# And the one of measures of all rows together.
+SHOWN_TOGETHER = "chain"
 COLUMNS = {
     "likelihood": "likelihood",
     "binary_relevance": "binary relevance",
@@ -100,6 +102,12 @@ logistic loss with one score a label do not.
 
 {f1}
 {jaccard}
+
+The regret of macro-F1, a measure of all rows together, on labels in a chain: the best value is that
+of the best of all decisions for the inputs, by theorem T. Cut at 1/2 it stays; thresholds and
+costs that stand for the measure (METRO, theorem V), approach the best that their scores hold.
+
+{macro}
 """.format(
     **{
         name: f'<picture><source media="(prefers-color-scheme: dark)" '
@@ -111,6 +119,7 @@ logistic loss with one score a label do not.
             ("joint", "regret-f1-joint", "F1, one score a label set: regrets below the bound"),
             ("f1", "excess-f1", "Excess F1 risk against sample size"),
             ("jaccard", "excess-jaccard", "Excess Jaccard risk against sample size"),
+            ("macro", "excess-macro_f1", "Regret of macro-F1 against sample size"),
         )
     }
 )
@@ -152,9 +161,10 @@ def draw(rows: list[dict[str, Any]], folder: Path) -> None:
             "regret-f1-labelwise": regret_picture(fails, [printed], theme),
             "regret-f1-joint": regret_picture(joint, [printed], theme),
         }
-        for target in ("f1", "jaccard"):
-            chosen = [row for row in rows if (row["problem"], row["target"]) == (SHOWN, target)]
-            title = f"Excess {target} risk, {SHOWN}"
+        shown = dict.fromkeys(("f1", "jaccard"), SHOWN) | {"macro_f1": SHOWN_TOGETHER}
+        for target, problem in shown.items():
+            chosen = [row for row in rows if (row["problem"], row["target"]) == (problem, target)]
+            title = f"Excess {target} risk, {problem}"
             figures[f"excess-{target}"] = excess_picture(chosen, title, theme)
         for name, figure in figures.items():
             figure.savefig(folder / f"{name}-{theme}.png")

@@ -73,3 +73,15 @@ def test_equal_spaces_of_several_threads_share_a_list_that_may_go_at_any_time():
     (expected,) = {ask(None).tobytes()}
     for answers in shared(ask, [None] * 60):
         assert {answer.tobytes() for answer in answers.values()} == {expected}
+
+
+@pytest.mark.parametrize("target", ["f1", "jaccard", "hamming", "subset", "recall@1"])
+def test_a_decoder_of_several_spaces_decides_on_each_as_one_of_its_own(target):
+    """Asked row by row by threads at once, so that what it keeps of a space changes hands."""
+    spaces = [SPACES[name](PARENTS) for name in ("list", "sized", "slice", "backoff")]
+    questions = [(space, SCORES[[row]]) for space in spaces for row in range(len(SCORES))]
+    expected = [MinimumRisk(target).decode_scores(scores, space) for space, scores in questions]
+    decoder = MinimumRisk(target)
+    for answers in shared(lambda asked: decoder.decode_scores(*asked[::-1]), questions * 4):
+        for place, answer in answers.items():
+            np.testing.assert_array_equal(answer, expected[place % len(questions)])

@@ -13,19 +13,23 @@ Infinities and NaN keep their meaning in it (``nnan`` and ``ninf`` are not set),
 # (Intrinsics are called without the context their definitions name first.)
 
 import math
+from typing import Any
 
 import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload, register_jitable
+from numba.extending import intrinsic, overload
 
 from setwise.kernel_cache import cached
+
+# Without an entry for callers in C, of which there are none.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def _compiler(fastmath: set[str], **options):
     """A decorator that compiles a kernel when it is first called, and keeps it on disk."""
-    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath, **options)
+    compiled = numba.njit(nogil=True, fastmath=fastmath, **_OPTIONS, **options)
     return lambda function: cached(compiled(function))
 
 
@@ -35,9 +39,13 @@ kernel = _compiler(_REORDERED)
 # would cost more to count than to use.
 view_kernel = _compiler(_REORDERED, _nrt=False)
 
+# For what only kernels call: it has no entry for Python, which may take as long to compile. (Unlike
+# what the compiler calls jitable, it is compiled once, whether a kernel calls it or a part of one.)
+inner = numba.njit(fastmath=_REORDERED, no_cpython_wrapper=True, **_OPTIONS)
+view_inner = numba.njit(fastmath=_REORDERED, no_cpython_wrapper=True, _nrt=False, **_OPTIONS)
 # The range reduction of exp is exact only in the order it is written in, so its sums may not be
 # reassociated.
-_in_order = _compiler({"contract", "nsz"})
+_IN_ORDER = {"fastmath": {"contract", "nsz"}, **_OPTIONS}
 
 _LOG2_E = 1.0 / math.log(2.0)
 # log 2 in two parts: the first has trailing zero bits, so that k times it is exact.
@@ -74,7 +82,6 @@ def _power_of_two32(_context, _exponent):
     return types.float32(types.int32), codegen
 
 
-@_in_order
 def _exp64(x):
     x = x if x > _LOWEST else _LOWEST
     x = x if x < _HIGHEST else _HIGHEST
@@ -100,7 +107,6 @@ def _exp64(x):
 _A32, _B32, _C32, _D32, _E32, _F32 = _TAYLOR32
 
 
-@_in_order
 def _exp32(x):
     x = x if x > _LOWEST32 else _LOWEST32
     x = x if x < _HIGHEST32 else _HIGHEST32
@@ -125,11 +131,9 @@ def exp(x):
     return math.exp(x)
 
 
-@overload(exp)
+@overload(exp, jit_options=_IN_ORDER)
 def _overload_exp(x):
-    if x == types.float32:
-        return lambda x: _exp32(x)
-    return lambda x: _exp64(x)
+    return _exp32 if x == types.float32 else _exp64
 
 
 @kernel
@@ -143,7 +147,7 @@ def sum_rows(start, stop, array, sums):
         sums[row] = total
 
 
-@register_jitable
+@inner
 def log1p_unit(x):
     """log(1 + x) for 0 <= x <= 1, by 2 artanh(x / (2 + x)); relative error below 4e-16.
 
@@ -165,7 +169,7 @@ def log1p_unit(x):
     return 2.0 * s * t
 
 
-@register_jitable
+@inner
 def copy_into(target, source):
     """target[:] = source, of one length.
 
@@ -180,7 +184,7 @@ def copy_into(target, source):
 _LEAST = -700.0
 
 
-@register_jitable
+@inner
 def log_plus(a, b):
     """log(e^a + e^b) for finite numbers or -inf; both -inf give -inf, never NaN."""
     high = a if a > b else b

@@ -102,9 +102,11 @@ def for_rows(kernel, n_rows: int, *arguments, least: int = 64) -> None:
     global _pool
     if n_rows == 0:
         return
-    threads = thread_count()
-    chunks = min(threads * _CHUNKS_PER_THREAD, n_rows // least)
-    if threads == 1 or chunks < 2:
+    chunks = n_rows // least
+    # (The number of threads is asked for only where it matters: that takes longer than a row.)
+    threads = thread_count() if chunks > 1 else 1
+    chunks = min(threads * _CHUNKS_PER_THREAD, chunks)
+    if threads == 1:
         kernel(0, n_rows, *arguments)
         return
     if _pool is None:

@@ -31,6 +31,7 @@ from setwise.targets import (
     TreeDistance,
     ZeroOne,
 )
+from setwise.targets.measure import OfCounts
 from tests.support import cases, oracle
 from tests.support import decision_oracle as decisions
 from tests.support.examples import FEWER, generators, score_arrays
@@ -957,7 +958,13 @@ def test_no_set_one_label_from_a_listed_one_has_less_risk(name, data):
     assert_optimal(answer, listing.decide(near))
 
 
-ADDITIVE = (oracle.hamming, oracle.tree_distance, oracle.precision_at_k, oracle.recall_at_k)
+ADDITIVE = (
+    oracle.hamming,
+    oracle.cost_sensitive,
+    oracle.tree_distance,
+    oracle.precision_at_k,
+    oracle.recall_at_k,
+)
 OVER_ALL = (oracle.f_beta, oracle.subset, *ADDITIVE)
 
 
@@ -1614,3 +1621,40 @@ def test_one_thread_gives_the_answers_of_many(tmp_path):
         here = MinimumRisk(name).decode(probability, return_risk=True)
         np.testing.assert_array_equal(answers[f"{name} sets"], here.sets)
         np.testing.assert_allclose(answers[f"{name} risk"], here.risk, rtol=0, atol=1e-14)
+
+
+def test_losses_between_the_sets_of_a_space_are_computed_once(monkeypatch):
+    """Not for each row that is decoded; of another space anew, and not for ever."""
+    sets, pairs = oracle.all_sets(5)[::3], []
+    computed = OfCounts.matrix
+
+    def counting(measure, listed, y_true):
+        pairs.append(len(listed.sets) * len(y_true))
+        return computed(measure, listed, y_true)
+
+    monkeypatch.setattr(OfCounts, "matrix", counting)
+    decoder, spaces = MinimumRisk("jaccard"), (Catalog(sets), Catalog(sets[:7]))
+    scores = np.random.default_rng(0).normal(size=(6, 5))
+    for space in spaces:
+        together = MinimumRisk("jaccard").decode_scores(scores, space)
+        pairs.clear()
+        alone = [decoder.decode_scores(scores[[row]], space) for row in range(len(scores))]
+        np.testing.assert_array_equal(np.concatenate(alone), together)
+        assert pairs == [len(space.sets) ** 2]
+
+
+def test_sets_that_are_all_but_impossible_change_a_decision_by_rounding_only():
+    """Losses against them are left out where no row that is decoded has them."""
+    sets, scores = oracle.all_sets(4), 30.0 * np.random.default_rng(0).normal(size=(40, 4))
+    space = oracle.cube(4)
+    posterior = np.array([oracle.set_probability(space, row) for row in scores], np.float64)
+    assert (posterior < 2.0**-60).mean() > 0.3
+    losses = np.array([[float(oracle.jaccard().loss(a, b)) for a in sets] for b in sets])
+    decoder = MinimumRisk("jaccard")
+    together = decoder.decode_catalog(posterior, sets, return_risk=True)
+    least = (posterior @ losses).min(axis=1)
+    np.testing.assert_allclose(together.risk, least, rtol=0, atol=1e-14)
+    for row in range(len(scores)):
+        alone = decoder.decode_catalog(posterior[[row]], sets, return_risk=True)
+        np.testing.assert_array_equal(alone.sets[0], together.sets[row])
+        np.testing.assert_allclose(alone.risk, least[row], rtol=0, atol=1e-14)

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from setwise.estimators.choice import space_for
 from setwise.estimators.design import MOST_ROTATED, Conditioning, Design, Rows
+from setwise.estimators.training import Training
+from setwise.targets import get_target
 
 NONE = np.zeros((0, 0), np.uint8)
 
@@ -65,3 +68,23 @@ def test_the_curvature_becomes_one(form):
 def test_wide_inputs_are_scaled_but_not_rotated():
     wide = sparse.random_array((30, MOST_ROTATED + 1), density=0.01, random_state=0, format="csr")
     assert Design.of(Rows(wide, NONE, np.ones(30)), None, True).spectrum[1] is None
+
+
+@pytest.mark.parametrize("space", ["catalog", "joint", "sized", "cube", "forest"])
+def test_the_variance_of_a_likelihood_is_its_curvature_by_each_score(space):
+    """The sum over rows of the second derivatives, wherever the scores are."""
+    rng = np.random.default_rng(3)
+    sets = rng.integers(0, 2, (12, 3)).astype(np.uint8)
+    weights = rng.random(12)
+    training = Training("likelihood", get_target("f1"))
+    held = space_for(space, training, False, sets, weights)
+    objective = training.objective(training.stages()[-1], held, sets, weights)
+    scores, rows = rng.normal(size=(12, held.n_scores)), slice(0, 12)
+    variance = objective.variance(rows, scores, objective.parameters)
+    for score in range(held.n_scores):
+        step = 1e-5 * (np.arange(held.n_scores) == score)
+        ahead, behind = (
+            objective.sums(rows, scores + sign * step, objective.parameters)[1][:, score].sum()
+            for sign in (1, -1)
+        )
+        assert variance[score] == pytest.approx((ahead - behind) / 2e-5, rel=1e-6)

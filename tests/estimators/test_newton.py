@@ -238,9 +238,9 @@ def test_blocks_keep_to_the_budget(monkeypatch):
     X, Y = draw(10)
     sizes, solve_block = [], newton._Newton.solve
 
-    def spy(self, point, y_true, max_iter):
+    def spy(self, point, *rest):
         sizes.append(point.shape[1])
-        return solve_block(self, point, y_true, max_iter)
+        return solve_block(self, point, *rest)
 
     monkeypatch.setattr(newton._Newton, "solve", spy)
     monkeypatch.setattr(newton, "BLOCK_ENTRIES", 3 * len(X))
@@ -284,15 +284,17 @@ def test_a_pass_gives_the_formulas(form, dtype, n_labels):
     weights = random.random(len(X)) * (random.random(len(X)) < 0.9)
     point, labels = random.standard_normal((X.shape[1] + 1, n_labels)), np.arange(n_labels)
     curvature = empty_lanes((-(-n_labels // LANES), len(X)), dtype)
+    costs = random.uniform(0.2, 2.0, (2, n_labels))
     value, gradient, bend = make_rows(form(X), weights).evaluate(
-        point, in_lanes(Y, labels), curvature
+        point, in_lanes(Y, labels), curvature, in_lanes(costs, labels)
     )
-    scores = X.astype(np.float64) @ point[:-1] + point[-1]
-    share, slope = weights / weights.sum(), expit(scores) - Y
-    second = expit(scores) * expit(-scores)
+    scores, cost = X.astype(np.float64) @ point[:-1] + point[-1], np.where(Y == 1, *costs[::-1])
+    share, slope = weights / weights.sum(), cost * (expit(scores) - Y)
+    second = cost * expit(scores) * expit(-scores)
     # In float64, whatever the inputs are.
     near = {"rtol": 1e-12, "atol": 1e-14}
-    np.testing.assert_allclose(value, objectives(X, Y, weights, point[:-1], point[-1], 0), **near)
+    losses = cost * np.logaddexp(0.0, -(2.0 * Y - 1.0) * scores)
+    np.testing.assert_allclose(value, share @ losses, **near)
     np.testing.assert_allclose(gradient[:-1], X.T @ (slope * share[:, None]), **near)
     np.testing.assert_allclose(gradient[-1], share @ slope, **near)
     # Kept in the inputs' type.
@@ -389,3 +391,29 @@ def test_lanes_are_rows(dtype):
     lanes = rows[1] + dtype(0.75) * other[0]
     tolerance = 1e-6 if dtype == np.float32 else 1e-15
     np.testing.assert_allclose(out, [rows[0] * lanes, lanes], rtol=tolerance)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+@pytest.mark.parametrize("n_labels", [7, LANES + 3])
+def test_costs_are_class_weights_of_scikit_learn(form, n_labels):
+    X, Y = draw(3, n_labels=n_labels)
+    costs = np.random.default_rng(1).uniform(0.2, 2.0, (2, n_labels))
+    weights = np.ones(len(X))
+    found = solve_binary_relevance(
+        form(X), Y, weights, ALPHA, True, 1e-9, 200, costs=costs, block=LANES + 1
+    )
+    for j in range(n_labels):
+        own = np.where(Y[:, j] == 1, costs[1, j], costs[0, j])
+        # Its penalty is beside the sum of the weighted losses, ours beside their mean over rows.
+        W, b = reference(X, Y[:, [j]], own, ALPHA * len(X) / own.sum())
+        np.testing.assert_allclose(found.weights[:, j], W[:, 0], atol=1e-5)
+        np.testing.assert_allclose(found.intercept[j], b[0], atol=1e-5)
+
+
+def test_a_kind_of_error_that_costs_nothing_settles_a_label():
+    X, Y = draw(4, n_labels=3)
+    costs = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]])
+    found = solve_binary_relevance(X, Y, np.ones(len(X)), ALPHA, True, 1e-8, 50, costs=costs)
+    np.testing.assert_array_equal(found.intercept[:2], [INTERCEPT_LIMIT, -INTERCEPT_LIMIT])
+    np.testing.assert_array_equal(found.weights[:, :2], 0.0)
+    assert abs(found.intercept[2]) < INTERCEPT_LIMIT

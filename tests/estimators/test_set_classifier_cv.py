@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from setwise.estimators import SetClassifier, SetClassifierCV
@@ -218,3 +218,28 @@ def test_inputs_too_large_for_single_precision_are_learnt_from(size, n_features)
     model = SetClassifierCV("f1", alphas=[1.0, 0.01], cv=2).fit(X, Y)
     assert np.isfinite(model.best_estimator_.coef_).all()
     assert model.score(X, Y) > 0.7
+
+
+def test_groups_are_for_the_splitter_and_lose_their_rows_of_weight_zero():
+    X, Y = drawn(1)
+    groups, weights = np.arange(len(X)) // 9, np.ones(len(X))
+    weights[:5] = 0.0
+    settings = {"alphas": [0.1], "spaces": ["cube"]}
+    model = SetClassifierCV("f1", cv=GroupKFold(3), **settings)
+    model.fit(X, Y, sample_weight=weights, groups=groups)
+    folds = list(GroupKFold(3).split(X[5:], Y[5:], groups[5:]))
+    given = SetClassifierCV("f1", cv=folds, **settings).fit(X[5:], Y[5:])
+    assert model.cv_results_ == given.cv_results_
+    with pytest.raises(ValueError, match="groups"):
+        model.fit(X, Y, groups=groups[:-1])
+    with pytest.raises(ValueError, match="groups"):
+        model.fit(X, Y)
+
+
+def test_weights_are_those_of_the_best_estimator():
+    X, Y = drawn(2)
+    model = SetClassifierCV("f1", alphas=[0.1], spaces=["cube"], cv=2)
+    assert not hasattr(model, "coef_")
+    model.fit(X, Y)
+    assert model.coef_ is model.best_estimator_.coef_
+    np.testing.assert_allclose(model.decision_function(X), X @ model.coef_.T + model.intercept_)

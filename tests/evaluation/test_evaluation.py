@@ -988,7 +988,7 @@ def test_targets_that_do_not_fit_raise_their_own_error():
     assert_refused(lambda: evaluate(SETS, SETS, targets=["f-one"]), "f-one", "hamming")
     assert_refused(lambda: evaluate(SETS, SETS, targets="f1"), "targets", "f1", "list")
     assert_refused(
-        lambda: evaluate(SETS, SETS, targets=["f1", FBeta(empty=0.0)]), "different names", "f1"
+        lambda: evaluate(SETS, SETS, targets=["f1", FBeta(empty=0.5)]), "different names", "f1"
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from setwise.spaces import SPACES as REGISTRY
 from setwise.spaces import Backoff, Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.targets import (
+    CostSensitive,
     CountTarget,
     FBeta,
     Hamming,
@@ -43,6 +44,8 @@ PERMUTATIONS: dict[str, Callable] = {
     "parents": permuted_parents,
     "potentials": lambda values, order: None if values is None else np.asarray(values)[order],
     "weights": lambda values, order: None if values is None else np.asarray(values)[order],
+    "miss": lambda values, order: np.asarray(values)[order],
+    "false_alarm": lambda values, order: np.asarray(values)[order],
     "lengths": lambda values, order: None if values is None else np.asarray(values)[order],
     "sets": lambda sets, order: np.asarray(sets)[:, order],
     "favoured": lambda sets, order: np.asarray(sets)[:, order],
@@ -371,6 +374,12 @@ def weighted_hamming(rng, case):
     )
 
 
+def cost_sensitive(rng, case):
+    miss, false_alarm = rng.uniform(0.0, 3.0, size=(2, case.n_labels))
+    costs = {"miss": miss, "false_alarm": false_alarm}
+    return TargetCase(CostSensitive, oracle.cost_sensitive, costs)
+
+
 def f_of_random_beta(rng, case):
     beta, empty = float(rng.uniform(0.2, 3.0)), float(rng.uniform())
     return TargetCase(FBeta, oracle.f_beta, {"beta": beta, "empty": empty})
@@ -440,6 +449,7 @@ def more_than_one_error(tp, fp, fn, tn):
 TARGETS: dict[str, Callable] = {
     "hamming": target_builder(Hamming, oracle.hamming),
     "weighted hamming": weighted_hamming,
+    "cost-sensitive": cost_sensitive,
     "f1": target_builder(FBeta, oracle.f_beta),
     "f2": target_builder(FBeta, oracle.f_beta, beta=2.0),
     "f0.5": target_builder(FBeta, oracle.f_beta, beta=0.5),

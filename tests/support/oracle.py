@@ -254,6 +254,26 @@ def hamming(weights=None) -> Target:
     return Target(lambda a, b: total(a, b, True), lambda a, b: total(a, b, False))
 
 
+def cost_sensitive(miss, false_alarm) -> Target:
+    """L = sum over missed labels of miss_i + over false alarms of false_alarm_i, over the most."""
+
+    def total(y_pred, y_true, lost):
+        pairs = list(zip(miss, false_alarm, strict=True))
+        most = sum((EXTENDED(max(pair)) for pair in pairs), EXTENDED(0))
+        costs = [
+            EXTENDED(0 if a == b else pair[0] if b else pair[1])
+            for pair, a, b in zip(pairs, y_pred, y_true, strict=True)
+        ]
+        terms = (
+            costs
+            if lost
+            else [EXTENDED(max(pair)) - c for pair, c in zip(pairs, costs, strict=True)]
+        )
+        return sum(terms, EXTENDED(0)) / most
+
+    return Target(lambda a, b: total(a, b, True), lambda a, b: total(a, b, False))
+
+
 def subset() -> Target:
     """L = max_i 1[y'_i != y_i]."""
     return Target(lambda a, b: EXTENDED(a != b), lambda a, b: EXTENDED(a == b))

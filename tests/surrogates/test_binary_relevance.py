@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from setwise.surrogates import BinaryRelevance
+from setwise.targets import CostSensitive, Hamming
 from tests.support import oracle
 from tests.support.examples import assert_agrees, limited, score_arrays
 
@@ -84,3 +85,48 @@ def test_float32_in_gives_float32_out(margin):
     assert values.dtype == gradient.dtype == np.float32
     np.testing.assert_allclose(values, expected_values, rtol=1e-6)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-5, atol=1e-6)
+
+
+# ------------------------------------------------------------------------------------------- costs
+
+
+@pytest.mark.parametrize("margin", MARGINS)
+def test_costs_weigh_the_terms_of_true_and_of_false_labels(margin):
+    rng = np.random.default_rng(0)
+    scores, y_true = rng.normal(size=(6, 3)), rng.integers(0, 2, (6, 3))
+    miss, false_alarm = rng.uniform(0.0, 3.0, (2, 3))
+    own = BinaryRelevance(margin, CostSensitive(miss, false_alarm))
+    value, gradient = own.value_and_gradient(scores, y_true)
+    cost = np.where(y_true == 1, miss, false_alarm)
+    terms = [
+        BinaryRelevance(margin).value_and_gradient(scores[:, [j]], y_true[:, [j]]) for j in range(3)
+    ]
+    np.testing.assert_allclose(value, sum(cost[:, j] * terms[j][0] for j in range(3)), rtol=1e-12)
+    for j in range(3):
+        np.testing.assert_allclose(gradient[:, j], cost[:, j] * terms[j][1][:, 0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("margin", ["logistic", "exponential", "squared_hinge"])
+def test_at_the_minimiser_the_probability_is_the_true_one_whatever_the_costs(margin):
+    """The minimiser by a fine grid of scores; its sign decides for the costs."""
+    miss, false_alarm, chance = 1.6, 0.4, np.array([0.05, 0.15, 0.3, 0.6, 0.9])
+    surrogate, grid = (
+        BinaryRelevance(margin, CostSensitive(miss, false_alarm)),
+        np.linspace(-5, 5, 200_001),
+    )
+    of_true, of_false = (
+        surrogate.value_and_gradient(grid[:, None], np.full((len(grid), 1), y))[0] for y in (1, 0)
+    )
+    best = grid[np.argmin(chance[:, None] * of_true + (1 - chance[:, None]) * of_false, axis=1)]
+    np.testing.assert_allclose(surrogate.probability(best[:, None])[:, 0], chance, atol=1e-4)
+    np.testing.assert_array_equal(best > 0, chance > false_alarm / (miss + false_alarm))
+
+
+def test_costs_of_another_kind_are_refused():
+    for costs in (2.0, [1.0, 2.0], Hamming()):
+        with pytest.raises(ValueError, match="CostSensitive"):
+            BinaryRelevance("logistic", costs)
+    with pytest.raises(ValueError, match="2 labels"):
+        BinaryRelevance("logistic", CostSensitive([1.0, 2.0], 1.0)).value_and_gradient(
+            [[0.0] * 3], [[0, 1, 0]]
+        )

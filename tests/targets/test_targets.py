@@ -40,6 +40,7 @@ from tests.support.examples import generators
 FORMS = {
     "hamming": "additive",
     "weighted hamming": "additive",
+    "cost-sensitive": "additive",
     "f1": "linear_fractional",
     "f of random beta": "linear_fractional",
     "jaccard": "linear_fractional",

@@ -7,9 +7,10 @@ from typing import Any, Literal
 import typer
 
 from setwise.cli.options import command, concerning, echo, target_for, typed
-from setwise.surrogates.names import DEFAULT_Q, SURROGATES
+from setwise.surrogates.names import DEFAULT_Q, METRO, SURROGATES
 
-KNOWN = (*SURROGATES, "comp_sum")
+NAMED = (*SURROGATES, METRO)
+KNOWN = (*NAMED, "comp_sum")
 # The options that are parameters of some surrogates.
 OWNERS = {
     "q": ("generalized_cross_entropy", "comp_sum"),
@@ -21,7 +22,7 @@ OWNERS = {
 @command(
     target="What a prediction is judged by: hamming, f1, f0.5, jaccard, subset, precision@2, "
     "recall@2, tree (the distance in a taxonomy).",
-    surrogate=f"What a model is trained on: {', '.join(SURROGATES)}, or comp_sum with --q.",
+    surrogate=f"What a model is trained on: {', '.join(NAMED)}, or comp_sum with --q.",
     space="Which label sets may be predicted: cube, slice, sized, chain, closed, paths or list. By "
     "default cube; slice for targets @k, closed for tree.",
     scores="labelwise: a score for each label; joint: for each label set.",
@@ -65,6 +66,7 @@ def certify(
       setwise certify tree logistic --space paths --parents=-1,0,0,1
       setwise certify hamming comp_sum --q -0.5
       setwise certify hamming logistic --json
+      setwise certify macro_f1 metro
 
     Exit status: 0 with a verdict; 2 when what was asked cannot be answered.
     """

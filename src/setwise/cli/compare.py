@@ -25,7 +25,8 @@ from setwise.cli.options import (
 METHODS = (
     "binary_relevance", "logistic", "mean_absolute_error", "catalog", "auto", "one_vs_rest",
     "one_vs_rest_decoded", "chain", "thresholds", "forest", "forest_decoded",
-    "extra_trees_catalog",
+    "extra_trees_catalog", "metro", "f_plug_in", "f_reduction", "pick_all_labels",
+    "pick_all_labels_normalized", "pick_one_label", "one_vs_all_normalized",
 )  # fmt: skip
 # F1 of so many levels is printed.
 MOST_LEVELS = 6

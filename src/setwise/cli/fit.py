@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -97,6 +97,7 @@ def fit(
       setwise fit posts.csv --labels spam,ad --text-columns title,body -o model.skops
       setwise fit yeast.arff --test yeast-test.arff --target subset -o model.skops
       setwise fit big.csv --label-prefix is_ --no-cv --alpha 0.01 --json -o model.skops
+      setwise fit news.csv --label-column topics --target macro_f1 -o model.skops
       setwise fit shop.csv --label-column cats --path-separator / --close --target tree -o m.skops
       setwise fit genes.arff --target tree --test-share 0.3 -o model.skops
 
@@ -211,7 +212,8 @@ def _words(fitted: Fitted) -> str:
 
     def scored(loss: float) -> str:
         distance = "" if scale is None else f", mean tree distance {scale.said(loss)}"
-        return f"mean loss {loss:.4f}, score {1 - loss:.4f}{distance}"
+        mean = "" if fitted.target.form == "population" else "mean "
+        return f"{mean}loss {loss:.4f}, score {1 - loss:.4f}{distance}"
 
     by = "as asked" if loss is None else "chosen by cross-validation"
     lines = [
@@ -310,12 +312,37 @@ class Fitted:
 
         Labels of the file are not looked at, and need not be there.
         """
-        for data in self.schema.chunks(path, self.rows_at_once if rows is None else rows):
-            yield Part(data, self.model.predict(data.X))
+        found = self.schema.chunks(path, self.rows_at_once if rows is None else rows)
+        yield from (Part(data, sets) for data, sets in self.predicted(found))
+
+    def predicted(self, parts: Iterable[Dataset]) -> Iterator[tuple[Dataset, Any]]:
+        """Parts of a file with the label sets predicted for their rows.
+
+        Where predictions depend on the rows that come together, all parts are read first.
+        """
+        if not getattr(self.classifier, "depends_on_batch_", False):
+            yield from ((part, self.model.predict(part.X)) for part in parts)
+            return
+        whole = list(parts)
+        if not whole:
+            return
+        sets = self.model.predict(joined_rows([part.X for part in whole]))
+        first = 0
+        for part in whole:
+            yield part, sets[first : first + part.n_rows]
+            first += part.n_rows
 
     def probability(self, X: Any) -> Any:
         """The probability of each label, (n, n_labels), without what rounding adds beyond 1."""
         return self.model.predict_proba(X).clip(0.0, 1.0)
+
+
+def joined_rows(parts: list[Any]) -> Any:
+    """Parts of an array, dense or sparse, as one."""
+    import numpy as np
+    from scipy.sparse import issparse, vstack
+
+    return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
 
 def rows_at_once(width: int) -> int:

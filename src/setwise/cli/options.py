@@ -38,7 +38,8 @@ HELP = {
     "model": "A file that `setwise fit` wrote.",
     "target": "What predictions are judged by, the mean over rows: hamming, f1, f2, jaccard, "
     "subset (exact match), precision@3, recall@5, ..., tree (the distance in a hierarchy: that of "
-    "the data, --taxonomy or --path-separator).",
+    "the data, --taxonomy or --path-separator); or all rows together: macro_f1, micro_f1, "
+    "balanced_accuracy, ...; scikit-learn's names of scorers too.",
     "test": "A second file, to test on; by default the file's own.",
     "test_share": "Instead: test on this share of the rows, drawn by --seed.",
     "jobs": "Processes at work at once.",

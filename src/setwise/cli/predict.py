@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from setwise.cli.fit import load_fitted, rows_at_once
+from setwise.cli.fit import joined_rows, load_fitted, rows_at_once
 from setwise.cli.options import (
     NEEDED,
     Reading,
@@ -102,9 +102,9 @@ def predict(
         chunks = fitted.schema.chunks(
             path, fitted.rows_at_once, unseen_categories=unseen_categories
         )
-        for part in chunks:
+        of_parts = ((part, fitted.probability(part.X)) for part in chunks)
+        for part, values in of_parts if probable else fitted.predicted(chunks):
             unseen, n_missing = unseen + part.unseen, n_missing + part.n_missing
-            values = fitted.probability(part.X) if probable else fitted.model.predict(part.X)
             yield _of_hierarchy(part, model).most_specific(values) if most_specific else values
 
     # What comes by the standard input is read as the training file was, unpacked.
@@ -155,9 +155,13 @@ def decode(
     for F1, say, a label of probability 0.4 is often worth the risk. Texts and NPY files are taken
     in parts, so they may be larger than memory.
 
+    A measure of all rows together, such as macro_f1, is decided for by the whole file at once: what
+    a row gets depends on the others. (A model that `setwise fit` trained for it has thresholds.)
+
     \b
     Examples:
       setwise decode probabilities.csv --target f1 -o predictions.csv
+      setwise decode probabilities.csv --target macro_f1 -o predictions.csv
       setwise decode probabilities.csv --keep id -o predictions.csv
       setwise decode probabilities.npy --target precision@3 --json
       setwise decode probabilities.csv --target tree --path-separator / --most-specific
@@ -167,7 +171,7 @@ def decode(
     """
     can_write(output, (probabilities, taxonomy))
     from setwise.cli.tables import ProbabilityFile, as_file
-    from setwise.decoders import MinimumRisk
+    from setwise.decoders.for_target import decoder_of
     from setwise.targets.registry import known_name
     from setwise.targets.target import hierarchy_of
 
@@ -184,7 +188,11 @@ def decode(
         if judged is None:
             reading = Reading(taxonomy=taxonomy, path_separator=path_separator)
             file, judged = _in_taxonomy(file, reading)
-        found: Any = map(MinimumRisk(judged).decode, file.parts(rows_at_once(len(file.names))))
+        # Without rows to fit to, a measure of all rows together is decided for by the whole file.
+        decoder = decoder_of(judged).fitted(lambda: None)
+        parts = file.parts(rows_at_once(len(file.names)))
+        parts = [joined_rows(list(parts))] if decoder.depends_on_batch else parts
+        found: Any = map(decoder.decode, parts)
         if most_specific:
             found = map(hierarchy_of(judged).most_specific, found)  # type: ignore
         lines = Lines(

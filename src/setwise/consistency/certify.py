@@ -9,12 +9,14 @@ from scipy.special import entr
 
 from setwise.consistency.conditional import Kind
 from setwise.consistency.naming import in_words
+from setwise.consistency.population import certified
 from setwise.consistency.setting import (
     AIMED_AT,
     WRONG,
     Effort,
     Rows,
     Setting,
+    label_costs,
     refuse_not_finite,
     worst_ratio,
     worst_regret,
@@ -30,7 +32,10 @@ from setwise.consistency.verdicts import (
 from setwise.spaces import Catalog
 from setwise.spaces.space import Array, Space
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
-from setwise.surrogates.names import DEFAULT_Q
+from setwise.surrogates.metro import refuse_others
+from setwise.surrogates.names import DEFAULT_Q, METRO
+from setwise.targets.additive import CostSensitive
+from setwise.targets.registry import get_target
 from setwise.validation import whole_number
 
 # A counterexample's scores have at most this surrogate regret.
@@ -45,6 +50,8 @@ CANDIDATES = 8
 ROUNDING = 1e-6
 # Gaps and surrogate regrets up to this are the rounding of sums.
 ROUNDED = 1e-14
+# Problems of finite inputs on which a theorem of a population measure is tested.
+MOST_PROBLEMS = 200
 # How far the risk of the search may be from that of the loss that is trained.
 SLACK = 1e-9
 METHODS = {
@@ -74,10 +81,12 @@ def certify(
     target : Target or str
         What a prediction is judged by.
     surrogate : str or Surrogate
-        A name of `SetClassifier`, or an object.
+        A name of `SetClassifier`, or an object. For a measure of all rows together "likelihood",
+        "binary_relevance" or "metro".
     space : Space, optional
         A small space of label sets. By default three labels, all sets; for precision@k and recall@k
-        the sets of k of k + 2 labels, for tree distance the closed sets.
+        the sets of k of k + 2 labels, for tree distance the closed sets. A measure of all rows
+        together, such as "macro_f1", is tested on inputs whose labels are decided in every way.
     scores : {"labelwise", "joint"}, default "labelwise"
         A score for each label, or for each label set.
     q : float, default 0.7
@@ -105,10 +114,15 @@ def certify(
     >>> certify("hamming", "logistic", Cube(2)).verdict
     'certificate'
     """
-    setting, seed = Setting.of(target, surrogate, space, scores, q), whole_number(seed, "seed", 0)
+    seed = whole_number(seed, "seed", 0)
     if effort is not None and not isinstance(effort, Effort):
         raise ValueError(f"effort must be an Effort, such as Effort(draws=500), not {effort!r}")
-    effort = effort or Effort()
+    effort, judge = effort or Effort(), get_target(target)
+    if judge.form == "population":
+        return certified(judge, surrogate, space, min(effort.draws, MOST_PROBLEMS), seed)
+    if isinstance(surrogate, str) and surrogate == METRO:
+        refuse_others(judge)
+    setting = Setting.of(judge, surrogate, space, scores, q)
     coverage = covering(setting.target, setting.choice, setting.space, setting.kind)
     worst, tried = worst_regret(setting, effort, seed)
     found = _counterexample(setting, worst, tried, seed)
@@ -232,6 +246,8 @@ def _shown(setting: Setting, p: Array, tried: int, seed: int) -> Counterexample 
 def _reason(setting: Setting) -> str:
     if setting.choice.target is not None:
         return f"the surrogate is built for another target, {in_words(setting.choice.target)}"
+    if setting.choice.costs is not None:
+        return "binary relevance weighed by costs decides for these, and for no others"
     if setting.choice.by_label:
         return "binary relevance sees the marginals only"
     if setting.choice.is_likelihood:
@@ -256,7 +272,9 @@ def trained(setting: Setting) -> tuple[Any, Space]:
     if setting.kind == "joint" and not space.is_joint:
         space = Catalog(setting.sets, setting.scored.offset[0], joint=True)
     if choice.by_label:
-        return BinaryRelevance(str(choice.margin)), space
+        false_alarm, miss = label_costs(choice, space.n_labels)
+        costs = None if choice.costs is None else CostSensitive(miss, false_alarm)
+        return BinaryRelevance(str(choice.margin), costs), space
     if choice.is_likelihood:
         return CompSum("subset", space, 0.0, "paper"), space
     target = choice.target or setting.target

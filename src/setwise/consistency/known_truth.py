@@ -16,6 +16,7 @@ from scipy.special import entr, softmax
 
 from setwise.consistency.conditional import Kind
 from setwise.consistency.naming import loss_matrix
+from setwise.consistency.population import best_decisions, expected_counts
 from setwise.consistency.setting import Setting
 from setwise.spaces.cube import Cube
 from setwise.spaces.forest import Forest
@@ -26,6 +27,8 @@ from setwise.targets.target import predicted_size
 from setwise.taxonomy import parent_vector
 from setwise.validation import label_matrix, real_array, whole_number
 
+# Parts of the inputs from which the error of a population measure is taken.
+BLOCKS = 20
 # Label sets of so many labels are listed.
 MOST_LABELS = 16
 # Whole numbers, or a generator that goes on where it is.
@@ -100,6 +103,11 @@ class Problem:
         chosen = np.minimum((law.cumsum(axis=1) < level).sum(axis=1), len(self.sets) - 1)
         return X, self.sets[chosen]
 
+    def marginals(self, X: Any) -> Array:
+        """P(label | x), (n, l)."""
+        sets, law = self.conditional(X)
+        return np.clip(law @ sets, 0.0, 1.0)
+
     def risks(self, target: Any, X: Any, sets: Array) -> Array:
         """Expected loss of each of the given sets at each input, (n, number of sets)."""
         truths, law = self.conditional(X)
@@ -132,7 +140,9 @@ class ExcessRisk:
     """Mean expected loss above the best possible, with its parts and the error of the mean.
 
     The expectation over y given x is exact; that over x is a mean over ``n_rows`` fresh inputs, and
-    ``standard_error`` is that mean's.
+    ``standard_error`` is that mean's. For a measure of all rows together the loss is 1 - the
+    measure of the expected counts over these inputs, the best possible that of the best of all
+    decisions for them, and the error is from twenty parts of the inputs.
     """
 
     value: float
@@ -183,8 +193,11 @@ def excess_risk(
             f"model must have a method predict or be a function of X, and problem must be a "
             f"Problem, such as rare_but_joint() makes, but they are {model!r} and {problem!r}"
         )
-    X, space = problem.inputs(n_rows, seed), space or problem.usual_space(target)
+    X = problem.inputs(n_rows, seed)
     y_pred = label_matrix(predict(X), problem.n_labels, "predictions")
+    if (judge := get_target(target)).form == "population":
+        return _population_excess(judge, problem.marginals(X), y_pred)
+    space = space or problem.usual_space(target)
     own = problem.expected_loss(target, X, y_pred)
     outside = np.flatnonzero(~np.asarray(space.contains(y_pred), bool))
     if len(outside):
@@ -196,6 +209,23 @@ def excess_risk(
     excess = own - best
     error = float(excess.std(ddof=1) / np.sqrt(n_rows)) if n_rows > 1 else float("inf")
     return ExcessRisk(float(excess.mean()), error, float(own.mean()), float(best.mean()), n_rows)
+
+
+def _population_excess(target: Any, chance: Array, y_pred: Array) -> ExcessRisk:
+    """1 - the measure of the expected counts of all inputs, above the least of any decisions."""
+
+    def losses(rows: Array) -> Array:
+        own, part = y_pred[rows].astype(np.float64), chance[rows]
+        found = [expected_counts(part, one) for one in (own, best_decisions(target, part))]
+        return 1.0 - np.array([float(target.of_counts(counts)) for counts in found])
+
+    n_rows = len(chance)
+    risk, least = losses(np.arange(n_rows))
+    error = float("inf")
+    if n_rows >= 2 * BLOCKS:
+        blocks = np.array_split(np.arange(n_rows), BLOCKS)
+        error = np.std([-np.diff(losses(rows))[0] for rows in blocks], ddof=1) / np.sqrt(BLOCKS)
+    return ExcessRisk(float(risk - least), float(error), float(risk), float(least), n_rows)
 
 
 def surrogate_excess(

@@ -88,7 +88,7 @@ def in_words(value: Any) -> str:
     --------
     >>> from setwise.targets import FBeta, Hamming
     >>> in_words(FBeta(1.0)), in_words(FBeta(1.0, empty=0.0)), in_words(Hamming([1, 3]))
-    ('f1', 'f1 (empty 0)', 'weighted hamming (weights 1, 3)')
+    ('f1', 'f1_samples (empty 0)', 'weighted hamming (weights 1, 3)')
     """
     shown = []
     for name, own in (_parameters(value) or {}).items():
@@ -159,7 +159,8 @@ class Choice:
 
     ``target`` is the one the surrogate is built for, None for the one judged by (the usual case);
     ``is_likelihood`` that scores are trained as a log-likelihood and decoded for the target;
-    ``by_label`` that the risk is that of each label by itself (binary relevance).
+    ``by_label`` that the risk is that of each label by itself (binary relevance), where misses and
+    false alarms have the ``costs``, if any.
     """
 
     name: str
@@ -168,6 +169,7 @@ class Choice:
     space: Space | None = None
     is_likelihood: bool = False
     by_label: bool = False
+    costs: Any = None
 
     @property
     def q(self) -> float | None:
@@ -189,6 +191,8 @@ class Choice:
             words += f" (q = {self.q:g})"
         if self.by_label and self.margin != "logistic":
             words += f" ({str(self.margin).replace('_', ' ')})"
+        if self.costs is not None:
+            words += f" ({in_words(self.costs)})"
         if rho != 1.0:
             words += f" (rho = {rho:g})"
         return words if self.target is None else f"{words} [{in_words(self.target)}]"
@@ -199,6 +203,7 @@ class Choice:
         own: dict[str, Any] = {"margin": self.margin} if self.q is None else {"q": self.q}
         if self.margin == "rho":
             own["rho"] = getattr(self.risk, "rho", 1.0)
+        own |= {} if self.costs is None else {"costs": plain(self.costs)}
         return {"name": self.name} | own | {"target": plain(self.target)}
 
 
@@ -220,7 +225,8 @@ def chosen_surrogate(surrogate: Any, q: float = DEFAULT_Q) -> Choice:
     if surrogate == "binary_relevance" or isinstance(surrogate, BinaryRelevance):
         margin = getattr(surrogate, "margin", "logistic")
         risk = CompSumRisk(0.0) if margin == "logistic" else ConstrainedRisk(margin)
-        return Choice("binary_relevance", risk, by_label=True)
+        costs = getattr(surrogate, "costs", None)
+        return Choice("binary_relevance", risk, by_label=True, costs=costs)
     if surrogate not in SURROGATES:
         raise ValueError(
             f"surrogate must be one of {', '.join(map(repr, SURROGATES))} or a surrogate object, "

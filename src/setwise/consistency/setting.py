@@ -112,15 +112,16 @@ class Setting:
                 choice = replace(choice, target=None)
         stakes = stakes[:, None]
         if choice.by_label:
-            stakes = np.stack([1.0 - truths, truths], axis=-1)
+            false_alarm, miss = label_costs(choice, labels)
+            stakes = np.stack([(1.0 - truths) * false_alarm, truths * miss], axis=-1)
             apart = 0.5 if choice.margin == "logistic" else 1.0
             features = np.eye(labels)[:, None] * [[apart], [-apart]]
             weights = Weights(features, np.zeros((labels, 2)))
         if choice.is_likelihood:
             stakes = np.eye(len(truths))[:, None]
         elif choice.margin in (None, "logistic"):
-            # Comp-sum losses sum up utilities.
-            stakes = 1.0 - stakes
+            # Comp-sum losses sum up utilities: of a label what the other state would have cost.
+            stakes = stakes[..., ::-1] if choice.by_label else 1.0 - stakes
         return cls(target, choice, space, kind, sets, scored, truths, losses, stakes, weights)
 
     def regrets(self, p: Array) -> Array:
@@ -194,6 +195,14 @@ class Setting:
             "target": in_words(self.target), "surrogate": str(self.choice),
             "space": in_words(self.space), "scores": self.kind, "question": question,
         }  # fmt: skip
+
+
+def label_costs(choice: Choice, n_labels: int) -> Array:
+    """What a false alarm and a miss of each label cost, at most 1, (2, l)."""
+    if choice.costs is None:
+        return np.ones((2, n_labels))
+    costs = np.stack(choice.costs.costs(n_labels)[::-1])
+    return costs / costs.max()
 
 
 def _unit_losses(target: Target, truths: Array, sets: Array) -> Array:

@@ -17,7 +17,12 @@ from typing import Any
 import numpy as np
 
 from setwise.consistency.conditional import MOST_SETS, Kind, Weights
-from setwise.consistency.naming import Choice, chosen_surrogate, loss_matrix
+from setwise.consistency.naming import (
+    Choice,
+    chosen_surrogate,
+    is_same_target,
+    loss_matrix,
+)
 from setwise.consistency.verdicts import Gamma
 from setwise.spaces.space import Space
 from setwise.surrogates.names import DEFAULT_Q
@@ -74,8 +79,8 @@ class Theorem:
 
 
 _TEXT = files("setwise.consistency").joinpath("theorems.toml").read_text("utf-8")
-_BY_KEY = {key: Theorem(key, **words) for key, words in tomllib.loads(_TEXT).items()}
-THEOREMS = tuple(_BY_KEY.values())
+BY_KEY = {key: Theorem(key, **words) for key, words in tomllib.loads(_TEXT).items()}
+THEOREMS = tuple(BY_KEY.values())
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ def covering(
     """The theorem that covers a combination, or None. The target is the one on the space."""
 
     def covered(key: str, gamma: Gamma | None, reason: str) -> Coverage:
-        return Coverage(_BY_KEY[key], gamma, reason)
+        return Coverage(BY_KEY[key], gamma, reason)
 
     if space.has_at_most(1):
         return covered("O", None, "there is no other label set")
@@ -105,12 +110,16 @@ def covering(
     if choice.is_likelihood:
         reason = _matched(target, space, scores)
         needs = (COMPLETE, "true label sets lie in the space", LIKELIHOOD.assumptions[1])
-        gamma = replace(LIKELIHOOD, theorem=_BY_KEY["L"].source, assumptions=needs)
+        gamma = replace(LIKELIHOOD, theorem=BY_KEY["L"].source, assumptions=needs)
         return None if reason is None else covered("L", gamma, reason)
     # Arguments by slopes hold for all but hinges and the rho margin.
     is_smooth, labels = choice.margin not in ("hinge", "rho"), space.n_labels
     weights = label_weights(target, labels)
     is_share = weights is not None and abs(float(weights.sum()) - 1.0) < 1e-9
+    if choice.costs is not None:
+        same = _is_cube(space, even=True) and is_same_target(choice.costs, target, space)
+        why = "each label is a binary problem of its own, weighed as it is judged"
+        return covered("B", None, why) if same else None
     if choice.by_label:
         if weights is not None and is_share and _is_cube(space, even=True):
             gamma = _relevance_bound(choice, labels, None if is_hamming(target) else weights.max())
@@ -130,12 +139,14 @@ def covering(
         has_rate = choice.q is None or not -1.0 < choice.q < 0.0
         gamma = bound_of(choice, space) if has_rate else None
         if gamma is not None and choice.margin == "squared_hinge":
-            own = {"formula": "sqrt(2 t)", "theorem": _BY_KEY["C"].source}
+            own = {"formula": "sqrt(2 t)", "theorem": BY_KEY["C"].source}
             gamma = replace(gamma, log_coefficient=log(2.0) / 2.0, **own)
         return covered("C" if choice.q is None else "R", gamma, reason)
     if is_smooth and is_share and _is_cube(space, even=False):
         why = "the share of wrong labels is decided label by label"
         return covered("H", _hamming_bound(choice, space), why)
+    if is_smooth and follows_from_marginals(target, labels) and _is_cube(space, even=False):
+        return covered("H", None, "what labels cost is decided label by label")
     k = _common_size(space)
     if is_smooth and k and is_linear_at_size(target, labels):
         why = "sets of one size are ordered rightly by one score a label"
@@ -201,8 +212,8 @@ def _is_precision(target: Target, labels: int, k: int) -> bool:
         return bool(falls) and is_linear_at_size(target, labels)
     if not follows_from_marginals(target, labels):
         return False
-    (rejected, wrong), (missed, found) = measure.agreement
-    fall = measure.scale(np.ones(1)) * measure.weights * (missed + wrong - rejected - found)
+    (rejected, wrong), (missed, found) = measure.values
+    fall = measure.scale(np.ones(1)) * (missed + wrong - rejected - found)
     return bool((np.abs(k * fall - 1.0) <= 1e-12).all())
 
 
@@ -266,6 +277,8 @@ def bound_of(choice: Choice, space: Space | None) -> Gamma:
     q, margin = choice.q, choice.margin
     if choice.is_likelihood:
         return LIKELIHOOD
+    if choice.costs is not None:
+        raise ValueError(f"the paper has no bound for {choice}, whose errors have costs")
     if q is not None and -1.0 < q < 0.0:
         raise ValueError(f"the paper has no bound for q = {q:g}; it has for q = -1 and 0 <= q <= 1")
     if space is None and (choice.by_label or (q is not None and q > 0.0)):
@@ -299,7 +312,7 @@ def _relevance_bound(choice: Choice, labels: int, heaviest: float | None = None)
     share, source = "t / l", "Theorem 3 (section 3)"
     needs = (COMPLETE, SUMMED, "the prediction is the sign of the scores")
     if heaviest is not None:
-        share, source = "w t", _BY_KEY["B"].source
+        share, source = "w t", BY_KEY["B"].source
         needs = (COMPLETE, f"{SUMMED}, and w the largest weight of one")
     size = exponent * log(factor / labels if heaviest is None else factor * heaviest)
     inside = f"2 {share}" if factor == 2.0 else share

@@ -46,25 +46,38 @@ class Labels:
         return float(self.measure.constant(np.zeros(1))[0])
 
     @cached_property
-    def weights(self) -> Array:
-        """What each label weighs in the loss, (l,)."""
-        return self.measure.weights * float(self.measure.scale(np.zeros(1))[0])
+    def table(self) -> Array:
+        """What each label loses, [true, predicted, label], (2, 2, l)."""
+        return self.measure.values * float(self.measure.scale(np.zeros(1))[0])
+
+    @cached_property
+    def are_alike(self) -> bool:
+        """Whether all labels lose the same."""
+        return bool((self.table == self.table[..., :1]).all())
 
     @property
     def leaves_out_impossible(self) -> bool:
         """Whether a label of probability 0 is left out at no cost, whichever it is."""
-        weights, (absent, present) = self.measure.weights, self.measure.agreement[0]
-        return bool(absent == 0.0 <= present and (weights == weights[0]).all())
+        (absent, present), _ = self.table
+        return bool((absent == 0.0).all() and (present >= 0.0).all() and self.are_alike)
+
+    @cached_property
+    def thresholds(self) -> Array | None:
+        """The probability at which both states of a label cost the same, (l,), or (1,) for all.
+
+        Where the probability does not matter ±inf; None where an improbable label may be better.
+        """
+        table = self.table[..., :1] if self.are_alike else self.table
+        if_false, if_true = table[:, 1] - table[:, 0]
+        if (if_true > if_false).any():
+            return None
+        slope, always = if_false - if_true, np.where(if_false < 0.0, -np.inf, np.inf)
+        return np.where(slope > 0.0, if_false / np.where(slope > 0.0, slope, 1.0), always)
 
     def decide(self, values: Array, second: bool) -> Decisions:
         """The labels whose loss is less when predicted; on a tie left out."""
-        if_false, if_true = self.measure.agreement[:, 1] - self.measure.agreement[:, 0]
-        if not second and if_true < if_false:
-            # Above the probability at which both states cost the same.
-            chosen = (values > if_false / (if_false - if_true)).view(np.uint8)
-            if not self.measure.weights.all():
-                chosen *= (self.measure.weights > 0.0).view(np.uint8)
-            return Decisions.of_sets(chosen)
+        if not second and self.thresholds is not None:
+            return Decisions.of_sets((values > self.thresholds).view(np.uint8))
         absent, present = self.losses(values)
         chosen = present < absent
         risk = np.where(chosen, present, absent).sum(axis=1) + self.constant
@@ -79,16 +92,15 @@ class Labels:
     def losses(self, probability: Array) -> tuple[Array, Array]:
         """The expected loss of each label when left out and when predicted, (n, l) each."""
         p = probability.astype(np.float64)
-        # Of some of the labels only where all have one weight.
-        weights = self.weights if len(self.weights) == p.shape[1] else self.weights[:1]
-        return losses(p, weights, self.measure.agreement)
+        # Of some of the labels only where all are alike.
+        return losses(p, self.table if self.table.shape[2] == p.shape[1] else self.table[..., :1])
 
 
 @register_jitable
-def losses(p, weight, agreement):
+def losses(p, table):
     """The expected loss of a label when left out and when predicted, one or an array of them."""
-    absent = weight * (p * agreement[1, 0] + (1.0 - p) * agreement[0, 0])
-    return absent, weight * (p * agreement[1, 1] + (1.0 - p) * agreement[0, 1])
+    absent = p * table[1, 0] + (1.0 - p) * table[0, 0]
+    return absent, p * table[1, 1] + (1.0 - p) * table[0, 1]
 
 
 @dataclass(frozen=True)
@@ -148,8 +160,7 @@ class ClosedSets:
         risk, second_risk = np.empty(len(values)), np.empty(len(values))
         for_rows(
             closed_set_rows, len(values), np.ascontiguousarray(values), self._nodes.labels,
-            self._nodes.above, self._labels.weights, self.measure.agreement, self._labels.constant,
-            sets, risk, second_risk,
+            self._nodes.above, self._labels.table, self._labels.constant, sets, risk, second_risk,
         )  # fmt: skip
         if self.hierarchy.is_tree:
             return Decisions(sets, risk, second_risk)
@@ -193,13 +204,11 @@ class ClosedSets:
 
 
 @kernel
-def closed_set_rows(
-    start, stop, probability, labels, above, weights, agreement, constant, sets, risk, second
-):
+def closed_set_rows(start, stop, probability, labels, above, table, constant, sets, risk, second):
     """The best closed set of each row, (n, l), its risk and that of the second best, (n,).
 
     ``probability`` (n, l); ``labels`` and ``above`` (l + 1,) are those of `Nodes`, parents first;
-    ``weights`` (l,) and ``agreement`` (2, 2) those of the loss.
+    ``table`` (2, 2, l) is what labels lose, [true, predicted, label].
     """
     gains, rounding = np.empty(len(labels)), np.empty(len(labels))
     chosen = np.empty(len(labels), dtype=np.bool_)
@@ -208,7 +217,7 @@ def closed_set_rows(
         # The virtual root is in every set, and what comes to it is not used.
         gains[0], rounding[0], chosen[0] = 0.0, 0.0, True
         for k in range(1, len(labels)):
-            absent, present = losses(np.float64(line[labels[k]]), weights[labels[k]], agreement)
+            absent, present = losses(np.float64(line[labels[k]]), table[:, :, labels[k]])
             gains[k] = absent - present
             rounding[k] = ROUNDING * abs(gains[k])
         for k in range(len(labels) - 1, 0, -1):
@@ -223,6 +232,6 @@ def closed_set_rows(
             gap = min(gap, abs(gains[k])) if free else gap
         total = constant
         for i in range(len(line)):
-            absent, present = losses(np.float64(line[i]), weights[i], agreement)
+            absent, present = losses(np.float64(line[i]), table[:, :, i])
             total += present if out[i] == 1 else absent
         risk[row], second[row] = total, total + gap

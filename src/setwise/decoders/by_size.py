@@ -39,8 +39,8 @@ from setwise.threads import for_rows
 
 # Functions of the counts take the cube of the number of labels.
 MOST_COUNTED = 1000
-# Values of a function of the counts that are tabulated at a time.
-MOST_VALUES = 2**24
+# Values of a function of the counts that are tabulated at a time, and that are kept.
+MOST_VALUES, MOST_KEPT = 2**24, 2**20
 # Steps of the loss that are only rounding.
 ROUNDING = 1e-12
 SIZES_AT_ONCE = 2**14
@@ -327,17 +327,33 @@ class ByCounts:
         else:
             bias, log_on, log_off = self.bias, 2.0 * arranged, np.zeros_like(arranged)
         out = np.full((len(arranged), self.n_labels + 1), -np.inf)
-        block = max(1, MOST_VALUES // len(bias) ** 2)
-        for first in range(int(low.min(initial=0)), int(high.max(initial=-1)) + 1, block):
-            last = min(first + block - 1, self.n_labels)
-            values = self._values(np.arange(first, last + 1), len(bias))
-            ends = np.maximum(low, first), np.minimum(high, last), first
+        for first, values in self._tables(int(low.min(initial=0)), int(high.max(initial=-1))):
+            ends = np.maximum(low, first), np.minimum(high, first + len(values) - 1), first
             inputs = log_on, log_off, bias, *ends, values
             for_rows(split_rows, len(arranged), *inputs, out, least=1)
         return out
 
-    def _values(self, sizes: Array, width: int) -> Array:
+    def _tables(self, low: int, high: int) -> Iterator[tuple[int, Array]]:
+        """Ranges that hold the sizes from low to high: the first size, and the values of each."""
+        if self._width**2 * (self.n_labels + 1) <= MOST_KEPT:
+            yield 0, self._every_size
+            return
+        block = max(1, MOST_VALUES // self._width**2)
+        for first in range(low, high + 1, block):
+            yield first, self._values(np.arange(first, min(first + block, self.n_labels + 1)))
+
+    @property
+    def _width(self) -> int:
+        """The number of sizes that the true set may have."""
+        return self.n_labels + 1 if self.bias is None else len(self.bias)
+
+    @cached_property
+    def _every_size(self) -> Array:
+        return self._values(np.arange(self.n_labels + 1))
+
+    def _values(self, sizes: Array) -> Array:
         """The utility at each size, tp and number of missed labels; 0 where impossible."""
+        width = self._width
         size, tp, missed = np.meshgrid(sizes, np.arange(width), np.arange(width), indexing="ij")
         counts = (tp, size - tp, missed, self.n_labels - size - missed)
         possible = np.logical_and.reduce([count >= 0 for count in counts])

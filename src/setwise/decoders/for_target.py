@@ -15,6 +15,7 @@ from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.decoders.population_rule import RULES, PopulationRule
 from setwise.distributions import Listed
 from setwise.spaces.space import Space
+from setwise.targets.additive import CostSensitive
 from setwise.targets.measure import Array
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target
@@ -91,7 +92,39 @@ class Together:
         return True
 
 
-Decoder = MinimumRisk | Together
+@dataclass(eq=False)
+class AtCosts:
+    """Decides each label by the costs that stand for a measure of all rows together.
+
+    Where a model was trained for these costs, by the sign of its scores.
+    """
+
+    target: Target
+    costs: CostSensitive
+    is_of_whole: ClassVar[bool] = False
+    depends_on_batch: ClassVar[bool] = False
+
+    def __post_init__(self):
+        self._risk = MinimumRisk(self.costs)
+
+    def fitted(self, held_out: Callable[[], HeldOut | None]) -> AtCosts:
+        """The same: the costs are known."""
+        return self
+
+    def decode(self, distribution: Any) -> Any:
+        """The label sets of least expected cost, from a distribution or from marginals, (n, l)."""
+        return self._risk.decode(distribution)
+
+    def prepare(self, space: Space) -> None:
+        """Check that there are costs for the labels of the space."""
+        self._risk.prepare(space)
+
+    def decodes(self, space: Space) -> bool:
+        """On every space: the marginals are enough."""
+        return True
+
+
+Decoder = MinimumRisk | Together | AtCosts
 
 
 def decoder_of(target: Any, rule: Any = "auto") -> Decoder:

@@ -26,6 +26,10 @@ from setwise.threads import for_rows
 
 # Candidates whose losses are computed at a time.
 CANDIDATES = 1024
+# So many losses are kept for a list that is decoded again.
+MOST_KEPT = 2**23
+# Sets less likely than this in every row add less than rounding to an expected loss.
+NOTHING = 2.0**-60
 # From so many labels on, not all label sets are compared.
 MOST_LABELS = 12
 
@@ -41,19 +45,34 @@ class Candidates:
         return sums_over(self.sets, present, absent)
 
 
+def kept_losses(measure: Measure, sets: Array, candidates: Array) -> Array | None:
+    """The loss of each candidate against each of the sets, (K, candidates); None of too many."""
+    if len(sets) * len(candidates) > MOST_KEPT:
+        return None
+    return measure.matrix(Candidates(candidates), sets)
+
+
 def best_among(
-    measure: Measure, posterior: Array, sets: Array, candidates: Array | Iterator[Array]
-) -> Decisions:
+    measure: Measure, posterior: Array, sets: Array, candidates: Array | Iterator[Array],
+    losses: Array | None = None,
+) -> Decisions:  # fmt: skip
     """The candidate of least expected loss under a posterior over ``sets``; ties: the earlier.
 
-    ``candidates`` are label sets, or parts of a list of them; K^2 multiplications a row.
+    ``candidates`` are label sets, or parts of a list of them, with their `kept_losses` if there are
+    any; K^2 multiplications a row.
     """
-    parts = _parts(candidates) if isinstance(candidates, np.ndarray) else candidates
+    likely = (posterior > NOTHING).any(axis=0)
+    if not likely.all():
+        posterior, sets = posterior[:, likely], sets[likely]
+        losses = None if losses is None else losses[likely]
     n, rows = len(posterior), np.arange(len(posterior))
     chosen = np.zeros((n, sets.shape[1]), np.uint8)
     best, second = np.full(n, np.inf), np.full(n, np.inf)
+    parts: Any = candidates
+    if isinstance(candidates, np.ndarray):
+        parts = _parts(candidates) if losses is None else [candidates]
     for part in parts:
-        risk = posterior @ measure.matrix(Candidates(part), sets)
+        risk = posterior @ (measure.matrix(Candidates(part), sets) if losses is None else losses)
         place = np.argmax(risk <= risk.min(axis=1, keepdims=True) + TIE, axis=1)
         least = risk[rows, place]
         risk[rows, place] = np.inf
@@ -174,7 +193,7 @@ def _best_of_size(measure: Additive, size: int, joint: Array, chance: Array) -> 
     For a utility that is a constant and a weight for each hit, both by the number of true labels.
     """
     n_true = np.arange(chance.shape[1], dtype=np.float64)
-    values = np.einsum("s,nsi->ni", measure.scale(n_true), joint) * measure.weights
+    values = np.einsum("s,nsi->ni", measure.scale(n_true), joint) * measure.values[1, 1]
     order = np.argsort(-values, axis=1, kind="stable")
     ranked = np.take_along_axis(values, order, axis=1)
     sets = np.zeros(values.shape, np.uint8)

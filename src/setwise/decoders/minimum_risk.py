@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from setwise.decoders.lists import (
     EverySet,
     best_among,
     best_by_label_sizes,
+    kept_losses,
     with_edits,
 )
 from setwise.distributions import Distribution, Independent, Listed, OfSpace
@@ -83,7 +85,8 @@ class MinimumRisk:
     # Facts that estimators ask of a decoder: see `for_target`.
     is_of_whole: ClassVar[bool] = False
     depends_on_batch: ClassVar[bool] = False
-    # By number of labels the search with its tables; by space the decoder paired with it.
+    # By number of labels the search with its tables; by space the decoder paired with it; by name
+    # what was made of a list or of biases last.
     _kept: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self):
@@ -249,18 +252,21 @@ class MinimumRisk:
         if ranked is not None and ranked.bias is None:
             return self._by_values(ranked.values, second)
         if ranked is not None and target.form not in ("subset", "table"):
-            return self._search(n_labels).with_bias(ranked.bias).decide(ranked.values, second)
+            biased = self._last("bias", ranked.bias, self._search(n_labels).with_bias)
+            return biased.decide(ranked.values, second)
         if target.form == "subset":
             found = given.most_likely(second)
             if found is None and (sets := given.listed()) is not None:
                 found = Listed.trusted(*sets).most_likely(second)
             if found is not None:
                 return of_mode(*found)
-        elif not self.covers_all(n_labels) and (sets := given.listed()) is not None:
-            measure: Any = target.measure(n_labels, "loss")
+        elif not self.covers_all(n_labels) and (found := given.listed()) is not None:
+            (sets, posterior), measure = found, cast("Any", target.measure(n_labels, "loss"))
             # On a space of any sets a table also takes those that only it lists.
             of_table = ranked is not None and target.form == "table"
-            return best_among(measure, sets[1], sets[0], measure.sets if of_table else sets[0])
+            candidates = measure.sets if of_table else sets
+            losses = self._last("sets", sets, lambda sets: kept_losses(measure, sets, candidates))
+            return best_among(measure, posterior, sets, candidates, losses)
         elif (decided := best_by_label_sizes(target, given)) is not None:
             return decided
         if n_labels <= MOST_LABELS:
@@ -294,6 +300,16 @@ class MinimumRisk:
         if n_labels not in self._kept:
             self._kept[n_labels] = _search_of(self.target, n_labels)
         return self._kept[n_labels]
+
+    def _last(self, name: str, part: Any, make: Callable[[Any], Any]) -> Any:
+        """What was last made of a part of a distribution, if that is this one, or made anew.
+
+        (A space has the same list or biases for all its rows.)
+        """
+        kept = self._kept.get(name)
+        if kept is None or kept[0] is not part:
+            kept = self._kept[name] = part, make(part)
+        return kept[1]
 
     def _require_size(self, sets: Array) -> None:
         if predicted_size(self.target) is not None:

@@ -88,15 +88,9 @@ class Population(NamedTuple):
                 f"it is {target!r}; MinimumRisk(target) decides row by row"
             )
         metric, nothing = get_metric(target.of), target.zero_division
-        if hasattr(metric, "empty") and not np.isnan(nothing):
-            metric = replace(metric, empty=nothing)  # type: ignore
+        if hasattr(metric, "empty"):
+            metric = replace(metric, empty=0.0 if np.isnan(nothing) else nothing)  # type: ignore
         return cls(metric, "micro" if average == "micro" else "macro", average == "weighted")
-
-    def value(self, counts: Array) -> float:
-        """The measure of the counts of its populations, (4, m)."""
-        weights = counts[0] + counts[2] if self.by_positives else None
-        weights = None if weights is None or not weights.sum() > 0 else weights
-        return float(np.average(utilities(self.metric, counts), weights=weights))
 
 
 class Quotient(NamedTuple):
@@ -113,7 +107,7 @@ class Quotient(NamedTuple):
     geometric: bool = False
 
     @classmethod
-    def of(cls, metric: Metric, positives: Array, total: float) -> Quotient:
+    def of(cls, metric: Metric, positives: Array, total: float | Array) -> Quotient:
         """The utility of populations of ``total`` entries, with so many ``positives`` each, (m,).
 
         Refused unless 0 <= numerator <= denominator. Both are linear, so it is enough that this
@@ -123,7 +117,7 @@ class Quotient(NamedTuple):
         if isinstance(metric, str):
             return cls._of_rates(positives, total, metric == G_MEAN)
         fraction: Any = utility_quotient(metric)
-        corners = np.hstack([np.ones((4, 1)), total * np.eye(4)])
+        corners = np.hstack([np.ones((4, 1)), np.max(total) * np.eye(4)])
         above, below = corners @ fraction.numerator, corners @ fraction.denominator
         slack = ROUNDING * corners @ np.abs(fraction.denominator)
         inside = (below >= 0) & (above >= -slack) & (above <= below + slack)
@@ -131,21 +125,21 @@ class Quotient(NamedTuple):
             worst = int(np.argmin(inside))
             raise ValueError(
                 f"the utility of {metric} must have 0 <= numerator <= denominator for all counts "
-                f"of {total:g} entries, but where all of them are "
+                f"of {np.max(total):g} entries, but where all of them are "
                 f"{('tp', 'fp', 'fn', 'tn')[worst]} its numerator is {above[worst]:g} and its "
                 f"denominator {below[worst]:g}"
             )
         return cls(fraction.numerator[None], fraction.denominator[None], float(fraction.empty))
 
     @classmethod
-    def _of_rates(cls, positives: Array, total: float, geometric: bool) -> Quotient:
+    def _of_rates(cls, positives: Array, total: float | Array, geometric: bool) -> Quotient:
         """Mean of the recall of the positives and that of the negatives, tp/P and tn/N.
 
         Where P or N is 0 the other part alone counts, as in scikit-learn. P and N do not depend on
         the prediction, so the arithmetic mean is linear in the counts.
         """
-        parts = np.stack([positives, total - positives], axis=1).astype(np.float64)
-        present = parts > ZERO_SHARE * total
+        parts = np.stack([positives, total - positives]).astype(np.float64)
+        present, parts = (parts > ZERO_SHARE * total).T, parts.T
         above, below = np.zeros((len(parts), 5)), np.tile([1.0, 0, 0, 0, 0], (len(parts), 1))
         above[:, [1, 4]] = present / np.where(present, parts, 1.0)
         above /= np.maximum(present.sum(axis=1, keepdims=True), 1)
@@ -157,34 +151,23 @@ class Quotient(NamedTuple):
         utilities_of(self, np.ascontiguousarray(counts, np.float64), values)
         return values
 
-    def slopes(self, counts: Array) -> Array:
-        """How N - v D grows with each of tp, fp, fn, tn at the value v of these counts, (m, 4).
-
-        That of G-mean in its place, which grows as the gradient of tp · tn does.
-        """
-        values = self.of_counts(counts)[:, None]
-        linear = self.above[:, 1:] - values * self.below[:, 1:]
-        if not self.geometric:
-            return linear
-        both = (linear[:, [0]] > 0) & (linear[:, [3]] > 0)
-        return np.where(both, counts[[3, 1, 2, 0]].T * [1.0, 0.0, 0.0, 1.0], linear)
-
     def gradient(self, counts: Array) -> Array:
         """The derivatives of each utility by its tp, fp, fn, tn, (m, 4); 0 where it is 0/0.
 
-        Where G-mean is 0 it rises without bound; there the step of a small share stands for it.
+        At the value v of a quotient they are (above - v · below) / D. Where G-mean is 0 it rises
+        without bound; the derivatives at a small share of the counts stand for them there.
         """
         if self.geometric:
-            least = SMALL_SHARE * counts.sum(axis=0)
-            counts = np.maximum(counts, least)
-            slopes, scale = self.slopes(counts), 2.0 * counts[0] * counts[3]
-            both = (self.above[:, 1] > 0) & (self.above[:, 4] > 0)
-            scale = np.where(both, scale / self.of_counts(counts), 1.0)
-        else:
-            slopes = self.slopes(counts)
-            scale = self.below[:, 0] + (self.below[:, 1:] * counts.T).sum(axis=1)
-            scale = np.where(np.isnan(self._replace(empty=np.nan).of_counts(counts)), np.inf, scale)
-        return slopes / scale[:, None]
+            counts = np.maximum(counts, SMALL_SHARE * counts.sum(axis=0))
+        values, bare = self.of_counts(counts), self._replace(empty=np.nan)
+        slopes = self.above[:, 1:] - values[:, None] * self.below[:, 1:]
+        if self.geometric:
+            both = ((self.above[:, 1] > 0) & (self.above[:, 4] > 0))[:, None]
+            rates = values / (2.0 * counts) * np.array([[1.0], [0.0], [0.0], [1.0]])
+            return np.where(both, rates.T, slopes)
+        bottom = self.below[:, 0] + (self.below[:, 1:] * counts.T).sum(axis=1)
+        bottom = np.where(np.isnan(bare.of_counts(counts)), np.inf, bottom)
+        return slopes / bottom[:, None]
 
 
 @kernel

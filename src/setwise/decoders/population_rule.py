@@ -9,15 +9,28 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from setwise.decoders.budget import (
+    Budget,
+    Linear,
+    Problem,
+    coordinate_ascent,
+    cut_together,
+    frank_wolfe,
+)
+from setwise.decoders.dual_bound import dual_bound
+from setwise.decoders.fixed_point import fixed_points
+from setwise.decoders.micro_macro import micro_macro
 from setwise.decoders.population import POPULATIONS, Population
 from setwise.decoders.threshold_search import Sample, best_thresholds, labelled, weighted
-from setwise.decoders.thresholds import fixed_points, reached
+from setwise.decoders.thresholds import cross_fit, reached
 from setwise.targets import get_target
 from setwise.targets.measure import Array
 from setwise.validation import probability_matrix, require_one_of, whole_number
 
-Rule = Literal["auto", "expected", "batch", "thresholds"]
-RULES = ("auto", "expected", "batch", "thresholds")
+Rule = Literal["auto", "expected", "batch", "thresholds", "cross_fitted", "micro_macro"]
+RULES = ("auto", "expected", "batch", "thresholds", "cross_fitted", "micro_macro")
+NEED_SETS = ("thresholds", "cross_fitted", "micro_macro")
+FOLDS = 3
 
 
 @dataclass(eq=False, repr=False)
@@ -31,11 +44,22 @@ class PopulationRule(BaseEstimator):
     random_state: int | None = 0
 
     def __post_init__(self):
-        self._population = Population.of(get_target(self.target))
+        Population.of(get_target(self.target))
         require_one_of(self.rule, RULES, "rule")
         for name in ("budget", "at_most"):
             if getattr(self, name) is not None:
                 whole_number(getattr(self, name), name, 1)
+        if self.budget is not None and self.at_most is not None:
+            raise ValueError(
+                f"a row has exactly budget={self.budget} labels or at_most={self.at_most}, not both"
+            )
+        if self._budget is not None and self.rule in ("cross_fitted", "micro_macro"):
+            raise ValueError(
+                f"rule={self.rule!r} finds a threshold for each label, which a budget of labels a "
+                f"row does not go by; use 'expected', 'batch' or 'thresholds'"
+            )
+        if self.random_state is not None:
+            whole_number(self.random_state, "random_state", 0)
 
     @property
     def depends_on_batch(self) -> bool:
@@ -43,30 +67,161 @@ class PopulationRule(BaseEstimator):
         return self.rule == "batch"
 
     def fit(self, probability, y_true=None, sample_weight=None) -> PopulationRule:
-        """Find the thresholds."""
-        if y_true is None:
-            table = probability_matrix(probability)
-            sample = weighted(table, table, sample_weight)
+        """Find how to decide.
+
+        Parameters
+        ----------
+        probability : array or CSR matrix of shape (n, n_labels)
+            Marginal probabilities, in [0, 1], best of rows that the model was not trained on.
+        y_true : array or CSR matrix of shape (n, n_labels), optional
+            The true label sets, as 0/1.
+        sample_weight : array of shape (n,), optional
+            How much each row counts.
+        """
+        table, rule = probability_matrix(probability), self._rule(y_true)
+        if rule in NEED_SETS:
+            if y_true is None:
+                raise ValueError(
+                    f"rule={rule!r} needs label sets: fit(probability, y_true); 'expected' and "
+                    f"'batch' go by probabilities alone"
+                )
+            sample = labelled(table, y_true, sample_weight)
         else:
-            sample = labelled(probability_matrix(probability), y_true, sample_weight)
-        self.thresholds_ = None if self.rule == "batch" else self._thresholds(sample)
-        self.n_labels_ = sample.shape[1]
+            sample = weighted(table, table, sample_weight)
+        self._require_room(sample.shape[1])
+        self.rule_, self.n_labels_ = rule, sample.shape[1]
+        self.thresholds_ = self.slopes_ = self.offsets_ = None
+        if rule == "batch":
+            return self
+        if self._budget is None:
+            self.thresholds_ = self._thresholds(sample, rule)
+        else:
+            problem = Problem.of(sample, self._population, self._budget)
+            linear = self._linear(problem, sample, rule)
+            self.slopes_, self.offsets_ = linear.slope, linear.offset
         return self
 
     def decode(self, probability):
-        """The label sets."""
-        if not hasattr(self, "n_labels_"):
-            raise NotFittedError("this PopulationRule is not fitted: call fit before decode")
-        table = probability_matrix(probability)
-        thresholds = self.thresholds_
-        if thresholds is None:
-            thresholds = self._thresholds(Sample(table, table))
-        return reached(table, thresholds)
+        """Decide the label sets.
 
-    def _thresholds(self, sample: Sample) -> Array:
+        Parameters
+        ----------
+        probability : array or CSR matrix of shape (n, n_labels)
+            Marginal probabilities, in [0, 1].
+
+        Returns
+        -------
+        array or CSR array of shape (n, n_labels)
+            The label sets as 0/1 of type uint8, CSR for sparse probabilities.
+        """
+        n_labels = getattr(self, "n_labels_", None)
+        if n_labels is None:
+            raise NotFittedError(
+                "this PopulationRule is not fitted: call fit(probability, y_true) before decode"
+            )
+        table = probability_matrix(probability)
+        if table.shape[1] != n_labels:
+            raise ValueError(
+                f"probability must have shape (n, {n_labels}), one column for each label, but its "
+                f"shape is {table.shape}"
+            )
+        sample = Sample(table, table)
+        if self.rule_ == "batch":
+            return self._decode_batch(sample)
+        if self.thresholds_ is not None:
+            return reached(table, self.thresholds_)
+        problem = Problem.of(sample, self._population, self._budget)
+        return problem.choose(self.slopes_, self.offsets_).sets(table)
+
+    def _decode_batch(self, sample: Sample) -> Any:
+        """The decisions with the largest measure of the expected counts of these rows."""
+        if sample.shape[0] == 1:
+            raise ValueError(
+                f"rule='batch' decides all rows of a batch together, and {self.target} of a single "
+                f"row says nothing; decode more rows at once, or use another rule"
+            )
+        if self._budget is None:
+            return reached(sample.scores, self._thresholds(sample, "expected"))
+        problem = Problem.of(sample, self._population, self._budget)
+        linear = self._linear(problem, sample, "expected")
+        choice = problem.choose(linear.slope, linear.offset)
+        if self._population.average == "macro":
+            choice = coordinate_ascent(problem, choice)
+        return choice.sets(sample.scores)
+
+    def gap(self, probability) -> float:
+        """How far the decisions for these probabilities can be from the best within the budget.
+
+        No decisions have a measure of the expected counts that is larger by more. The bound is
+        Lagrange's: each label by itself, with a price for the labels of a row. Offered for macro
+        and weighted averages; those of all entries together are decided exactly.
+        """
+        if self._population.average == "micro" or self._budget is None:
+            raise ValueError(
+                "gap is for a macro or weighted average with a budget; other decisions by rule "
+                "'batch' are the best there are"
+            )
+        y_pred, table = self.decode(probability), probability_matrix(probability)
+        problem = Problem.of(Sample(table, table), self._population, self._budget)
+        tp, predicted = (
+            np.asarray((table * y_pred).sum(axis=0), np.float64),
+            np.asarray(y_pred.sum(axis=0), np.float64),
+        )
+        value = problem.value(tp, predicted)
+        return max(0.0, min(1.0, dual_bound(problem, tp, predicted)) - value)
+
+    def _thresholds(self, sample: Sample, rule: str) -> Array:
+        """The threshold of each label without a budget, (l,)."""
         metric, average, _ = self._population
-        if sample.true is sample.scores:
+        own = POPULATIONS[average] == "label"
+        if rule == "expected":
             found = fixed_points(sample, metric, average)
+        elif rule == "thresholds":
+            found = best_thresholds(sample, metric, average, own)[0]
+        elif rule == "cross_fitted":
+            found = cross_fit(sample, metric, average, own, self._folds(sample))[0]
         else:
-            found = best_thresholds(sample, metric, average, POPULATIONS[average] == "label")[0]
+            found = micro_macro(sample, metric, self._folds(sample))
         return np.broadcast_to(found, sample.shape[1]).copy()
+
+    def _linear(self, problem: Problem, sample: Sample, rule: str) -> Linear:
+        """The gains of each label with a budget."""
+        if self._population.average == "macro":
+            return frank_wolfe(problem, *self._tallies(sample, rule))
+        # The most probable labels of a row are the best of any number, and of all rows' together
+        # those above one threshold.
+        exact, ones = problem.budget.exact, np.ones(sample.shape[1])
+        level = 0.0 if exact else cut_together(problem, self._population.metric)
+        return Linear(ones, ones * -level, np.nan)
+
+    def _tallies(self, sample: Sample, rule: str) -> tuple[Array, Array]:
+        """What is true of the decisions without a budget, and what is predicted, of each label."""
+        counts = sample.counts(self._thresholds(sample, rule), "label")
+        return counts[0], counts[0] + counts[1]
+
+    def _folds(self, sample: Sample) -> Array:
+        order = np.random.default_rng(self.random_state).permutation(sample.shape[0])
+        return order % min(FOLDS, sample.shape[0])
+
+    def _rule(self, y_true: Any) -> str:
+        """The rule that "auto" stands for."""
+        if self.rule != "auto":
+            return self.rule
+        return "expected" if y_true is None else "thresholds"
+
+    @property
+    def _population(self) -> Population:
+        return Population.of(get_target(self.target))
+
+    @property
+    def _budget(self) -> Budget | None:
+        size = self.budget if self.budget is not None else self.at_most
+        return None if size is None else Budget(size, self.budget is not None)
+
+    def _require_room(self, n_labels: int) -> None:
+        if self._budget is not None and self._budget.size > n_labels:
+            name = "budget" if self._budget.exact else "at_most"
+            raise ValueError(
+                f"{name} must be at most the number of labels, which is {n_labels}, but it is "
+                f"{self._budget.size}"
+            )

@@ -14,10 +14,9 @@ others: as k grows, one label at a time moves from the tail to the head.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from setwise.decoders.decisions import TIE
-from setwise.kernels import exp, view_kernel
+from setwise.kernels import exp, view_inner, view_kernel
 from setwise.spaces.cube_kernels import choose_nodes
 
 # Laguerre nodes are scaled by the mean of D. They serve sizes whose means differ by at most this
@@ -78,7 +77,7 @@ def scratch(n_labels: int, table: SizeTable) -> tuple[Any, Any]:
     return np.zeros((13, n_labels + 1)), np.empty((4, n_nodes))
 
 
-@register_jitable
+@view_inner
 def product_of_factors(chance, lack):
     """Product of 1 - chance_j lack."""
     product = 1.0
@@ -87,7 +86,7 @@ def product_of_factors(chance, lack):
     return product
 
 
-@register_jitable
+@view_inner
 def product_and_total(p, chance, lack):
     """Product of f_j = 1 - chance_j lack, and sum of p_j / f_j."""
     product, total = 1.0, 0.0
@@ -98,7 +97,7 @@ def product_and_total(p, chance, lack):
     return product, total
 
 
-@register_jitable
+@view_inner
 def factors(p, chance, lack, factor, share):
     """Of each label: f_j = 1 - chance_j lack, and p_j / f_j."""
     for j in range(len(p)):
@@ -107,7 +106,7 @@ def factors(p, chance, lack, factor, share):
         share[j] = p[j] / f
 
 
-@register_jitable
+@view_inner
 def evaluate(p, head, tail, low, high, n_nodes, table, work, nodes, utility):
     """utility[k] for k from low to high by one set of nodes, their weights those at k = low.
 
@@ -153,13 +152,13 @@ def evaluate(p, head, tail, low, high, n_nodes, table, work, nodes, utility):
         out[n] += product * products[n] * (constant + gain * total + totals[n])
 
 
-@register_jitable
+@view_inner
 def mean_of_steps(k, step, head_sums, tail_sums):
     """The mean of D - start for the first k labels predicted."""
     return step[0] * head_sums[k] + step[1] * (tail_sums[-1] - tail_sums[k])
 
 
-@register_jitable
+@view_inner
 def node_count(rule, mean, table):
     """How many nodes a rule has at a mean of D - base; negative where they are scaled by it."""
     level = 0
@@ -168,7 +167,7 @@ def node_count(rule, mean, table):
     return table.count[rule, level]
 
 
-@register_jitable
+@view_inner
 def stretch(k, table, head_sums, tail_sums, high):
     """The last size up to ``high`` that shares nodes with k, and the mean that chooses them."""
     rule, step, start, lift = table.rule[k], table.step, table.start, table.lift
@@ -190,7 +189,7 @@ def stretch(k, table, head_sums, tail_sums, high):
     return last, np.sqrt(smallest * largest) - base
 
 
-@register_jitable
+@view_inner
 def add_convention(k, end, head, tail, rule_at_zero, table, work, utility):
     """Where D can be 0: take out what the rule made of that, and put the convention in.
 
@@ -217,7 +216,7 @@ def add_convention(k, end, head, tail, rule_at_zero, table, work, utility):
             utility[size] += (table.empty - rule_at_zero * taken) * before[size] * after[size]
 
 
-@register_jitable
+@view_inner
 def prefix_sums(values, sums, squares):
     """The sums of the first k values, and of their squares."""
     total, square = 0.0, 0.0
@@ -228,7 +227,7 @@ def prefix_sums(values, sums, squares):
         sums[k + 1], squares[k + 1] = total, square
 
 
-@register_jitable
+@view_inner
 def utilities(p, low, high, table, work, nodes, utility):
     """utility[k] for k from low to high; the working space holds the prefix sums of p."""
     sums, above, step, start = work[SUMS], table.above, table.step, table.start
@@ -287,7 +286,7 @@ def size_rows(arranged, low, high, table, work, nodes, utility):
 # --------------------------------------------------------- the best size, most others ruled out
 
 
-@register_jitable
+@view_inner
 def candidates(p, table, nothing, sums, squares, bounds):
     """The sizes from 1 on whose expected utility can be the largest: an interval.
 
@@ -328,7 +327,7 @@ def candidates(p, table, nothing, sums, squares, bounds):
     return first, last
 
 
-@register_jitable
+@view_inner
 def tight_bound(k, highest, start, step, sums, squares):
     """The smaller of the two upper bounds of E[tp / D] in `candidates`."""
     mean, hits = start[k] + step[0] + mean_of_steps(k, step, sums, sums), sums[k]
@@ -343,7 +342,7 @@ def tight_bound(k, highest, start, step, sums, squares):
     return min(by_variance, (hits + step[0] * squares[k] / less) / (mean - 1.0))
 
 
-@register_jitable
+@view_inner
 def best_size(p, table, quick, work, nodes):
     """The best size; the smallest of those whose utilities differ by rounding.
 

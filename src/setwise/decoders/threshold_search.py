@@ -61,9 +61,13 @@ class Ranking(NamedTuple):
         place, last = self.start[:-1] + taken, len(self.score) - 1
         lower = np.where(place < self.start[1:], self.score[np.minimum(place, last)], -np.inf)
         upper = np.where(taken > 0, self.score[np.maximum(place - 1, 0)], np.inf)
-        middle = lower / 2.0 + upper / 2.0
-        middle = np.where((lower < middle) | np.isinf(lower), middle, upper)
-        return middle, np.stack([lower, upper])
+        return halfway(lower, upper), np.stack([lower, upper])
+
+
+def halfway(lower: Array, upper: Array) -> Array:
+    """Halfway between two scores, above the lower one."""
+    middle = lower / 2.0 + upper / 2.0
+    return np.where((lower < middle) | np.isinf(lower), middle, upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +83,8 @@ class Sample:
     weight: Array | None = None
 
     def __getitem__(self, rows) -> Sample:
-        weight = None if self.weight is None else self.weight[rows]
-        return Sample(self.scores[rows], self.true[rows], weight)
+        weight, scores = None if self.weight is None else self.weight[rows], self.scores[rows]
+        return Sample(scores, scores if self.true is self.scores else self.true[rows], weight)
 
     @property
     def mass(self) -> float:
@@ -104,6 +108,10 @@ class Sample:
             label = np.repeat(np.arange(n_labels, dtype=np.int32), n)
             score, truth = (np.array(m.T, np.float64, order="C").ravel() for m in (scores, true))
             return row, label, score, truth if self.weight is None else truth * self.weight[row]
+        if true is scores:
+            score, row = scores.data.astype(np.float64), rows_of(scores)
+            truth = score if self.weight is None else score * self.weight[row]
+            return row, scores.indices, score, truth
         place, found = places_among(scores, true)
         at, missed = place[~found], (rows_of(true)[~found], true.indices[~found], 0.0)
         stored = rows_of(scores), scores.indices, scores.data.astype(np.float64)
@@ -213,8 +221,7 @@ def weighted(table: Any, true: Any, sample_weight: Any) -> Sample:
     weight = real_vector(sample_weight, table.shape[0], "sample_weight")
     if not (weight.min() >= 0.0 and weight.max() > 0.0):
         raise ValueError("sample_weight must not be below 0 anywhere, nor 0 everywhere")
-    counted = np.flatnonzero(weight)
-    return Sample(table[counted], true[counted], weight[counted])
+    return Sample(table, true, weight)[np.flatnonzero(weight)]
 
 
 def sparse_scores(scores: Any, n_labels: int | None) -> Any:

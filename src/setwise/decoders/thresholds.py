@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from setwise.decoders.fixed_point import fixed_points
 from setwise.decoders.population import (
     G_MEAN,
     POPULATIONS,
@@ -291,35 +292,6 @@ def reached(table: Any, thresholds: Array) -> Any:
     rows = np.append(rows_of(table)[kept], np.repeat(every_row, len(always)))
     labels = np.append(table.indices[kept], np.tile(always, len(every_row)))
     return csr_array((np.ones(len(rows), np.uint8), (rows, labels)), shape=table.shape)
-
-
-def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:
-    """The thresholds on probabilities that maximise the quotient of expected counts, (l,) or (1,).
-
-    The best cuts give the optimal value v of each population. The best 0/1 matrix of all maximises
-    N - v D entry by entry; where its gain grows with the probability it is a cut too, so nothing is
-    better. The threshold that v gives lies within the bounds of that cut.
-    """
-    by = POPULATIONS[average]
-    thresholds, (lower, upper) = best_thresholds(sample, metric, average, by == "label")
-    counts = sample.counts(np.broadcast_to(thresholds, sample.shape[1]), by)
-    quotient, positives = quotient_of(metric, counts), counts[0] + counts[2]
-    slopes = quotient.slopes(counts)
-    # What predicting an entry adds to N - v D if it is false, and if it is true.
-    if_false, if_true = slopes[:, 1] - slopes[:, 3], slopes[:, 0] - slopes[:, 2]
-    slope = np.where(positives > 0, if_true - if_false, 0.0)
-    falling = slope < -EQUAL * (np.abs(quotient.above) + np.abs(quotient.below)).sum(axis=1)
-    if falling.any():
-        where = f" of label {int(np.argmax(falling))}" if by == "label" else ""
-        raise ValueError(
-            f"{metric} rewards errors: at its best value{where} it gains more by predicting "
-            f"improbable labels than probable ones, which a threshold on the probability cannot do"
-        )
-    # Where the optimum is 0/0 there is no v to go by.
-    usable = (slope > 0) & ~np.isnan(quotient._replace(empty=np.nan).of_counts(counts))
-    exact = np.where(usable, -if_false / np.where(usable, slope, 1.0), np.nan)
-    thresholds = np.where((lower < exact) & (exact <= upper), exact, thresholds)
-    return np.where(positives > 0, thresholds, np.inf)
 
 
 def cross_fit(

@@ -19,7 +19,7 @@ from setwise.distributions.distribution import (
 )
 from setwise.kernels import copy_into, kernel
 from setwise.spaces.catalog import Catalog
-from setwise.spaces.listing import listing_of, posterior_of
+from setwise.spaces.listing import SizeSums, listing_of, posterior_of
 from setwise.spaces.space import require_space, smaller_first
 from setwise.spaces.symmetric import fill, group_of, size_law, sweep
 from setwise.targets.measure import find_rows
@@ -126,11 +126,9 @@ def add_listed(
     """P(label, size) and P(size), which may be changed, times a share, and those of listed sets."""
     joint *= share[:, None, None]
     size *= share[:, None]
-    sizes = sets.sum(axis=1, dtype=np.int64)
-    for s in np.unique(sizes):
-        chance = shares[:, sizes == s]
-        joint[:, s] += chance @ sets[sizes == s]
-        size[:, s] += chance.sum(axis=1)
+    own, own_size = SizeSums.of(sets)(shares)
+    joint[:, : own.shape[1]] += own
+    size[:, : own.shape[1]] += own_size
     return joint, size
 
 
@@ -231,20 +229,23 @@ class Listed(Distribution):
 
     def label_sizes(self) -> tuple[Array, Array]:
         """Sums over the listed sets of each size, O(K l) a row."""
-        largest = self.sets.sum(axis=1, dtype=np.int64).max()
-        nothing = np.zeros((len(self), largest + 1, self.n_labels))
-        none = np.zeros(len(self))
-        return add_listed(nothing, np.zeros(nothing.shape[:2]), none, self.sets, self.posterior)
+        return SizeSums.of(self.sets)(self.posterior)
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array]:
         """The set of highest probability, up to 1e-11; ties: the smaller, then the lower labels."""
-        order = smaller_first(self.sets)
-        chance, rows = self.posterior[:, order], np.arange(len(self))
-        place = np.argmax(chance >= chance.max(axis=1, keepdims=True) - TIE, axis=1)
-        highest = chance[rows, place]
-        chance[rows, place] = 0.0
+        chance, rows = self.posterior, np.arange(len(self))
+        tied = chance >= chance.max(axis=1, keepdims=True) - TIE
+        place, several = np.argmax(tied, axis=1), np.flatnonzero(tied.sum(axis=1) > 1)
+        if len(several):
+            order = smaller_first(self.sets)
+            place[several] = order[np.argmax(tied[several][:, order], axis=1)]
+        highest, other = chance[rows, place], np.zeros(len(self))
+        if second:
+            chance = chance.copy()
+            chance[rows, place] = 0.0
+            other = chance.max(axis=1)
         with np.errstate(divide="ignore"):
-            return self.sets[order][place], np.log(highest), np.log(chance.max(axis=1))
+            return self.sets[place], np.log(highest), np.log(other)
 
     def __str__(self) -> str:
         return f"a list of {len(self.sets)} label sets"
@@ -352,7 +353,10 @@ class OfSpace(Distribution):
             joint, size = found
             share, shares = self.space.shares(self.scores)
             return add_listed(joint, size, share, sets, shares)
-        return self._list().label_sizes() if self.space.is_listable else None
+        if not self.space.is_listable:
+            return None
+        listing = listing_of(self.space)
+        return listing.size_sums(posterior_of(listing, self.scores)[1])
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array]:
         """The space's most likely set, and the best of those with some label the other way."""

@@ -1,10 +1,11 @@
 """The inputs of a linear model: read and checked, in the units and variables a solver sees them in.
 
-The change of variables makes the objective bend nearly alike in all directions. At scores that do
-not depend on the inputs the Hessian by the weights of score j is c_j Cov(X) + alpha, where c_j is
-the variance of what score j multiplies: 4 p (1 - p) for a label of frequency p. Its inverse root
-makes round what was long and thin, and a quasi-Newton method needs a tenth of the steps or fewer.
-With intercepts the features are centred, without ever being changed.
+The change of variables makes the objective bend nearly alike in all directions. The Hessian by the
+weights of score j is about c_j Cov(X) + alpha, where c_j is the mean over rows of the variance of
+what score j multiplies: 4 p (1 - p) for a label of probability p. (At scores that do not depend on
+the inputs it is just that.) Its inverse root makes round what was long and thin, and a quasi-Newton
+method needs a tenth of the steps or fewer. As a model learns, c_j falls, so it is taken anew on the
+way. With intercepts the features are centred, without ever being changed.
 
 Where many models are trained on parts of the same rows, the inputs are turned to their principal
 directions once for all of them (`Turned`).
@@ -87,6 +88,8 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = True) -> Any:
 
     Sparse inputs are also checked for the places of their entries, and all for their size.
     """
+    if not reset and _is_plain(estimator, X):
+        return X
     given, dtypes = tidied(X, "X") if issparse(X) else X, [np.float64, np.float32]
     try:
         inputs: Any = validate_data(
@@ -104,6 +107,23 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = True) -> Any:
     advice = "sums of squares would overflow; divide columns first, as MaxAbsScaler does"
     refuse_large(inputs, LARGEST_INPUT, "X", advice)
     return inputs
+
+
+def _is_plain(estimator: Any, X: Any) -> bool:
+    """Whether an array passes every check at a glance, as most do.
+
+    (scikit-learn's own look takes longer than the prediction of a row.)
+    """
+    return (
+        type(X) is np.ndarray
+        and X.dtype in (np.float64, np.float32)
+        and X.ndim == 2
+        and len(X) > 0
+        and X.shape[1] == estimator.n_features_in_
+        and not hasattr(estimator, "feature_names_in_")
+        # (False of NaN.)
+        and bool(X.min() >= -LARGEST_INPUT and X.max() <= LARGEST_INPUT)
+    )
 
 
 def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, LabelNames]:

@@ -13,7 +13,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-from setwise.kernels import kernel
+from setwise.kernels import inner, kernel
 from setwise.labels import read_labels
 from setwise.validation import whole_number
 
@@ -128,7 +128,7 @@ class StratifiedLabelSets:
         )
         dealt, sizes = np.full(n_rows, -1), np.zeros(self.n_splits, np.int64)
         counts = np.zeros((n_labels, self.n_splits), np.int64)
-        _deal_out(*by_row, *by_label, turns, dealt, counts, sizes)
+        _deal_out(*by_row, *by_label, np.diff(by_label[0]), turns, dealt, counts, sizes)
         _improve(*by_row, dealt, counts, sizes)
         _even_out(*by_row, dealt, counts, sizes)
         folds = np.empty(n_rows, dtype=np.int64)
@@ -151,13 +151,17 @@ def splits_of(cv: Any, X: Any, sets: NDArray[Any], random_state: Any, params: di
 
 # ---------------------------------------------------------------------------------------- kernels
 # Rows are CSR (start, labels), columns are CSC (label_start, rows_of); counts[label, fold] and
-# sizes[fold] belong to folds[row], which is -1 before a row is dealt.
+# sizes[fold] belong to folds[row], which is -1 before a row is dealt. (What is no row or fold is
+# written `NONE`: of a plain -1 the compiler makes a kernel of its own.)
+NONE = np.int64(-1)
 
 
 @kernel
-def _deal_out(start, labels, label_start, rows_of, turns, folds, counts, sizes):
-    """Deal the rows of the label that has the fewest left, label by label; then the others."""
-    left = np.diff(label_start)
+def _deal_out(start, labels, label_start, rows_of, left, turns, folds, counts, sizes):
+    """Deal the rows of the label that has the fewest left, label by label; then the others.
+
+    ``left`` (n_labels,), the number of rows of each, counts down to 0.
+    """
     while True:
         rarest = -1
         for label in range(len(left)):
@@ -178,7 +182,7 @@ def _deal_out(start, labels, label_start, rows_of, turns, folds, counts, sizes):
             _move(row, fold, start, labels, folds, counts, sizes)
 
 
-@kernel
+@inner
 def _neediest(counts, sizes, turn):
     """The fold with the lowest count, of those the smallest, of those the next from ``turn``."""
     best = turn
@@ -190,7 +194,7 @@ def _neediest(counts, sizes, turn):
     return best
 
 
-@kernel
+@inner
 def _move(row, fold, start, labels, folds, counts, sizes):
     """Move a row to another fold, or into a first one."""
     source = folds[row]
@@ -202,7 +206,7 @@ def _move(row, fold, start, labels, folds, counts, sizes):
     folds[row] = fold
 
 
-@kernel
+@inner
 def _harm(row, source, fold, start, labels, counts, sizes):
     """What a move does to the counts: half the growth of sum (count - mean)² / positives.
 
@@ -223,7 +227,7 @@ def _improve(start, labels, folds, counts, sizes):
     for _ in range(PASSES):
         moved = False
         for row in range(len(folds)):
-            best, least = -1, -1e-9
+            best, least = NONE, -1e-9
             for fold in range(len(sizes)):
                 harm = _harm(row, folds[row], fold, start, labels, counts, sizes)
                 if fold != folds[row] and harm < least:
@@ -238,9 +242,14 @@ def _improve(start, labels, folds, counts, sizes):
 @kernel
 def _even_out(start, labels, folds, counts, sizes):
     """Move the row that does least harm from the largest fold to the smallest, until even."""
-    while sizes.max() - sizes.min() > 1:
-        largest, smallest = sizes.argmax(), sizes.argmin()
-        best, least = -1, np.inf
+    while True:
+        largest, smallest = NONE + 1, NONE + 1
+        for fold in range(len(sizes)):
+            largest = fold if sizes[fold] > sizes[largest] else largest
+            smallest = fold if sizes[fold] < sizes[smallest] else smallest
+        if sizes[largest] - sizes[smallest] <= 1:
+            break
+        best, least = NONE, np.inf
         for row in range(len(folds)):
             if folds[row] == largest:
                 harm = _harm(row, largest, smallest, start, labels, counts, sizes)

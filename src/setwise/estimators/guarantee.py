@@ -14,8 +14,17 @@ from typing import Any, Literal
 import numpy as np
 
 from setwise.consistency.naming import chosen_surrogate, in_words, is_same_target, loss_matrix
-from setwise.consistency.theorems import MOST_INDEPENDENT, OF_CLASSES, REACHED, covering
+from setwise.consistency.population import rounds_may_fail
+from setwise.consistency.theorems import (
+    BY_KEY,
+    COMPLETE,
+    MOST_INDEPENDENT,
+    OF_CLASSES,
+    REACHED,
+    covering,
+)
 from setwise.consistency.verdicts import Gamma
+from setwise.decoders.population_rule import PopulationRule
 from setwise.estimators.choice import DECODERS, lists_seen
 from setwise.estimators.training import Training
 from setwise.spaces.space import Space
@@ -27,6 +36,7 @@ from setwise.targets.target import (
     follows_from_marginals,
     hierarchy_of,
     predicted_size,
+    rates_mean,
 )
 
 SENTENCES = {
@@ -60,6 +70,26 @@ SENTENCES = {
     "sampled": "No theorem covers this training: its loss sums over {n_samples} label sets drawn "
     "from {space}, and what minimises it need not minimise the exact loss, which a theorem "
     "covers. 'constrained_exponential' is exact on every space.",
+    "thresholds": "Each label is predicted where its learnt probability reaches a threshold. "
+    "Decisions of that form are best for {target}, of all rows of the source together, if the "
+    "learnt probabilities of the labels are right, each label occurs, and none has a probability "
+    "equal to its threshold in a share of the rows ({source}).",
+    "fitted": "The thresholds were fitted to {n_rows} rows that were not trained on, by the rule "
+    "{rule!r}; what they reach there tends to the best as such rows grow in number. Of wrong "
+    "probabilities nothing is claimed but that no other thresholds did better on these rows "
+    "by that rule.",
+    "budget": "No theorem is known to cover {target} with a budget of labels a row: decided is by "
+    "gains of each label found on rows that were not trained on.",
+    "batch": "The thresholds are taken from the probabilities of the rows to be predicted, "
+    "so that a prediction depends on the rows that come with it: they maximise {target} of the "
+    "expected counts, which tends to the best expected value as the batch grows (Dembczyński, "
+    "Kotłowski, Koyejo and Natarajan, 2017).",
+    "costs": "Consistent for {target}: at its best value the regret is the regret of the costs of "
+    "misses and false alarms, divided by the denominator, and binary relevance weighed by them is "
+    "consistent for costs (theorem V: {source}). Assumed: {complete}; the value that was found on "
+    "folds is the best one; and counts of rows still to come are near their means, as they are "
+    "where no label is rare.",
+    "rounds": "No theorem covers 'metro' for {target}: {why_not}.",
     "origin": "Without an intercept an input of zeros has scores of 0, and is not covered.",
     "not convex": "The objective is not convex, and the solver may have stopped short of its "
     "minimiser.",
@@ -73,7 +103,12 @@ IMPOSSIBLE = (
     "and they count in full"
 )
 CLASSES = "the share of wrong classes"
-Kind = Literal["consistent", "bounded", "nothing"]
+Kind = Literal["consistent", "bounded", "thresholds", "nothing"]
+# Who showed that thresholds on the marginals are best for a measure of all rows.
+QUOTIENTS = "Koyejo, Natarajan, Ravikumar and Dhillon, 2015, for quotients of the counts"
+RATES = "Menon, Narasimhan, Agarwal and Chawla, 2013, for the mean of the two rates of a label"
+G_MEANS = "Narasimhan, Vaish and Agarwal, 2014, for functions that rise in both rates of a label"
+BY_RATES = {None: QUOTIENTS, "arithmetic": RATES, "geometric": G_MEANS}
 
 
 @dataclass(frozen=True)
@@ -83,8 +118,9 @@ class Claim:
     "consistent": scores that minimise the surrogate predict a best set, and at surrogate regret t
     the regret is at most ``gamma(t)``, where there is a rate. "bounded": the regret is at most
     m + (1 - m) sqrt(2 KL(p || s)) for the law s that is decoded, m the true mass outside the space,
-    p the truth within it. Regrets are over all predictions that the target allows, or
-    ``is_among`` those of the space.
+    p the truth within it. "thresholds": a measure of all rows together, decided for by thresholds
+    on the learnt probabilities, which is best where these are right. Regrets are over all
+    predictions that the target allows, or ``is_among`` those of the space.
     """
 
     kind: Kind
@@ -164,6 +200,29 @@ def claim_of_sets(
     return found.saying("several") if left_out else found
 
 
+def claim_of_population(rule: PopulationRule, target: Any, n_rows: int | None) -> Claim:
+    """What is proved of a rule for a measure of all rows together.
+
+    It was fitted to so many rows held out, None where the batch decides.
+    """
+    about = {"target": in_words(target), "source": BY_RATES[rates_mean(target.of)]}
+    if rule.budget is not None or rule.at_most is not None:
+        return Claim("nothing", ("budget",), about)
+    if n_rows is None:
+        return Claim("thresholds", ("thresholds", "batch"), about)
+    about |= {"n_rows": n_rows, "rule": rule.rule_}
+    return Claim("thresholds", ("thresholds", "fitted"), about)
+
+
+def claim_of_costs(target: Any) -> Claim:
+    """What is proved of decisions by scores trained for the costs of a measure of all rows."""
+    why_not = rounds_may_fail(target)
+    about = {"target": in_words(target), "why_not": why_not, "complete": COMPLETE}
+    about["source"] = BY_KEY["V"].source
+    holds = "costs" if why_not is None else "rounds"
+    return Claim("consistent" if why_not is None else "nothing", (holds,), about)
+
+
 def claim_of_classes(
     training: Training, space: Space, n_classes: int,
     features: Any = None, fit_intercept: bool = True,
@@ -195,6 +254,10 @@ def _of_sets(training: Training, target: Any, space: Space, decoder: str) -> Cla
     # Whether the loss is a share of the labels that differ, weighted or not.
     plain = predicted_size(target) is None and hierarchy_of(target) is None
     is_share = target.form == "additive" and plain
+    if training.costs is not None:
+        found = _covered(training.surrogate, training, target, space, {})
+        bounded = _bounded(training, target, space, decoder)
+        return found if found.kind == "consistent" else bounded or NOTHING
     if is_share and (training.is_by_label or (likelihood and space.is_independent)):
         # On all label sets the likelihood is binary relevance with scores of half the size.
         margin = training.margin if training.is_by_label else "logistic"

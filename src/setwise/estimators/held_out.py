@@ -2,9 +2,7 @@
 
 Most targets judge each row, so a mean of losses over rows is all there is to compare. A measure of
 all rows together is decided for, and judged, once all rows held out so far are laid together. Rows
-still have losses to compare, to first order: the value of such a measure is a smooth function of
-counts, which are sums over rows, so each row has a share in it (its influence). The mean of these
-losses is the loss of all rows, and their spread its standard error.
+still have losses to compare, to first order (`row_losses` of such a target).
 """
 
 from __future__ import annotations
@@ -101,13 +99,8 @@ class AllTogether:
         """1 - the measure, and each row's share in it."""
         target, whole = self.decoder.target, together(folds)
         predicted = self.decoder.fitted(lambda: whole).decode(whole.probability)
-        tallies = target.tallies(predicted, whole.sets)
-        mass, sums = whole.weights.sum(), [whole.weights @ part for part in tallies]
-        loss, shares = (
-            1.0 - float(target.utility_of(mass, *sums)),
-            target.shares(mass, tallies, sums),
-        )
-        return Judged(loss, loss - (shares - np.average(shares, weights=whole.weights)))
+        losses = target.row_losses(predicted, whole.sets, whole.weights)
+        return Judged(float(np.average(losses, weights=whole.weights)), losses)
 
 
 def judge_of(decoder: Decoder, names: LabelNames) -> ByRow | AllTogether:

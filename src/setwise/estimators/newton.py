@@ -2,13 +2,14 @@
 
 For each label j on its own,
 
-    mean_i w_i log(1 + exp(-s_ij (x_i·W_j + b_j))) + alpha / 2 ||W_j||²,    s = ±1, mean by weight,
+    mean_i w_i c_ij log(1 + exp(-s_ij (x_i·W_j + b_j))) + alpha / 2 ||W_j||²,   s = ±1,
 
-is minimised by truncated Newton steps: conjugate gradients on the Hessian X^T D X + alpha until the
-residual is a fraction of the gradient. All labels take their products in one pass over the rows,
-and a label that has converged leaves. Products with the Hessian, which only choose the direction,
-are in the inputs' type; values and gradients are float64, so that the solution is exact to ``tol``
-whatever the inputs are.
+the mean by weight w_i and c_ij the cost of a miss or of a false alarm of label j, is minimised by
+truncated Newton steps: conjugate gradients on the Hessian X^T D X + alpha until the residual is a
+fraction of the gradient. All labels take their products in one pass over the rows, and a label that
+has converged leaves. Products with the Hessian, which only choose the direction, are in the inputs'
+type; values and gradients are float64, so that the solution is exact to ``tol`` whatever the inputs
+are.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ def solve_binary_relevance(
     start: Solution | None = None,
     block: int | None = None,
     progress: Progress | None = None,
+    costs: Array | None = None,
 ) -> Solution:
     """The minimiser for every label, where no entry of the gradient exceeds ``tol``.
 
@@ -68,7 +70,9 @@ def solve_binary_relevance(
     (n,) are not negative and not all zero. ``block`` labels are taken together, by default as many
     as `BLOCK_ENTRIES` allows. ``progress`` is called before each step of each block with the number
     of the step, the labels of the block that have not converged, and the largest entry of their
-    gradients. Of the solution, ``value`` is the sum of the labels' objectives and ``n_iter`` the
+    gradients. ``costs`` (2, l) multiply the terms of false and of true labels; a label of which one
+    kind costs nothing is settled as if only the other occurred. Of the solution, ``value`` is the
+    sum of the labels' objectives and ``n_iter`` the
     most steps any block took.
 
     Examples
@@ -81,12 +85,14 @@ def solve_binary_relevance(
     n, d = inputs.shape
     weights = np.ascontiguousarray(weights, np.float64)
     passes = Passes(inputs, weights, float(weights.sum()))
-    point, settled = _begin(passes, y_true, fit_intercept, start)
+    costs = np.ones((2, y_true.shape[1])) if costs is None else np.asarray(costs, np.float64)
+    point, settled = _begin(passes, y_true, fit_intercept, start, costs)
     values, norms, n_iter = np.zeros(len(settled)), np.zeros(len(settled)), 0
     if settled.any():
-        values[settled] = np.logaddexp(0.0, -INTERCEPT_LIMIT)
+        dearest = costs.max(axis=0)[settled]
+        values[settled] = dearest * np.logaddexp(0.0, -INTERCEPT_LIMIT)
         by_weight = np.abs(np.asarray(inputs.T @ (weights / passes.mass))).max(initial=1.0)
-        norms[settled] = float(by_weight) / (1.0 + np.exp(INTERCEPT_LIMIT))
+        norms[settled] = dearest * float(by_weight) / (1.0 + np.exp(INTERCEPT_LIMIT))
     mean, variance = moments(inputs, weights)
     spread = np.append(variance + mean**2, 1.0)
     newton = _Newton(passes, spread, float(alpha), fit_intercept, float(tol), progress)
@@ -95,7 +101,8 @@ def solve_binary_relevance(
     open_labels = np.flatnonzero(~settled)
     for first in range(0, len(open_labels), block):
         labels = open_labels[first : first + block]
-        found = newton.solve(point[:, labels], in_lanes(y_true, labels), max_iter)
+        lanes = in_lanes(y_true, labels), in_lanes(costs, labels)
+        found = newton.solve(point[:, labels], *lanes, max_iter)
         point[:, labels], values[labels], norms[labels], steps = found
         n_iter = max(n_iter, steps)
     norm = float(norms.max(initial=0.0))
@@ -105,23 +112,28 @@ def solve_binary_relevance(
 
 
 def _begin(
-    passes: Passes, y_true: Array, fit_intercept: bool, start: Solution | None
+    passes: Passes, y_true: Array, fit_intercept: bool, start: Solution | None, costs: Array
 ) -> tuple[Array, Array]:
-    """Where the labels begin, (d + 1, l), and which are settled: all rows have them, or none."""
+    """Where the labels begin, (d + 1, l), and which are settled: all rows have them, or none.
+
+    So they are too where no row that costs something has them, or lacks them.
+    """
     point = np.zeros((passes.inputs.shape[1] + 1, y_true.shape[1]))
     if start is not None:
         point[:-1] = start.weights
     if not fit_intercept:
         return point, np.zeros(point.shape[1], bool)
     counted = y_true[passes.weights > 0.0]
-    none, every = counted.max(axis=0) == 0, counted.min(axis=0) == 1
+    none = (counted.max(axis=0) == 0) | (costs[1] == 0.0)
+    every = ((counted.min(axis=0) == 1) | (costs[0] == 0.0)) & ~none
     # Not by a product with y_true, which would be copied to float64 as a whole.
     mass = np.einsum("i,ij->j", passes.weights, y_true)
     settled, share = none | every, mass / passes.mass
     if start is not None:
         point[-1] = start.intercept
     else:
-        point[-1, ~settled] = np.log(share[~settled]) - np.log1p(-share[~settled])
+        odds = np.log(costs[1, ~settled]) - np.log(costs[0, ~settled])
+        point[-1, ~settled] = odds + np.log(share[~settled]) - np.log1p(-share[~settled])
     point[:, settled] = 0.0
     point[-1, none], point[-1, every] = -INTERCEPT_LIMIT, INTERCEPT_LIMIT
     return point, settled
@@ -134,7 +146,7 @@ class _Labels:
     ``which`` are their places in the block, ``point`` and ``gradient`` (d + 1, m) with intercepts
     last, ``norm`` the largest entries of the gradients, ``bend`` the mean second derivatives of the
     loss; ``begun`` and ``first`` the values and the lengths of the gradients at the start; y_true
-    and curvature are (n, m) in lanes.
+    and curvature are (n, m) in lanes, costs (2, m).
     """
 
     which: Array
@@ -147,13 +159,14 @@ class _Labels:
     first: Array
     y_true: Array
     curvature: Array
+    costs: Array
 
     def keep(self, kept: Array) -> None:
         """Let the others leave."""
         if not kept.all():
             rest = np.flatnonzero(kept)
             for name, part in vars(self).items():
-                lanes = name in ("y_true", "curvature")
+                lanes = name in ("y_true", "curvature", "costs")
                 setattr(self, name, in_lanes(part, rest, part) if lanes else part[..., rest])
 
 
@@ -168,13 +181,15 @@ class _Newton:
     tol: float
     progress: Progress | None
 
-    def solve(self, point: Array, y_true: Array, max_iter: int) -> tuple[Array, Array, Array, int]:
+    def solve(
+        self, point: Array, y_true: Array, costs: Array, max_iter: int
+    ) -> tuple[Array, Array, Array, int]:
         """The minimisers (d + 1, m) from ``point``, their values, norms, and the steps taken."""
         curvature = empty_lanes(y_true.shape[:2], self.passes.inputs.dtype)
-        value, gradient, norm, bend = self._evaluate(point, y_true, curvature)
+        value, gradient, norm, bend = self._evaluate(point, y_true, curvature, costs)
         left = _Labels(
             np.arange(len(value)), point, value, gradient, norm, bend, value.copy(),
-            np.linalg.norm(gradient, axis=0), y_true, curvature,
+            np.linalg.norm(gradient, axis=0), y_true, curvature, costs,
         )  # fmt: skip
         point, value, norm, steps = point.copy(), value.copy(), norm.copy(), 0
         left.keep(left.norm > self.tol)
@@ -213,9 +228,10 @@ class _Newton:
         length = np.minimum(1.0, left.value / -slope)
         # Labels that have not found a step yet, and what belongs to them.
         seek, y_true, curvature = np.arange(len(slope)), left.y_true, left.curvature
+        costs = left.costs
         for _ in range(MAX_TRIALS):
             trial = left.point[:, seek] + length[seek] * direction[:, seek]
-            value, gradient, norm, bend = self._evaluate(trial, y_true, curvature)
+            value, gradient, norm, bend = self._evaluate(trial, y_true, curvature, costs)
             behind, old = _products(gradient, direction[:, seek]), left.value[seek]
             good = value <= old + ARMIJO * length[seek] * slope[seek]
             good &= behind <= -WOLFE * slope[seek]
@@ -233,13 +249,15 @@ class _Newton:
             # To where the slope would vanish if it were linear.
             part = slope[seek] / (slope[seek] - behind)
             length[seek] *= np.where(part > SHORTEST, np.minimum(part, LONGEST), SHORTEST)
-            y_true = in_lanes(left.y_true, seek)
+            y_true, costs = in_lanes(left.y_true, seek), in_lanes(left.costs, seek)
             curvature = empty_lanes(y_true.shape[:2], left.curvature.dtype)
         return ~np.isin(np.arange(len(slope)), seek)
 
-    def _evaluate(self, point: Array, y_true: Array, curvature: Array) -> tuple[Array, ...]:
+    def _evaluate(
+        self, point: Array, y_true: Array, curvature: Array, costs: Array
+    ) -> tuple[Array, ...]:
         """Values, gradients, their largest entries, mean curvatures; fills ``curvature``."""
-        value, gradient, bend = self.passes.evaluate(point, y_true, curvature)
+        value, gradient, bend = self.passes.evaluate(point, y_true, curvature, costs)
         value += self.alpha / 2.0 * _products(point[:-1], point[:-1])
         gradient[:-1] += self.alpha * point[:-1]
         if not self.fit_intercept:

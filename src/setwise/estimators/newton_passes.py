@@ -20,11 +20,11 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.datamodel import models
-from numba.extending import intrinsic, register_jitable, register_model
+from numba.extending import intrinsic, register_model
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from setwise.kernels import exp, kernel, log1p_unit, view_kernel
+from setwise.kernels import exp, inner, kernel, log1p_unit, view_kernel
 from setwise.threads import for_rows, thread_count
 
 Array = NDArray[Any]
@@ -88,25 +88,27 @@ class Passes:
     weights: Array
     mass: float
 
-    def evaluate(self, point: Array, y_true: Array, curvature: Array) -> tuple[Array, Array, Array]:
+    def evaluate(
+        self, point: Array, y_true: Array, curvature: Array, costs: Array
+    ) -> tuple[Array, Array, Array]:
         """Mean losses (m,), their gradients (d + 1, m) and mean second derivatives (m,).
 
         ``point`` is (d + 1, m); y_true and curvature are (n, m) in lanes: the second derivatives of
-        the rows are put there.
+        the rows are put there. ``costs`` (2, m), in lanes too, multiply false and true labels.
         """
         m = point.shape[1]
         lanes = in_lanes(point, np.arange(m))
         work = self.room(lanes)
         sums = np.zeros((*work.shape[:2], 2, LANES))
         scratch = empty_lanes(sums.shape[:3], np.float64)
-        rest = self.weights, lanes, y_true, curvature, sums, scratch
+        rest = self.weights, lanes, y_true, curvature, costs, sums, scratch
         if not self._share(evaluate_rows, work, *rest):
             for rows, strip, width in self._chunks(m):
                 part = self.inputs[rows].astype(np.float64, copy=False)
                 scores = part @ lanes[strip, :-1, :width] + lanes[strip, -1, :width]
                 losses, bends = np.empty_like(scores), curvature[strip, rows]
-                link = scores, y_true[strip, rows], self.weights[rows], losses, bends
-                for_rows(link_rows, len(scores), *link)
+                link = scores, y_true[strip, rows], self.weights[rows], costs[strip]
+                for_rows(link_rows, len(scores), *link, losses, bends)
                 sums[0, strip, 0, :width] += losses.sum(axis=0)
                 sums[0, strip, 1, :width] += bends[:, :width].sum(axis=0, dtype=np.float64)
                 work[0, strip, :-1, :width] += part.T @ scores
@@ -282,7 +284,7 @@ def times(_context, lanes, other):
     return lanes(lanes, other), codegen
 
 
-@register_jitable
+@inner
 def _forth(begin, end, indices, data, point):
     """x · point + the last row of point (d + 1, LANES)."""
     total = load(point, len(point) - 1)
@@ -291,7 +293,7 @@ def _forth(begin, end, indices, data, point):
     return total
 
 
-@register_jitable
+@inner
 def _back(begin, end, indices, data, lanes, out):
     """Adds x times lanes to out (d + 1, LANES), and lanes to its last row."""
     for k in range(begin, end):
@@ -314,11 +316,12 @@ def multiply_rows(start, stop, begins, indices, data, work, along, curvature):
 
 @view_kernel
 def evaluate_rows(
-    start, stop, begins, indices, data, work, weights, point, y_true, curvature, sums, scratch
-):
+    start, stop, begins, indices, data, work, weights, point, y_true, curvature, costs, sums,
+    scratch,
+):  # fmt: skip
     """Sums over rows of losses and second derivatives (parts, strips, 2, LANES), and of gradients.
 
-    y_true and curvature are (strips, n, LANES), scratch is like sums.
+    y_true and curvature are (strips, n, LANES), costs (strips, 2, LANES), scratch is like sums.
     """
     n, parts = len(begins) - 1, len(work)
     for task in range(start, stop):
@@ -328,7 +331,7 @@ def evaluate_rows(
         for row in range(n * part // parts, n * (part + 1) // parts):
             begin, end = begins[row], begins[row + 1]
             store(ahead, 0, _forth(begin, end, indices, data, here))
-            _link(ahead[0], true[row], weights[row], ahead[1], bends[row])
+            _link(ahead[0], true[row], weights[row], costs[strip], ahead[1], bends[row])
             _back(begin, end, indices, data, load(ahead, 0), out)
             for j in range(LANES):
                 total[0, j] += ahead[1, j]
@@ -336,26 +339,28 @@ def evaluate_rows(
 
 
 @kernel
-def link_rows(start, stop, scores, y_true, weights, losses, bends):
+def link_rows(start, stop, scores, y_true, weights, costs, losses, bends):
     """`_link` for a range of rows: scores and losses are (rows, m), the others in lanes."""
     for row in range(start, stop):
-        _link(scores[row], y_true[row], weights[row], losses[row], bends[row])
+        _link(scores[row], y_true[row], weights[row], costs, losses[row], bends[row])
 
 
-@register_jitable
-def _link(scores, y_true, weight, losses, bends):
+@inner
+def _link(scores, y_true, weight, costs, losses, bends):
     """The logistic loss of a row: weighted losses and second derivatives; slopes become scores.
 
     A loop of arithmetic only, over arrays: numbers returned from a function are not vectorised.
     """
+    if_false, if_true = costs[0], costs[1]
     for j in range(len(scores)):
         score, positive = scores[j], np.float64(y_true[j])
+        cost = weight * (positive * if_true[j] + (1.0 - positive) * if_false[j])
         small = exp(-abs(score))
         share = 1.0 / (1.0 + small)
         chance = (1.0 if score >= 0.0 else small) * share
-        losses[j] = weight * (max(score, 0.0) - score * positive + log1p_unit(small))
-        scores[j] = weight * (chance - positive)
-        bends[j] = weight * small * share * share
+        losses[j] = cost * (max(score, 0.0) - score * positive + log1p_unit(small))
+        scores[j] = cost * (chance - positive)
+        bends[j] = cost * small * share * share
 
 
 @view_kernel

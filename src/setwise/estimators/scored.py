@@ -14,14 +14,21 @@ from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
-from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
+from setwise.decoders.for_target import AtCosts, Decoder, HeldOut, decoder_of
 from setwise.distributions import Distribution, Independent, OfSpace
 from setwise.estimators.choice import decoder_for
 from setwise.estimators.design import (
     Rows,
     rows_of,
 )
-from setwise.estimators.guarantee import Claim, claim_of_classes, claim_of_sets, log_loss_of
+from setwise.estimators.guarantee import (
+    Claim,
+    claim_of_classes,
+    claim_of_costs,
+    claim_of_population,
+    claim_of_sets,
+    log_loss_of,
+)
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.training import Training, ranges_for
 from setwise.labels import LabelNames
@@ -49,6 +56,11 @@ class ScoredClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         """What is proved of the predictions, in words."""
         model = self._fitted()
         return str(model._claim().measured(model._held_out, "the held-out rows of the folds"))
+
+    @property
+    def depends_on_batch_(self) -> bool:
+        """Whether what is predicted for a row depends on the rows that come with it."""
+        return self._fitted()._risk.depends_on_batch
 
     def guarantee_on(self, X, y, sample_weight=None) -> str:
         """`guarantee_` with the figures of these rows, which must not have been trained on.
@@ -196,8 +208,8 @@ class ScoredModel(ScoredClassifier):
         classifier
             A fitted one; this one stays as it is.
         """
-        trained = self._fitted()._trained
-        if not (trained.is_likelihood or trained.is_by_label):
+        trained, metro = self._fitted()._trained, isinstance(self._risk, AtCosts)
+        if metro or not (trained.is_likelihood or trained.is_by_label):
             raise ValueError(
                 f"a classifier trained on the loss {trained} of {self.target_} is not one "
                 f"for {target}: fit it again; only 'likelihood' and 'binary_relevance' serve all"
@@ -236,6 +248,12 @@ class ScoredModel(ScoredClassifier):
         scores = self._features, self._has_intercept
         if self._names.one_dimensional:
             return claim_of_classes(trained, space, len(self.classes_), *scores)
+        if self._risk.is_of_whole:
+            rows = None if self.depends_on_batch_ else self._out_of_fold
+            n_rows = None if rows is None else len(rows.sets)
+            return claim_of_population(self._risk.rule, self.target_, n_rows)  # type: ignore
+        if isinstance(self._risk, AtCosts):
+            return claim_of_costs(self.target_)
         judged = self.target_, space, self.decoder_
         return claim_of_sets(trained, *judged, *scores, self._unseen)
 
@@ -249,7 +267,7 @@ class ScoredModel(ScoredClassifier):
         """log P of the label set of each row, -inf where it is impossible, (n,)."""
 
         def of_part(inputs, sets):
-            if not self._trained.is_separate:
+            if not self._trained.is_separate or self._trained.costs is not None:
                 return self._distribution(inputs).log_probability(sets)
             # From the scores: a probability rounds to 1.
             scores = self._scores(inputs).astype(np.float64)
@@ -267,7 +285,7 @@ class ScoredModel(ScoredClassifier):
         if self._names.one_dimensional:
             return self.classes_[np.argmax(self._scores(X), axis=1)]
         sets = self._decided(X)
-        return csr_array(sets).astype(np.int64) if self.sparse_output else self._names.decode(sets)
+        return csr_array(sets).astype(np.int64) if self.sparse_output else sets.astype(np.int64)
 
     def _decided(self, X):
         if self._risk.is_of_whole:

@@ -1,10 +1,13 @@
-"""The race of a cross-validation: combinations that are clearly worse are tried on no more folds.
+"""The race of a cross-validation: combinations that promise little are tried on no more folds.
 
 All combinations are trained and judged on the first fold, from large penalties to small ones, each
 from the solution before. From then on the losses of the rows held out so far are compared row by
-row: a combination leaves when its mean loss is above the least by more than `CLEARLY` standard
-errors of the difference. What it would have had on the folds it did not see is estimated as the
-loss of the best one there, plus what it lost to the best one on those that both saw.
+row: a combination leaves when little is to be gained by going on with it. That is what one could
+expect to gain by taking it in place of the best one, once all were known of both: the mean of
+max(0, D), where D is normal about the difference of their mean losses with its standard error. So
+with many rows one fold is enough, and with few those that are close go on. What it would have had
+on the folds it did not see is estimated as the loss of the best one there, plus what it lost to the
+best one on those that both saw.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
 from setwise.decoders.for_target import Decoder, HeldOut
@@ -28,18 +32,20 @@ from setwise.estimators.running import Watch
 from setwise.estimators.set_classifier import SetClassifier
 from setwise.labels import LabelNames
 
-# Standard errors of a difference that are a clear one, and the least number of rows to judge by.
-CLEARLY, LEAST_JUDGED = 2.0, 60
-# A path of penalties ends after this many in a row that are clearly worse than its best.
+# Gains in mean loss that are not worth going on for, and the least number of rows to judge by.
+LEAST_GAIN, LEAST_JUDGED = 3e-4, 60
+# A path of penalties ends after this many in a row that are worse than its best, and not worth it.
 PATIENCE = 2
+# So many times the tolerance of a fit is enough to compare by.
+LOOSER = 3.0
 TIE = 1e-12
 # The least tolerance for which products in float32 are good enough.
 LEAST_SINGLE = 1e-4
 # Marginals of so many entries are kept of every combination for measures of all rows together.
 MOST_KEPT = 2**21
-# The final fit is by all rows, along the path, and then by the plain features: so many times the
-# time that the path took in a fold.
-FINISH = 2.0
+# The final fit is by all rows, more exact, and then by the plain features: so many times the time
+# that the best one took in a fold.
+FINISH = 8.0
 
 
 class Split(NamedTuple):
@@ -82,10 +88,6 @@ class Path:
     inputs: Inputs
     trials: list[Trial] = field(default_factory=list)
 
-    def seconds_to(self, trial: Trial) -> float:
-        """What a fold took, from the largest penalty to that one."""
-        return sum(one.seconds_a_fold for one in self.trials[: self.trials.index(trial) + 1])
-
 
 @dataclass(frozen=True)
 class Inputs:
@@ -122,29 +124,53 @@ class Race:
     splits: list[Split]
     model: Callable[..., SetClassifier]
     watch: Watch
-    trials: list[Trial] = field(default_factory=list)
+    paths: list[Path] = field(default_factory=list)
 
-    def run(self, paths: list[Path], to_come: int = 0) -> None:
-        """Try the paths, beside what has been tried already; so many are to come after them."""
-        for path in paths:
-            self.trials += path.trials
+    @property
+    def trials(self) -> list[Trial]:
+        """All that there are, path by path."""
+        return [trial for path in self.paths for trial in path.trials]
+
+    def run(self, path: Path | None = None) -> None:
+        """Try paths fold by fold, one more beside those so far, until one combination is left."""
+        self.paths += [] if path is None else [path]
         for fold, split in enumerate(self.splits):
-            for path in paths:
-                self._along(path, fold, split, to_come / len(paths))
+            for path in self.paths:
+                self._along(path, fold, split)
             leader = self.best()
             for trial in self.trials:
-                trial.left_out |= self._is_clearly_worse(trial, leader)
+                trial.left_out |= self._is_out(trial, leader)
+            decided = len(self.trials) > 1 and sum(not one.left_out for one in self.trials) == 1
+            # A measure of all rows together is decided from the rows of all folds.
+            if decided and not self.judge.keeps_marginals:
+                break
 
-    def _along(self, path: Path, fold: int, split: Split, to_come: float) -> None:
-        """Try what is left of a path on a fold."""
+    def complete(self, best: Trial) -> None:
+        """Try the chosen combination on the folds it has not seen, where all rows are to be judged.
+
+        Measures of all rows together are decided for by what was said of each row held out.
+        """
+        if not self.judge.keeps_marginals:
+            return
+        for trial in self.trials:
+            trial.left_out |= trial is not best
+        for fold, split in enumerate(self.splits):
+            self._along(best.path, fold, split)
+
+    def _along(self, path: Path, fold: int, split: Split) -> None:
+        """Try what is left of a path on a fold that it has not seen."""
+        trials = [one for one in path.trials if len(one.kept) == fold and not one.left_out]
+        if not trials:
+            return
         model, worse, best = self.model(**path.settings), 0, None
+        model.set_params(tol=LOOSER * model.tol)
         learnt, held = path.inputs.part(split.train), path.inputs.part(split.test)
         rows = Rows(learnt.inputs, self.rows.sets[split.train], self.rows.weights[split.train])
-        for trial in [trial for trial in path.trials if not trial.left_out]:
+        for trial in trials:
             if worse == PATIENCE:
                 trial.left_out = True
                 continue
-            self.watch.words = self._words(trial, fold, to_come)
+            self.watch.words = self._words(trial, fold)
             begun = time.monotonic()
             self.fit(model, learnt, rows, trial.alpha)
             truth = self.rows.sets[split.test], self.rows.weights[split.test]
@@ -156,10 +182,11 @@ class Race:
             if model._claim().kind == "bounded":
                 trial.log_probability.append(model._log_probability(Rows(held.inputs, *truth)))
             leader = self.best()
-            self.watch.kept = FINISH * leader.path.seconds_to(leader)
+            self.watch.kept = FINISH * leader.seconds_a_fold
             if best is None or self._excess(trial, best)[0] < -TIE:
                 best = trial
-            worse = worse + 1 if fold == 0 and self._is_clearly_worse(trial, best) else 0
+            is_worse = fold == 0 and self._excess(trial, best)[0] > TIE
+            worse = worse + 1 if is_worse and self._is_out(trial, best) else 0
 
     def fit(self, model: SetClassifier, design: Design, rows: Rows, alpha: float) -> None:
         """Learn on a path: begins where the last one ended, and need not converge."""
@@ -196,8 +223,8 @@ class Race:
         weights = [self.rows.weights[s.test] for s in self.splits[: len(trial.log_probability)]]
         return log_loss_of(np.concatenate(trial.log_probability), np.concatenate(weights))
 
-    def _words(self, trial: Trial, fold: int, to_come: float) -> str:
-        """Where the search is and, after the first fold, about how long it will take."""
+    def _words(self, trial: Trial, fold: int) -> str:
+        """Where the search is and, after the first fold, about how long it will take at most."""
         settings = trial.path.settings
         where = (
             f"fold {fold + 1} of {len(self.splits)}, {settings['space']}, alpha {trial.alpha:.2g}"
@@ -209,7 +236,6 @@ class Race:
             for one in self.trials
             if not one.left_out
         )
-        seconds += to_come * sum(one.seconds_a_fold for one in self.trials)
         return f"{where}; about {seconds + self.watch.kept:.0f} s left"
 
     # ------------------------------------------------------------------------------ who is ahead
@@ -247,8 +273,22 @@ class Race:
         spread = float(np.linalg.norm(weights * (difference - mean)) / weights.sum())
         return mean, spread if len(difference) >= LEAST_JUDGED else np.inf
 
-    def _is_clearly_worse(self, trial: Trial, other: Trial) -> bool:
+    def _is_out(self, trial: Trial, other: Trial) -> bool:
+        """Whether too little is to be gained by it in place of another."""
         if not trial.kept or trial is other:
             return False
-        mean, spread = self._excess(trial, other)
-        return mean > TIE + CLEARLY * spread
+        return expected_gain(*self._excess(trial, other)) < LEAST_GAIN
+
+
+def expected_gain(excess: float, spread: float) -> float:
+    """E[max(0, D)] for a normal D of mean -excess and standard deviation ``spread``.
+
+    Examples
+    --------
+    >>> expected_gain(0.0, 1.0).__round__(4), expected_gain(0.5, 0.0), expected_gain(-0.5, 0.0)
+    (0.3989, 0.0, 0.5)
+    """
+    if spread in (0.0, np.inf):
+        return max(0.0, -excess) if spread == 0.0 else np.inf
+    away = excess / spread
+    return float(spread * (np.exp(-(away**2) / 2.0) / np.sqrt(2.0 * np.pi) - away * ndtr(-away)))

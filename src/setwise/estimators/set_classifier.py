@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from setwise.decoders.for_target import Decoder, decoder_of
+from setwise.decoders.for_target import AtCosts, Decoder, decoder_of
 from setwise.estimators.choice import space_for, unseen_mass
 from setwise.estimators.cost import is_auto, planned
 from setwise.estimators.design import (
@@ -20,11 +20,12 @@ from setwise.estimators.design import (
     scaled_rows,
 )
 from setwise.estimators.held_out import held_out_rows
+from setwise.estimators.metro import Metro
 from setwise.estimators.running import Progress, progress_shown, run
 from setwise.estimators.scored import ScoredModel
 from setwise.estimators.solver import Fitting
 from setwise.labels import LabelNames
-from setwise.surrogates.names import DEFAULT_Q
+from setwise.surrogates.names import DEFAULT_Q, METRO
 from setwise.threads import small_products
 from setwise.validation import positive_number, score_matrix, whole_number
 
@@ -53,9 +54,12 @@ class SetClassifier(ScoredModel):
         data), "binary_relevance" (then), or one of the target's own losses: "logistic",
         "sum_exponential", "generalized_cross_entropy" (with `q`), "mean_absolute_error",
         "constrained_exponential", "constrained_squared_hinge", "constrained_hinge",
-        "constrained_rho"; or a surrogate object, whose target, space (unless one is given) and
-        settings are kept. One that is not convex begins at the solution of a convex one and ends no
-        higher.
+        "constrained_rho"; for a measure of all rows together, such as "macro_f1", "metro": binary
+        relevance with costs of misses and false alarms that stand for the measure, found in rounds
+        on three folds, and decided by the sign of the scores (a model that cannot hold the truth
+        may gain by that; one that can does not); or a surrogate object, whose target, space (unless
+        one is given) and settings are kept. One that is not convex begins at the solution of a
+        convex one and ends no higher.
     space : str or Space, default "auto"
         The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
         "sized" (all of the sizes seen, a bias for each size), "backoff" (the same, with a bonus for
@@ -169,24 +173,31 @@ class SetClassifier(ScoredModel):
             rows = rows.taken()
             with small_products(rows.multiplications):
                 design = Design.of(rows, self.scaling, self.fit_intercept)
-                risk = decoder_of(self.target, self.decoder)
-                self._fit(design, rows, names, risk)
+                risk, surrogate = decoder_of(self.target, self.decoder), self.surrogate
+                if isinstance(surrogate, str) and surrogate == METRO:
+                    settings = self.alpha, self.tol, self.max_iter
+                    metro = Metro(risk.target, design, rows.sets, *settings)
+                    surrogate = metro.surrogate(names, self.decoder)
+                    risk = AtCosts(risk.target, surrogate.costs)
+                self._fit(design, rows, names, risk, surrogate=surrogate)
                 return self._settle(risk, lambda: held_out_rows(self, design, rows))
 
     def _fit(
         self, design: Design, rows: Rows, names: LabelNames, risk: Decoder,
-        progress: Progress | None = None,
+        progress: Progress | None = None, surrogate: Any = None,
     ):  # fmt: skip
         """Learn from what has been read and checked, to be decoded by ``risk``.
 
-        ``progress`` hears of each step of the solver, and may raise to end it.
+        ``progress`` hears of each step of the solver, and may raise to end it. ``surrogate`` is
+        what to train where that is not simply what was asked for.
         """
+        surrogate = self.surrogate if surrogate is None else surrogate
         positive_number(self.alpha, "alpha")
         positive_number(self.tol, "tol")
         whole_number(self.max_iter, "max_iter", 1)
         sets, is_class = rows.sets, names.one_dimensional
         is_free = is_auto(self.space) and not is_class and self.label_features is None
-        plan = planned(self, self.surrogate, self.space, is_free, rows, risk.target)
+        plan = planned(self, surrogate, self.space, is_free, rows, risk.target)
         training = self._training(plan.surrogate, risk.target)
         space = space_for(plan.space, training, is_class, sets, rows.weights)
         self._names, self.classes_ = names, names.names
@@ -241,7 +252,8 @@ class SetClassifier(ScoredModel):
     # ------------------------------------------------------------------- answers to checked inputs
 
     def _fitted(self) -> SetClassifier:
-        check_is_fitted(self, "coef_")
+        if "coef_" not in vars(self):
+            check_is_fitted(self, "coef_")
         return self
 
     @property

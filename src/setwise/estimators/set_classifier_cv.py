@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from setwise.decoders.for_target import decoder_of
 from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
@@ -29,12 +29,14 @@ from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.registry import get_target
 from setwise.targets.target import hierarchy_of
 from setwise.threads import small_products
-from setwise.validation import positive_number, require_one_of, whole_number
+from setwise.validation import positive_number, require_one_of, same_rows, whole_number
 
 # Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
 # features of a scaling, the smaller their weights.
 DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}
 SETTINGS = ("surrogate", "space", "scaling")
+# The path of the final fit takes every so many penalties.
+WIDER = 4
 # Folds, and the most rows they are for.
 FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
 
@@ -44,14 +46,17 @@ class SetClassifierCV(ScoredClassifier):
     """`SetClassifier` that chooses alpha, the space and the surrogate by the target itself.
 
     Every combination is trained on all folds but one and judged by the mean loss of the target on
-    that one. Alphas go from large to small, each starting from the solution before. After each
-    fold, combinations leave that are clearly worse than the best: their mean loss on the rows
-    judged so far, 60 or more, is above by two standard errors of the difference. (On the first
-    fold a path of alphas ends after two in a row like that.) Features are turned to their principal
-    directions once for all of it where that saves time; the scaling is by all rows. The combination
-    of least loss is trained on all rows, its alpha moved to the vertex of the parabola through the
-    losses of the best one and its two neighbours, which smooths the noise of the folds; ties: the
-    larger alpha, the earlier space.
+    that one; for a measure of all rows together, such as "macro_f1", by its value on the rows of
+    all folds, decided together. Alphas go from large to small, each starting from the solution
+    before; further spaces are tried with the best one and its neighbours. After each fold,
+    combinations leave from which little is to be gained: less than 3e-4 in mean loss is expected of
+    them over the best one, by the losses of the rows judged so far, 60 or more. (On the first fold
+    a path of alphas ends after two in a row like that.) When one is left, the search is over: with
+    many rows one fold may be enough. Features are turned to their principal directions once for all
+    of it where that saves time; the scaling is by all rows. The combination of least loss is
+    trained on all rows, its alpha moved to the vertex of the parabola through the losses of the
+    best one and its two neighbours, which smooths the noise of the folds; ties: the larger alpha,
+    the earlier space.
 
     Parameters
     ----------
@@ -77,7 +82,7 @@ class SetClassifierCV(ScoredClassifier):
     decoder, q, fit_intercept, sparse_output
         As in `SetClassifier`.
     tol : float, default 1e-3
-        As in `SetClassifier`; a tenth of it for the scaling "rows".
+        As in `SetClassifier`; a tenth of it for the scaling "rows". Three times that in the folds.
     max_iter : int, default 300
         Steps for each penalty of a path.
     n_jobs : int, optional
@@ -101,6 +106,8 @@ class SetClassifierCV(ScoredClassifier):
     ----------
     best_estimator_ : SetClassifier
         Trained on all rows; what predicts.
+    coef_ : array of shape (n_scores, n_features); intercept_ : array of shape (n_scores,)
+        Those of ``best_estimator_``.
     best_params_ : dict
         The surrogate, space, scaling and alpha that were chosen; alpha lies within half a step of
         one tried.
@@ -143,7 +150,7 @@ class SetClassifierCV(ScoredClassifier):
     verbose: bool = False
     random_state: Any = None
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, groups=None):
         """Choose by cross-validation, then learn from all rows.
 
         Parameters
@@ -152,14 +159,21 @@ class SetClassifierCV(ScoredClassifier):
         y : label sets in any form of `setwise.labels.read_labels`, or one class a row
         sample_weight : array of shape (n,), optional
             For training; the losses of held-out rows are weighted by it too.
+        groups : array of shape (n,), optional
+            For a ``cv`` that splits by groups of rows, such as `GroupKFold`.
         """
         require_one_of(self.on_interrupt, INTERRUPTS, "on_interrupt")
         with run(self), progress_shown(self.verbose) as tell:
             watch = Watch(self.time_budget, tell)
             rows, names = read_training(self, X, y, sample_weight)
+            if groups is not None:
+                groups = column_or_1d(groups)
+                same_rows(X=rows.inputs, groups=groups)
             # A row of weight 0 is not there; splits that are given count it all the same.
-            rows = rows if hasattr(self.cv, "__iter__") else rows.taken()
-            splits = self._splits(rows, names)
+            if not hasattr(self.cv, "__iter__"):
+                groups = None if groups is None else groups[rows.positive(slice(None))]
+                rows = rows.taken()
+            splits = self._splits(rows, names, groups)
             risk = decoder_of(self.target, self.decoder)
             race = Race(rows, names, risk, splits, self._model, watch)
             self.stopped_ = None
@@ -191,28 +205,33 @@ class SetClassifierCV(ScoredClassifier):
         """Try all there is to try: the scalings with the first pair, the others with the best."""
         rows = race.rows
         first, *others = self._pairs(race.names, rows)
-        inputs = {
-            scaling: Inputs.of(rows, scaling, self.fit_intercept, self.tol)
-            for scaling in self._scalings(rows.inputs)
-        }
-        race.run([self._path(first, scaling, inputs[scaling]) for scaling in inputs], len(others))
-        scaling = race.best().path.settings["scaling"]
-        if others:
-            race.run([self._path(pair, scaling, inputs[scaling]) for pair in others])
+        for scaling in self._scalings(rows.inputs):
+            inputs = Inputs.of(rows, scaling, self.fit_intercept, self.tol)
+            race.paths.append(self._path(first, scaling, inputs, self._alphas(scaling)))
+        race.run()
+        for pair in others:
+            path, alphas = race.best().path, self._alphas(race.best().path.settings["scaling"])
+            if pair[0] == path.settings["surrogate"]:
+                alphas = near(race.best().alpha, alphas)
+            race.run(self._path(pair, path.settings["scaling"], path.inputs, alphas))
+        race.complete(race.best())
 
-    def _splits(self, rows: Rows, names: LabelNames) -> list[Split]:
+    def _splits(self, rows: Rows, names: LabelNames, groups: Any = None) -> list[Split]:
         truth: Any = names.decode(rows.sets) if names.one_dimensional else csr_array(rows.sets)
+        splitter = self._splitter(len(rows.sets))
         splits = [
             Split(rows.positive(train), rows.positive(test))
-            for train, test in self._splitter(len(rows.sets)).split(rows.inputs, truth)
+            for train, test in splitter.split(rows.inputs, truth, groups)
         ]
         if not splits:
             raise ValueError("cv must give at least one split, but it gives none")
         return splits
 
-    def _path(self, pair: tuple[Any, Any], scaling: Any, inputs: Inputs) -> Path:
+    def _path(
+        self, pair: tuple[Any, Any], scaling: Any, inputs: Inputs, alphas: list[float]
+    ) -> Path:
         path = Path(dict(zip(SETTINGS, (*pair, scaling), strict=True)), inputs)
-        path.trials += [Trial(path, alpha) for alpha in self._alphas(scaling)]
+        path.trials += [Trial(path, alpha) for alpha in alphas]
         return path
 
     def _finish(self, race: Race) -> None:
@@ -224,30 +243,30 @@ class SetClassifierCV(ScoredClassifier):
             for trial in race.trials if trial.kept
         ]  # fmt: skip
         self.best_loss_ = race.estimate(best, best)
-        self.best_estimator_ = model = self._model(**best.path.settings)
-        alpha = self._train(model, best, race, _between(best, race))
+        model = self._train(best, race, _between(best, race))
+        self.best_estimator_ = model
         model._held_out = race.held_out(best)
         model._out_of_fold = race.marginals(best)
         model._settle(race.risk, lambda: model._out_of_fold)
-        self.best_params_ = {**best.path.settings, "alpha": alpha}
+        self.best_params_ = {**best.path.settings, "alpha": model.alpha}
         model.set_params(warm_start=False, max_iter=self.max_iter)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
         self.classes_, self.n_iter_ = model.classes_, model.n_iter_
 
-    def _train(self, model: SetClassifier, best: Trial, race: Race, alpha: float) -> float:
-        """Train by the same path as in the folds: where the objective is flat, it matters.
+    def _train(self, best: Trial, race: Race, alpha: float) -> SetClassifier:
+        """Train on all rows: along a path to the penalty, and from there by the plain features.
 
-        Returns the penalty it came to: alpha, or a larger one where time is up before.
+        The penalty of the model is a larger one where time is up before.
         """
         inputs, scaling = best.path.inputs, best.path.settings["scaling"]
         everything, places = race.rows.taken(), race.rows.positive(slice(None))
-        watch, reached = race.watch, None
+        watch, model, reached = race.watch, self._model(**best.path.settings), None
         watch.words, watch.kept = "training on all rows", np.inf
         larger = [trial.alpha for trial in best.path.trials if trial.alpha > alpha]
         try:
-            for penalty in [*larger, alpha]:
+            for penalty in [*larger[::WIDER], alpha]:
                 race.fit(model, inputs.part(places), everything, penalty)
                 # From now on there is a model to end with.
                 reached, watch.kept = penalty, 0.0
@@ -259,6 +278,7 @@ class SetClassifierCV(ScoredClassifier):
             weights, intercept = inputs.turned.point(model.coef_.T, model.intercept_)
             model.coef_, model.intercept_ = (weights / design.unit[:, None]).T, intercept
         model.set_params(alpha=reached, scaling=scaling, sparse_output=self.sparse_output)
+        steps = model.n_iter_
         try:
             model._fit(design, everything, race.names, race.risk, watch.step)
         except OutOfTime:
@@ -267,14 +287,26 @@ class SetClassifierCV(ScoredClassifier):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model._fit(design, everything, race.names, race.risk)
-        return model.alpha
+        model.n_iter_ += steps
+        return model
+
+    @property
+    def coef_(self) -> Any:
+        """Those of ``best_estimator_``."""
+        return self.best_estimator_.coef_
+
+    @property
+    def intercept_(self) -> Any:
+        """Those of ``best_estimator_``."""
+        return self.best_estimator_.intercept_
 
     def settled(self) -> SetClassifier:
         """A classifier, to be fitted, with the settings that were chosen."""
         return clone(self._fitted())
 
     def _fitted(self) -> SetClassifier:
-        check_is_fitted(self)
+        if "best_estimator_" not in vars(self):
+            check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
     def _model(self, surrogate, space, scaling) -> SetClassifier:
@@ -336,6 +368,12 @@ class SetClassifierCV(ScoredClassifier):
         if not alphas:
             raise ValueError("alphas must have at least one penalty, but it is empty")
         return alphas
+
+
+def near(alpha: float, alphas: list[float]) -> list[float]:
+    """A penalty and its neighbours among all."""
+    place = alphas.index(alpha)
+    return alphas[max(place - 1, 0) : place + 2]
 
 
 def _of_sparse(inputs: Any) -> list[str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,8 @@ from setwise.validation import score_matrix
 
 # Pairs of vectors L-BFGS remembers, and numbers they may take (1 GiB); at least three pairs.
 MEMORY, MEMORY_ENTRIES = 10, 2**27
+# Steps in the first variables; the next ones are for as many as there were before.
+FIRST = 20
 ROUNDING = 1e-13
 
 
@@ -50,20 +53,14 @@ class Problem:
 
         In float64, but for the products with turned inputs, which are in the type of these.
         """
-        inputs, features = self.design.precise, self.label_features
-        kind: Any = inputs.dtype if self.design.is_turned else np.float64
-        mass, n = self.objective.mass, inputs.shape[0]
+        mass, features = self.objective.mass, self.label_features
         value, by_weight = 0.0, np.zeros_like(weights)
         by_intercept, by_parameter = np.zeros_like(intercept), np.zeros_like(parameters)
-        for rows in ranges_for(self.objective.space, n):
-            part = inputs if rows == slice(0, n) else inputs[rows]
-            part = part.astype(kind, copy=False)
-            scores = part @ weights.astype(kind, copy=False) + intercept
-            scores = scores if features is None else scores @ features.T
+        for rows, part, scores in self._scores(weights, intercept):
             loss, gradient, by_part = self.objective.sums(rows, scores, parameters)
             gradient = gradient if features is None else gradient @ features
             value += loss
-            by_weight += part.T @ gradient.astype(kind, copy=False)
+            by_weight += part.T @ gradient.astype(part.dtype, copy=False)
             by_intercept += gradient.sum(axis=0)
             by_parameter += by_part
         shrinkage, by_shrinkage = penalty(self.objective.space, parameters)
@@ -72,6 +69,16 @@ class Problem:
         by_weight = by_weight / mass + self.alpha * weights
         by_intercept *= self.design.fit_intercept
         return value, by_weight, by_intercept / mass, by_parameter / mass
+
+    def _scores(self, weights: Array, intercept: Array) -> Iterator[tuple[slice, Any, Array]]:
+        """Rows in ranges, with their inputs and their scores."""
+        inputs, features, n = self.design.precise, self.label_features, len(self.design.weights)
+        kind: Any = inputs.dtype if self.design.is_turned else np.float64
+        for rows in ranges_for(self.objective.space, n):
+            part = inputs if rows == slice(0, n) else inputs[rows]
+            part = part.astype(kind, copy=False)
+            scores = part @ weights.astype(kind, copy=False) + intercept
+            yield rows, part, scores if features is None else scores @ features.T
 
     def value(self, at: Solution) -> float:
         """The objective at a point."""
@@ -91,12 +98,16 @@ class Problem:
         )
         return max(*parts, min(plain, 10.0 * max(parts)))
 
-    def conditioning(self, free: Array) -> Conditioning:
-        """The change of variables the solver works in; ``free`` are the finite parameters."""
-        spread, parameters = self.objective.spread()
+    def conditioning(self, at: Solution) -> Conditioning:
+        """The change of variables for the solver where it is; of parameters the finite ones."""
+        spread = np.zeros(self.objective.space.n_scores)
+        for rows, _, scores in self._scores(at.weights, at.intercept):
+            spread += self.objective.variance(rows, scores, at.parameters)
+        spread /= self.objective.mass
         if self.label_features is not None:
             spread = spread @ self.label_features**2
-        return Conditioning.of(self.design, self.alpha, spread, parameters[free])
+        parameters = self.objective.spread()[np.isfinite(at.parameters)]
+        return Conditioning.of(self.design, self.alpha, spread, parameters)
 
 
 def solve(
@@ -114,15 +125,19 @@ def solve(
     """
     search = _Search(problem, start, tol, progress)
     norm = np.inf
-    # A line search that rounding ended begins anew, as long as that helps.
+    # From time to time, and where rounding ended a line search as long as that helps, it begins
+    # anew in variables that suit the curvature there.
     while search.steps < max_iter and tol < search.best.gradient_norm < norm:
-        norm = search.best.gradient_norm / 2.0
-        flat = search.flat(search.best)
-        steps, memory = max_iter - search.steps, remembered(len(flat))
+        if search.steps > 0:
+            search.conditioning = problem.conditioning(search.best)
+        before, most = search.steps, min(max(FIRST, search.steps), max_iter - search.steps)
+        norm, flat = search.best.gradient_norm / 2.0, search.flat(search.best)
+        memory = remembered(len(flat))
         if search.bounds is None:
-            lbfgs(search.evaluate, flat, memory, steps, search.after_step)
+            lbfgs(search.evaluate, flat, memory, most, search.after_step)
         else:
-            _within_bounds(search, flat, memory, steps)
+            _within_bounds(search, flat, memory, most)
+        norm = np.inf if search.steps - before == most else norm
     if warn and not search.best.gradient_norm <= tol:
         warn_of(search.steps, search.best.gradient_norm, tol)
     return replace(search.best, n_iter=search.steps)
@@ -155,7 +170,7 @@ class _Search:
         self.problem, self.tol, self.progress = problem, tol, progress
         self.parameters, self.free = start.parameters, np.isfinite(start.parameters)
         self.least = problem.objective.lower_bounds[self.free]
-        self.conditioning = problem.conditioning(self.free)
+        self.conditioning = problem.conditioning(start)
         self.best, _ = self._at(self.flat(start))
         self.begun, self.steps = self.best.value, 0
 
@@ -258,11 +273,12 @@ class Fitting:
                 words = f"training, step {step}, {n_left} labels left, |g| {norm:.1e}"
                 progress(description=words)
 
+        loss = self.training.loss(self.space)
         # So that the gradient is small by the plain features too, if they are near 0.
         nearer = self.tol / min(10.0, 1.0 + float(np.abs(center).max(initial=0.0)))
         found = solve_binary_relevance(
             inputs, self.sets, self.weights, self.alpha, self.design.fit_intercept, nearer,
-            self.max_iter, start, progress=told,
+            self.max_iter, start, progress=told, costs=loss.by_truth(self.sets.shape[1]),
         )  # fmt: skip
         return replace(found, intercept=found.intercept - center @ found.weights)
 

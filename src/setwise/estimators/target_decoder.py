@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from setwise.distributions import Distribution, Independent, Listed
+from setwise.estimators.folds import splits_of as splits_of
 from setwise.estimators.label_model import ClassModel, LabelModel
 from setwise.estimators.wrapped import (
     DecodedClassifier,

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.estimators.choice import frequency
 from setwise.spaces.space import Space
 from setwise.sparse import row_ranges
 from setwise.spelling import argument
@@ -103,12 +102,17 @@ class Training:
             return CONSTRAINED.get(self.surrogate, "logistic")
         return self.surrogate.margin
 
+    @property
+    def costs(self) -> Any:
+        """What misses and false alarms cost in binary relevance, None where all cost 1."""
+        return getattr(self.surrogate, "costs", None)
+
     def stages(self) -> tuple[Stage, ...]:
         """The losses on the way, each for a space; the last is the one asked for."""
         if self.is_likelihood:
             return (lambda space: CompSum("subset", space, 0.0, "paper"),)
         if self.is_by_label:
-            return (lambda space: BinaryRelevance(self.margin),)
+            return (lambda space: BinaryRelevance(self.margin, self.costs),)
         q = self.q_of_family
         if q is not None:
             return tuple(
@@ -209,22 +213,30 @@ class Objective:
             return np.zeros(self.space.n_scores)
         return self.space.start_scores(self.y_true, self.weights)
 
-    def spread(self) -> tuple[Array, Array]:
-        """Variance there of what each score (n_scores,), each parameter (p,), multiplies.
+    def spread(self) -> Array:
+        """Variance at the start of what each parameter of the space multiplies, (p,).
 
-        For a likelihood that of the true sets: p (1 - p) of a listed set, 4 p (1 - p) of a label's
-        sign. For others as if all were alike: a loss weighs more than how often labels occur.
+        For a likelihood p (1 - p) of a feature of the true sets, for others as if all were alike.
         """
         n_parameters = len(self.parameters)
         if self.stage is not None:
-            return np.ones(self.space.n_scores), np.ones(n_parameters)
-        share = frequency(self.y_true, self.weights)
-        by_label = 4.0 * share * (1.0 - share)
-        if not self.learns:
-            return by_label, np.empty(0)
+            return np.ones(n_parameters)
         share = self.counts / self.mass
-        by_feature = share * (1.0 - share)
-        return by_feature if self.space.is_joint else by_label, by_feature
+        return share * (1.0 - share)
+
+    def variance(self, rows: slice, scores: Array, parameters: Array) -> Array:
+        """Weighted sum over the rows of the variance of what each score multiplies, (n_scores,).
+
+        Of a likelihood, by its probabilities at these scores: p (1 - p) of a listed set, or
+        4 p (1 - p) of a label's sign. The gradient has it: it is away from the truth by 1 - p, or
+        2 (1 - p). For other losses as if all were alike: they weigh more than probabilities.
+        """
+        weights = self.weights[rows]
+        if self.stage is not None:
+            return np.full(self.space.n_scores, weights.sum())
+        space = self.space.with_parameters(parameters) if self.learns else self.space
+        away = np.abs(space.negative_log_likelihood(scores, self.y_true[rows], False)[1])
+        return weights @ (away * ((1.0 if space.is_joint else 2.0) - away))
 
     def curvature(self, rows: slice, scores: Array, by_score: Array, parameters: Array) -> Array:
         """The second derivative of the weighted loss of each row by each of its scores.

@@ -278,6 +278,12 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
             )
         return probability
 
+    @property
+    def depends_on_batch_(self) -> bool:
+        """Whether what is predicted for a row depends on the rows that come with it."""
+        check_is_fitted(self, "estimator_")
+        return self._decoder.depends_on_batch
+
     def predict(self, X) -> Any:
         """The label set of least expected loss, int64 (n, l); of a one-dimensional y the class."""
         check_is_fitted(self, "estimator_")

@@ -15,7 +15,7 @@ from setwise.evaluation.probability import calibration_statistics
 from setwise.evaluation.ranking import checked_propensity, ranking_statistics
 from setwise.evaluation.sample import Array, Sample, checked_sample, one_order
 from setwise.evaluation.separation import separation_statistic
-from setwise.evaluation.statistics import Bootstrap, Statistic, holm, p_values
+from setwise.evaluation.statistics import Bootstrap, Statistic, Title, holm, p_values
 from setwise.targets import Target, get_target
 from setwise.taxonomy import Taxonomy
 from setwise.validation import whole_number
@@ -65,8 +65,9 @@ class Options:
             found.append(separation_statistic(ranked_by, sample.true))
         if sample.probability is not None:
             found += calibration_statistics(sample.probability, sample.true, self.n_bins)
-        if self.targets:
-            found.append(label_sets.target_statistic(sample, self.targets))
+        for target in self.targets:
+            title = Title(f"loss: {target}", "target", "lower")
+            found.append(label_sets.loss_statistic(title, target, sample))
         return found
 
 
@@ -119,7 +120,8 @@ def evaluate(
     scores : array or sparse matrix of shape (n, n_labels), optional
         Finite scores to rank labels by in place of the probabilities; absent entries are 0.
     targets : iterable of str or Target
-        Further targets. Their mean loss is reported as, for instance, ``"loss: f2"``.
+        Further targets. Their mean loss is reported as, for instance, ``"loss: f2"``; of a measure
+        of all rows together, such as "macro_f2", 1 - its value.
     ks : sequence of int, optional
         Numbers of first labels for the figures at k; by default 1, 3 and 5, as labels allow.
     propensity : array of shape (n_labels,), optional

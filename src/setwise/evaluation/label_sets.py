@@ -19,6 +19,7 @@ from setwise.evaluation.sample import Array, Sample, checked_sample, one_order
 from setwise.evaluation.separation import separations
 from setwise.evaluation.statistics import (
     Statistic,
+    Title,
     mean_of_known,
     quotient,
     ratios_of_sums,
@@ -99,17 +100,29 @@ def label_statistic(sample: Sample, zero_division: float) -> Statistic:
     return Statistic.of(LABELS, figures, *parts, has_prior=True)
 
 
-def target_statistic(sample: Sample, targets: tuple[Target, ...]) -> Statistic:
-    """Mean losses of setwise targets."""
-    titles = titled("target", "lower", *(f"loss: {target}" for target in targets))
-    return row_means(titles, np.column_stack([row_losses(sample, target) for target in targets]))
+def loss_statistic(title: Title, target: Target, sample: Sample) -> Statistic:
+    """The loss of a setwise target: the mean over rows, or of all rows together."""
+    if target.form != "population":
+        return row_means([title], row_losses(sample, target)[:, None])
+
+    def figures(total: Array, *sums: Array) -> Array:
+        *sums, prior = sums if len(sums) > 3 else (*sums, None)
+        counts = target.counts_of(total, *sums)  # type: ignore
+        return 1.0 - target.of_counts(counts if prior is None else counts + prior)[None]  # type: ignore
+
+    parts = target.tallies(sample.predicted, sample.true)
+    # What is averaged over labels is spread by the prior, as macro figures are.
+    return Statistic.of([title], figures, *parts, has_prior=target.average != "micro")  # type: ignore
 
 
 def row_losses(sample: Sample, target: Target) -> Array:
     """The loss of each row, (n,), a range of rows at a time.
 
-    An error that names a row says where its range begins.
+    An error that names a row says where its range begins. A target that judges all rows together
+    is asked for all at once.
     """
+    if target.form == "population":
+        return target.row_losses(sample.predicted, sample.true)
     losses = np.empty(sample.true.shape[0])
     for rows in row_ranges(*sample.true.shape):
         try:

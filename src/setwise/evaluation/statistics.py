@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,6 +101,26 @@ def row_means(titles: Sequence[Title], columns: Array) -> Statistic:
     if missing.any():
         return ratios_of_sums(titles, np.where(missing, 0.0, columns), ~missing, math.nan)
     return Statistic.of(titles, lambda total, sums: sums / total, columns)
+
+
+def stacked(statistics: Sequence[Statistic]) -> Statistic:
+    """The figures of several statistics as those of one."""
+    ends = np.cumsum([len(one.parts) for one in statistics])
+
+    def figures(total: Array, *sums: Array) -> Array:
+        own, more = sums[: ends[-1]], sums[ends[-1] :]
+        parts = zip(statistics, ends - [len(one.parts) for one in statistics], ends, strict=True)
+        return np.vstack(
+            [
+                one.figures(total, *own[start:end], *(more if one.has_prior else ()))
+                for one, start, end in parts
+            ]
+        )
+
+    titles, parts = (
+        tuple(chain(*(getattr(one, of) for one in statistics))) for of in ("titles", "parts")
+    )
+    return Statistic(titles, figures, parts, any(one.has_prior for one in statistics))
 
 
 def first_order(titles: Sequence[Title], values: Array, slopes: Array) -> Statistic:

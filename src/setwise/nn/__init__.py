@@ -15,5 +15,13 @@ except ModuleNotFoundError as error:
 
 from setwise.nn import functional
 from setwise.nn.modules import ExpectedLoss, LearnableSpace, QSchedule, SurrogateLoss
+from setwise.nn.population import PopulationLoss
 
-__all__ = ["ExpectedLoss", "LearnableSpace", "QSchedule", "SurrogateLoss", "functional"]
+__all__ = [
+    "ExpectedLoss",
+    "LearnableSpace",
+    "PopulationLoss",
+    "QSchedule",
+    "SurrogateLoss",
+    "functional",
+]

@@ -69,17 +69,17 @@ class SumTerms:
 
     def __init__(self, measure: Additive, n_labels: int):
         sizes = np.arange(n_labels + 1.0)
-        self._weights, self._agreement = Constant(measure.weights), measure.agreement.T.tolist()
+        self._values, self._spread = Constant(measure.values), Constant(measure.spread)
         self._of_size = Constant(np.stack([measure.scale(sizes), measure.constant(sizes)], 1))
 
     def __call__(self, rows: Rows) -> Terms:
         """Where labels are unknown, the weights of the others are made to add up to the same."""
-        weights = self._weights.beside(rows.truth)
+        off, on = (rows.by_truth(*pair) for pair in self._values.beside(rows.truth).unbind(1))
         if rows.known is not None:
-            total, weights = weights.sum(), rows.only_known(weights.expand_as(rows.truth))
-            known_total = weights.sum(1, keepdim=True)
-            weights = weights * (total / torch.where(known_total > 0, known_total, 1.0))
-        off, on = (weights * rows.by_truth(*values) for values in self._agreement)
+            spread = self._spread.beside(rows.truth)
+            known_total = rows.only_known(spread.expand_as(rows.truth)).sum(1, keepdim=True)
+            raised = spread.sum() / torch.where(known_total > 0, known_total, 1.0)
+            off, on = (rows.only_known(part) * raised for part in (off, on))
         scale, constant = self._of_size.beside(rows.truth)[rows.n_true].split(1, 1)
         step = torch.zeros_like(on)
         return Terms(0 * scale, scale, constant, 0 * scale, step + 1.0, step, off, on)

@@ -78,7 +78,7 @@ class Rows:
         return torch.stack([self.only_known(off), self.only_known(on, -torch.inf)], -1)
 
     def by_truth(self, if_false: float | Tensor, if_true: float | Tensor) -> Tensor:
-        """One number, or one a row, for the false labels and one for the true, exactly, (n, l).
+        """A number, one a row or one a label, for false labels and for true ones, exactly, (n, l).
 
         (On the CPU this is many times as fast as ``torch.where``.)
         """

@@ -37,6 +37,22 @@ KNOWN = {
     r"precision@(\d+)": ("Precision@{}", False, "the share of {} predicted labels that are true"),
     r"recall@(\d+)": ("Recall@{}", False, "the share of a row’s true labels among {} predicted"),
 }
+# Of measures of all rows together: what is averaged, and how it is said.
+AVERAGED = {
+    "jaccard": "Jaccard",
+    r"f(\d+(?:\.\d+)?)": "F{}",
+    "precision": "precision",
+    "recall": "recall",
+    "balanced_accuracy": "balanced accuracy",
+    "g_mean": "G-mean",
+    "hamming": "accuracy",
+}
+AVERAGES = {
+    "macro": "the mean over labels of each label’s {} over all rows",
+    "micro": "{} of the decisions on all labels in all rows, counted together",
+    "weighted": "the mean over labels of each label’s {} over all rows, by how often it is true",
+}
+OVER_ROWS = ", the mean over rows"
 
 
 def share(value: float | None, decimals: int = 3) -> str:
@@ -199,7 +215,7 @@ class Measure:
     Attributes
     ----------
     title, meaning : str
-        Its name in the page, and what is averaged over rows.
+        Its name in the page, and what it is.
     is_loss : bool
         Whether the loss itself is shown, and lower is better.
     scale : Scale or None
@@ -214,7 +230,9 @@ class Measure:
     @property
     def spoken(self) -> str:
         """The title within a sentence: a capital stays where it is a name."""
-        is_word = self.title.startswith(("Subset", "Precision", "Recall", "Tree"))
+        is_word = self.title.startswith(
+            ("Subset", "Precision", "Recall", "Tree", "Macro", "Micro", "Weighted")
+        )
         return self.title[0].lower() + self.title[1:] if is_word else self.title
 
     def shown(self, loss: float, whole: float = 1.0) -> float:
@@ -233,8 +251,8 @@ def measure_of(target: str, scale: Scale | None = None) -> Measure:
 
     Examples
     --------
-    >>> measure_of("f0.5").title, measure_of("my own").title
-    ('F0.5', 'my own')
+    >>> measure_of("f0.5").title, measure_of("macro_f1").title, measure_of("my own").title
+    ('F0.5', 'Macro F1', 'my own')
     """
     own_name = clipped(plain(target), 40)
     if scale is not None:
@@ -244,12 +262,19 @@ def measure_of(target: str, scale: Scale | None = None) -> Measure:
         )
         meaning = (
             f"the length of the edges on which prediction and truth differ, of the sets as "
-            f"predicted, as a share of all {whole} {scale.unit}"
+            f"predicted, as a share of all {whole} {scale.unit}{OVER_ROWS}"
         )
         return Measure("Tree distance" if unnamed else own_name, True, meaning, scale)
+    average, _, of = target.partition("_")
+    for pattern, title in AVERAGED.items() if average in AVERAGES else ():
+        if found := re.fullmatch(pattern, of):
+            title = title.format(*found.groups())
+            return Measure(f"{average.title()} {title}", False, AVERAGES[average].format(title))
+    plain_name = target.removesuffix("_samples")
+    zero = "" if plain_name == target else "; 0 for a row without labels, true and predicted"
     for pattern, (title, is_loss, meaning) in KNOWN.items():
-        found = re.fullmatch(pattern, target)
-        if found:
-            number = "".join(found.groups())
-            return Measure(title.format(number), is_loss, meaning.format(number))
-    return Measure(own_name, True, "a loss of its own")
+        if found := re.fullmatch(pattern, plain_name):
+            number, said = "".join(found.groups()), " (samples)" * bool(zero)
+            whole = f"{meaning.format(number)}{OVER_ROWS}{zero}"
+            return Measure(f"{title.format(number)}{said}", is_loss, whole)
+    return Measure(own_name, True, f"a loss of its own{OVER_ROWS}")

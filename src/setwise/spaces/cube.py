@@ -14,6 +14,7 @@ from setwise.spaces.cube_kernels import (
     count_true_rows,
     fraction_rows,
     soft_rows,
+    state_sums,
 )
 from setwise.spaces.expectation import (
     Expectation,
@@ -110,7 +111,7 @@ class Cube(Space):
     def _additive_mean(self, target: Target, scores: Array, y_true: Array, of: Of) -> Mean:
         """E[u] = constant + scale * E[N]; E[u y'] = E[u] E[y'] + scale * the covariance."""
         measure, n_true = additive(target, self.n_labels, of), true_counts(y_true) * 1.0
-        on, off = (measure.agreement[y_true, state] * measure.weights for state in (1, 0))
+        off, on = measure.states(y_true)
         m, scale = self.moments(scores), measure.scale(n_true)
         value = measure.constant(n_true) + scale * (m.on * on + m.off * off).sum(axis=1)
         covariance = scale[:, None] * 2.0 * (on - off) * m.on * m.off
@@ -162,8 +163,8 @@ class CubeExpectation(Expectation):
         one, n_true = work.dtype.type(1), true_counts(y_true)
         if self.target.form == "additive":
             measure, sizes = additive(self.target, self.space.n_labels, of), n_true * 1.0
-            weights, scale = measure.weights.astype(work.dtype), measure.scale(sizes)
-            table = AdditiveTable(weights, measure.agreement, scale, measure.constant(sizes))
+            values, scale = measure.values.astype(work.dtype), measure.scale(sizes)
+            table = AdditiveTable(values, scale, measure.constant(sizes))
             kernel = additive_rows
         else:
             kernel, table = fraction_rows, self._fraction_table(n_true, of, work.dtype)
@@ -205,23 +206,20 @@ class CubeExpectation(Expectation):
         )  # fmt: skip
 
     def _pulls(self, y_true: Array, of: Of) -> tuple[Array, Array, Array, Array]:
-        """M(0), and E_0[u y'_i] / weights_i for a true and for a false label, of each row."""
+        """M(0), and E_0[u y'_i] / weights_i for a true and for a false label, of each row.
+
+        The weights are (2, l), of false and of true labels.
+        """
         measure = self.target.measure(self.space.n_labels, of)
         if isinstance(measure, Additive):
             sizes = true_counts(y_true).astype(np.float64)
-            even = (measure.weights == measure.weights[0]).all()
-            true_weight = measure.weights[0] * sizes if even else y_true @ measure.weights
-            scale, agreement = measure.scale(sizes), measure.agreement
-            false_weight = measure.weights.sum() - true_weight
-            level = agreement.mean(axis=1)
-            base = measure.constant(sizes) + scale * (
-                level[1] * true_weight + level[0] * false_weight
-            )
-            half = (agreement[:, 1] - agreement[:, 0]) / 2.0
-            return base, scale * half[1], scale * half[0], measure.weights
+            scale, total = measure.scale(sizes), np.empty(len(y_true))
+            for_rows(state_sums, len(y_true), y_true, *measure.values.mean(axis=1), total)
+            base = measure.constant(sizes) + scale * total
+            return base, scale, scale, (measure.values[:, 1] - measure.values[:, 0]) / 2.0
         n_true = true_counts(y_true)
         table = self.by_count(np.flatnonzero(np.bincount(n_true)), of)
-        return *table[n_true].T.copy(), np.ones(self.space.n_labels)
+        return *table[n_true].T.copy(), np.ones((2, self.space.n_labels))
 
     def by_count(self, needed: Array, of: Of = "utility") -> Array:
         """For each number of true labels: M(0) and E_0[u y'_i] of a true and of a false label.

@@ -10,17 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import types
-from numba.extending import overload, register_jitable
+from numba.extending import overload
 
-from setwise.kernels import exp, kernel
+from setwise.kernels import exp, inner, kernel, view_inner
 from setwise.spaces.quadrature import RuleTable
 
 
 class AdditiveTable(NamedTuple):
-    """constant + scale * sum of weights_j agreement[y_j, y'_j]; weights in the scores' dtype."""
+    """constant + scale * sum of values[y_j, y'_j, j]; values in the scores' dtype."""
 
-    weights: np.ndarray  # (l,)
-    agreement: np.ndarray  # (2, 2): [true, predicted]
+    values: np.ndarray  # (2, 2, l): [true, predicted, label]
     scale: np.ndarray  # (n,)
     constant: np.ndarray  # (n,)
 
@@ -53,7 +52,7 @@ class Room(NamedTuple):
     slope: np.ndarray  # (l,): by the logits
 
 
-@register_jitable
+@inner
 def room_of(line):
     """Room for rows like this one."""
     return Room(
@@ -78,7 +77,7 @@ def _overload_like(one, x):
 BLOCK = 512
 
 
-@register_jitable
+@inner
 def log_product(e):
     """log of the product of (1 + e_j) / 2, in float64: one logarithm.
 
@@ -90,7 +89,7 @@ def log_product(e):
     return np.log(product)
 
 
-@register_jitable
+@inner
 def log_products(e):
     """`log_product` of a row of any length.
 
@@ -104,7 +103,7 @@ def log_products(e):
     return total
 
 
-@register_jitable
+@inner
 def total_size(line):
     """The sum of |h|."""
     total = 0.0
@@ -113,7 +112,7 @@ def total_size(line):
     return total
 
 
-@register_jitable
+@inner
 def log_excess(line, q, e, e_one):
     """A_q - q A_1 - (1 - q) log|Y|, where A = sum of |h| + log(1 + e), e = exp(-2 |h|)."""
     size = total_size(line) if q < 0.0 else 0.0
@@ -132,7 +131,7 @@ def count_true_rows(start, stop, y_true, n_true):
         n_true[row] = count
 
 
-@register_jitable
+@inner
 def states(line, y, q, signs, one, room):
     """Fill the room of a row for weights times q; returns A_q - q A_1 - (1 - q) log|Y|.
 
@@ -156,7 +155,7 @@ def states(line, y, q, signs, one, room):
     return log_excess(line, np.float64(q), e, e_one)
 
 
-@register_jitable
+@inner
 def tangents(line, one, tanh, e):
     """tanh(h) and e = exp(-2 |h|) of each label."""
     two = one + one
@@ -170,9 +169,9 @@ def tangents(line, one, tanh, e):
 def soft_rows(start, stop, scores, y_true, one, base, pull_true, pull_false, weights, value, slope):
     """base * sum log cosh(h_j) - sum_j e_j h_j and its gradient: cross-entropy with soft labels.
 
-    e_j = weights_j * (pull_true if label j is true else pull_false) is E_0[u y'_j].
+    e_j = weights[1, j] pull_true if label j is true, else weights[0, j] pull_false: E_0[u y'_j].
     """
-    n_labels = scores.shape[1]
+    n_labels, (if_false, if_true) = scores.shape[1], (weights[0], weights[1])
     e, tanh = np.empty_like(scores[0]), np.empty_like(scores[0])
     for row in range(start, stop):
         height = like(one, base[row])
@@ -181,7 +180,7 @@ def soft_rows(start, stop, scores, y_true, one, base, pull_true, pull_false, wei
         tangents(line, one, tanh, e)
         total = total_size(line) + log_products(e)
         for j in range(n_labels):
-            pull = weights[j] * (up if y[j] == 1 else down)
+            pull = up * if_true[j] if y[j] == 1 else down * if_false[j]
             out[j] = height * tanh[j] - pull
             e[j] = pull * line[j]
         inner = 0.0
@@ -190,7 +189,18 @@ def soft_rows(start, stop, scores, y_true, one, base, pull_true, pull_false, wei
         value[row] = base[row] * total - inner
 
 
-@register_jitable
+@kernel
+def state_sums(start, stop, y_true, if_false, if_true, sums):
+    """Of each row the sum of if_true over its true labels and of if_false over the others."""
+    for row in range(start, stop):
+        y = y_true[row]
+        total = 0.0
+        for j in range(len(y)):
+            total += if_true[j] if y[j] == 1 else if_false[j]
+        sums[row] = total
+
+
+@inner
 def times_exp(value, exponent):
     """value * e^exponent, where 0 times an overflow is 0."""
     return value * np.exp(exponent) if value != 0.0 else 0.0
@@ -216,12 +226,11 @@ def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
 
     The slope is first filled with the derivative of the sum, then moved and scaled for q.
     """
-    weights, agreement, scale, constant = table
+    values, scale, constant = table
     n_labels = scores.shape[1]
+    on_true, off_true, on_false, off_false = values[1, 1], values[1, 0], values[0, 1], values[0, 0]
     part, moved = np.empty_like(scores[0]), np.empty_like(scores[0])
     e, e_one, tanh = np.empty_like(scores[0]), np.empty_like(scores[0]), np.empty_like(scores[0])
-    on_true, off_true = like(one, agreement[1, 1]), like(one, agreement[1, 0])
-    on_false, off_false = like(one, agreement[0, 1]), like(one, agreement[0, 0])
     two, zero, temper = one + one, one - one, like(one, q)
     for row in range(start, stop):
         line, y, out = scores[row], y_true[row], slope[row]
@@ -233,11 +242,11 @@ def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
             unlikely = e[j] * likely
             p = likely if temper * line[j] >= zero else unlikely
             rest = unlikely if temper * line[j] >= zero else likely
-            on = on_true if y[j] == 1 else on_false
-            off = off_true if y[j] == 1 else off_false
-            part[j] = weights[j] * (on * p + off * rest)
+            on = on_true[j] if y[j] == 1 else on_false[j]
+            off = off_true[j] if y[j] == 1 else off_false[j]
+            part[j] = on * p + off * rest
             moved[j] = p - rest
-            out[j] = share * weights[j] * (on - off) * likely * unlikely
+            out[j] = share * (on - off) * likely * unlikely
         total, excess = 0.0, log_scale
         for j in range(n_labels):
             total += np.float64(part[j])
@@ -252,7 +261,7 @@ def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
             finish(q, one, excess, mean, moved, out)
 
 
-@register_jitable
+@view_inner
 def choose_nodes(
     slot, mean, means, step, far_x, far_w, first, zero, count, power_true, power_false, weight,
     t_true, t_false, w,
@@ -286,7 +295,7 @@ def choose_nodes(
     return nodes
 
 
-@register_jitable
+@inner
 def tilted_sum(truth, p, rest, inverse, on, off, t_true, t_false):
     """Mean of sum_j (on_j if label j counts else off_j) under the law tilted by t^D, in float64."""
     total = 0.0
@@ -298,7 +307,7 @@ def tilted_sum(truth, p, rest, inverse, on, off, t_true, t_false):
     return total
 
 
-@register_jitable
+@inner
 def tilt(one, lack, gain, near, truth, p, rest, inverse):
     """prod f and the sum of gain_j p_j / f_j at one node, f_j = 1 - p_j lack_j; fills 1 / f.
 
@@ -320,7 +329,7 @@ def tilt(one, lack, gain, near, truth, p, rest, inverse):
     return product, total
 
 
-@register_jitable
+@inner
 def add_slope(pull, push, lack, gain, truth, inverse, slope):
     """slope_j += (pull lack_j + push gain_j / f_j) / f_j: what one node adds by the logits."""
     down_false, down_gap = pull * lack[1], pull * (lack[0] - lack[1])
@@ -330,7 +339,7 @@ def add_slope(pull, push, lack, gain, truth, inverse, slope):
         slope[j] += inverse[j] * (down_false + truth[j] * down_gap + up)
 
 
-@register_jitable
+@inner
 def expected_step(step, truth, p):
     """The mean of D - start: the steps of labels that count, true and false."""
     all_p, true_p = 0.0, 0.0

@@ -222,7 +222,7 @@ def additive_mean(
     N is the sum of what each label adds when present and when absent.
     """
     measure, n_true = additive(target, y_true.shape[1], of), y_true.sum(axis=1, dtype=np.float64)
-    values = tuple(measure.agreement[y_true, state] * measure.weights for state in (1, 0))
+    values = measure.states(y_true)[::-1]
     m: Moments = space.moments(scores, values, features=parameters)
     constant, scale = measure.constant(n_true), measure.scale(n_true)
     return Mean(

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from setwise.spaces.expectation import Expectation, Mean, additive_mean
-from setwise.spaces.forest_kernels import Tree, likelihood_rows, moments_rows, most_likely_rows
+from setwise.spaces.forest_kernels import (
+    Tree,
+    likelihood_rows,
+    moments_rows,
+    most_likely_rows,
+    sum_moments_rows,
+)
 from setwise.spaces.hierarchy import ClosedLaw, HierarchyExpectation
 from setwise.spaces.nodes import LANES, Nodes
 from setwise.spaces.quadrature import DOUBLE_ERROR, Rules, jacobi, uniform
@@ -184,7 +190,11 @@ class Forest(Space):
         # The weights of closed sets, one against another, know no fixed labels.
         closed = self.closed_law is not None and bool(np.isfinite(scores).all())
         tree = self._tree(None if closed else self.potentials)
-        for_rows(moments_rows, n, scores, tree, values or law[1:3], law, sums, least=8 * LANES)
+        # (A kernel each: the second takes longer to compile, and few need it.)
+        if values is None:
+            for_rows(moments_rows, n, scores, tree, law, least=8 * LANES)
+        else:
+            for_rows(sum_moments_rows, n, scores, tree, values, law, sums, least=8 * LANES)
         if self.closed_law is not None and closed:
             law[0][:] += self.closed_law.constant - scores.sum(axis=1)
         flat = 4 * n_labels if features else 0

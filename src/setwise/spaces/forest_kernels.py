@@ -27,9 +27,8 @@ Arrays of nodes are flat, (nodes * LANES,), see `nodes`.
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
-from setwise.kernels import copy_into, exp, kernel, log1p_unit
+from setwise.kernels import copy_into, exp, inner, kernel, log1p_unit
 from setwise.spaces.nodes import (
     GROUP,
     LANES,
@@ -83,7 +82,7 @@ class Room(NamedTuple):
     other: np.ndarray
 
 
-@register_jitable
+@inner
 def room_of(tree):
     """Room for the passes over a forest."""
     size, most = len(tree.labels) * LANES, GROUP * LANES
@@ -97,7 +96,7 @@ def room_of(tree):
     )  # fmt: skip
 
 
-@register_jitable
+@inner
 def split(gap, p, r, soft, u):
     """p = sigmoid(gap), r = 1 - p, soft = log(1 + e^-|gap|) and u = log(1 + e^gap)."""
     for j in range(len(gap)):
@@ -111,7 +110,7 @@ def split(gap, p, r, soft, u):
         u[j] = max(gap[j], 0.0) + soft[j]
 
 
-@register_jitable
+@inner
 def read_weights(scores, row, rows, labels, factor, shift, out):
     """out[k] = factor * (2 score + shift_k), 0 at the virtual root."""
     read_rows(scores, row, rows, labels, 2.0 * factor, 0.0, out)
@@ -120,7 +119,7 @@ def read_weights(scores, row, rows, labels, factor, shift, out):
             out[k * LANES + b] += factor * shift[k]
 
 
-@register_jitable
+@inner
 def climb_closed(scores, row, rows, tree, factor, given, log_sum, part):
     """Fill the law of each label given that its parent is present, for weights times ``factor``.
 
@@ -140,7 +139,7 @@ def climb_closed(scores, row, rows, tree, factor, given, log_sum, part):
     copy_into(log_sum, gap)
 
 
-@register_jitable
+@inner
 def read_states(scores, row, rows, labels, absent, present):
     """Start each label with the weight of its score; +-inf fixes the label and adds nothing."""
     read_rows(scores, row, rows, labels, 1.0, 0.0, present)
@@ -151,7 +150,7 @@ def read_states(scores, row, rows, labels, absent, present):
         present[j] = min(score, 0.0) if is_fixed else score
 
 
-@register_jitable
+@inner
 def normalise(absent, present, high):
     """Take the larger of the two states' weights out, so that sums stay small."""
     for j in range(len(absent)):
@@ -161,7 +160,7 @@ def normalise(absent, present, high):
         present[j] -= taken
 
 
-@register_jitable
+@inner
 def compare(absent, present, extra_absent, extra_present, gap, high):
     """The gap of both states' weights with what an edge adds, and the larger; NaN if both -inf."""
     for k in range(len(extra_absent)):
@@ -172,7 +171,7 @@ def compare(absent, present, extra_absent, extra_present, gap, high):
             high[j] = there if there > out else out
 
 
-@register_jitable
+@inner
 def climb(scores, row, rows, tree, room):
     """The pass from the leaves to the roots; if fixed labels leave no set, log_sum is -inf."""
     labels, above, ends, potentials, _ = tree
@@ -202,7 +201,7 @@ def climb(scores, row, rows, tree, room):
     plus(log_sum, present[:LANES])
 
 
-@register_jitable
+@inner
 def mix(p1, r1, p0, r0, above_on, above_off, on, off):
     """on = p1 above_on + p0 above_off and off = r1 above_on + r0 above_off."""
     for j in range(len(on)):
@@ -210,7 +209,7 @@ def mix(p1, r1, p0, r0, above_on, above_off, on, off):
         off[j] = r1[j] * above_on[j] + r0[j] * above_off[j]
 
 
-@register_jitable
+@inner
 def descend(tree, room, group):
     """From the roots to the leaves: P(label) and P(not label) of a group from its parents'.
 
@@ -230,7 +229,7 @@ def descend(tree, room, group):
     )  # fmt: skip
 
 
-@kernel
+@inner
 def write_pairs(row, rows, tree, room, around_on, around_off, gain, pairs):
     """pairs[row, label, its state, its parent's state] = E[N; edge in that state], 0 for roots.
 
@@ -251,7 +250,7 @@ def write_pairs(row, rows, tree, room, around_on, around_off, gain, pairs):
                 out[0, 0] = r0 * (around_off[up] - p0 * without_parent)
 
 
-@register_jitable
+@inner
 def surprise(truth, above, gap1, soft1, gap0, soft0, part):
     """-log P(true state of a label | that of its parent) = log(1 + e^(gap of the other state))."""
     for j in range(len(truth)):
@@ -262,7 +261,7 @@ def surprise(truth, above, gap1, soft1, gap0, soft0, part):
         part[j] = soft if against <= 0.0 else against + soft
 
 
-@register_jitable
+@inner
 def step_away(truth, on, off, part):
     """E[y'] - y with y' in +-1: twice the probability of the other state."""
     for j in range(len(truth)):
@@ -303,7 +302,7 @@ def likelihood_rows(start, stop, scores, y_true, tree, value, by_score, by_pair)
             less_truth(row, stop, tree, y_true, by_pair)
 
 
-@kernel
+@inner
 def less_truth(row, rows, tree, y_true, pairs):
     """Less 1 at the true state of each edge, as minus the sum of its other states."""
     for k in range(1, len(tree.labels)):
@@ -315,14 +314,14 @@ def less_truth(row, rows, tree, y_true, pairs):
                 out[true, above] = -(out[0, 0] + out[0, 1] + out[1, 0] + out[1, 1])
 
 
-@register_jitable
+@inner
 def average(p, r, on, off, part):
     """part = p on + r off."""
     for j in range(len(on)):
         part[j] = p[j] * on[j] + r[j] * off[j]
 
 
-@register_jitable
+@inner
 def collect(tree, p1, r1, p0, r0, on, off, part):
     """Turn on and off into V and W, leaves to roots; on[0] is then the mean of the sum.
 
@@ -341,7 +340,7 @@ def collect(tree, p1, r1, p0, r0, on, off, part):
             add_to_parents(part, first, stop, tree.above, off)
 
 
-@register_jitable
+@inner
 def carry(p1, r1, p0, r0, above, gain, on, off):
     """E[N; label in either state], where ``above`` = P and E[N; ...] of both states of parents."""
     above_on, above_off, around_on, around_off = above
@@ -353,7 +352,7 @@ def carry(p1, r1, p0, r0, above, gain, on, off):
         off[j] += r0[j] * (around_off[j] - p0[j] * without_parent)
 
 
-@register_jitable
+@inner
 def sums_of(values, row, rows, tree, room, gain, joint_on, joint_off, above):
     """Fill E[N; label] and E[N; no label], and V - W; E[N] stands at the virtual root.
 
@@ -380,36 +379,47 @@ def sums_of(values, row, rows, tree, room, gain, joint_on, joint_off, above):
         )  # fmt: skip
 
 
-@kernel
-def moments_rows(start, stop, scores, tree, values, law, sums):
-    """Marginals, and the moments of a sum over labels, if ``sums`` has rows.
+@inner
+def write_law(scores, row, rows, tree, room, nothing, law):
+    """Both passes over the rows of the lanes, and their ``law``, see `moments_rows`."""
+    climb(scores, row, rows, tree, room)
+    for group in range(len(tree.ends)):
+        descend(tree, room, group)
+    write_rows(room.on[LANES:], row, rows, tree.labels, 1, len(tree.labels), law[1])
+    write_rows(room.off[LANES:], row, rows, tree.labels, 1, len(tree.labels), law[2])
+    write_lanes(room.log_sum, row, rows, law[0])
+    if len(law[3]) > 0:
+        write_pairs(row, rows, tree, room, room.on, room.off, nothing, law[3])
 
-    ``law`` = `Room.log_sum` (n,), P(label), P(not label) (n, l) and P(state of edge) (n, l, 2, 2);
-    ``sums`` = the same of N: E[N], E[N; label] and so on, see `sums_of`. What belongs to edges is
-    left out where there are no rows for it.
+
+@kernel
+def moments_rows(start, stop, scores, tree, law):
+    """``law`` = log_sum (n,), P(label), P(not label) (n, l) and P(state of edge) (n, l, 2, 2).
+
+    What belongs to edges is left out where there are no rows for it.
     """
+    room = room_of(tree)
+    nothing = np.zeros(len(room.on) if len(law[3]) > 0 else 0)
+    for row in range(start, stop, LANES):
+        write_law(scores, row, stop, tree, room, nothing, law)
+
+
+@kernel
+def sum_moments_rows(start, stop, scores, tree, values, law, sums):
+    """The law of `moments_rows` and ``sums``, the same of a sum over labels N, see `sums_of`."""
     room, labels, n_nodes = room_of(tree), tree.labels, len(tree.labels)
-    wanted = len(room.on) if len(sums[0]) > 0 or len(law[3]) > 0 else 0
-    gain, joint_on, joint_off = np.zeros(wanted), np.empty(wanted), np.empty(wanted)
-    most = GROUP * LANES
+    size, most = len(room.on), GROUP * LANES
+    gain, joint_on, joint_off = np.empty(size), np.empty(size), np.empty(size)
+    nothing = np.zeros(size if len(law[3]) > 0 else 0)
     above = (np.empty(most), np.empty(most), np.empty(most), np.empty(most))
     for row in range(start, stop, LANES):
-        climb(scores, row, stop, tree, room)
-        for group in range(len(tree.ends)):
-            descend(tree, room, group)
-        write_rows(room.on[LANES:], row, stop, labels, 1, n_nodes, law[1])
-        write_rows(room.off[LANES:], row, stop, labels, 1, n_nodes, law[2])
-        write_lanes(room.log_sum, row, stop, law[0])
+        write_law(scores, row, stop, tree, room, nothing, law)
+        sums_of(values, row, stop, tree, room, gain, joint_on, joint_off, above)
+        write_rows(joint_on[LANES:], row, stop, labels, 1, n_nodes, sums[1])
+        write_rows(joint_off[LANES:], row, stop, labels, 1, n_nodes, sums[2])
+        write_lanes(joint_on, row, stop, sums[0])
         if len(law[3]) > 0:
-            gain[:] = 0.0
-            write_pairs(row, stop, tree, room, room.on, room.off, gain, law[3])
-        if len(sums[0]) > 0:
-            sums_of(values, row, stop, tree, room, gain, joint_on, joint_off, above)
-            write_rows(joint_on[LANES:], row, stop, labels, 1, n_nodes, sums[1])
-            write_rows(joint_off[LANES:], row, stop, labels, 1, n_nodes, sums[2])
-            write_lanes(joint_on, row, stop, sums[0])
-            if len(law[3]) > 0:
-                write_pairs(row, stop, tree, room, joint_on, joint_off, gain, sums[3])
+            write_pairs(row, stop, tree, room, joint_on, joint_off, gain, sums[3])
 
 
 @kernel

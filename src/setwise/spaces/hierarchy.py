@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 from scipy.special import expit
 
-from setwise.kernels import copy_into, kernel
+from setwise.kernels import copy_into, inner, kernel
 from setwise.spaces.cube import true_counts
-from setwise.spaces.cube_kernels import AdditiveTable
+from setwise.spaces.cube_kernels import AdditiveTable, state_sums
 from setwise.spaces.expectation import Expectation, Moment, Tempered, additive, times_exp
 from setwise.spaces.forest_kernels import Given, Tree, climb_closed, collect, read_weights
 from setwise.spaces.nodes import (
@@ -65,10 +64,9 @@ class HierarchyExpectation(Expectation):
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         measure, present = additive(self.target, y_true.shape[1], of), self.law.uniform_marginals
-        by_truth = measure.agreement[:, 1:] * present + measure.agreement[:, :1] * (1.0 - present)
-        if_false, if_true = by_truth * measure.weights
+        by_truth = measure.values[:, 1] * present + measure.values[:, 0] * (1.0 - present)
         total, n_true = np.empty(len(y_true)), true_counts(y_true).astype(np.float64)
-        for_rows(state_sums, len(y_true), y_true, if_true, if_false, total)
+        for_rows(state_sums, len(y_true), y_true, *by_truth, total)
         return times_exp(measure.constant(n_true) + measure.scale(n_true) * total, log_scale)
 
     def _pass(
@@ -81,8 +79,8 @@ class HierarchyExpectation(Expectation):
         measure = additive(self.target, self.space.n_labels, of)
         n_true, (kernel, own) = true_counts(y_true).astype(np.float64), self.law.additive_pass
         by_node = AdditiveTable(
-            self.law.nodes.of_labels(measure.weights), measure.agreement,
-            measure.scale(n_true), measure.constant(n_true),
+            self.law.nodes.of_labels(measure.values), measure.scale(n_true),
+            measure.constant(n_true),
         )  # fmt: skip
         n, value, slope = len(scores), np.empty(len(scores)), np.empty_like(scores)
         for_rows(kernel, n, scores, y_true, power, own, by_node, value, slope, least=8 * LANES)
@@ -91,17 +89,6 @@ class HierarchyExpectation(Expectation):
         if len(self.space.parameters) > 0 and not np.isfinite(slope).all():
             return None
         return Moment(value, slope, self.law.by_parameters(slope))
-
-
-@kernel
-def state_sums(start, stop, y_true, if_true, if_false, sums):
-    """Of each row the sum of if_true over its true labels and of if_false over the others."""
-    for row in range(start, stop):
-        y = y_true[row]
-        total = 0.0
-        for j in range(len(y)):
-            total += if_true[j] if y[j] == 1 else if_false[j]
-        sums[row] = total
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +167,7 @@ class ClosedLaw:
         return out.reshape(len(half), 4 * half.shape[1])
 
 
-@register_jitable
+@inner
 def step(p, r, on, off, chance, around):
     """p becomes P(label) and on its covariance with N, from those of the parents.
 
@@ -191,14 +178,14 @@ def step(p, r, on, off, chance, around):
         p[j] *= chance[j]
 
 
-@register_jitable
+@inner
 def join(share, height, on, p, whole, part):
     """part = share C + height (P - P_1)."""
     for j in range(len(p)):
         part[j] = share[j] * on[j] + height[j] * (p[j] - whole[j])
 
 
-@register_jitable
+@inner
 def weigh(on, p, share, mean, x, part):
     """part = x E[u label], of the nodes of a group."""
     for k in range(len(p) // LANES):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from setwise.spaces.expectation import Mean
 from setwise.spaces.space import Array, Space, weighted_features
@@ -30,17 +32,54 @@ class Listing:
         """How many sets there are."""
         return len(self.sets)
 
+    @cached_property
+    def signs(self) -> Array:
+        """The sets as ±1, (l, K)."""
+        return 2.0 * self.sets.T - 1.0
+
+    @cached_property
+    def size_sums(self) -> SizeSums:
+        """Sums over the sets of each size."""
+        return SizeSums.of(self.sets)
+
     def sums(self, present: Array, absent: Array) -> Array:
         """``present`` over the labels of each set plus ``absent`` over the others, (n, K)."""
         return sums_over(self.sets, present, absent)
 
     def weights(self, scores: Array) -> Array:
         """z of each set, (n, K)."""
-        return (scores if self.is_joint else scores @ (2.0 * self.sets.T - 1.0)) + self.bias
+        return (scores if self.is_joint else scores @ self.signs) + self.bias
 
     def aggregate(self, weights: Array) -> tuple[Array, Array]:
         """Sums over the list of weights times the derivative of z, by scores and parameters."""
-        return (weights if self.is_joint else weights @ (2.0 * self.sets - 1.0)), weights
+        return (weights if self.is_joint else weights @ self.signs.T), weights
+
+
+@dataclass(frozen=True)
+class SizeSums:
+    """Sums over listed sets by their size, and by size and label."""
+
+    n_labels: int
+    # (sizes * l + sizes, K): which sets have a size and a label; and below, which have a size.
+    members: Any
+
+    @classmethod
+    def of(cls, sets: Array) -> SizeSums:
+        """Sizes from 0 to that of the largest set."""
+        sizes, n_labels = sets.sum(axis=1, dtype=np.int64), sets.shape[1]
+        places, labels = np.nonzero(sets)
+        below = (int(sizes.max()) + 1) * n_labels
+        rows = np.concatenate([sizes[places] * n_labels + labels, below + sizes])
+        columns = np.concatenate([places, np.arange(len(sets))])
+        shape = below + below // n_labels, len(sets)
+        return cls(n_labels, csr_array((np.ones(len(rows)), (rows, columns)), shape=shape))
+
+    def __call__(self, shares: Array) -> tuple[Array, Array]:
+        """Of the shares (n, K) of the sets: by size and label (n, S, l), and by size (n, S)."""
+        found, n_sizes = self.members @ shares.T, self.members.shape[0] // (self.n_labels + 1)
+        joint, size = np.split(found, [n_sizes * self.n_labels])
+        joint = np.ascontiguousarray(joint.T).reshape(len(shares), n_sizes, self.n_labels)
+        return joint, np.ascontiguousarray(size.T)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from setwise.kernels import inner
 from setwise.spaces.cube_kernels import times_exp
 
 # Rows that go through together: few, so that what is held of ten thousand nodes stays in cache.
@@ -65,8 +65,11 @@ class Nodes(NamedTuple):
         return np.column_stack([self.ends[:-1], self.ends[1:]])
 
     def of_labels(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A value for each label, and 0 for the virtual root, in the order of the nodes."""
-        return np.concatenate([[0.0], values[self.labels[1:]]])
+        """A value for each label, and 0 for the virtual root, in the order of the nodes.
+
+        Labels are the last axis of the values.
+        """
+        return np.concatenate([np.zeros_like(values[..., :1]), values[..., self.labels[1:]]], -1)
 
 
 class Power(NamedTuple):
@@ -78,13 +81,13 @@ class Power(NamedTuple):
     log_size: float
 
 
-@register_jitable
+@inner
 def of_group(values, here, until, size):
     """The entries of a group in an array of all nodes, or of one that serves every group anew."""
     return values[here:until] if len(values) == size else values[: until - here]
 
 
-@register_jitable
+@inner
 def add_to_parents(part, first, stop, above, sums):
     """sums[parent of k] += part[k - first] for the nodes of a group."""
     for k in range(first, stop):
@@ -93,7 +96,7 @@ def add_to_parents(part, first, stop, above, sums):
             sums[whole + b] += part[mine + b]
 
 
-@register_jitable
+@inner
 def of_parents(values, first, stop, above, part):
     """part[k - first] = values[parent of k] for the nodes of a group."""
     for k in range(first, stop):
@@ -102,7 +105,7 @@ def of_parents(values, first, stop, above, part):
             part[mine + b] = values[whole + b]
 
 
-@register_jitable
+@inner
 def read_rows(array, row, rows, labels, factor, at_root, out):
     """out[k] = factor times the entry of node k's label, ``at_root`` at the virtual root."""
     out[:LANES] = at_root
@@ -112,21 +115,20 @@ def read_rows(array, row, rows, labels, factor, at_root, out):
             out[k * LANES + b] = factor * np.float64(entry)
 
 
-@register_jitable
+@inner
 def read_values(y_true, row, rows, labels, measure, on, off):
     """What the label of each node adds when present and when absent; 0 at the virtual root."""
-    weights, agreement, _, _ = measure
-    false_off, false_on = agreement[0, 0], agreement[0, 1]
-    true_off, true_on = agreement[1, 0], agreement[1, 1]
+    values, _, _ = measure
+    false_off, false_on, true_off, true_on = values[0, 0], values[0, 1], values[1, 0], values[1, 1]
     on[:LANES], off[:LANES] = 0.0, 0.0
     for k in range(1, len(labels)):
         for b in range(LANES):
             is_true = y_true[min(row + b, rows - 1), labels[k]] == 1
-            on[k * LANES + b] = weights[k] * (true_on if is_true else false_on)
-            off[k * LANES + b] = weights[k] * (true_off if is_true else false_off)
+            on[k * LANES + b] = true_on[k] if is_true else false_on[k]
+            off[k * LANES + b] = true_off[k] if is_true else false_off[k]
 
 
-@register_jitable
+@inner
 def write_rows(part, row, rows, labels, first, stop, out):
     """out[row, label of k] = part[k - first] for the nodes of a group."""
     if row + LANES <= rows:
@@ -139,28 +141,28 @@ def write_rows(part, row, rows, labels, first, stop, out):
                 out[row + b, labels[k]] = part[(k - first) * LANES + b]
 
 
-@register_jitable
+@inner
 def write_lanes(lanes, row, rows, out):
     """out[row + b] = lanes[b]."""
     for b in range(min(LANES, rows - row)):
         out[row + b] = lanes[b]
 
 
-@register_jitable
+@inner
 def plus(values, part):
     """values += part, entry by entry. (An expression of slices would make room each time.)"""
     for j in range(len(values)):
         values[j] += part[j]
 
 
-@register_jitable
+@inner
 def times_into(first, second, out):
     """out = first * second, entry by entry."""
     for j in range(len(out)):
         out[j] = first[j] * second[j]
 
 
-@register_jitable
+@inner
 def add_up(part, sums):
     """sums[b] += the entries of lane b."""
     for k in range(len(part) // LANES):
@@ -168,7 +170,7 @@ def add_up(part, sums):
             sums[b] += part[k * LANES + b]
 
 
-@register_jitable
+@inner
 def fill_lanes(lanes, out):
     """Repeat the numbers of the lanes."""
     for k in range(len(out) // LANES):
@@ -176,7 +178,7 @@ def fill_lanes(lanes, out):
             out[k * LANES + b] = lanes[b]
 
 
-@register_jitable
+@inner
 def slope_factors(power, log_sum, whole, exponent, factor):
     """The exponent of F(q), and what slopes by b = (y' + 1) / 2 are multiplied by, lane by lane.
 
@@ -191,7 +193,7 @@ def slope_factors(power, log_sum, whole, exponent, factor):
             factor[b] *= np.exp(exponent[b])
 
 
-@register_jitable
+@inner
 def take_large_factors(exponent, part):
     """Multiply the lanes whose exponent is large by its exponential."""
     for b in range(LANES):
@@ -200,7 +202,7 @@ def take_large_factors(exponent, part):
                 part[k * LANES + b] = times_exp(part[k * LANES + b], exponent[b])
 
 
-@register_jitable
+@inner
 def write_values(power, row, rows, mean, whole, inner, exponent, value):
     """F(q) from E_q[u] = ``mean``, or -F'(0) = E_0[u] (A - log|Y|) - E_0[u z] = ``inner``."""
     for b in range(min(LANES, rows - row)):

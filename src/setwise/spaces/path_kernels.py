@@ -9,9 +9,8 @@ Arrays of nodes are flat, (nodes * LANES,), see `nodes`.
 """
 
 import numpy as np
-from numba.extending import register_jitable
 
-from setwise.kernels import copy_into, exp, kernel
+from setwise.kernels import copy_into, exp, inner, kernel
 from setwise.spaces.nodes import (
     GROUP,
     LANES,
@@ -32,7 +31,7 @@ from setwise.spaces.nodes import (
 from setwise.targets.measure import ZERO_DIFFERENCE
 
 
-@register_jitable
+@inner
 def add_down(values, nodes, part):
     """Turn what each node adds into sums along the path to it, roots to leaves, in place."""
     above, ends = nodes.above, nodes.ends
@@ -42,7 +41,7 @@ def add_down(values, nodes, part):
         plus(values[first * LANES : stop * LANES], part)
 
 
-@register_jitable
+@inner
 def add_below(values, nodes):
     """Turn what each node adds into sums over the nodes below it, leaves to roots, in place."""
     above, ends = nodes.above, nodes.ends
@@ -51,14 +50,14 @@ def add_below(values, nodes):
         add_to_parents(values[first * LANES : stop * LANES], first, stop, above, values)
 
 
-@register_jitable
+@inner
 def weigh(scores, row, rows, nodes, factor, z, part):
     """Fill z, the weight of the path to each node, times ``factor``."""
     read_rows(scores, row, rows, nodes.labels, 2.0 * factor, 0.0, z)
     add_down(z, nodes, part)
 
 
-@register_jitable
+@inner
 def share_out(z, is_end, ends, high, mass, chance, highs):
     """Fill chance with the probability of the path to each node, and high, mass of A's log-sum.
 
@@ -81,7 +80,7 @@ def share_out(z, is_end, ends, high, mass, chance, highs):
             chance[k * LANES + b] /= mass[b]
 
 
-@register_jitable
+@inner
 def exponentials(z, highs, is_end, out):
     """out = e^(z - high) at the ends of paths, else 0."""
     for j in range(len(z)):
@@ -150,7 +149,7 @@ def likelihood_rows(start, stop, scores, last, nodes, is_end, value, by_score):
         write_slopes(row, stop, last, nodes, chance, by_score)
 
 
-@register_jitable
+@inner
 def write_slopes(row, stop, last, nodes, chance, by_score):
     """2 P(label) off the true path, -2 P(another path without the label) on it."""
     labels, above, _ = nodes
@@ -186,7 +185,7 @@ def to_roots_rows(start, stop, order, parents, sums):
                 line[parents[label]] += line[label]
 
 
-@register_jitable
+@inner
 def values_of_paths(on, off, total, scale, constant):
     """on becomes constant + scale (on along the path + off elsewhere), from sums along the path.
 
@@ -206,7 +205,7 @@ def values_of_paths(on, off, total, scale, constant):
             on[j] = value if abs(value) > least_value[b] else 0.0
 
 
-@register_jitable
+@inner
 def read_path_values(y_true, row, rows, nodes, measure, path_value, off, part):
     """Fill the value of the path to each node; ``off`` and ``part`` are scratch."""
     total, scale, constant = np.zeros(LANES), np.empty(LANES), np.empty(LANES)
@@ -220,7 +219,7 @@ def read_path_values(y_true, row, rows, nodes, measure, path_value, off, part):
     values_of_paths(path_value, off, total, scale, constant)
 
 
-@register_jitable
+@inner
 def join(factors, heights, weighted, chance, part):
     """part = factor E[u label] - height P(label)."""
     for j in range(len(weighted)):

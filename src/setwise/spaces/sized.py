@@ -17,7 +17,12 @@ from setwise.spaces.expectation import (
     additive_mean,
 )
 from setwise.spaces.space import Array, Moments, Space, refuse_large, tempered_values
-from setwise.spaces.symmetric import LARGEST_LOG_BINOMIAL, count_mean, moments_rows
+from setwise.spaces.symmetric import (
+    LARGEST_LOG_BINOMIAL,
+    count_mean,
+    moments_rows,
+    sum_moments_rows,
+)
 from setwise.targets.measure import Of
 from setwise.targets.target import Target
 from setwise.threads import for_rows
@@ -151,7 +156,11 @@ class Sized(Space):
             return np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels)), sizes
 
         law, sums = room(n), room(n if values else 0)
-        for_rows(moments_rows, n, scores, self.size_bias, values or law[1:3], law, sums, least=8)
+        # (A kernel each: the second takes as long again to compile, and few need it.)
+        if values is None:
+            for_rows(moments_rows, n, scores, self.size_bias, *law, least=8)
+        else:
+            for_rows(sum_moments_rows, n, scores, self.size_bias, values, law, sums, least=8)
         return Moments(*law, *sums)
 
     def mean(

@@ -28,9 +28,8 @@ times what the space adds for the size a + b, see `count_mean`: O(l K) a row, O(
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
-from setwise.kernels import copy_into, exp, kernel
+from setwise.kernels import copy_into, exp, inner, kernel
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
 
@@ -53,7 +52,7 @@ class Group(NamedTuple):
     table: np.ndarray  # (n + 1, K + 1): row j is over the sets of the first j labels
 
 
-@register_jitable
+@inner
 def group_of(n_labels, largest):
     """Room for so many labels, in their own order, and sizes."""
     width = largest + 1
@@ -63,7 +62,7 @@ def group_of(n_labels, largest):
     )  # fmt: skip
 
 
-@kernel
+@inner
 def largest_first(logits, largest, order):
     """Fill ``order`` with the labels of the ``largest`` highest logits, descending, then the rest.
 
@@ -91,7 +90,7 @@ def largest_first(logits, largest, order):
             kept += 1
 
 
-@kernel
+@inner
 def scale(group):
     """Fill ``offset`` and the two factors of the ratio: weight[j] * step[k].
 
@@ -116,7 +115,7 @@ def scale(group):
     return factored
 
 
-@register_jitable
+@inner
 def ratios(j, top, factored, weight, step, ratio):
     """ratio[k] for label j and 1 <= k <= top, from what `scale` left behind.
 
@@ -129,7 +128,7 @@ def ratios(j, top, factored, weight, step, ratio):
             ratio[k] = exp(weight[j] + step[k])
 
 
-@kernel
+@inner
 def fill(factored, group):
     """table[j, k] = sum over the sets of size k of the first j labels."""
     _, _, keep, weight, step, ratio, _, table = group
@@ -147,7 +146,7 @@ def fill(factored, group):
             table[j + 1, k] = 0.0
 
 
-@register_jitable
+@inner
 def weigh(j, top, ratio, table, adjoint):
     """What the sets with and without label j weigh, given the adjoint of the labels after it."""
     present, absent = 0.0, adjoint[0] * table[j, 0]
@@ -157,7 +156,7 @@ def weigh(j, top, ratio, table, adjoint):
     return present, absent
 
 
-@register_jitable
+@inner
 def step_back(top, left_out, ratio, adjoint):
     """The adjoint before label j, which multiplies by ``left_out`` when it is not taken."""
     for k in range(top):
@@ -165,7 +164,7 @@ def step_back(top, left_out, ratio, adjoint):
     adjoint[top] *= left_out
 
 
-@kernel
+@inner
 def sweep(factored, group, adjoint, on, off):
     """Reverse sweep: on[i] and off[i], (l,) each, from the adjoint of the table's last row."""
     order, _, keep, weight, step, ratio, _, table = group
@@ -179,7 +178,7 @@ def sweep(factored, group, adjoint, on, off):
         step_back(top, keep[j], ratio, adjoint)
 
 
-@kernel
+@inner
 def size_law(line, bias, doubled, group, size):
     """Fill the table for a row of scores and ``size`` with the law of the size, both (K + 1,).
 
@@ -215,7 +214,7 @@ def size_law(line, bias, doubled, group, size):
     return factored, high + np.log(mass) - shift
 
 
-@kernel
+@inner
 def fill_sums(factored, group, value_on, value_off, sums):
     """sums[j, k] = as table[j, k], with every set times what the first j labels add to N."""
     order, _, _, weight, step, ratio, _, table = group
@@ -233,7 +232,7 @@ def fill_sums(factored, group, value_on, value_off, sums):
             sums[j + 1, k] = 0.0
 
 
-@kernel
+@inner
 def sweep_sums(factored, group, value_on, value_off, sums, adjoint, after, on, off, joint):
     """As `sweep`, and E[N; label] and E[N; no label], (l,) each, in ``joint``.
 
@@ -260,37 +259,44 @@ def sweep_sums(factored, group, value_on, value_off, sums, adjoint, after, on, o
 
 
 @kernel
-def moments_rows(start, stop, scores, bias, values, law, sums):
-    """Marginals, and the moments of a sum over labels, if ``sums`` has rows.
+def moments_rows(start, stop, scores, bias, log_partition, on, off, sizes):
+    """A (n,), P(label), P(not label) (n, l) and P(size) (n, at least K + 1)."""
+    n_labels, width = scores.shape[1], len(bias)
+    group, doubled = group_of(n_labels, width - 1), np.empty(n_labels)
+    adjoint, last = np.empty(width), group.table[n_labels]
+    for row in range(start, stop):
+        size = sizes[row]
+        factored, log_partition[row] = size_law(scores[row], bias, doubled, group, size)
+        for k in range(width):
+            adjoint[k] = size[k] / last[k]
+        sweep(factored, group, adjoint, on[row], off[row])
 
-    ``law`` = A (n,), P(label), P(not label) (n, l) and P(size) (n, at least K + 1); ``sums`` = the
-    same of N: E[N], E[N; label], E[N; no label] and E[N; size]. N = sum of values[0] over the
-    labels in a set and of values[1] over the others, (n, l) each. All terms have one sign where the
-    values do.
+
+@kernel
+def sum_moments_rows(start, stop, scores, bias, values, law, sums):
+    """Marginals, and the moments of a sum over labels.
+
+    ``law`` = what `moments_rows` gives; ``sums`` = the same of N: E[N], E[N; label], E[N; no label]
+    and E[N; size]. N = sum of values[0] over the labels in a set and of values[1] over the others,
+    (n, l) each. All terms have one sign where the values do.
     """
     n_labels, width = scores.shape[1], len(bias)
     group, doubled = group_of(n_labels, width - 1), np.empty(n_labels)
     adjoint, after = np.empty(width), np.empty(width)
-    table_of_sums = np.zeros((n_labels + 1 if len(sums[0]) > 0 else 0, width))
-    last = group.table[n_labels]
+    last, table_of_sums = group.table[n_labels], np.zeros((n_labels + 1, width))
     for row in range(start, stop):
-        size = law[3][row]
+        size, value_on, value_off = law[3][row], values[0][row], values[1][row]
         factored, law[0][row] = size_law(scores[row], bias, doubled, group, size)
+        fill_sums(factored, group, value_on, value_off, table_of_sums)
+        sums[0][row] = 0.0
         for k in range(width):
             adjoint[k] = size[k] / last[k]
-        if len(sums[0]) == 0:
-            sweep(factored, group, adjoint, law[1][row], law[2][row])
-        else:
-            value_on, value_off = values[0][row], values[1][row]
-            fill_sums(factored, group, value_on, value_off, table_of_sums)
-            sums[0][row] = 0.0
-            for k in range(width):
-                sums[3][row, k] = adjoint[k] * table_of_sums[n_labels, k]
-                sums[0][row] += sums[3][row, k]
-            sweep_sums(
-                factored, group, value_on, value_off, table_of_sums, adjoint, after,
-                law[1][row], law[2][row], (sums[1][row], sums[2][row]),
-            )  # fmt: skip
+            sums[3][row, k] = adjoint[k] * table_of_sums[n_labels, k]
+            sums[0][row] += sums[3][row, k]
+        sweep_sums(
+            factored, group, value_on, value_off, table_of_sums, adjoint, after,
+            law[1][row], law[2][row], (sums[1][row], sums[2][row]),
+        )  # fmt: skip
 
 
 def count_mean(measure, scores: Array, y_true: Array, bias: Array) -> tuple[Array, ...]:
@@ -318,7 +324,7 @@ def count_mean(measure, scores: Array, y_true: Array, bias: Array) -> tuple[Arra
     return log_partition, value, on - off, by_size
 
 
-@kernel
+@inner
 def fill_group(labels, line, independent, group):
     """Fill the tables of the group of the given labels; returns whether ratios are factors."""
     n = len(labels)
@@ -345,7 +351,7 @@ def fill_group(labels, line, independent, group):
     return factored
 
 
-@kernel
+@inner
 def weigh_counts(bias, true, false, law):
     """law[a, b] = what multiplies true.table's a and false.table's b to make P(tp = a, fp = b).
 

@@ -15,10 +15,19 @@ import numpy as np
 
 from setwise.evaluation import ByLevel, PerLabel, per_label
 from setwise.evaluation.figure import aligned, described, interval, number, too_few_resamples
-from setwise.evaluation.label_sets import closed, row_distances
-from setwise.evaluation.statistics import Bootstrap, Statistic, Title, holm, p_values, row_means
+from setwise.evaluation.label_sets import closed, loss_statistic, row_distances
+from setwise.evaluation.sample import Sample
+from setwise.evaluation.statistics import (
+    Bootstrap,
+    Statistic,
+    Title,
+    holm,
+    p_values,
+    row_means,
+    stacked,
+)
 from setwise.study.results import Outcome, Results, unit_of
-from setwise.targets import get_target
+from setwise.targets import Target, get_target
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,8 @@ class Standing:
     method, target : str
         Their names.
     value : float
-        The mean loss of the held-out rows; lower is better, and 1 - value is the mean utility.
+        The mean loss of the held-out rows; lower is better, and 1 - value is the mean utility. Of
+        a measure of all rows together, such as "macro_f1", 1 - its value.
     low, high : float or None
         Ends of its bootstrap interval; None without a bootstrap.
     difference : float
@@ -189,14 +199,31 @@ def losses_of(outcome: Outcome, y_true: Any) -> Any:
     """The loss of each row, (n,)."""
     y_pred: Any = outcome.y_pred
     own = outcome.losses
-    return get_target(outcome.target).loss(y_pred, y_true) if own is None else own
+    return get_target(outcome.target).row_losses(y_pred, y_true) if own is None else own
 
 
 def _losses(y_true: Any, outcomes: Sequence[Any]) -> Statistic:
-    """The mean loss of each outcome of a target, on the rows as they are or resampled."""
-    columns = [losses_of(outcome, y_true) for outcome in outcomes]
-    titles = tuple(Title(outcome.method, "target", "lower") for outcome in outcomes)
-    return row_means(titles, np.column_stack(columns))
+    """The loss of each outcome of a target, on the rows as they are or resampled.
+
+    A measure of all rows together is that of the rows of all folds; one that has no name, which the
+    results do not hold, is the mean over folds to first order.
+    """
+    titles = [Title(outcome.method, "target", "lower") for outcome in outcomes]
+    target = whole_measure(outcomes[0].target)
+    if target is None:
+        return row_means(titles, np.column_stack([losses_of(o, y_true) for o in outcomes]))
+    samples = (Sample(outcome.y_pred.astype(np.int64), y_true) for outcome in outcomes)
+    parts = zip(titles, samples, strict=True)
+    return stacked([loss_statistic(title, target, sample) for title, sample in parts])
+
+
+def whole_measure(name: str) -> Target | None:
+    """The target of that name where it judges all rows together, else None."""
+    try:
+        target = get_target(name)
+    except ValueError:
+        return None
+    return target if target.form == "population" else None
 
 
 def _standings(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,8 +20,10 @@ from sklearn.multioutput import ClassifierChain
 from setwise.decoders import TopK
 from setwise.estimators import CatalogClassifier, SetClassifier, SetClassifierCV, TargetDecoder
 from setwise.estimators.label_model import label_probability
+from setwise.estimators.reductions import LabelSizeClassifier, PickLabels
 from setwise.estimators.wrapped import seeded
-from setwise.targets import Hamming, PrecisionAtK, Target, get_target
+from setwise.surrogates.names import METRO
+from setwise.targets import FBeta, Hamming, PrecisionAtK, Target, get_target
 from setwise.targets.target import hierarchy_of, predicted_size
 
 N_TREES = 300
@@ -76,6 +78,11 @@ def _cut(target: Target) -> Target:
     return Hamming() if k is None else PrecisionAtK(k)
 
 
+def _of_rows(target: Target) -> Target:
+    """The target, or for a measure of all rows together Hamming loss, which cuts at 1/2 too."""
+    return Hamming() if target.form == "population" else target
+
+
 def _cut_decoder(target: Target) -> str:
     """The decoder that cuts at 1/2; of a target that judges some sets only, that of these."""
     own_sets = predicted_size(target) is not None or hierarchy_of(target) is not None
@@ -96,8 +103,10 @@ class Thresholds(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         """Fit to label sets, CSR (n, l)."""
         scoring, own_sets = "f1", _cut_decoder(self.target) == "minimum_risk"
-        if self.target.form == "linear_fractional":
-            scoring = make_scorer(partial(_utility_over_rows, target=self.target))
+        # Of an average over labels, what is averaged.
+        judge: Any = getattr(self.target, "of", self.target)
+        if judge.form == "linear_fractional" or judge is not self.target:
+            scoring = make_scorer(partial(_utility_over_rows, target=judge))
         elif self.target.form in ("additive", "subset") and not own_sets:
             scoring = "accuracy"
         self.models_ = [_tuned(scoring, X, label) for label in y.toarray().T.astype(int)]
@@ -141,6 +150,15 @@ def _linear(surrogate: str, question: Question, **chosen: Any) -> Any:
     )
 
 
+def _reduction(kind: Any, question: Question, **chosen: Any) -> Any:
+    """A reduction with the penalty of `_linear`; for all rows together decided as for F1."""
+    target = question.target
+    if target.form == "population":
+        target = FBeta(1.0)
+    alpha, scaling = 1.0 / question.n_rows, None if question.sparse else "standard"
+    return kind(target, alpha=alpha, scaling=scaling, random_state=question.seed, **chosen)
+
+
 def _wrapped(
     name: str, description: str, make: Any, cut: bool = False, wrapper: Any = TargetDecoder
 ) -> Method:
@@ -174,8 +192,12 @@ METHODS: dict[str, Method] = {
         Method(
             "binary_relevance",
             "Trains a linear logistic regression for each label. Predicts the labels above 0.5.",
-            lambda asked: _linear("binary_relevance", asked, decoder=_cut_decoder(asked.target)),
-            lambda model, target: model.for_target(target, decoder=_cut_decoder(target)),
+            lambda asked: _linear(
+                "binary_relevance",
+                replace(asked, target=_of_rows(asked.target)),
+                decoder=_cut_decoder(asked.target),
+            ),
+            lambda model, target: model.for_target(_of_rows(target), _cut_decoder(target)),
         ),
         Method(
             "logistic",
@@ -249,6 +271,51 @@ METHODS: dict[str, Method] = {
             "classes. Predicts the set of least expected loss.",
             partial(_forest, kind=ExtraTreesClassifier),
             wrapper=CatalogClassifier,
+        ),
+        Method(
+            "metro",
+            "Trains a linear logistic regression for each label, with costs of misses and false "
+            "alarms that stand for a measure of all rows together (METRO), and predicts by the "
+            "sign. For other targets as binary_relevance, with the set of least expected loss.",
+            lambda asked: _linear(
+                METRO if asked.target.form == "population" else "binary_relevance", asked
+            ),
+        ),
+        Method(
+            "f_plug_in",
+            "Trains for each label a linear multinomial regression on the size of the set it is "
+            "in. Predicts the set of least expected loss by these probabilities (exact F plug-in).",
+            lambda asked: _reduction(LabelSizeClassifier, asked, problems="multinomial"),
+        ),
+        Method(
+            "f_reduction",
+            "Trains a linear logistic regression for each pair of a label and a size of the set. "
+            "Predicts the set of least expected loss by these probabilities (l² + 1 problems).",
+            lambda asked: _reduction(LabelSizeClassifier, asked, problems="binary"),
+        ),
+        *(
+            Method(
+                name,
+                f"Trains {words}. Predicts the k labels of highest score, for other targets as "
+                f"many as training rows have on average.",
+                lambda asked, pick=pick: _reduction(PickLabels, asked, pick=pick),
+                has_probability=False,
+            )
+            for name, pick, words in (
+                ("pick_all_labels", "all", "linear scores on the softmax of every true label"),
+                (
+                    "pick_all_labels_normalized",
+                    "all_normalized",
+                    "linear scores on the softmax of every true label, divided by their number",
+                ),
+                ("pick_one_label", "one", "linear scores on the softmax of one true label drawn"),
+                (
+                    "one_vs_all_normalized",
+                    "one_vs_all_normalized",
+                    "a linear logistic regression for each label, true labels divided by their "
+                    "number",
+                ),
+            )
         ),
     )
 }

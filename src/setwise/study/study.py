@@ -299,7 +299,7 @@ def _targets(targets: Any, n_labels: int) -> dict[str, Target]:
         )
     for target in named.values():
         # A target made for other labels says so here.
-        target.measure(n_labels, "loss")
+        target.refuse_labels(n_labels)
     return named
 
 

@@ -106,8 +106,10 @@ class Plan:
     def _fitted(self, unit: Unit, fitted: Fitted | None) -> Fitted:
         """A model for the target, by a fit or from that of another target."""
         method, target = self.methods[unit.method], self.targets[unit.target]
-        if fitted is not None and method.retarget is not None:
-            return fitted._replace(model=method.retarget(fitted.model, target))
+        # What decides for all rows together is fitted to rows held out, which is part of the fit.
+        is_shared = method.retarget is not None and target.form != "population"
+        if fitted is not None and is_shared:
+            return fitted._replace(model=method.retarget(fitted.model, target))  # type: ignore
         sets: Any = self.sets
         train, held = self.splits[unit.fold]
         X, X_held, Y = self.inputs[train], self.inputs[held], sets[train]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from setwise.spaces.space import Array
 from setwise.surrogates.surrogate import as_type, checked
+from setwise.targets.additive import CostSensitive
 from setwise.validation import require_one_of, score_matrix
 
 
@@ -61,17 +63,21 @@ MARGINS: dict[str, Margin] = {
 
 @dataclass(frozen=True)
 class BinaryRelevance:
-    """sum_i Phi(y_i h_i) with a margin function Phi, y in ±1.
+    """sum_i c_i Phi(y_i h_i) with a margin function Phi, y in ±1, and costs c_i.
 
     Parameters
     ----------
     margin : {"logistic", "exponential", "hinge", "squared_hinge"}, default "logistic"
         Phi(u) = log(1 + e^-u), e^-u, max(0, 1 - u) or its square.
+    costs : CostSensitive, optional
+        What the term of a label is multiplied by: the cost of a miss where the label is true, that
+        of a false alarm where it is not. 1 by default.
 
     Notes
     -----
-    With the logistic margin P(label i) is sigmoid(h_i); on the cube of the comp-sum losses it is
-    sigmoid(2 h_i).
+    With the logistic margin P(label i) is sigmoid(h_i), or with costs sigmoid(h_i - log(miss_i /
+    false_alarm_i)); on the cube of the comp-sum losses it is sigmoid(2 h_i). With costs the sign of
+    the score decides for the target `CostSensitive`.
 
     Examples
     --------
@@ -80,9 +86,18 @@ class BinaryRelevance:
     """
 
     margin: str = "logistic"
+    costs: Any = None
 
     def __post_init__(self):
         require_one_of(self.margin, MARGINS, "margin")
+        if self.costs is not None and not isinstance(self.costs, CostSensitive):
+            raise ValueError(
+                f"costs must be a CostSensitive(miss, false_alarm) or None, not {self.costs!r}"
+            )
+
+    def by_truth(self, n_labels: int) -> Array | None:
+        """The costs of false alarms and of misses, (2, l); None where all are 1."""
+        return None if self.costs is None else np.stack(self.costs.costs(n_labels)[::-1])
 
     def value_and_gradient(self, scores, y_true) -> tuple[Array, Array]:
         """Values (n,) and the gradient with respect to the scores (n, l)."""
@@ -93,9 +108,12 @@ class BinaryRelevance:
         scores, y_true = checked(scores, y_true, None, None)
         sign = 2.0 * y_true - 1.0
         margin = sign * scores
-        phi = MARGINS[self.margin]
-        value = phi.value(margin).sum(axis=1)
-        gradient = sign * phi.derivative(margin)
+        phi, costs = MARGINS[self.margin], self.by_truth(scores.shape[1])
+        value, gradient = phi.value(margin), sign * phi.derivative(margin)
+        if costs is not None:
+            cost = np.where(y_true == 1, costs[1], costs[0])
+            value, gradient = cost * value, cost * gradient
+        value = value.sum(axis=1)
         return as_type(scores.dtype, value, gradient, np.empty((len(scores), 0)))  # type: ignore
 
     def probability(self, scores) -> Array:
@@ -107,7 +125,16 @@ class BinaryRelevance:
                 f"scores trained on the {self.margin} margin have no probability; "
                 f"use margin='logistic'"
             )
-        return link(scores)
+        likely, costs = link(scores), self.by_truth(scores.shape[1])
+        if costs is None:
+            return likely
+        # At the minimiser the link gives the share of the misses in the expected costs; where one
+        # kind costs nothing that says nothing.
+        known = (costs > 0.0).all(axis=0)
+        false_alarm, miss = np.where(known, costs, 1.0)
+        share = likely * false_alarm / (likely * false_alarm + (1.0 - likely) * miss)
+        return np.where(known, share, 0.5).astype(scores.dtype)
 
     def __str__(self) -> str:
-        return f"binary relevance ({self.margin})"
+        own = "" if self.costs is None else f", {self.costs}"
+        return f"binary relevance ({self.margin}{own})"

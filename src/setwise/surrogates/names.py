@@ -16,6 +16,8 @@ CONSTRAINED = {
     "constrained_hinge": "hinge",
     "constrained_rho": "rho",
 }
+# Binary relevance for costs that stand for a measure of all rows: a way to train, not one loss.
+METRO = "metro"
 SURROGATES = (
     "likelihood", "binary_relevance", *COMP_SUM, "generalized_cross_entropy", *CONSTRAINED,
 )  # fmt: skip

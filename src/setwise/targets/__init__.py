@@ -1,6 +1,6 @@
 """What a prediction is judged by: losses in [0, 1] between a predicted and a true label set."""
 
-from setwise.targets.additive import Hamming, PrecisionAtK, RecallAtK
+from setwise.targets.additive import CostSensitive, Hamming, PrecisionAtK, RecallAtK
 from setwise.targets.arbitrary import CountTarget, TableTarget, ZeroOne
 from setwise.targets.linear_fractional import FBeta, Jaccard, LinearFractional
 from setwise.targets.population import Macro, Micro, Weighted
@@ -12,6 +12,7 @@ from setwise.targets.tree_distance import TreeDistance
 __all__ = [
     "TARGETS",
     "BalancedAccuracy",
+    "CostSensitive",
     "CountTarget",
     "FBeta",
     "GMean",

@@ -11,10 +11,12 @@ from setwise.targets.measure import Additive, Array, Form, Fraction, Of
 from setwise.targets.target import Target, require_labels
 from setwise.validation import label_matrix, real_number, real_vector, whole_number
 
-# What a label contributes, [true, predicted].
-DIFFER = np.array([[0.0, 1.0], [1.0, 0.0]])
+# What every label contributes, [true, predicted, 0].
+DIFFER = np.array([[0.0, 1.0], [1.0, 0.0]])[..., None]
 AGREE = 1.0 - DIFFER
-_HIT, _WRONG, _MISSED = np.array([[[0.0, 0], [0, 1]], [[0, 1], [0, 0]], [[0, 0], [1, 0]]])
+_HIT, _WRONG, _MISSED = np.array([[[0.0, 0], [0, 1]], [[0, 1], [0, 0]], [[0, 0], [1, 0]]])[
+    ..., None
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ class Hamming(Target):
         """Sum over labels of the weight where the sets differ (loss) or agree (utility)."""
         weights = np.ones(n_labels) if self.weights is None else self.weights
         require_labels(self, len(weights), n_labels)
-        return Additive(weights / weights.sum(), DIFFER if of == "loss" else AGREE)
+        return Additive((DIFFER if of == "loss" else AGREE) * (weights / weights.sum()))
 
     @property
     def is_hamming(self) -> bool:
@@ -77,6 +79,92 @@ class Hamming(Target):
 
     def __str__(self) -> str:
         return "hamming" if self.weights is None else "weighted hamming"
+
+
+@dataclass(frozen=True, eq=False)
+class CostSensitive(Target):
+    """What the missed labels and the false alarms cost, as a share of the most they could.
+
+    L(y', y) = sum_i [miss_i y_i (1 - y'_i) + false_alarm_i (1 - y_i) y'_i] / sum_i max(miss_i,
+    false_alarm_i). Hamming loss is the case of equal costs. A label is best predicted where its
+    probability exceeds false_alarm / (miss + false_alarm): so a measure of a whole population such
+    as macro-F1 is, at its optimal value, a matter of costs (`setwise.surrogates.metro`).
+
+    Parameters
+    ----------
+    miss, false_alarm : float or array of shape (n_labels,)
+        Nonnegative cost of not predicting a label that is true, and of predicting one that is not;
+        one number for all labels, or one for each. They must not all be zero.
+
+    Examples
+    --------
+    A miss costs five times as much as a false alarm:
+
+    >>> CostSensitive(5.0, 1.0).loss([[1, 0, 0, 1]], [[1, 1, 0, 0]])
+    array([0.3])
+    """
+
+    miss: Any
+    false_alarm: Any
+    form: ClassVar[Form] = "additive"
+
+    def __post_init__(self):
+        given = {"miss": self.miss, "false_alarm": self.false_alarm}
+        vars(self).update({name: _costs(value, name) for name, value in given.items()})
+        miss, false_alarm = self.miss, self.false_alarm
+        several = [np.size(costs) for costs in (miss, false_alarm) if np.ndim(costs)]
+        if len(set(several)) > 1:
+            raise ValueError(
+                f"miss and false_alarm must be of as many labels, but they are of {several[0]} and "
+                f"{several[1]}"
+            )
+        if not np.any(miss) and not np.any(false_alarm):
+            raise ValueError("miss and false_alarm must not all be 0")
+
+    def costs(self, n_labels: int) -> tuple[Array, Array]:
+        """Of a miss and of a false alarm, for each of so many labels, (l,)."""
+        for costs in (self.miss, self.false_alarm):
+            if np.ndim(costs):
+                require_labels(self, len(costs), n_labels)
+        return np.full(n_labels, self.miss), np.full(n_labels, self.false_alarm)
+
+    def measure(self, n_labels: int, of: Of) -> Additive:
+        """Sum over labels of the cost (loss), or of what is left of the most (utility)."""
+        costs = np.stack(self.costs(n_labels)[::-1])
+        most = costs.max(axis=0)
+        lost = DIFFER * costs[:, None]
+        return Additive((lost if of == "loss" else most - lost) / most.sum())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CostSensitive) and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash(("cost sensitive", self._parts))
+
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        return (
+            np.ndim(self.miss),
+            *np.ravel(self.miss).tolist(),
+            *np.ravel(self.false_alarm).tolist(),
+        )
+
+    def __str__(self) -> str:
+        ends = [
+            f"{one:g}" if np.ndim(one) == 0 else "by label" for one in (self.miss, self.false_alarm)
+        ]
+        return f"cost of a miss ({ends[0]}) and of a false alarm ({ends[1]})"
+
+
+def _costs(given: Any, name: str) -> Any:
+    """A number, or one for each label, not below 0."""
+    if np.ndim(given) == 0:
+        return real_number(given, name, 0.0, np.inf)
+    costs = real_vector(given, None, name)
+    if (costs < 0.0).any():
+        label = int(np.argmax(costs < 0.0))
+        raise ValueError(f"{name} must not be negative, but {name}[{label}] is {costs[label]:g}")
+    return costs
 
 
 class AtK(Target):
@@ -140,7 +228,7 @@ class PrecisionAtK(AtK):
     def measure(self, n_labels: int, of: Of) -> Additive:
         """Wrong (loss) or right (utility) labels among the k predicted, divided by k."""
         self.require_k(n_labels)
-        return Additive(np.full(n_labels, 1.0 / self.k), _WRONG if of == "loss" else _HIT)
+        return Additive((_WRONG if of == "loss" else _HIT) * np.full(n_labels, 1.0 / self.k))
 
     @property
     def utility_quotient(self) -> Fraction:
@@ -180,8 +268,7 @@ class RecallAtK(AtK):
         self.require_k(n_labels)
         nothing = self.empty if of == "utility" else 1.0 - self.empty
         return Additive(
-            np.ones(n_labels),
-            _MISSED if of == "loss" else _HIT,
+            (_MISSED if of == "loss" else _HIT) * np.ones(n_labels),
             scale=lambda n_true: 1.0 / np.maximum(n_true, 1.0),
             constant=lambda n_true: np.where(n_true == 0, nothing, 0.0),
         )

@@ -50,25 +50,35 @@ class Measure(Protocol):
 
 @dataclass(frozen=True)
 class Additive:
-    """constant(n_true) + scale(n_true) * sum_i weights_i * agreement[y_i, y'_i].
+    """constant(n_true) + scale(n_true) * sum_i values[y_i, y'_i, i].
 
-    ``agreement[true, predicted]`` says what a label contributes; ``n_true`` is the size of y.
+    ``values`` (2, 2, l), [true, predicted, label], say what a label contributes; ``n_true`` is the
+    size of y.
     """
 
-    weights: Array
-    agreement: Array
+    values: Array
     scale: Callable[[Array], Array] = field(default=np.ones_like)
     constant: Callable[[Array], Array] = field(default=np.zeros_like)
 
+    @property
+    def spread(self) -> Array:
+        """The most by which predicting a label, or not, changes the sum, (l,)."""
+        return np.abs(self.values[:, 1] - self.values[:, 0]).max(axis=0)
+
+    def states(self, y_true: Array) -> tuple[Array, Array]:
+        """What each label adds when absent and when present, (n, l) each."""
+        (false_off, false_on), (true_off, true_on) = self.values
+        is_true = y_true == 1
+        return np.where(is_true, true_off, false_off), np.where(is_true, true_on, false_on)
+
     def rows(self, y_pred: Array, y_true: Array) -> Array:
-        n_true = y_true.sum(axis=1, dtype=np.float64)
-        constant, total = self.constant(n_true), self.agreement[y_true, y_pred] @ self.weights
+        n_true, labels = y_true.sum(axis=1, dtype=np.float64), np.arange(y_true.shape[1])
+        constant, total = self.constant(n_true), self.values[y_true, y_pred, labels].sum(axis=1)
         return self._complete(constant, self.scale(n_true) * total, np.abs(constant))
 
     def matrix(self, listed: Any, y_true: Array) -> Array:
         n_true = y_true.sum(axis=1, dtype=np.float64)
-        present = self.agreement[y_true, 1] * self.weights
-        absent = self.agreement[y_true, 0] * self.weights
+        absent, present = self.states(y_true)
         constant, scale = self.constant(n_true)[:, None], self.scale(n_true)[:, None]
         # The listed sets may take their sums from that over all labels.
         terms = np.abs(constant) + np.abs(scale * absent.sum(axis=1, keepdims=True))

@@ -56,6 +56,23 @@ class OfPopulation(Target):
         """The same: which label sets may be predicted does not matter."""
         return self
 
+    def refuse_labels(self, n_labels: int) -> None:
+        """Nothing to refuse: any number of labels will do."""
+
+    def row_losses(self, y_pred: Any, y_true: Any, sample_weight: Any = None) -> Array:
+        """1 - `utility`, less each row's share in it, (n,).
+
+        A row's share is how much a unit more of its weight would change the measure, times the
+        weight of all rows: the mean of the losses is 1 - `utility`, and their standard error about
+        that of it (the measure is a smooth function of counts, which are sums over rows).
+        """
+        tallies = self.tallies(y_pred, y_true)
+        weights = np.ones(tallies[0].shape[0]) if sample_weight is None else sample_weight
+        mass, sums = weights.sum(), [weights @ part for part in tallies]
+        shares = self._shares(mass, tallies, sums)
+        value = float(self.utility_of(mass, *sums))
+        return 1.0 - value - (shares - np.average(shares, weights=weights))
+
     def tallies(self, y_pred: Any, y_true: Any) -> tuple[Any, ...]:
         """What is both true and predicted in each row, what is predicted, and what is true."""
         if not (hasattr(y_pred, "tocsr") and hasattr(y_true, "tocsr")):
@@ -73,9 +90,14 @@ class OfPopulation(Target):
 
     def utility_of(self, mass: Any, both: Any, predicted: Any, true: Any) -> Any:
         """The measure, from the weight of all rows and the weights of the tallies, (l, ...)."""
+        return self.of_counts(self.counts_of(mass, both, predicted, true))
+
+    @staticmethod
+    def counts_of(mass: Any, both: Any, predicted: Any, true: Any) -> Array:
+        """tp, fp, fn, tn of each label, (4, l, ...), from the same."""
         both, predicted, true = (np.asarray(part, np.float64) for part in (both, predicted, true))
         counts = [both, predicted - both, true - both, mass - predicted - true + both]
-        return self.of_counts(np.stack([np.maximum(count, 0.0) for count in counts]))
+        return np.stack([np.maximum(count, 0.0) for count in counts])
 
     def of_counts(self, counts: Array) -> Any:
         """The measure, from tp, fp, fn, tn of each label, (4, l, ...)."""
@@ -91,16 +113,14 @@ class OfPopulation(Target):
         mean = (np.where(known, values, 0.0) * weights).sum(axis=0)
         return np.where(total > 0, mean / np.where(total > 0, total, 1.0), np.nan)
 
-    def shares(self, mass: float, tallies: tuple[Any, ...], sums: Sequence[Any]) -> Array:
+    def _shares(self, mass: float, tallies: tuple[Any, ...], sums: Sequence[Any]) -> Array:
         """How much a unit of weight on each row would change the measure, times ``mass``, (n,).
 
         By the measure's slopes in the four counts of each label, taken over one row more and less:
         so they are finite where a count is 0.
         """
-        both, predicted, true = (np.asarray(part, np.float64) for part in sums)
-        counts = np.stack([both, predicted - both, true - both, mass - predicted - true + both])
-        row = mass / tallies[0].shape[0]
-        tp, fp, fn, tn = (self._slope(np.maximum(counts, 0.0), count, row) for count in range(4))
+        counts, row = self.counts_of(mass, *sums), mass / tallies[0].shape[0]
+        tp, fp, fn, tn = (self._slope(counts, count, row) for count in range(4))
         parts = zip(tallies, (tp - fp - fn + tn, fp - tn, fn - tn), strict=True)
         return mass * sum(np.asarray(part @ slope) for part, slope in parts)  # type: ignore
 

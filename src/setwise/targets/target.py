@@ -63,6 +63,18 @@ class Target(Protocol):
             )
         return float(self.utility_of(weights.sum(), *(weights @ part for part in tallies)))
 
+    def row_losses(self, y_pred: Any, y_true: Any) -> NDArray[np.float64]:
+        """Losses of the rows, (n,), with the mean 1 - `utility`.
+
+        Their spread tells how sure that is. They are the losses themselves, unless the target
+        judges all rows together; then each row's share in the value, to first order.
+        """
+        return self.loss(y_pred, y_true)
+
+    def refuse_labels(self, n_labels: int) -> None:
+        """Raise where the target is not defined for so many labels."""
+        self.measure(n_labels, "loss")
+
     # A utility of all rows follows from weighted sums over them: these two say of what, and how.
 
     def tallies(self, y_pred: Any, y_true: Any) -> tuple[Any, ...]:
@@ -148,9 +160,10 @@ def label_weights(target: Target, n_labels: int) -> NDArray[np.float64] | None:
     if not follows_from_marginals(target, n_labels):
         return None
     measure: Any = target.measure(n_labels, "loss")
-    one = np.ones(1)
+    one, (when_false, when_true) = np.ones(1), measure.values
     plain = measure.scale(one)[0] == 1.0 and measure.constant(one)[0] == 0.0
-    return measure.weights if plain and np.array_equal(measure.agreement, 1 - np.eye(2)) else None
+    differs = not when_false[0].any() and np.array_equal(when_false, when_true[::-1])
+    return when_false[1] if plain and differs else None
 
 
 def is_linear_at_size(target: Target, n_labels: int) -> bool:

@@ -114,11 +114,11 @@ class TreeDistance(Target):
         largest = total if self.largest is None else self.largest
         weights, rest = self.lengths / largest, 1.0 - total / largest
         if of == "loss":
-            return Additive(weights, DIFFER)
+            return Additive(DIFFER * weights)
         if rest < -ZERO_DIFFERENCE:
-            return Additive(weights, -DIFFER, constant=np.ones_like)
+            return Additive(-DIFFER * weights, constant=np.ones_like)
         rest = rest if rest > ZERO_DIFFERENCE else 0.0
-        return Additive(weights, AGREE, constant=lambda n: np.full_like(n, rest))
+        return Additive(AGREE * weights, constant=lambda n: np.full_like(n, rest))
 
     def on(self, space) -> TreeDistance:
         """The same with loss 1 for the largest distance on the space; refused if that is larger."""

@@ -1,0 +1,120 @@
+"""Thresholds on probabilities that maximise a measure of the expected counts, without a sort."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from setwise.decoders.population import POPULATIONS, Average, Metric, Quotient
+from setwise.decoders.threshold_search import EQUAL, Sample, best_thresholds, halfway
+from setwise.kernels import kernel
+from setwise.targets.measure import Array
+
+
+def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:
+    """The thresholds on probabilities that maximise the quotient of expected counts, (l,) or (1,).
+
+    By Dinkelbach's iteration: at a value v that some decisions reach, those with the largest
+    N - v D take every entry whose gain is above 0, which is a threshold; their quotient is the
+    next v. It ends, at the best of all 0/1 matrices, as soon as v does not grow. Where the gain
+    falls with the probability, and for G-mean, the best cut of the ranking is found instead.
+    """
+    by = POPULATIONS[average]
+    population, count, total = sample.populations(by)
+    entries = population, sample.entries[2], sample.sizes, sample.entries[3]
+    positives, stored = (np.bincount(population, part, count) for part in entries[:1:-1])
+    quotient, rest = Quotient.of(metric, positives, total), np.maximum(total - stored, 0.0)
+    tp, predicted = np.zeros((2, count))
+    values = quotient.of_counts(_counts(tp, predicted, positives, total))
+    cut, improved = np.full(count, np.inf), np.ones(count, bool)
+    while improved.any() and not quotient.geometric:
+        tried, falls = _gainful(quotient, values)
+        if (falls & (positives > 0)).any():
+            break
+        tp, predicted = np.zeros(count), np.where(tried < 0.0, rest, 0.0)
+        count_above(entries, tried, tp, predicted)
+        reached = quotient.of_counts(_counts(tp, predicted, positives, total))
+        improved = (reached > values + EQUAL) & (positives > 0)
+        cut[improved], values[improved] = tried[improved], reached[improved]
+    every = quotient.of_counts(_counts(positives, np.full(count, total), positives, total))
+    if improved.any() or (every > values + EQUAL).any():
+        return _of_best_cuts(sample, metric, average)
+    lower, upper = np.where((rest > 0) & (cut >= 0.0), 0.0, -np.inf), np.full(count, np.inf)
+    bound_cuts(entries, cut, lower, upper)
+    return _within(quotient, values, positives, lower, upper)
+
+
+def _gainful(quotient: Quotient, values: Array) -> tuple[Array, Array]:
+    """The probability above which an entry adds to N - v D, (m,), and where its gain falls."""
+    # What predicting an entry adds if it is false, and if it is true.
+    net = quotient.above[:, 1:] - values[:, None] * quotient.below[:, 1:]
+    if_false, slope = net[:, 1] - net[:, 3], net[:, 0] - net[:, 2] - (net[:, 1] - net[:, 3])
+    scale = (np.abs(quotient.above) + np.abs(quotient.below)).sum(axis=1)
+    flat = np.abs(slope) <= EQUAL * scale
+    level = np.where(if_false > EQUAL * scale, -np.inf, np.inf)
+    tried = np.where(flat, level, -if_false / np.where(flat, 1.0, slope))
+    return tried, slope < -EQUAL * scale
+
+
+def _within(quotient: Quotient, values: Array, positives: Array, lower: Array, upper: Array):
+    """The threshold that the optimal values give where it lies within its bounds, else halfway."""
+    exact = _gainful(quotient, values)[0]
+    inside = (lower < exact) & (exact <= upper)
+    return np.where(positives > 0, np.where(inside, exact, halfway(lower, upper)), np.inf)
+
+
+def _of_best_cuts(sample: Sample, metric: Metric, average: Average) -> Array:
+    """The thresholds by the best cut of each ranking, or ValueError where none is the optimum.
+
+    The best 0/1 matrix of all maximises N - v D entry by entry; where its gain grows with the
+    probability it is a cut too, so nothing is better. (G-mean grows with tp and with tn, so the
+    best of any number of entries are the most probable.)
+    """
+    by = POPULATIONS[average]
+    thresholds, (lower, upper) = best_thresholds(sample, metric, average, by == "label")
+    counts = sample.counts(np.broadcast_to(thresholds, sample.shape[1]), by)
+    positives = counts[0] + counts[2]
+    quotient = Quotient.of(metric, positives, sample.populations(by)[2])
+    if quotient.geometric:
+        right = counts[0] + counts[3]
+        exact = np.divide(counts[0], right, where=right > 0, out=np.full(len(right), np.nan))
+        inside = (lower < exact) & (exact <= upper)
+        return np.where(positives > 0, np.where(inside, exact, thresholds), np.inf)
+    values = quotient.of_counts(counts)
+    falls = _gainful(quotient, values)[1] & (positives > 0)
+    if falls.any():
+        where = f" of label {int(np.argmax(falls))}" if by == "label" else ""
+        raise ValueError(
+            f"{metric} rewards errors: at its best value{where} it gains more by predicting "
+            f"improbable labels than probable ones, which a threshold on the probability cannot do"
+        )
+    # Where the optimum is 0/0 there is no v to go by.
+    no_value = np.isnan(quotient._replace(empty=np.nan).of_counts(counts))
+    found = _within(quotient, values, positives, lower, upper)
+    return np.where(no_value & (positives > 0), thresholds, found)
+
+
+def _counts(tp: Array, predicted: Array, positives: Array, total: float) -> Array:
+    return np.stack([tp, predicted - tp, positives - tp, total - positives - predicted + tp])
+
+
+@kernel
+def count_above(entries, thresholds, tp, predicted):
+    """Add to each population the entries above its threshold: what is true, and how many."""
+    population, score, size, true = entries
+    for i in range(len(score)):
+        j = population[i]
+        if score[i] > thresholds[j]:
+            tp[j] += true[i]
+            predicted[j] += size[i]
+
+
+@kernel
+def bound_cuts(entries, thresholds, lower, upper):
+    """The largest score of each population not above its threshold, and the smallest above it."""
+    population, score = entries[0], entries[1]
+    for i in range(len(score)):
+        j, s = population[i], score[i]
+        if s > thresholds[j]:
+            upper[j] = min(upper[j], s)
+        else:
+            lower[j] = max(lower[j], s)
