@@ -131,7 +131,7 @@ def exp(x):
     return math.exp(x)
 
 
-@overload(exp, jit_options=_IN_ORDER)
+@overload(exp, jit_options=_IN_ORDER)  # type: ignore[arg-type]
 def _overload_exp(x):
     return _exp32 if x == types.float32 else _exp64
 

@@ -127,7 +127,7 @@ class AtCosts:
 Decoder = MinimumRisk | Together | AtCosts
 
 
-def decoder_of(target: Any, rule: Any = "auto") -> Decoder:
+def decoder_of(target: Any, rule: Any = "auto") -> MinimumRisk | Together:
     """The decoder of a target, by name or as an object.
 
     ``rule`` is for a measure of all rows: one of `RULES`, or a `PopulationRule` with settings.

@@ -130,8 +130,9 @@ class PopulationRule(BaseEstimator):
             return self._decode_batch(sample)
         if self.thresholds_ is not None:
             return reached(table, self.thresholds_)
-        problem = Problem.of(sample, self._population, self._budget)
-        return problem.choose(self.slopes_, self.offsets_).sets(table)
+        fitted: Any = self
+        problem = Problem.of(sample, self._population, fitted._budget)
+        return problem.choose(fitted.slopes_, fitted.offsets_).sets(table)
 
     def _decode_batch(self, sample: Sample) -> Any:
         """The decisions with the largest measure of the expected counts of these rows."""

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from setwise.decoders.for_target import Decoder
-from setwise.decoders.minimum_risk import OVER
+from setwise.decoders.for_target import Together
+from setwise.decoders.minimum_risk import OVER, MinimumRisk
 from setwise.distributions import Distribution, Listed
 from setwise.estimators.label_model import ClassModel
 from setwise.estimators.wrapped import DecodedClassifier, gives_probability, require_law
@@ -219,7 +219,7 @@ def merge_rare(seen: SeenSets, min_count: int, target: Target) -> SeenSets:
     return SeenSets(seen.sets[kept], counts, into[seen.number])
 
 
-def _usable_over(decoder: Decoder, sets: Array, over: str) -> str:
+def _usable_over(decoder: MinimumRisk | Together, sets: Array, over: str) -> str:
     """Which sets may be predicted; what cannot be decoded is refused."""
     if over == "auto":
         over = "all" if decoder.covers_all(sets.shape[1]) else "list"

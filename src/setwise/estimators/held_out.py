@@ -73,7 +73,7 @@ class ByRow:
 
     def kept(self, model: SetClassifier, inputs: Any, sets: Array) -> Array:
         """What is kept of the rows of a fold: their losses, (n,)."""
-        predicted = model._predict(inputs)
+        predicted: Any = model._predict(inputs)
         if self.names.one_dimensional:
             return (predicted != self.names.decode(sets)).astype(np.float64)
         return np.asarray(self.decoder.target.loss(predicted, sets), np.float64)

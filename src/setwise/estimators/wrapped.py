@@ -23,7 +23,8 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
+from setwise.decoders.for_target import HeldOut, Together, decoder_of
+from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.estimators.folds import splits_of
 from setwise.estimators.named_sets import NamedSets
 from setwise.labels import LabelNames
@@ -153,7 +154,7 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
     random_state: Any
     classes_: Array
     _names: LabelNames
-    _decoder: Decoder
+    _decoder: MinimumRisk | Together
     _model: Any
     _out_of_fold: HeldOut | None = None
 
@@ -251,7 +252,7 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """The probabilities that estimators say, calibrated where that was asked for."""
         return probability
 
-    def _decoder_of(self, target: Any) -> Decoder:
+    def _decoder_of(self, target: Any) -> MinimumRisk | Together:
         found = decoder_of(target, self.decoder)
         if not found.is_of_whole and self.decoder != "auto":
             raise ValueError(

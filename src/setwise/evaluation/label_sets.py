@@ -106,8 +106,8 @@ def loss_statistic(title: Title, target: Target, sample: Sample) -> Statistic:
         return row_means([title], row_losses(sample, target)[:, None])
 
     def figures(total: Array, *sums: Array) -> Array:
-        *sums, prior = sums if len(sums) > 3 else (*sums, None)
-        counts = target.counts_of(total, *sums)  # type: ignore
+        counts = target.counts_of(total, *sums[:3])  # type: ignore
+        prior = sums[3] if len(sums) > 3 else None
         return 1.0 - target.of_counts(counts if prior is None else counts + prior)[None]  # type: ignore
 
     parts = target.tallies(sample.predicted, sample.true)
