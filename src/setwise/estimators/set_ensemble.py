@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, check_consistent_length, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
@@ -69,7 +70,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         and `SetBooster`, if XGBoost is installed.
     decoder : default "auto"
         For measures of all rows together, a rule of `PopulationRule`.
-    cv : int, optional
+    cv : int, splitter or list of splits, optional
         Folds; by default 5 up to 10,000 rows, else 3.
     calibrate : bool, default True
         Whether members may have temperatures.
@@ -112,7 +113,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     members: Any = "auto"
     _: KW_ONLY
     decoder: Any = "auto"
-    cv: int | None = None
+    cv: Any = None
     calibrate: bool = True
     sparse_output: bool = False
     time_budget: float | None = None
@@ -134,7 +135,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         require_one_of(self.on_interrupt, INTERRUPTS, "on_interrupt")
         with run(self), progress_shown(self.verbose) as tell:
             watch = Watch(self.time_budget, tell)
-            X = handed_on(X)
+            (X,) = indexable(handed_on(X))
             sets, names = read_truth(self.target, y)
             refuse_open(self.target, sets)
             check_consistent_length(X, sets)
@@ -341,10 +342,19 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return {name: seeded(one, self.random_state) for name, one in members.items()}
 
     def _splits(self, rows: Given) -> list[Any]:
+        """Rows to learn from and rows held out, by fold."""
+        if self.cv is not None and not isinstance(self.cv, int | np.integer):
+            return list(check_cv(self.cv).split(rows.X, csr_array(rows.sets)))
         folds = folds_for(len(rows.sets), seed=self.random_state)
         if self.cv is not None:
-            folds = type(folds)(whole_number(self.cv, "cv", 2), random_state=folds.random_state)
+            folds = replace(folds, n_splits=whole_number(self.cv, "cv", 2))
         return list(folds.split(None, csr_array(rows.sets)))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
 
 
 @dataclass(frozen=True, eq=False)
