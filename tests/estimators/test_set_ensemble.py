@@ -13,8 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from setwise import CatalogClassifier, SetClassifier, SetEnsemble, load, trusted_types
 from setwise.distributions import Independent, Listed, OfSpace
+from setwise.estimators.members import seen_before
 from setwise.estimators.mixing import mixture_weights, temperature
-from setwise.estimators.set_ensemble import seen_before
 from setwise.spaces import Sized
 from setwise.spaces.space import all_sets
 
@@ -191,6 +191,18 @@ def test_an_interrupt_keeps_the_members_trained(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         SetEnsemble(members=members(), cv=3).fit(X, Y)
     monkeypatch.setattr(CatalogClassifier, "fit", fit)
+
+
+def test_a_budget_that_is_too_small_leaves_the_first_member():
+    X, Y = problem(80, seed=10)
+    with pytest.warns(UserWarning, match="time was up: the mixture is of 1"):
+        model = SetEnsemble("macro_f1", members=members(), cv=3, time_budget=1e-3).fit(X, Y)
+    assert model.stopped_ == "time_budget"
+    assert model.predict(X).shape == Y.shape
+    assert model.contributions_[0]["weight"] == 1.0
+    whole = SetEnsemble(members=members(), cv=3, time_budget=1e4).fit(X, Y)
+    assert whole.stopped_ is None
+    assert list(whole.members_) == ["linear", "forest"]
 
 
 @parametrize_with_checks([SetEnsemble(members=[SetClassifier(alpha=0.1, tol=1e-5)], cv=2)])

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
-from setwise.distributions import Distribution, Independent, Mixture
+from setwise.distributions import Independent, Mixture
 from setwise.estimators.catalog_classifier import CatalogClassifier
 from setwise.estimators.guarantee import claim_of_mixture, log_loss_of
 from setwise.estimators.held_out import folds_for
+from setwise.estimators.members import Given, Member, seen_before, settled, within, wrapped
 from setwise.estimators.mixing import mixture_weights, temperature
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.running import INTERRUPTS, OutOfTime, Watch, progress_shown, run
 from setwise.estimators.set_booster import SetBooster
 from setwise.estimators.set_classifier_cv import SetClassifierCV
-from setwise.estimators.target_decoder import TargetDecoder
-from setwise.estimators.wrapped import handed_on, seeded, weights_of
-from setwise.labels import LabelNames
+from setwise.estimators.wrapped import handed_on, seeded
 from setwise.persistence import save
 from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
 from setwise.validation import require_one_of, whole_number
@@ -37,17 +37,9 @@ from setwise.validation import require_one_of, whole_number
 Array = NDArray[Any]
 
 
-class Member(NamedTuple):
-    """A fitted estimator, what models like it said of rows held out, by fold, and its power."""
-
-    name: str
-    estimator: Any
-    laws: list[Distribution]
-    power: float = 1.0
-
-    def law(self, given: Distribution) -> Any:
-        """A distribution of the estimator's as it is mixed."""
-        return given if self.power == 1.0 else given.tempered(self.power)
+# Of the time that is left to a member, what its fit to all rows may take, where it can be told;
+# and how much longer than the last fold the next one may take.
+OF_SHARE, SLOWER = 0.3, 1.25
 
 
 @dataclass(eq=False, repr=False)
@@ -155,40 +147,63 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _fit(self, rows: Given, watch: Watch) -> None:
         risk = decoder_of(self.target, self.decoder)
         splits = self._splits(rows)
-        trained: list[Member] = []
+        members, trained = self._members(), []
         try:
-            for number, (name, member) in enumerate(self._members().items()):
-                left = len(self._members()) - number
-                trained.append(self._trained(name, member, rows, splits, watch, left))
+            for number, (name, member) in enumerate(members.items()):
+                share = watch.left / (len(members) - number)
+                trained.append(self._trained(name, member, rows, splits, watch, share))
         except OutOfTime:
             self.stopped_ = "time_budget"
         except KeyboardInterrupt:
             if self.on_interrupt == "raise" or not trained:
                 raise
             self.stopped_ = "interrupt"
-        self._mix(trained, rows, splits, risk)
+        # What all members have said something of.
+        folds = min(len(one.laws) for one in trained)
+        self._mix(
+            [one._replace(laws=one.laws[:folds]) for one in trained], rows, splits[:folds], risk
+        )
         first = self._mixed[0].estimator
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(first, name):
                 setattr(self, name, getattr(first, name))
 
     def _trained(
-        self, name: str, member: Any, rows: Given, splits: list[Any], watch: Watch, left: int
+        self, name: str, member: Any, rows: Given, splits: list[Any], watch: Watch, share: float
     ) -> Member:
-        """A member fitted to all rows, and what models like it say of each fold."""
+        """A member fitted to all rows, and what models like it say of each fold, as time allows.
+
+        ``share`` is the time in seconds that is left to it. The first member is always there.
+        """
         watch.words = f"{name}: all rows"
         watch.step()
+        begun = time.monotonic()
+        member = within(member, OF_SHARE * share, rows)
+        if member is None:
+            raise OutOfTime
         estimator = rows.fit(member, slice(None))
-        laws, again = [], settled(estimator)
+        laws, again, taken = [], settled(estimator), time.monotonic() - begun
         for number, (train, test) in enumerate(splits):
-            watch.words = f"{name}: fold {number + 1} of {len(splits)}"
+            if watch.left < SLOWER * taken:
+                if number == 0 and watch.kept < np.inf:
+                    raise OutOfTime
+                self.stopped_ = "time_budget"
+                break
+            watch.words, begun = f"{name}: fold {number + 1} of {len(splits)}", time.monotonic()
             watch.step()
             fold = rows.fit(again, train)
             laws.append(fold.predict_distribution(_safe_indexing(rows.X, test)))
+            taken = time.monotonic() - begun
+        # From now on there is a model to end with.
+        watch.kept = 0.0
         return Member(name, estimator, laws)
 
     def _mix(self, trained: list[Member], rows: Given, splits: list[Any], risk: Decoder) -> None:
         """Temperatures, weights, and the decoder fitted to the mixture of rows held out."""
+        self.target_, self._risk = risk.target, risk
+        if not splits:
+            self._alone(trained[0])
+            return
         truths = [rows.sets[test] for _, test in splits]
         weights = [rows.weights[test] for _, test in splits]
         if self.calibrate:
@@ -205,7 +220,6 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         mass = np.concatenate(weights)
         learnt = mixture_weights(logs.T[counted], mass[counted])
         equal = np.full(len(trained), 1.0 / len(trained))
-        self.target_, self._risk = risk.target, risk
         held = [
             [Mixture(list(parts), w) for parts in zip(*laws, strict=True)] for w in (learnt, equal)
         ]
@@ -222,6 +236,16 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self._mixed = [one._replace(laws=[]) for one in trained]
         if not self._names.one_dimensional:
             self._risk = risk.fitted(lambda: self._out_of_fold)
+
+    def _alone(self, member: Member) -> None:
+        """There was no time to compare: the first member is all there is."""
+        self._mixed, self.weights_, self.is_equal_ = [member], np.ones(1), False
+        self._held_out = self._out_of_fold = self.log_loss_ = None
+        self.contributions_ = [{
+            "member": member.name, "weight": 1.0, "temperature": 1.0, "log_loss": None,
+            "log_loss_without": None,
+        }]  # fmt: skip
+        self._risk = self._risk.fitted(lambda: None)
 
     def _tell(self, trained: list[Member], logs: Array, counted: Array, mass: Array) -> None:
         """What each member contributes, by the log-loss of the rows that decide the weights."""
@@ -355,50 +379,3 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """What `fit` was given, and members fitted to some of its rows."""
-
-    X: Any
-    sets: Array
-    names: LabelNames
-    sample_weight: Any = None
-    weights: Array = field(init=False)
-
-    def __post_init__(self):
-        vars(self).update(weights=weights_of(self.sample_weight, self.sets))
-
-    def fit(self, member: Any, rows: Any) -> Any:
-        """A clone of the member, fitted to some rows."""
-        rows = np.arange(len(self.sets))[rows]
-        y = self.sets[rows].argmax(axis=1) if self.names.one_dimensional else self.sets[rows]
-        params = {} if self.sample_weight is None else {"sample_weight": self.weights[rows]}
-        with warnings.catch_warnings():
-            # Warnings of single members, and of single folds, are of no use to who asked for all.
-            warnings.simplefilter("ignore", UserWarning)
-            return clone(member).fit(_safe_indexing(self.X, rows), y, **params)
-
-
-def wrapped(member: Any, target: Any) -> Any:
-    """A classifier with `predict_distribution`, if need be by `TargetDecoder`."""
-    if hasattr(member, "predict_distribution"):
-        return member
-    if not hasattr(member, "predict_proba"):
-        raise ValueError(
-            f"a member of an ensemble must have predict_distribution or predict_proba, but "
-            f"{member!r} has neither"
-        )
-    return TargetDecoder(member, target)
-
-
-def settled(fitted: Any) -> Any:
-    """The same estimator, to be fitted again with what it chose; others as they are."""
-    return fitted.settled() if hasattr(fitted, "settled") else fitted
-
-
-def seen_before(sets: Array, train: Array, test: Array) -> Array:
-    """Of each row held out, whether its label set is that of a row trained on."""
-    known = {row.tobytes() for row in np.packbits(sets[train], axis=1)}
-    return np.array([row.tobytes() in known for row in np.packbits(sets[test], axis=1)])
