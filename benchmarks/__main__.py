@@ -192,7 +192,7 @@ INTRODUCTION = {
     "population": 'Evidence for the rule of `PopulationRule(rule="auto")`: measures of the test '
     "rows by each rule, from the same marginals. Split 0 is the official one, others are random in "
     "parts as large. `at 1/2`: labels of probability above 1/2. Marginals of `sets seen` are of "
-    "the model that `SetClassifierCV` chooses. The mean over all rows of a measure is last.",
+    "the model that `SetClassifierCV` chooses.",
     "imports": "`import setwise` in units of `import numpy`, fresh processes.",
     "tables": "A CSV file of numbers by `setwise.datasets.read`. `ratio`: wall time over that of "
     "`pandas.read_csv`, minima of interleaved rounds.",

@@ -63,7 +63,7 @@ def value(target: str, rule: Any, out_of_fold, Y, of_test, Y_test) -> float:
 def resplit(stored: tuple[Any, ...], seed: int) -> tuple[Any, ...]:
     """All rows of a set, in random parts as large as those it has."""
     X, Y, X_test, Y_test = stored
-    stack = sparse.vstack if sparse.issparse(X) else np.concatenate
+    stack: Any = sparse.vstack if sparse.issparse(X) else np.concatenate
     X, Y, n_train = stack([X, X_test]), np.concatenate([Y, Y_test]), len(Y)
     X = X.tocsr() if sparse.issparse(X) else X
     order = np.random.default_rng(seed).permutation(len(Y))
@@ -86,7 +86,7 @@ def one_vs_rest(X, Y, X_test) -> tuple[Any, Any]:
     tried = []
     for C in (0.1, 1.0, 10.0):
         model = OneVsRestClassifier(LogisticRegression(C=C, max_iter=1000))
-        p = cross_val_predict(model, X, Y, cv=FOLDS, method="predict_proba")
+        p: Any = cross_val_predict(model, X, Y, cv=FOLDS, method="predict_proba")
         p = np.clip(p, 1e-9, 1.0 - 1e-9)
         tried.append((-np.log(np.where(Y == 1, p, 1.0 - p)).mean(), C, p, model))
     _, _, out_of_fold, model = min(tried, key=lambda one: one[:2])

@@ -22,9 +22,13 @@ from setwise.threads import for_rows
 
 # Steps of Frank and Wolfe, and of them without a better decision, and passes of coordinate ascent,
 # at most; and the gain that is none.
-STEPS, PATIENCE, PASSES, LEAST_GAIN = 40, 5, 50, 1e-5
+STEPS, PATIENCE, PASSES, LEAST_GAIN = 40, 5, 50, 1e-6
+# Up to so many entries, coordinate ascent begins from several choices.
+FEW_ENTRIES = 2**18
+# How many labels without an entry coordinate ascent tries beyond the budget.
+TRIED = 32
 # How many entries the steps of Frank and Wolfe look at, at most (but all of them once).
-WORK = 2**21
+WORK = 2**20
 # Gains below this are none.
 LEAST = 1e-200
 # What one more false alarm adds to tp, fp, fn, tn.
@@ -199,12 +203,28 @@ def cut_together(problem: Problem, metric: Metric) -> float:
     return float(halfway(np.array([lower]), np.array([upper]))[0])
 
 
+def best_ascent(problem: Problem, choice: Choice) -> Choice:
+    """The best of coordinate ascents from this choice and, unless entries are many, from others.
+
+    The ascent ends at a choice that no single row betters, which depends on where it begins. The
+    others are the labels of each row most probable beside their frequency, and nothing, so that
+    rows are decided one after the other by what those before them have left.
+    """
+    starts, n_labels = [choice], len(problem.positives)
+    if len(problem.entries.label) <= FEW_ENTRIES:
+        frequent = np.where(problem.positives > 0.0, problem.positives, 1.0)
+        starts += [problem.choose(1.0 / frequent, np.zeros(n_labels)), problem.nothing()]
+    found = [coordinate_ascent(problem, start) for start in starts]
+    values = [problem.value(*problem.tallies(one)) for one in found]
+    return found[int(np.argmax(values))]
+
+
 def coordinate_ascent(problem: Problem, choice: Choice) -> Choice:
     """Decide row after row, given all others, until no row gains; the choice is changed in place.
 
     A pass never lowers the measure, so the result is at least as good as the choice it began with,
-    and no other labels for any single row are better. Labels without an entry are tried in the
-    order of what they cost at the beginning of a pass.
+    and no other labels for any single row are better. Of labels without an entry those are
+    tried that cost least at the beginning of a pass.
     """
     value = -np.inf
     for _ in range(PASSES):
@@ -376,10 +396,9 @@ def ascend(entries, quotient, total, order, exact, fills, state, bounds, choice)
                     least = gains[filled - 1] if filled == size else least
             for i in range(ends[row], ends[row + 1]):
                 j = label[i]
-                if (
-                    w * (bounds[j, SLOPE] * probability[i] + bounds[j, OFFSET]) >= least
-                    and was[j] != row
-                ):
+                # (The bound holds for gains above 0.)
+                bound = w * (bounds[j, SLOPE] * probability[i] + bounds[j, OFFSET])
+                if (takes_all or bound >= least) and was[j] != row:
                     gain = gain_with(quotient, total, state, j, true[i], w)
                     if gain >= least:
                         filled = insert(labels, places, row, gains, filled, j, i, gain)
@@ -390,7 +409,7 @@ def ascend(entries, quotient, total, order, exact, fills, state, bounds, choice)
                 met[label[i]] = row
             tried = 0
             for j in order:
-                if tried == size:
+                if tried == size + TRIED:
                     break
                 if met[j] != row and was[j] != row:
                     tried += 1

@@ -94,7 +94,10 @@ def _of_best_cuts(sample: Sample, metric: Metric, average: Average) -> Array:
 
 
 def _counts(tp: Array, predicted: Array, positives: Array, total: float) -> Array:
-    return np.stack([tp, predicted - tp, positives - tp, total - positives - predicted + tp])
+    """tp, fp, fn and tn; a difference that is only rounding is 0, and so is what it divides."""
+    counts = np.stack([tp, predicted - tp, positives - tp, total - positives - predicted + tp])
+    whole = np.stack([0.0 * tp, predicted, positives, np.full(len(tp), total)])
+    return np.where(counts > EQUAL * whole, counts, 0.0)
 
 
 @kernel

@@ -121,8 +121,9 @@ def _is_plain(estimator: Any, X: Any) -> bool:
         and len(X) > 0
         and X.shape[1] == estimator.n_features_in_
         and not hasattr(estimator, "feature_names_in_")
-        # (False of NaN.)
-        and bool(X.min() >= -LARGEST_INPUT and X.max() <= LARGEST_INPUT)
+        # (False of NaN; as Python's floats, since the bound is beyond single precision.)
+        and float(X.min()) >= -LARGEST_INPUT
+        and float(X.max()) <= LARGEST_INPUT
     )
 
 

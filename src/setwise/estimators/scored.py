@@ -34,7 +34,7 @@ from setwise.estimators.training import Training, ranges_for
 from setwise.labels import LabelNames
 from setwise.persistence import save
 from setwise.targets.registry import get_target
-from setwise.targets.target import Target
+from setwise.targets.target import Target, method_of
 from setwise.targets.truth import encode_truth, refuse_other_labels
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
@@ -126,7 +126,7 @@ class ScoredClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         if model._names.one_dimensional:
             return super().score(X, y, sample_weight)
         known = encode_truth(model.target_, model._names, y)
-        return model.target_.utility(self.predict(X), known, sample_weight)
+        return method_of(model.target_, "utility")(self.predict(X), known, sample_weight)
 
     def save(self, path) -> None:
         """Write the classifier to a file that holds data only; `setwise.load` reads it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -299,6 +300,14 @@ class SetClassifierCV(ScoredClassifier):
     def intercept_(self) -> Any:
         """Those of ``best_estimator_``."""
         return self.best_estimator_.intercept_
+
+    def for_target(self, target, decoder=None) -> SetClassifierCV:
+        """The same choice and fit, decoded for another target; see `SetClassifier.for_target`."""
+        model = self._fitted().for_target(target, decoder)
+        other: Any = copy(self)
+        other.set_params(target=target, decoder=model.decoder)
+        other.best_estimator_ = model
+        return other
 
     def settled(self) -> SetClassifier:
         """A classifier, to be fitted, with the settings that were chosen."""

@@ -31,6 +31,7 @@ from setwise.estimators.set_booster import SetBooster
 from setwise.estimators.set_classifier_cv import SetClassifierCV
 from setwise.estimators.wrapped import handed_on, seeded
 from setwise.persistence import save
+from setwise.targets.target import method_of
 from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
 from setwise.validation import require_one_of, whole_number
 
@@ -278,9 +279,9 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if self._risk.is_of_whole:
             marginals = np.concatenate([one.marginals() for one in mixtures])
             rule = self._risk.fitted(lambda: HeldOut(marginals, sets, mass))
-            return 1.0 - self.target_.utility(rule.decode(marginals), sets, mass)
+            return 1.0 - method_of(self.target_, "utility")(rule.decode(marginals), sets, mass)
         decided = np.concatenate([self._decided(one) for one in mixtures])
-        return 1.0 - self.target_.utility(decided, sets, mass)
+        return 1.0 - method_of(self.target_, "utility")(decided, sets, mass)
 
     def _decided(self, law: Mixture) -> Array:
         """The best label set of each row; as though labels were independent, where no way is."""
@@ -342,7 +343,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if self._names.one_dimensional:
             return super().score(X, y, sample_weight)
         known = encode_truth(self.target_, self._names, y)
-        return self.target_.utility(self.predict(X), known, sample_weight)
+        return method_of(self.target_, "utility")(self.predict(X), known, sample_weight)
 
     def save(self, path) -> None:
         """Write the ensemble to a file that holds data only; `setwise.load` reads it."""

@@ -30,6 +30,7 @@ from setwise.estimators.named_sets import NamedSets
 from setwise.labels import LabelNames
 from setwise.sparse import well_formed
 from setwise.targets.measure import Array
+from setwise.targets.target import method_of
 from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
 
 # How far outside [0, 1] rounding may take a probability, and a sum of many from 1.
@@ -309,7 +310,7 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
             return super().score(X, y, sample_weight)
         target = self._decoder.target
         known = encode_truth(target, self._names, y)
-        return target.utility(self.predict(X), known, sample_weight)
+        return method_of(target, "utility")(self.predict(X), known, sample_weight)
 
     def get_metadata_routing(self):
         """What `fit` hands on, for scikit-learn's metadata routing: everything, to `fit`."""

@@ -28,6 +28,7 @@ from setwise.evaluation.statistics import (
 )
 from setwise.study.results import Outcome, Results, unit_of
 from setwise.targets import Target, get_target
+from setwise.targets.target import method_of
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,9 @@ def losses_of(outcome: Outcome, y_true: Any) -> Any:
     """The loss of each row, (n,)."""
     y_pred: Any = outcome.y_pred
     own = outcome.losses
-    return get_target(outcome.target).row_losses(y_pred, y_true) if own is None else own
+    if own is not None:
+        return own
+    return method_of(get_target(outcome.target), "row_losses")(y_pred, y_true)
 
 
 def _losses(y_true: Any, outcomes: Sequence[Any]) -> Statistic:

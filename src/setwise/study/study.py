@@ -30,7 +30,7 @@ from setwise.study.methods import get_methods
 from setwise.study.results import Outcome, Results, Scale
 from setwise.study.work import Plan, do_tasks
 from setwise.targets import Target, get_target
-from setwise.targets.target import hierarchy_of
+from setwise.targets.target import hierarchy_of, method_of
 from setwise.terminal import printable
 from setwise.validation import whole_number
 
@@ -299,7 +299,7 @@ def _targets(targets: Any, n_labels: int) -> dict[str, Target]:
         )
     for target in named.values():
         # A target made for other labels says so here.
-        target.refuse_labels(n_labels)
+        method_of(target, "refuse_labels")(n_labels)
     return named
 
 

@@ -15,7 +15,13 @@ import numpy as np
 
 from setwise.sparse import tidy_sets
 from setwise.targets.measure import ROUNDING, Array, Form, Fraction, Of, OfCounts
-from setwise.targets.target import Target, predicted_size, rates_mean, utility_quotient
+from setwise.targets.target import (
+    Target,
+    predicted_size,
+    rates_mean,
+    row_weights,
+    utility_quotient,
+)
 from setwise.validation import label_matrix, same_rows
 
 Average = Literal["micro", "macro", "weighted"]
@@ -67,11 +73,19 @@ class OfPopulation(Target):
         that of it (the measure is a smooth function of counts, which are sums over rows).
         """
         tallies = self.tallies(y_pred, y_true)
-        weights = np.ones(tallies[0].shape[0]) if sample_weight is None else sample_weight
-        mass, sums = weights.sum(), [weights @ part for part in tallies]
-        shares = self._shares(mass, tallies, sums)
-        value = float(self.utility_of(mass, *sums))
+        weights = row_weights(sample_weight, tallies[0].shape[0])
+        sums = [weights @ part for part in tallies]
+        shares = self._shares(weights.sum(), tallies, sums)
+        value = float(self.utility_of(weights.sum(), *sums))
         return 1.0 - value - (shares - np.average(shares, weights=weights))
+
+    def utility(self, y_pred: Any, y_true: Any, sample_weight: Any = None) -> float:
+        """The measure of all rows together; see `Target.utility`."""
+        tallies = self.tallies(y_pred, y_true)
+        weights = row_weights(sample_weight, tallies[0].shape[0])
+        return float(self.utility_of(weights.sum(), *(weights @ part for part in tallies)))
+
+    # The measure follows from weighted sums over rows: these say of what, and how.
 
     def tallies(self, y_pred: Any, y_true: Any) -> tuple[Any, ...]:
         """What is both true and predicted in each row, what is predicted, and what is true."""

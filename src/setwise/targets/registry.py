@@ -13,7 +13,7 @@ from setwise.targets.linear_fractional import FBeta, Jaccard
 from setwise.targets.names import ALIASES, NEAR, bare, joined
 from setwise.targets.population import Macro, Micro, Weighted, population_measure
 from setwise.targets.rates import BalancedAccuracy, GMean, Precision, Recall
-from setwise.targets.target import Target
+from setwise.targets.target import MEMBERS, Target
 
 # A name with a number in it is written with a star: "f*" makes "f1", "f2", "f0.5".
 TARGETS: dict[str, Callable[..., Target]] = {
@@ -72,7 +72,7 @@ def get_target(target: Any) -> Target:
     Macro(of=FBeta(beta=1.0, empty=1.0), zero_division=0.0)
     """
     if not isinstance(target, str):
-        if isinstance(target, Target) and not isinstance(target, type):
+        if all(hasattr(target, name) for name in MEMBERS) and not isinstance(target, type):
             return target
         raise ValueError(
             f"a target is a name such as 'f1' or an object such as FBeta(1.0), not {target!r}"
@@ -159,17 +159,22 @@ def _filled(known: str, parts: Iterable[str]) -> str:
 
 def _unknown(name: str) -> str:
     """That there is no such target, which are near in writing, and which there are."""
-    meant = _by_writing(name)
-    close = dict.fromkeys(meant[one] for one in get_close_matches(bare(name), meant))
+    # Averages are offered where nothing simpler is near.
+    by_writing = _by_writing(name)
+    plain = {one: known for one, known in by_writing.items() if not match(one, AVERAGES)}
+    for meant in (plain, by_writing):
+        close = dict.fromkeys(meant[one] for one in get_close_matches(bare(name), meant))
+        if close:
+            break
     nearest = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
     known, averaged = (
         ", ".join(one.replace("*", "NUMBER") for one in some)
-        for some in ([*TARGETS, "tree"], AVERAGED)
+        for some in ([*(one for one in TARGETS if "_samples" not in one), "tree"], AVERAGED)
     )
     first = ", ".join(one.replace("?", "...") for one in AVERAGES)
     return (
         f"there is no target named {name!r}; {nearest}known are {known}, and of {averaged} the "
-        f"averages {first}"
+        f"averages {first} and ..._samples"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -51,17 +53,8 @@ class Target(Protocol):
         y_pred, y_true : array or CSR matrix of shape (n, n_labels)
         sample_weight : array of shape (n,), optional
         """
-        tallies = self.tallies(y_pred, y_true)
-        n_rows = tallies[0].shape[0]
-        weights = np.ones(n_rows)
-        if sample_weight is not None:
-            weights = real_vector(sample_weight, n_rows, "sample_weight")
-        if (weights < 0).any() or weights.sum() <= 0:
-            raise ValueError(
-                "a utility is of rows whose weights are not negative and not all 0, but "
-                + ("one is negative" if (weights < 0).any() else "there is no such row")
-            )
-        return float(self.utility_of(weights.sum(), *(weights @ part for part in tallies)))
+        losses = self.loss(y_pred, y_true)
+        return 1.0 - float(np.average(losses, weights=row_weights(sample_weight, len(losses))))
 
     def row_losses(self, y_pred: Any, y_true: Any) -> NDArray[np.float64]:
         """Losses of the rows, (n,), with the mean 1 - `utility`.
@@ -75,19 +68,28 @@ class Target(Protocol):
         """Raise where the target is not defined for so many labels."""
         self.measure(n_labels, "loss")
 
-    # A utility of all rows follows from weighted sums over them: these two say of what, and how.
 
-    def tallies(self, y_pred: Any, y_true: Any) -> tuple[Any, ...]:
-        """What of each row is summed: matrices of n rows, dense or CSR."""
-        return (self.loss(y_pred, y_true)[:, None],)
+# What a target must have; the rest it may take from `Target`.
+MEMBERS = ("form", "measure", "loss", "on")
 
-    def utility_of(self, mass: Any, *sums: Any) -> Any:
-        """The utility, from the weight of all rows and the weighted sums of their tallies.
 
-        Of a tally with m columns the sums are (m, ...), with further axes for several weightings,
-        which ``mass`` has too.
-        """
-        return 1.0 - sums[0][0] / mass
+def method_of(target: Target, name: str) -> Callable[..., Any]:
+    """A method of the target, or that of `Target` for one that was written without it."""
+    own = getattr(target, name, None)
+    return partial(getattr(Target, name), target) if own is None else own
+
+
+def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+    """The weight of each row, (n,): none negative, not all 0; ones if there are none."""
+    weights = np.ones(n_rows)
+    if sample_weight is not None:
+        weights = real_vector(sample_weight, n_rows, "sample_weight")
+    if (weights < 0).any() or weights.sum() <= 0:
+        raise ValueError(
+            "a utility is of rows whose weights are not negative and not all 0, but "
+            + ("one is negative" if (weights < 0).any() else "there is no such row")
+        )
+    return weights
 
 
 def require_labels(target: Target, expected: int, n_labels: int) -> None:
