@@ -292,7 +292,8 @@ class SetBooster(ScoredModel):
     @property
     def feature_importances_(self) -> Array:
         """The mean gain of the splits by each feature, with a sum of 1, (n_features,)."""
-        return self._fitted()._trees.gains(self.n_features_in_)
+        fitted: Any = self._fitted()
+        return fitted._trees.gains(fitted.n_features_in_)
 
     def settled(self) -> SetBooster:
         """A booster, to be fitted, of as many rounds as were found best."""

@@ -311,7 +311,8 @@ class SetClassifierCV(ScoredClassifier):
 
     def settled(self) -> SetClassifier:
         """A classifier, to be fitted, with the settings that were chosen."""
-        return clone(self._fitted())
+        settled: Any = clone(self._fitted())
+        return settled
 
     def _fitted(self) -> SetClassifier:
         if "best_estimator_" not in vars(self):

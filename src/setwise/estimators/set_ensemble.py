@@ -369,7 +369,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _splits(self, rows: Given) -> list[Any]:
         """Rows to learn from and rows held out, by fold."""
         if self.cv is not None and not isinstance(self.cv, int | np.integer):
-            return list(check_cv(self.cv).split(rows.X, csr_array(rows.sets)))
+            splitter: Any = check_cv(self.cv)
+            return list(splitter.split(rows.X, csr_array(rows.sets)))
         folds = folds_for(len(rows.sets), seed=self.random_state)
         if self.cv is not None:
             folds = replace(folds, n_splits=whole_number(self.cv, "cv", 2))
