@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from setwise.estimators import CatalogClassifier as CatalogClassifier
+    from setwise.estimators import SetBooster as SetBooster
     from setwise.estimators import SetClassifier as SetClassifier
     from setwise.estimators import SetClassifierCV as SetClassifierCV
+    from setwise.estimators import SetEnsemble as SetEnsemble
     from setwise.estimators import TargetDecoder as TargetDecoder
     from setwise.persistence import load as load
     from setwise.persistence import save as save
@@ -23,8 +25,10 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "CatalogClassifier": "setwise.estimators",
+    "SetBooster": "setwise.estimators",
     "SetClassifier": "setwise.estimators",
     "SetClassifierCV": "setwise.estimators",
+    "SetEnsemble": "setwise.estimators",
     "TargetDecoder": "setwise.estimators",
     "Taxonomy": "setwise.taxonomy",
     "get_target": "setwise.targets",

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier
 
-from setwise import CatalogClassifier, SetClassifier, TargetDecoder
+from setwise import CatalogClassifier, SetClassifier, SetClassifierCV, TargetDecoder
 from setwise.decoders import MinimumRisk
 from setwise.spaces import Sized
 from setwise.targets import CountTarget
@@ -17,6 +17,7 @@ MAKERS = {
     "sized": lambda target: SetClassifier(target, space="sized"),
     "a space": lambda target: SetClassifier(target, space=Sized(3, np.zeros(4))),
     "binary relevance": lambda target: SetClassifier(target, "binary_relevance"),
+    "search": lambda target: SetClassifierCV(target, alphas=[0.1], spaces=["catalog"], cv=2),
     "decoder": lambda target: TargetDecoder(NEIGHBOURS, target),
     "calibrated": lambda target: TargetDecoder(NEIGHBOURS, target, calibration="sigmoid", cv=3),
     "classes": lambda target: CatalogClassifier(NEIGHBOURS, target),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tests.support import cases, oracle
-from tests.support.nn_cases import BACKENDS, THOROUGH, TINY, drawn, function_of
+from tests.support.nn_cases import BACKENDS, TINY, drawn, function_of
+from tests.support.profile import THOROUGH
 
 torch = pytest.importorskip("torch")
 

@@ -8,11 +8,11 @@ from tests.support.nn_cases import (
     BACKENDS,
     POWERS,
     REPRESENTATIVES,
-    THOROUGH,
     TINY,
     drawn,
     function_of,
 )
+from tests.support.profile import THOROUGH
 
 torch = pytest.importorskip("torch")
 from torch.autograd import gradcheck, gradgradcheck  # noqa: E402

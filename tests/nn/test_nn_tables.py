@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.support.nn_cases import THOROUGH
+from tests.support.profile import THOROUGH
 
 torch = pytest.importorskip("torch")
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402

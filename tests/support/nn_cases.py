@@ -1,16 +1,14 @@
 """What the laws of the torch losses draw: a pair of the registries, and its loss as a function."""
 
-import os
-
 import numpy as np
 
 from tests.support import cases
 from tests.support.examples import true_sets
+from tests.support.profile import THOROUGH
 
 POWERS = (-1.0, -0.5, 0.0, 0.3, 0.5, 0.7, 1.0)
 TINY = 1e-6  # where the value is an integral over q
 BACKENDS = ("compiled", "torch")
-THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 # One target of each form, on every space.
 FORMS = ("hamming", "f1", "subset", "geometric mean", "table", "tree distance", "precision@k")
 REPRESENTATIVES = [pair for pair in cases.PAIRS if THOROUGH or pair[0] in FORMS]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from setwise.decoders.population import POPULATIONS, Average, Metric, Quotient
+from setwise.decoders.population import POPULATIONS, ZERO_SHARE, Average, Metric, Quotient
 from setwise.decoders.threshold_search import EQUAL, Sample, best_thresholds, halfway
 from setwise.kernels import kernel
 from setwise.targets.measure import Array
@@ -94,10 +94,11 @@ def _of_best_cuts(sample: Sample, metric: Metric, average: Average) -> Array:
 
 
 def _counts(tp: Array, predicted: Array, positives: Array, total: float) -> Array:
-    """tp, fp, fn and tn; a difference that is only rounding is 0, and so is what it divides."""
-    counts = np.stack([tp, predicted - tp, positives - tp, total - positives - predicted + tp])
-    whole = np.stack([0.0 * tp, predicted, positives, np.full(len(tp), total)])
-    return np.where(counts > EQUAL * whole, counts, 0.0)
+    """tp, fp, fn, tn of each population, (4, m); a difference that is only rounding is 0."""
+    fp, fn = predicted - tp, positives - tp
+    counts = np.stack([tp, fp, fn, total - positives - fp])
+    terms = np.stack([tp, predicted, positives, np.full(len(tp), total)])
+    return np.where(np.abs(counts) <= ZERO_SHARE * terms, 0.0, counts)
 
 
 @kernel

@@ -56,6 +56,10 @@ class Distribution(Protocol):
         """log P of one set a row, -inf where impossible, (n,)."""
         ...
 
+    def tempered(self, power: float) -> Distribution | None:
+        """P(y) to that power, scaled to add up to 1: sharper above 1, flatter below."""
+        return None
+
     def ranked(self) -> Ranked | None:
         """What ranks the labels, whatever the size of a set."""
         return None

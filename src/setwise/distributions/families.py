@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 
 from setwise.distributions.distribution import (
     SUM_ERROR,
@@ -72,6 +73,17 @@ class Independent(Distribution):
         checked, p = one_set_a_row(sets, self), self._dense()
         with np.errstate(divide="ignore"):
             return np.where(checked == 1, np.log(p), np.log1p(-p)).sum(axis=1)
+
+    def tempered(self, power: float) -> Independent:
+        """Log-odds times the power; what is certain stays so."""
+        p = self.probability if not self.is_sparse else self.probability.copy()
+        values = p.data if self.is_sparse else p
+        with np.errstate(divide="ignore"):
+            changed = expit(power * logit(values.astype(np.float64)))
+        if not self.is_sparse:
+            return Independent(changed)
+        p.data = changed
+        return Independent(p)
 
     def ranked(self) -> Ranked:
         """By their probabilities."""
@@ -205,6 +217,12 @@ class Listed(Distribution):
             found = np.log(self.posterior[np.arange(len(place)), place])
         return np.where(place >= 0, found, -np.inf)
 
+    def tempered(self, power: float) -> Listed:
+        """Probabilities to that power, with a sum of 1."""
+        highest = self.posterior.max(axis=1, keepdims=True)
+        raised = (self.posterior / highest) ** power
+        return Listed.trusted(self.sets, raised / raised.sum(axis=1, keepdims=True))
+
     def listed(self) -> tuple[Array, Array]:
         """The list itself."""
         return self.sets, self.posterior
@@ -308,6 +326,10 @@ class OfSpace(Distribution):
     def log_probability(self, sets) -> Array:
         """z(y) - A, -inf outside the space, (n,)."""
         return self.space.log_probability(self.scores, one_set_a_row(sets, self))
+
+    def tempered(self, power: float) -> Distribution:
+        """Scores and what the space adds, times the power."""
+        return OfSpace(self.space.tempered(power), power * self.scores)
 
     def ranked(self) -> Ranked | None:
         """By probability on independent labels, by score where only a bias for sizes is added."""

@@ -1,8 +1,13 @@
 """Classifiers in the manner of scikit-learn: linear ones, and any model decoded for the target."""
 
 from setwise.estimators.catalog_classifier import CatalogClassifier
+from setwise.estimators.set_booster import SetBooster
 from setwise.estimators.set_classifier import SetClassifier
 from setwise.estimators.set_classifier_cv import SetClassifierCV
+from setwise.estimators.set_ensemble import SetEnsemble
 from setwise.estimators.target_decoder import TargetDecoder
 
-__all__ = ["CatalogClassifier", "SetClassifier", "SetClassifierCV", "TargetDecoder"]
+__all__ = [
+    "CatalogClassifier", "SetBooster", "SetClassifier", "SetClassifierCV", "SetEnsemble",
+    "TargetDecoder",
+]  # fmt: skip

@@ -245,6 +245,15 @@ def claim_of_classes(
     return replace(found, about=about | found.about)
 
 
+def claim_of_mixture(target: Any, n_labels: int, is_class: bool) -> Claim:
+    """What is proved of the sets of least expected loss under a mixture of laws."""
+    about = {
+        "target": CLASSES if is_class else in_words(target), "bound": "m + (1 - m) sqrt(2 r)",
+        "outside": OUTSIDE.format("the label sets that a member gives a probability"),
+    }  # fmt: skip
+    return Claim("bounded", ("bounded",), about)
+
+
 def _of_sets(training: Training, target: Any, space: Space, decoder: str) -> Claim:
     likelihood = trains_likelihood(training, space)
     # Whether the loss is a share of the labels that differ, weighted or not.

@@ -16,6 +16,8 @@ from setwise.validation import positive_number
 
 Progress = Callable[..., None]
 
+# What an interrupt does to a fit.
+INTERRUPTS = ("raise", "finish")
 # Seconds between two lines of progress where there is no terminal.
 BETWEEN_LINES = 5.0
 
@@ -98,6 +100,11 @@ class Watch:
         limit = np.inf if budget is None else positive_number(budget, "time_budget")
         self.end, self.tell, self.words, self.kept = time.monotonic() + limit, tell, "", np.inf
 
+    @property
+    def left(self) -> float:
+        """Seconds until the end."""
+        return self.end - time.monotonic()
+
     def say(self, words: str) -> None:
         """Tell something that must not wait."""
         if self.tell is not None:
@@ -107,5 +114,5 @@ class Watch:
         """A step was taken."""
         if self.tell is not None:
             self.tell(description=self.words)
-        if self.end - time.monotonic() < self.kept < np.inf:
+        if self.left < self.kept < np.inf:
             raise OutOfTime

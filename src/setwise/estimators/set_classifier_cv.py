@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.extmath import row_norms
@@ -18,9 +20,10 @@ from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
 from setwise.estimators.cost import is_auto, planned
 from setwise.estimators.design import SCALINGS, Rows, read_training
 from setwise.estimators.held_out import folds_for
-from setwise.estimators.running import OutOfTime, Watch, progress_shown, run
+from setwise.estimators.running import INTERRUPTS, OutOfTime, Watch, progress_shown, run
+from setwise.estimators.scored import ScoredClassifier
 from setwise.estimators.search import Inputs, Path, Race, Split, Trial
-from setwise.estimators.set_classifier import LinearClassifier, SetClassifier
+from setwise.estimators.set_classifier import SetClassifier
 from setwise.labels import LabelNames
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.names import DEFAULT_Q
@@ -32,7 +35,6 @@ from setwise.validation import positive_number, require_one_of, same_rows, whole
 # Where the nine default penalties, half a decade apart, begin and end (in decades): the larger the
 # features of a scaling, the smaller their weights.
 DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}
-INTERRUPTS = ("raise", "finish")
 SETTINGS = ("surrogate", "space", "scaling")
 # The path of the final fit takes every so many penalties.
 WIDER = 4
@@ -41,7 +43,7 @@ FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
 
 
 @dataclass(eq=False, repr=False)
-class SetClassifierCV(LinearClassifier):
+class SetClassifierCV(ScoredClassifier):
     """`SetClassifier` that chooses alpha, the space and the surrogate by the target itself.
 
     Every combination is trained on all folds but one and judged by the mean loss of the target on
@@ -299,6 +301,19 @@ class SetClassifierCV(LinearClassifier):
     def intercept_(self) -> Any:
         """Those of ``best_estimator_``."""
         return self.best_estimator_.intercept_
+
+    def for_target(self, target, decoder=None) -> SetClassifierCV:
+        """The same choice and fit, decoded for another target; see `SetClassifier.for_target`."""
+        model = self._fitted().for_target(target, decoder)
+        other: Any = copy(self)
+        other.set_params(target=target, decoder=model.decoder)
+        other.best_estimator_ = model
+        return other
+
+    def settled(self) -> SetClassifier:
+        """A classifier, to be fitted, with the settings that were chosen."""
+        settled: Any = clone(self._fitted())
+        return settled
 
     def _fitted(self) -> SetClassifier:
         if "best_estimator_" not in vars(self):

@@ -181,6 +181,27 @@ class Objective:
         """Those of the space that are learnt, as they are at the start, (p,)."""
         return self.space.parameters if self.learns else np.empty(0)
 
+    @cached_property
+    def _is_separate(self) -> bool:
+        return self.stage is not None and isinstance(self.stage(self.space), BinaryRelevance)
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether it is a likelihood, labels one by one by it, or a comp-sum loss."""
+        loss = None if self.stage is None else self.stage(self.space)
+        return (
+            loss is None or isinstance(loss, CompSum) or getattr(loss, "margin", "") == "logistic"
+        )
+
+    @cached_property
+    def counts(self) -> Array:
+        """How often each feature of a learnt parameter is 1 in the rows, by weight, (p,)."""
+        counts = np.zeros(len(self.parameters))
+        for rows in row_ranges(len(self.y_true), max(len(counts), 1)):
+            if len(counts):
+                counts += self.weights[rows] @ self.space.features(self.y_true[rows])
+        return counts
+
     @property
     def lower_bounds(self) -> Array:
         """The least values of those parameters, (p,)."""
@@ -200,10 +221,7 @@ class Objective:
         n_parameters = len(self.parameters)
         if self.stage is not None:
             return np.ones(n_parameters)
-        features = np.zeros(n_parameters)
-        for rows in row_ranges(len(self.y_true), n_parameters) if self.learns else ():
-            features += self.weights[rows] @ self.space.features(self.y_true[rows])
-        share = features / self.mass
+        share = self.counts / self.mass
         return share * (1.0 - share)
 
     def variance(self, rows: slice, scores: Array, parameters: Array) -> Array:
@@ -219,6 +237,22 @@ class Objective:
         space = self.space.with_parameters(parameters) if self.learns else self.space
         away = np.abs(space.negative_log_likelihood(scores, self.y_true[rows], False)[1])
         return weights @ (away * ((1.0 if space.is_joint else 2.0) - away))
+
+    def curvature(self, rows: slice, scores: Array, by_score: Array, parameters: Array) -> Array:
+        """The second derivative of the weighted loss of each row by each of its scores.
+
+        Exact for a likelihood, 4 P (1 - P), and for labels one by one, P (1 - P): there P - y is
+        half the gradient, and the gradient. For other losses, whose own may be negative, the first
+        with the marginals of the space.
+        """
+        weights, y_true = self.weights[rows, None], self.y_true[rows]
+        slope = 1.0 if self._is_separate else 2.0
+        if self.stage is None or self._is_separate:
+            likely = y_true + by_score / (slope * weights)
+        else:
+            space = self.space.with_parameters(parameters) if self.learns else self.space
+            likely = space.marginals(scores)
+        return slope**2 * weights * likely * (1.0 - likely)
 
     def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
         """Weighted loss of the rows, gradient by their scores, gradient by the parameters."""

@@ -110,7 +110,7 @@ def loss_statistic(title: Title, target: Target, sample: Sample) -> Statistic:
         prior = sums[3] if len(sums) > 3 else None
         return 1.0 - target.of_counts(counts if prior is None else counts + prior)[None]  # type: ignore
 
-    parts = target.tallies(sample.predicted, sample.true)
+    parts = target.tallies(sample.predicted, sample.true)  # type: ignore
     # What is averaged over labels is spread by the prior, as macro figures are.
     return Statistic.of([title], figures, *parts, has_prior=target.average != "micro")  # type: ignore
 

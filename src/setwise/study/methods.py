@@ -40,6 +40,9 @@ class Question:
     n_rows: int = 1000
     sparse: bool = False
 
+    def __post_init__(self):
+        vars(self).update(target=get_target(self.target))
+
 
 @dataclass(frozen=True)
 class Method:

@@ -1,0 +1,86 @@
+"""Weights of a mixture, and temperatures of its members, by the log-likelihood of rows held out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize, minimize_scalar
+
+Array = NDArray[np.float64]
+
+# A weight below this is 0: the member brings nothing.
+NOTHING = 1e-6
+# Where the derivative of the log-likelihood by each weight shows the optimum, and most steps to it.
+OPTIMAL, MOST_STEPS = 1e-10, 10_000
+# A law is flattened or sharpened within these powers, if that gains so many nats a row.
+COOLEST, HOTTEST, WORTHWHILE = 0.25, 4.0, 1e-3
+
+
+def mixture_weights(log_probability: Array, row_weights: Array) -> Array:
+    """Weights (m,) of members that maximise the mean log-likelihood of their mixture.
+
+    ``log_probability`` (n, m) is that of the true label set of each row by each member; a row that
+    no member gives a probability says nothing of the weights. The problem is concave. By scipy's
+    SLSQP, and EM steps (each weight times the mean share of its member in what the rows have) to
+    the last digits.
+
+    Examples
+    --------
+    >>> mixture_weights(np.log([[0.9, 0.1], [0.2, 0.8], [0.8, 0.2]]), np.ones(3)).round(3)
+    array([0.607, 0.393])
+    """
+    n_members = log_probability.shape[1]
+    counted = np.isfinite(log_probability).any(axis=1) & (row_weights > 0)
+    equal = np.full(n_members, 1.0 / n_members)
+    if n_members == 1 or not counted.any():
+        return equal
+    logs = log_probability[counted]
+    chance = np.exp(logs - logs.max(axis=1, keepdims=True))
+    share = row_weights[counted] / row_weights[counted].sum()
+
+    def loss(weights: Array) -> tuple[float, Array]:
+        mixed = np.maximum(chance @ weights, 1e-300)
+        return -float(share @ np.log(mixed)), -(share / mixed) @ chance
+
+    found = minimize(
+        loss, equal, jac=True, method="SLSQP", bounds=[(0.0, 1.0)] * n_members,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like},
+        options={"ftol": 1e-15, "maxiter": 200},
+    )  # fmt: skip
+    weights = np.maximum(found.x, 0.0) / np.maximum(found.x, 0.0).sum()
+    if not loss(weights)[0] <= loss(equal)[0]:
+        weights = equal
+    # What is 0 stays 0 in EM; a little of what would gain by more weight is put back.
+    gains = -loss(weights)[1]
+    weights = np.where((weights < NOTHING) & (gains <= 1.0), 0.0, np.maximum(weights, NOTHING))
+    weights /= weights.sum()
+    for _ in range(MOST_STEPS):
+        ratio = -loss(weights)[1]
+        if np.abs(np.where(weights > 0.0, ratio - 1.0, 0.0)).max() <= OPTIMAL:
+            break
+        weights = weights * ratio
+        weights /= weights.sum()
+    weights = np.where(weights < NOTHING, 0.0, weights)
+    return weights / weights.sum()
+
+
+def temperature(folds: list[Any], sets: list[Any], row_weights: list[Array]) -> float:
+    """The power of the members' laws, scaled to add up to 1, that is likeliest; 1 if none gains."""
+
+    def loss(log_power: float) -> float:
+        power = float(np.exp(log_power))
+        laws = [law.tempered(power) for law in folds]
+        parts = [law.log_probability(y) for law, y in zip(laws, sets, strict=True)]
+        found, weights = np.concatenate(parts), np.concatenate(row_weights)
+        counted = np.isfinite(found)
+        if not counted.any():
+            return 0.0
+        return -float(np.average(found[counted], weights=weights[counted]))
+
+    if any(law.tempered(1.0) is None for law in folds):
+        return 1.0
+    bounds = (np.log(COOLEST), np.log(HOTTEST))
+    found: Any = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.01})
+    return float(np.exp(found.x)) if loss(0.0) - found.fun > WORTHWHILE else 1.0

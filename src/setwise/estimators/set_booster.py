@@ -1,0 +1,336 @@
+"""Boosted trees on exact losses over label sets."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from copy import copy
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from setwise.decoders.for_target import HeldOut, decoder_of
+from setwise.estimators.boosting import Boosting, matrix, with_parameters, xgboost
+from setwise.estimators.choice import space_for, unseen_mass
+from setwise.estimators.cost import Plan, is_auto, planned
+from setwise.estimators.design import Rows, rows_of
+from setwise.estimators.folds import StratifiedLabelSets
+from setwise.estimators.guarantee import log_loss_of
+from setwise.estimators.held_out import judge_of
+from setwise.estimators.running import INTERRUPTS, OutOfTime, Watch, progress_shown, run
+from setwise.estimators.scored import ScoredModel
+from setwise.estimators.training import Training
+from setwise.labels import LabelNames
+from setwise.spaces.space import Space
+from setwise.sparse import tidied
+from setwise.spelling import argument
+from setwise.surrogates.names import DEFAULT_Q
+from setwise.targets.truth import read_truth, refuse_open
+from setwise.threads import thread_count
+from setwise.validation import positive_number, require_one_of, whole_number
+
+Array = NDArray[Any]
+
+STOPPING = ("log_loss", "target")
+
+
+@dataclass(eq=False, repr=False)
+class SetBooster(ScoredModel):
+    """Gradient-boosted trees on an exact loss over label sets, decoded for the target.
+
+    Trees of XGBoost with a vector in each leaf, one score a label. Every round adds a tree by the
+    exact gradient and the diagonal of the Hessian of the loss: for the likelihood on a space of
+    label sets P(label) - y and P (1 - P); the biases of the space are learnt along the way. How
+    many rounds are best is found on held-out rows; then all rows are trained with so many.
+
+    Parameters
+    ----------
+    target, surrogate, space, decoder
+        As in `SetClassifier`. Surrogates are "likelihood", "binary_relevance" and the target's own
+        comp-sum losses; the space "joint", which scores sets, is not for trees.
+    n_estimators : int, default 500
+        Most rounds, and trees.
+    learning_rate : float, default 0.1
+    max_depth : int, default 4
+    min_child_weight : float, default 1.0
+        Least sum of second derivatives in a leaf.
+    subsample, colsample : float, default 0.8 and 0.5
+        Shares of the rows that a tree, and of the features that a level of it, is grown on.
+    reg_lambda : float, default 1.0
+        Penalty of leaves.
+    stopping : {"log_loss", "target"}, default "log_loss"
+        What is judged on held-out rows after each round: the mean log-loss (of other losses than a
+        likelihood, the loss itself), or the loss of the target.
+    patience : int or None, default 30
+        Rounds without a better one until training ends; None: no rows are held out, and all
+        ``n_estimators`` rounds are made.
+    validation_fraction : float, default 0.2
+        Share of the rows held out, spread evenly over the labels.
+    xgboost_params : dict, optional
+        Further parameters for XGBoost, as it names them, such as ``{"max_bin": 64}``.
+    q, sparse_output, n_jobs, verbose
+        As in `SetClassifier`.
+    time_budget, on_interrupt
+        As in `SetClassifierCV`: training ends in time, or when interrupted, with what it has.
+    random_state : int, RandomState or None, default None
+        Seed of what is held out and sampled; None is 0.
+
+    Attributes
+    ----------
+    classes_, space_, target_, decoder_, surrogate_, choice_, guarantee_, n_features_in_
+        As in `SetClassifier`.
+    n_iter_ : int
+        Rounds, and trees, of the model.
+    held_out_ : list of float
+        What was judged on the held-out rows, after each round.
+    feature_importances_ : array of shape (n_features,)
+        The mean gain of the splits by each feature, with a sum of 1.
+    stopped_ : {None, "time_budget", "interrupt"}
+        Why training ended early, if it did.
+
+    Notes
+    -----
+    NaN, and what a sparse matrix does not store, is missing: each split sends missing values the
+    way that is better. Columns of a data frame of the type category are split as sets of
+    categories, by trees of one label each; without such columns a tree has a leaf for all labels.
+
+    For the target's own losses the variance of each label stands for the second derivative, which
+    may be negative; it is of the same order.
+    """
+
+    target: Any = "f1"
+    surrogate: Any = "auto"
+    space: Any = "auto"
+    decoder: str = "auto"
+    _: KW_ONLY
+    n_estimators: int = 500
+    learning_rate: float = 0.1
+    max_depth: int = 4
+    min_child_weight: float = 1.0
+    subsample: float = 0.8
+    colsample: float = 0.5
+    reg_lambda: float = 1.0
+    stopping: str = "log_loss"
+    patience: int | None = 30
+    validation_fraction: float = 0.2
+    xgboost_params: dict[str, Any] | None = None
+    q: float = DEFAULT_Q
+    sparse_output: bool = False
+    time_budget: float | None = None
+    on_interrupt: str = "raise"
+    n_jobs: int | None = None
+    verbose: bool = False
+    random_state: Any = None
+
+    def fit(self, X, y, sample_weight=None):
+        """Grow trees.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, n_features)
+        y : label sets in any form of `setwise.labels.read_labels`, or one class a row
+        sample_weight : array of shape (n,), optional
+        """
+        xgboost()
+        self._require_settings()
+        with run(self), progress_shown(self.verbose) as tell:
+            watch = Watch(self.time_budget, tell)
+            inputs = self._checked(X, reset=True)
+            sets, names = read_truth(self.target, y)
+            rows = rows_of(inputs, sets, sample_weight)
+            refuse_open(self.target, rows.sets, rows.weights)
+            self._fit(rows.taken(), names, watch)
+        if self.stopped_ is not None:
+            why = "time was up" if self.stopped_ == "time_budget" else "it was interrupted"
+            warnings.warn(
+                f"training ended after {self.n_iter_} rounds, since {why}: the model has the best "
+                f"of them",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _fit(self, rows: Rows, names: LabelNames, watch: Watch) -> None:
+        """Find how many rounds are best on held-out rows, then train so many on all rows."""
+        risk = decoder_of(self.target, self.decoder)
+        self.stopped_ = self._held_out = self._out_of_fold = None
+        self._names, self.classes_ = names, names.names
+        is_free = is_auto(self.space) and not names.one_dimensional
+        plan = planned(self, self.surrogate, self.space, is_free, rows, risk.target)
+        training = self._training(plan.surrogate, risk.target)
+        whole = self._boosting(plan, training, rows)
+        self._decode_by(risk, training, whole.objective.space)
+        held = self._held(rows)
+        searched = self._boosting(plan, training, *held) if held else whole
+        grown = searched
+        try:
+            self._grow(searched, self.n_estimators, watch, 1.2 * len(rows.sets) / searched.n_rows)
+            if held:
+                watch.kept = 0.0
+                self._grow(whole, searched.best, watch)
+                grown = whole
+        except OutOfTime:
+            self.stopped_ = "time_budget"
+        except KeyboardInterrupt:
+            if self.on_interrupt == "raise" or grown.best == 0:
+                raise
+            self.stopped_ = "interrupt"
+        self._keep(grown, searched, held[1] if held else None)
+        self._unseen = unseen_mass(rows.sets) if isinstance(self.space, str) else None
+        self._settle(risk, lambda: self._out_of_fold)
+
+    def _grow(self, boosting: Boosting, rounds: int, watch: Watch, share: float = 0.0) -> None:
+        """Rounds until the best is known; ``share`` of their time is kept for training on all."""
+        begun, patience = time.monotonic(), None if boosting.judge is None else self.patience
+
+        def after() -> None:
+            where = f"round {boosting.rounds} of {rounds}"
+            last = f", held out {boosting.values[-1]:.4f}" if boosting.values else ""
+            watch.words = f"{where}{last}"
+            if share:
+                seconds = (time.monotonic() - begun) / boosting.rounds
+                watch.kept = share * seconds * boosting.best if boosting.judge else 0.0
+            watch.step()
+
+        boosting.grow(rounds, patience, after)
+
+    def _boosting(
+        self, plan: Plan, training: Training, rows: Rows, held: Rows | None = None
+    ) -> Boosting:
+        """Boosting of some rows, judged by others if there are any."""
+        is_class = self._names.one_dimensional
+        space = space_for(plan.space, training, is_class, rows.sets, rows.weights)
+        objective = training.objective(training.stages()[-1], space, rows.sets, rows.weights)
+        if not objective.is_smooth or space.is_joint:
+            raise ValueError(
+                f"trees are grown on 'likelihood', 'binary_relevance' or a comp-sum loss of the "
+                f"target, with a score for each label, but "
+                f"{argument('surrogate', self.surrogate)} and {argument('space', self.space)}"
+            )
+        judge = None if held is None else self._judge(training, held)
+        inputs = [None if one is None else matrix(one.inputs) for one in (rows, held)]
+        return Boosting(inputs[0], objective, self._settings(rows.inputs), inputs[1], judge)
+
+    def _held(self, rows: Rows) -> tuple[Rows, Rows] | None:
+        """Rows to learn from and rows to judge by; None where all are to learn from."""
+        n_splits = round(1.0 / self.validation_fraction)
+        if self.patience is None or len(rows.sets) < n_splits:
+            return None
+        folds = StratifiedLabelSets(n_splits, random_state=self._seed)
+        parts = next(iter(folds.split(rows.sets, rows.sets)))
+        return tuple(
+            Rows(_safe_indexing(rows.inputs, p), rows.sets[p], rows.weights[p]) for p in parts
+        )  # type: ignore
+
+    def _judge(self, training: Training, held: Rows) -> Any:
+        """What scores of the held-out rows are worth on a space; less is better."""
+        judge = judge_of(self._risk, self._names)
+
+        def judged(scores: Array, space: Space) -> float:
+            model = self._of_scores(space)
+            if self.stopping == "target":
+                kept = judge.kept(model, scores, held.sets)
+                return judge.judged([HeldOut(kept, held.sets, held.weights)]).loss
+            if training.is_likelihood or training.is_separate:
+                return model._log_loss(scores, held)["log_loss"]
+            losses = training.loss(space).value_and_gradient(scores, held.sets)[0]
+            return float(np.average(losses, weights=held.weights))
+
+        return judged
+
+    def _of_scores(self, space: Space) -> Any:
+        """This model on a space, with scores in place of inputs."""
+        model: Any = copy(self)
+        model.space_, model._trees = space, AsGiven()
+        return model
+
+    def _log_loss(self, inputs: Any, rows: Rows) -> dict[str, float]:
+        return log_loss_of(self._log_probability(rows._replace(inputs=inputs)), rows.weights)
+
+    def _keep(self, grown: Boosting, searched: Boosting, held: Rows | None) -> None:
+        """The model that was grown, and what the one searched with says of the rows held out."""
+        self._trees, self.n_iter_, self.held_out_ = grown.grown(), grown.best, searched.values
+        self.space_ = with_parameters(grown.objective, grown.best_parameters)
+        if held is not None and searched.best_scores is not None:
+            space = with_parameters(searched.objective, searched.best_parameters)
+            model, scores = self._of_scores(space), searched.best_scores
+            if self._trained.is_likelihood or self._trained.is_separate:
+                self._held_out = model._log_loss(scores, held)
+            marginals = model._marginals_of(scores).astype(np.float32)
+            self._out_of_fold = HeldOut(marginals, held.sets, held.weights)
+
+    def _settings(self, inputs: Any) -> dict[str, Any]:
+        """The parameters of XGBoost, which splits categories in trees of one label only."""
+        trees = "one_output_per_tree" if has_categories(inputs) else "multi_output_tree"
+        return {
+            "tree_method": "hist", "multi_strategy": trees, "base_score": 0.0,
+            "disable_default_eval_metric": True, "nthread": thread_count(), "seed": self._seed,
+            "learning_rate": float(self.learning_rate), "max_depth": self.max_depth,
+            "min_child_weight": self.min_child_weight, "subsample": self.subsample,
+            "colsample_bylevel": self.colsample, "reg_lambda": self.reg_lambda,
+            **(self.xgboost_params or {}),
+        }  # fmt: skip
+
+    def _require_settings(self) -> None:
+        whole_number(self.n_estimators, "n_estimators", 1)
+        whole_number(self.max_depth, "max_depth", 1)
+        positive_number(self.learning_rate, "learning_rate")
+        if self.patience is not None:
+            whole_number(self.patience, "patience", 1)
+        require_one_of(self.stopping, STOPPING, "stopping")
+        require_one_of(self.on_interrupt, INTERRUPTS, "on_interrupt")
+        for name in ("subsample", "colsample", "validation_fraction"):
+            if not positive_number(getattr(self, name), name) <= 1.0:
+                raise ValueError(f"{name} must be a share, at most 1, not {getattr(self, name)!r}")
+
+    @property
+    def feature_importances_(self) -> Array:
+        """The mean gain of the splits by each feature, with a sum of 1, (n_features,)."""
+        fitted: Any = self._fitted()
+        return fitted._trees.gains(fitted.n_features_in_)
+
+    def settled(self) -> SetBooster:
+        """A booster, to be fitted, of as many rounds as were found best."""
+        other: Any = clone(self)
+        return other.set_params(n_estimators=self._fitted().n_iter_, patience=None)
+
+    def _fitted(self) -> SetBooster:
+        check_is_fitted(self, "_trees")
+        return self
+
+    def _checked(self, X, reset: bool = False) -> Any:
+        """X as XGBoost takes it: floats with NaN, CSR, or a data frame with categories."""
+        if has_categories(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        return validate_data(
+            self, tidied(X, "X") if issparse(X) else X, reset=reset, accept_sparse="csr",
+            dtype=[np.float32, np.float64], ensure_all_finite="allow-nan",
+        )  # fmt: skip
+
+    def _scores(self, X) -> Array:
+        return self._trees.scores(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class AsGiven:
+    """In place of trees, where scores are given in place of inputs."""
+
+    def scores(self, given: Array) -> Array:
+        """The scores themselves."""
+        return given
+
+
+def has_categories(inputs: Any) -> bool:
+    """Whether it is a data frame with a column of categories."""
+    return any(str(one) == "category" for one in getattr(inputs, "dtypes", ()))
