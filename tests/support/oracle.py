@@ -313,7 +313,7 @@ def recall(empty: float = 0.0) -> Target:
 
 
 def of_rates(mean: Callable) -> Target:
-    """U = the mean of the shares of the true, and of the false, that are right, if there are any."""
+    """U = the mean of the shares that are right of the true, and of the false, if there are any."""
 
     def utility(y_pred, y_true):
         tp, fp, fn, tn = confusion(y_pred, y_true)
