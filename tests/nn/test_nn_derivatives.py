@@ -37,7 +37,8 @@ def test_every_registered_target_is_among_the_cases():
     }
     assert {type(target) for target in made.values()} <= kinds
     every = {kind for kind in vars(targets).values() if isinstance(kind, type)} - {targets.Target}
-    assert every == kinds
+    # What judges all rows together has no loss of a row.
+    assert {kind for kind in every if kind.form != "population"} == kinds
 
 
 def parts(space, seed):

@@ -17,13 +17,17 @@ import numpy as np
 from setwise.spaces import SPACES as REGISTRY
 from setwise.spaces import Backoff, Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.targets import (
+    BalancedAccuracy,
     CostSensitive,
     CountTarget,
     FBeta,
+    GMean,
     Hamming,
     Jaccard,
     LinearFractional,
+    Precision,
     PrecisionAtK,
+    Recall,
     RecallAtK,
     TableTarget,
     TreeDistance,
@@ -459,7 +463,8 @@ TARGETS: dict[str, Callable] = {
     "jaccard empty 0": target_builder(Jaccard, oracle.jaccard, empty=0.0),
     "subset": target_builder(ZeroOne, oracle.subset),
     "precision": fraction((0, 0, 1, 0, 0), (0, 1, 1, 0, 0)),
-    "precision empty 0": fraction((0, 0, 1, 0, 0), (0, 1, 1, 0, 0), empty=0.0),
+    "precision of rows": target_builder(Precision, oracle.precision),
+    "recall of rows": target_builder(Recall, oracle.recall),
     "recall": fraction((0, 0, 0, 1, 0), (0, 1, 0, 1, 0)),
     "specificity": fraction((0, 0, 1, 0, 0), (0, 0, 1, 0, 1)),
     "negative predictive value": fraction((0, 0, 0, 1, 0), (0, 0, 0, 1, 1), empty=0.5),
@@ -477,10 +482,14 @@ TARGETS: dict[str, Callable] = {
     "geometric mean": target_builder(CountTarget, oracle.counts, function=geometric_mean_loss),
     "squared error share": target_builder(CountTarget, oracle.counts, function=squared_error_share),
     "more than one error": target_builder(CountTarget, oracle.counts, function=more_than_one_error),
+    "balanced accuracy": target_builder(BalancedAccuracy, oracle.balanced_accuracy),
+    "g-mean": target_builder(GMean, oracle.g_mean),
     "table": table,
 }
 
-COUNT_NAMES = ("geometric mean", "squared error share", "more than one error")
+COUNT_NAMES = (
+    "geometric mean", "squared error share", "more than one error", "balanced accuracy", "g-mean",
+)  # fmt: skip
 TREE_NAMES = ("tree distance", "tree distance in edges")
 
 

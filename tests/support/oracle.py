@@ -302,6 +302,37 @@ def linear_fractional(numerator, denominator, empty: float = 1.0) -> Target:
     return Target(loss, utility)
 
 
+def precision(empty: float = 0.0) -> Target:
+    """L = fp / (tp + fp); nothing predicted has utility `empty`."""
+    return linear_fractional((0, 0, 1, 0, 0), (0, 1, 1, 0, 0), empty)
+
+
+def recall(empty: float = 0.0) -> Target:
+    """L = fn / (tp + fn); nothing true has utility `empty`."""
+    return linear_fractional((0, 0, 0, 1, 0), (0, 1, 0, 1, 0), empty)
+
+
+def of_rates(mean: Callable) -> Target:
+    """U = the mean of the shares that are right of the true, and of the false, if there are any."""
+
+    def utility(y_pred, y_true):
+        tp, fp, fn, tn = confusion(y_pred, y_true)
+        parts = ((tp, tp + fn), (tn, tn + fp))
+        return mean([EXTENDED(right) / size for right, size in parts if size])
+
+    return Target(lambda a, b: 1 - utility(a, b), utility)
+
+
+def balanced_accuracy() -> Target:
+    """1 - their arithmetic mean."""
+    return of_rates(lambda shares: sum(shares) / len(shares))
+
+
+def g_mean() -> Target:
+    """1 - their geometric mean."""
+    return of_rates(lambda shares: np.prod(shares) ** (EXTENDED(1) / len(shares)))
+
+
 def f_beta(beta: float = 1.0, empty: float = 1.0) -> Target:
     """L = 1 - (1 + b^2) |y' & y| / (b^2 |y| + |y'|); nothing true and nothing predicted has utility
     `empty`.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -152,7 +152,8 @@ class PickLabels(_Reduction):
             alone = np.zeros((len(row) + len(empty), sets.shape[1]), np.uint8)
             alone[np.arange(len(row)), label] = 1
             weights = np.append(weights, np.ones(len(empty)))
-            row, label = np.append(row, empty), alone
+            # (A dense column would be taken for classes; a sparse one is a label.)
+            row, label = np.append(row, empty), csr_array(alone)
         model = self._linear("binary_relevance" if label.ndim == 2 else "auto")
         self.model_ = model.fit(inputs[row], label, sample_weight=weights)
 
