@@ -172,3 +172,8 @@ def test_the_losses_of_rows_are_first_order(target):
         assert moved * 2000.0 / 0.5 == pytest.approx(1.0 - value - losses[row], abs=5e-3)
     sparse = measure.row_losses(csr_array(y_pred), csr_array(y_true))
     np.testing.assert_allclose(sparse, losses, rtol=0, atol=1e-12)
+
+
+def test_a_search_refuses_metro_and_says_who_takes_it():
+    with pytest.raises(ValueError, match="SetClassifier takes it"):
+        SetClassifierCV("macro_f1", surrogates=["likelihood", "metro"]).fit(X, Y)

@@ -26,7 +26,7 @@ from setwise.estimators.search import Inputs, Path, Race, Split, Trial
 from setwise.estimators.set_classifier import SetClassifier
 from setwise.labels import LabelNames
 from setwise.surrogates.binary_relevance import BinaryRelevance
-from setwise.surrogates.names import DEFAULT_Q
+from setwise.surrogates.names import DEFAULT_Q, METRO
 from setwise.targets.registry import get_target
 from setwise.targets.target import hierarchy_of
 from setwise.threads import small_products
@@ -336,6 +336,11 @@ class SetClassifierCV(ScoredClassifier):
         """Surrogates with the spaces to try them on; binary relevance has its own."""
         spaces = _several(self.spaces, "spaces")
         surrogates = _several(self.surrogates, "surrogates")
+        if any(isinstance(one, str) and one == METRO for one in surrogates):
+            raise ValueError(
+                f"{METRO!r} finds costs on folds of its own, and is trained without a search: "
+                f"SetClassifier takes it, with an alpha (setwise fit with --no-cv)"
+            )
         target, is_free = get_target(self.target), is_auto(self.spaces)
         if names.one_dimensional:
             spaces, is_free = ["auto"], False
