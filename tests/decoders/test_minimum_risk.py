@@ -598,9 +598,9 @@ def test_other_fractions_against_the_law_of_the_counts(name, shape):
 @pytest.mark.parametrize("name", cases.COUNT_NAMES)
 def test_functions_of_the_counts_against_the_law_of_the_counts(name, shape):
     probability = SHAPES[shape](50, np.random.default_rng(51))[None, :]
-    loss = cases.TARGETS[name](None, None).arguments["function"]
-    answer = MinimumRisk(CountTarget(loss)).decode(probability, return_risk=True)
-    assert_best_by_counting(answer, probability, loss)
+    target = cases.TARGETS[name](None, None).target
+    answer = MinimumRisk(target).decode(probability, return_risk=True)
+    assert_best_by_counting(answer, probability, target.measure(50, "loss").function)
 
 
 @pytest.mark.parametrize("total", [0.5, 12.0, 60.0, 400.0])

@@ -29,7 +29,7 @@ def mixture_weights(log_probability: Array, row_weights: Array) -> Array:
     Examples
     --------
     >>> mixture_weights(np.log([[0.9, 0.1], [0.2, 0.8], [0.8, 0.2]]), np.ones(3)).round(3)
-    array([0.607, 0.393])
+    array([0.816, 0.184])
     """
     n_members = log_probability.shape[1]
     counted = np.isfinite(log_probability).any(axis=1) & (row_weights > 0)

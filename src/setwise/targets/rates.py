@@ -125,8 +125,8 @@ class GMean(Target):
 def found_shares(tp: Array, fp: Array, fn: Array, tn: Array) -> tuple[Array, Array]:
     """The share found of the true and of the false entries; that of the other class for none."""
     true, false = tp + fn, tn + fp
-    of_true = np.divide(tp, true, out=np.ones_like(true), where=true > 0)
-    of_false = np.divide(tn, false, out=np.ones_like(false), where=false > 0)
+    of_true = np.divide(tp, true, out=np.ones(np.shape(true)), where=true > 0)
+    of_false = np.divide(tn, false, out=np.ones(np.shape(false)), where=false > 0)
     return np.where(true > 0, of_true, of_false), np.where(false > 0, of_false, of_true)
 
 
