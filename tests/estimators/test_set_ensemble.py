@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from setwise import CatalogClassifier, SetClassifier, SetEnsemble, load, trusted_types
 from setwise.distributions import Independent, Listed, OfSpace
+from setwise.estimators import set_ensemble
 from setwise.estimators.members import seen_before
 from setwise.estimators.mixing import mixture_weights, temperature
 from setwise.spaces import Sized
@@ -131,6 +132,24 @@ def test_the_mixture_is_at_least_as_likely_as_its_best_member_on_held_out_rows()
     assert [one["member"] for one in model.contributions_] == ["linear", "forest"]
     assert model.weights_.sum() == pytest.approx(1.0)
     assert "held-out rows" in model.guarantee_
+    # Thresholds on marginals are no set of least expected loss: another theorem speaks of them.
+    assert "Pinsker" not in model.for_target("macro_f1").guarantee_
+    assert "among the sets of" in model.for_target("jaccard").guarantee_
+    assert "among the sets of" not in model.for_target("subset").guarantee_
+
+
+def test_nothing_is_claimed_where_labels_are_decided_as_though_independent():
+    X, Y = problem(60, seed=11, n_labels=20)
+    kinds = [SetClassifier(space="sized", alpha=0.1), SetClassifier(space="catalog", alpha=0.1)]
+    model = SetEnsemble("jaccard", members=kinds, cv=2).fit(X, Y)
+    assert "No theorem" in model.guarantee_
+    assert "Pinsker" in model.for_target("f1").guarantee_
+    assert "Pinsker" in model.for_target("hamming").guarantee_
+
+
+def test_without_xgboost_the_others_are_mixed(monkeypatch):
+    monkeypatch.setattr(set_ensemble, "find_spec", lambda name: None)
+    assert list(SetEnsemble()._members()) == ["linear", "extra trees"]
 
 
 def test_the_same_mixture_serves_every_target():

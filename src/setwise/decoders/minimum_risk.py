@@ -238,7 +238,7 @@ class MinimumRisk:
         elif space.has_label_sizes and self.covers_all(n_labels):
             return
         elif target.form != "subset" and not space.is_listable:
-            raise ValueError(_no_way(target, space))
+            raise _no_way(target, space)
         elif target.form == "table":
             # It must have a loss for every set of the space.
             space.paired(target)
@@ -271,7 +271,7 @@ class MinimumRisk:
             return decided
         if n_labels <= MOST_LABELS:
             return EverySet.of(target, n_labels).best(given)
-        raise ValueError(_no_way(target, given))
+        raise _no_way(target, given)
 
     def _by_values(self, values: Any, second: bool) -> Decisions:
         """From marginals, dense or CSR."""
@@ -321,8 +321,12 @@ class MinimumRisk:
         return {"target": self.target, "_kept": {}}
 
 
-def _no_way(target: Any, given: Any) -> str:
-    return (
+class UndecodableError(ValueError):
+    """A target has no exact decoding from a distribution, or on a space."""
+
+
+def _no_way(target: Any, given: Any) -> UndecodableError:
+    return UndecodableError(
         f"{target} has no exact minimum-risk decoding on {given}: it would need all its label "
         f"sets, too many to list. Use MostLikely, or decode from a Cube, Sized or Catalog "
         f"space, or a mixture of lists; of other mixtures, sums over labels and F-beta"

@@ -245,13 +245,32 @@ def claim_of_classes(
     return replace(found, about=about | found.about)
 
 
-def claim_of_mixture(target: Any, n_labels: int, is_class: bool) -> Claim:
-    """What is proved of the sets of least expected loss under a mixture of laws."""
+def claim_of_mixture(
+    target: Any, n_labels: int, is_class: bool, has_sizes: bool, is_list: bool
+) -> Claim:
+    """What is proved of predictions by a mixture of laws.
+
+    ``has_sizes`` and ``is_list`` say that all laws have P(label, size), and that all are lists:
+    what the set of least expected loss is found by where marginals are not enough.
+    """
     about = {
         "target": CLASSES if is_class else in_words(target), "bound": "m + (1 - m) sqrt(2 r)",
         "outside": OUTSIDE.format("the label sets that a member gives a probability"),
+        "space": "a list of a member", "surrogate": "a mixture", "sets": "label sets",
+        "decoder": DECODERS["marginals"], "likely": DECODERS["most_likely"],
     }  # fmt: skip
-    return Claim("bounded", ("bounded",), about)
+    by_sizes = predicted_size(target) is not None or beta_of(target) is not None
+    everywhere = (
+        is_class
+        or follows_from_marginals(target, n_labels)
+        or (by_sizes and (has_sizes or is_list))
+        or (target.form == "subset" and is_list)
+    )
+    if everywhere:
+        return Claim("bounded", ("bounded",), about)
+    return (
+        Claim("bounded", ("bounded", "among"), about) if is_list else replace(NOTHING, about=about)
+    )
 
 
 def _of_sets(training: Training, target: Any, space: Space, decoder: str) -> Claim:

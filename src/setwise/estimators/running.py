@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +25,14 @@ BETWEEN_LINES = 5.0
 
 class OutOfTime(Exception):  # noqa: N818 - a signal, not an error
     """Time is up: what is under way ends with what it has."""
+
+
+def warn_of_end(stopped: str | None, outcome: str) -> None:
+    """Say why a fit ended early, and with what, to who called it."""
+    if stopped is not None:
+        why = "time was up" if stopped == "time_budget" else "it was interrupted"
+        words = f"training ended before all was tried, since {why}: {outcome}"
+        warnings.warn(words, UserWarning, stacklevel=3)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -23,7 +22,14 @@ from setwise.estimators.design import Rows, rows_of
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.estimators.guarantee import log_loss_of
 from setwise.estimators.held_out import judge_of
-from setwise.estimators.running import INTERRUPTS, OutOfTime, Watch, progress_shown, run
+from setwise.estimators.running import (
+    INTERRUPTS,
+    OutOfTime,
+    Watch,
+    progress_shown,
+    run,
+    warn_of_end,
+)
 from setwise.estimators.scored import ScoredModel
 from setwise.estimators.training import Training
 from setwise.labels import LabelNames
@@ -146,14 +152,7 @@ class SetBooster(ScoredModel):
             rows = rows_of(inputs, sets, sample_weight)
             refuse_open(self.target, rows.sets, rows.weights)
             self._fit(rows.taken(), names, watch)
-        if self.stopped_ is not None:
-            why = "time was up" if self.stopped_ == "time_budget" else "it was interrupted"
-            warnings.warn(
-                f"training ended after {self.n_iter_} rounds, since {why}: the model has the best "
-                f"of them",
-                UserWarning,
-                stacklevel=2,
-            )
+        warn_of_end(self.stopped_, f"the model has the best of {self.n_iter_} rounds")
         return self
 
     def _fit(self, rows: Rows, names: LabelNames, watch: Watch) -> None:

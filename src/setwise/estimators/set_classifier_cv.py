@@ -20,7 +20,14 @@ from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
 from setwise.estimators.cost import is_auto, planned
 from setwise.estimators.design import SCALINGS, Rows, read_training
 from setwise.estimators.held_out import folds_for
-from setwise.estimators.running import INTERRUPTS, OutOfTime, Watch, progress_shown, run
+from setwise.estimators.running import (
+    INTERRUPTS,
+    OutOfTime,
+    Watch,
+    progress_shown,
+    run,
+    warn_of_end,
+)
 from setwise.estimators.scored import ScoredClassifier
 from setwise.estimators.search import Inputs, Path, Race, Split, Trial
 from setwise.estimators.set_classifier import SetClassifier
@@ -193,14 +200,8 @@ class SetClassifierCV(ScoredClassifier):
                         "interrupt ends at once, without it"
                     )
                 self._finish(race)
-        if self.stopped_ is not None:
-            why = "time was up" if self.stopped_ == "time_budget" else "it was interrupted"
-            warnings.warn(
-                f"the search ended before all was tried, since {why}: the model is the best of "
-                f"{len(self.cv_results_)} combinations tried so far",
-                UserWarning,
-                stacklevel=2,
-            )
+        tried = f"{len(self.cv_results_)} combinations tried so far"
+        warn_of_end(self.stopped_, f"the model is the best of {tried}")
         return self
 
     def _run(self, race: Race) -> None:

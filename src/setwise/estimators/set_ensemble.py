@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,22 @@ from sklearn.utils import _safe_indexing, check_consistent_length, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
+from setwise.decoders.minimum_risk import UndecodableError
 from setwise.distributions import Independent, Mixture
 from setwise.estimators.catalog_classifier import CatalogClassifier
-from setwise.estimators.guarantee import claim_of_mixture, log_loss_of
+from setwise.estimators.guarantee import claim_of_mixture, claim_of_population, log_loss_of
 from setwise.estimators.held_out import folds_for
 from setwise.estimators.members import Given, Member, seen_before, settled, within, wrapped
 from setwise.estimators.mixing import mixture_weights, temperature
 from setwise.estimators.named_sets import NamedSets
-from setwise.estimators.running import INTERRUPTS, OutOfTime, Watch, progress_shown, run
+from setwise.estimators.running import (
+    INTERRUPTS,
+    OutOfTime,
+    Watch,
+    progress_shown,
+    run,
+    warn_of_end,
+)
 from setwise.estimators.set_booster import SetBooster
 from setwise.estimators.set_classifier_cv import SetClassifierCV
 from setwise.estimators.wrapped import handed_on, seeded
@@ -136,13 +144,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             rows = Given(X, sets, names, sample_weight)
             self.classes_, self._names, self.stopped_ = names.names, names, None
             self._fit(rows, watch)
-        if self.stopped_ is not None:
-            why = "time was up" if self.stopped_ == "time_budget" else "it was interrupted"
-            warnings.warn(
-                f"training ended early, since {why}: the mixture is of {len(self._mixed)} members",
-                UserWarning,
-                stacklevel=2,
-            )
+        warn_of_end(self.stopped_, f"the mixture is of {len(self._mixed)} members")
         return self
 
     def _fit(self, rows: Given, watch: Watch) -> None:
@@ -234,6 +236,11 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         )
         marginals = np.concatenate([one.marginals() for one in mixed]).astype(np.float32)
         self._out_of_fold = HeldOut(marginals, np.concatenate(truths), mass)
+        rows_of_one = [parts[0][:1] for parts in laws]
+        self._answers = (
+            all(law.label_sizes() is not None for law in rows_of_one),
+            all(law.listed() is not None for law in rows_of_one),
+        )
         self._mixed = [one._replace(laws=[]) for one in trained]
         if not self._names.one_dimensional:
             self._risk = risk.fitted(lambda: self._out_of_fold)
@@ -242,6 +249,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """There was no time to compare: the first member is all there is."""
         self._mixed, self.weights_, self.is_equal_ = [member], np.ones(1), False
         self._held_out = self._out_of_fold = self.log_loss_ = None
+        self._answers = False, False
         self.contributions_ = [{
             "member": member.name, "weight": 1.0, "temperature": 1.0, "log_loss": None,
             "log_loss_without": None,
@@ -287,9 +295,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """The best label set of each row; as though labels were independent, where no way is."""
         try:
             return self._risk.decode(law)
-        except ValueError as error:
-            if "no exact minimum-risk decoding" not in str(error):
-                raise
+        except UndecodableError:
             return self._risk.decode(Independent(law.marginals()))
 
     # ---------------------------------------------------------------------------------- answers
@@ -308,7 +314,14 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def guarantee_(self) -> str:
         """What is proved of the predictions, in words."""
         check_is_fitted(self)
-        claim = claim_of_mixture(self.target_, len(self.classes_), self._names.one_dimensional)
+        if self._risk.is_of_whole and not self._names.one_dimensional:
+            rule: Any = self._risk
+            rows = None if rule.depends_on_batch else self._out_of_fold
+            n_rows = None if rows is None else len(rows.sets)
+            return str(claim_of_population(rule.rule, self.target_, n_rows))
+        claim = claim_of_mixture(
+            self.target_, len(self.classes_), self._names.one_dimensional, *self._answers
+        )
         return str(claim.measured(self._held_out, "the held-out rows of the folds"))
 
     @property
@@ -359,8 +372,9 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             given = {
                 "linear": SetClassifierCV(self.target),
                 "extra trees": CatalogClassifier(trees, self.target),
-                "booster": SetBooster(self.target),
             }
+            if find_spec("xgboost") is not None:
+                given["booster"] = SetBooster(self.target)
         if not isinstance(given, Mapping):
             given = {f"{type(one).__name__} {k}": one for k, one in enumerate(given, 1)}
         members = {name: wrapped(one, self.target) for name, one in given.items()}
