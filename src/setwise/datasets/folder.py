@@ -70,7 +70,20 @@ class FolderSchema(Schema):
 
 
 def read_folder(path: File, *, max_bytes: int | None = None) -> Dataset:
-    """Read a folder of arrays; ``max_bytes`` is that of `read`."""
+    """Read a folder of arrays; ``max_bytes`` is that of `read`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from scipy.sparse import csr_array, save_npz
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     np.save(f"{place}/X.npy", [[0.5, 1.0], [2.0, 0.0]])
+    ...     save_npz(f"{place}/Y.npz", csr_array([[1, 0, 1], [0, 1, 0]]))
+    ...     _ = Path(place, "meta.json").write_text("{}")
+    ...     print(read_folder(place).Y.toarray())
+    [[1 0 1]
+     [0 1 0]]
+    """
     folder = existing(path)
     with named(path):
         meta = _read_meta(folder)

@@ -108,6 +108,14 @@ class SetBooster(ScoredModel):
 
     For the target's own losses the variance of each label stands for the second derivative, which
     may be negative; it is of the same order.
+
+    Examples
+    --------
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.9], [0.9, 0.1]] * 4
+    >>> Y = [[0, 1], [1, 0], [1, 1], [0, 1], [1, 0]] * 4
+    >>> SetBooster("f1", n_estimators=20).fit(X, Y).predict([[0.1, 0.8], [0.8, 0.0]])
+    array([[0, 1],
+           [1, 0]])
     """
 
     target: Any = "f1"
