@@ -10,7 +10,8 @@ PYTHON ?= $(shell for python in python3.11 python3 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo $$python && break; done)
 
-.PHONY: help demo test test-deep test-versions lint docs docs-serve bench guarantees clean
+.PHONY: help demo test test-deep test-versions lint docs docs-serve bench guarantees evidence \
+	evidence-peers clean
 
 help:
 	@echo 'make demo    install setwise, compare methods on known truth, write report.html'
@@ -21,6 +22,7 @@ help:
 	@echo 'make lint    the checks of make test that run no code'
 	@echo 'make bench   measure against torch and record what was computed'
 	@echo 'make guarantees  certify every combination, write docs/guarantees.md'
+	@echo 'make evidence DATA=folder  compare every method on the data sets of a folder, write docs/evidence.md'
 	@echo 'make clean   remove the environment, caches and builds'
 
 demo: $(VENV)/.runtime
@@ -54,6 +56,14 @@ bench: $(VENV)/.dev
 
 guarantees: $(VENV)/.dev
 	$(BIN)/python -m benchmarks guarantees bounds tightness excess_risk
+
+# What has rows already is not run again. Peers are found in the environments of PEERS.
+PEERS := .peers
+evidence: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.evidence $(if $(DATA),--data $(DATA)) --peers $(PEERS)
+
+evidence-peers: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.evidence.environments $(PEERS)
 
 # An empty file records each installation; a changed pyproject.toml makes it old.
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python

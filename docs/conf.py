@@ -80,4 +80,4 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": [], "start": [], "which_measure": [], "evidence": []}
+html_sidebars = {"index": [], "start": [], "which_measure": [], "measurements": []}
