@@ -98,8 +98,12 @@ def _write(path, text):
 
 def _prepare(app, config):
     names = public_names()
+    every = {name for group in names.values() for name in group}
+    config.autosummary_filename_map = changed = _filenames(every)
     FOLDER.mkdir(exist_ok=True)
-    config.autosummary_filename_map = _filenames({n for group in names.values() for n in group})
+    for old in FOLDER.glob("setwise*.rst"):  # of names that are gone
+        if old.stem not in {*names, *(changed.get(name, name) for name in every)}:
+            old.unlink()
     for module, group in names.items():
         _write(FOLDER / f"{module}.rst", _page(module, group))
     _write(FOLDER / "index.rst", _index(names))
