@@ -21,6 +21,7 @@ from setwise.estimators.members import seen_before
 from setwise.estimators.mixing import mixture_weights, temperature
 from setwise.spaces import Sized
 from setwise.spaces.space import all_sets
+from setwise.targets import get_target
 
 
 def problem(n=120, seed=0, n_labels=3):
@@ -150,8 +151,28 @@ def test_nothing_is_claimed_where_labels_are_decided_as_though_independent():
     assert "Pinsker" in model.for_target("hamming").guarantee_
 
 
+def test_a_list_is_decided_by_where_another_member_has_none():
+    X, Y = problem(90, seed=21, n_labels=20)
+    Y[:, 6:] = 0
+    Y[::3, 9] = 1
+    kinds = {"sized": SetClassifier(space="sized", alpha=0.1), "seen": SetClassifier(alpha=0.1)}
+    for target in ("jaccard", "subset"):
+        model = SetEnsemble(target, members=kinds, cv=2, calibrate=False).fit(X, Y)
+        model.weights_ = np.array([0.4, 0.6])
+        sized, seen = (one.predict_distribution(X) for one in model.members_.values())
+        chance = 0.6 * seen.listed()[1]
+        for k, one in enumerate(sets := seen.listed()[0]):
+            chance[:, k] += 0.4 * np.exp(sized.log_probability(np.tile(one, (90, 1))))
+        loss = np.array([get_target(target).loss(np.tile(one, (len(sets), 1)), sets)
+                         for one in sets])  # fmt: skip
+        risk = chance @ loss.T
+        decided = model.predict(X)
+        place = [int(np.flatnonzero((sets == row).all(axis=1))[0]) for row in decided]
+        np.testing.assert_allclose(risk[np.arange(90), place], risk.min(axis=1), atol=1e-9)
+
+
 def test_without_xgboost_the_others_are_mixed(monkeypatch):
-    monkeypatch.setattr(set_ensemble, "find_spec", lambda name: None)
+    monkeypatch.setattr("setwise.estimators.members.find_spec", lambda name: None)
     assert list(SetEnsemble()._members()) == ["linear", "extra trees"]
 
 

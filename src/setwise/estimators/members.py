@@ -6,6 +6,7 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,12 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from setwise.distributions import Distribution, Listed
+from setwise.estimators.catalog_classifier import CatalogClassifier
 from setwise.estimators.finished import Finished
+from setwise.estimators.leaf_forest import LeafForest
 from setwise.estimators.running import OutOfTime, Watch
+from setwise.estimators.set_booster import SetBooster
+from setwise.estimators.set_classifier_cv import SetClassifierCV
 from setwise.estimators.target_decoder import TargetDecoder
 from setwise.estimators.wrapped import takes_weights, weights_of
 from setwise.labels import LabelNames
@@ -177,6 +182,15 @@ class Schedule:
 def copy_of(member: Any) -> Any:
     """A clone, of which the type checker knows nothing."""
     return clone(member)
+
+
+def default_members(target: Any) -> dict[str, Any]:
+    """Linear scores, extra trees on the label sets seen and, with XGBoost, boosted trees."""
+    members: dict[str, Any] = {
+        "linear": SetClassifierCV(target),
+        "extra trees": CatalogClassifier(LeafForest(), target),
+    }
+    return members | ({} if find_spec("xgboost") is None else {"booster": SetBooster(target)})
 
 
 def wrapped(member: Any, target: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -18,18 +17,18 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
 from setwise.decoders.minimum_risk import UndecodableError
-from setwise.distributions import Independent, Mixture
-from setwise.estimators.catalog_classifier import CatalogClassifier
+from setwise.distributions import Independent, Listed, Mixture
+from setwise.distributions.distribution import is_listed
 from setwise.estimators.finished import finished_in, identity_of
 from setwise.estimators.guarantee import claim_of_mixture, claim_of_population, log_loss_of
 from setwise.estimators.held_out import folds_for
-from setwise.estimators.leaf_forest import LeafForest
 from setwise.estimators.members import (
     ROWS,
     Given,
     Held,
     Member,
     Schedule,
+    default_members,
     refuse_unweighted,
     wrapped,
 )
@@ -43,8 +42,6 @@ from setwise.estimators.running import (
     run,
     warn_of_end,
 )
-from setwise.estimators.set_booster import SetBooster
-from setwise.estimators.set_classifier_cv import SetClassifierCV
 from setwise.estimators.wrapped import handed_on, seeded
 from setwise.persistence import save
 from setwise.targets.target import method_of
@@ -54,10 +51,11 @@ from setwise.validation import require_one_of, whole_number
 Array = NDArray[Any]
 
 
-# Of the time of a fit, what all members may take.
-OF_MEMBERS = 0.85
+OF_MEMBERS = 0.85  # Of the time of a fit, what all members may take.
 # Beyond the first number of rows one part is held out: a fifth, at most the second number of rows.
 MANY, MOST_HELD = 10_000, 5_000
+# Lists of more label sets are not looked through for the best one.
+MOST_LISTED = 2**14
 # Losses that differ by no more are equal.
 TIE = 1e-12
 
@@ -209,6 +207,10 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 one._replace(power=temperature(one.laws, truths, weights)) for one in trained
             ]
         laws = [[one.law(law) for law in one.laws] for one in trained]
+        self._answers = (
+            all(parts[0][:1].label_sizes() is not None for parts in laws),
+            all(is_listed(parts[0], MOST_LISTED) for parts in laws),
+        )
         sets, mass = np.concatenate(truths), np.concatenate(weights)
         logs = backed(
             [[law.log_probability(y) for law, y in zip(of, truths, strict=True)] for of in laws],
@@ -241,11 +243,6 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         )
         marginals = np.concatenate([one.marginals() for one in best]).astype(np.float32)
         self._out_of_fold = HeldOut(marginals, sets, mass)
-        rows_of_one = [parts[0][:1] for parts in laws]
-        self._answers = (
-            all(law.label_sizes() is not None for law in rows_of_one),
-            all(law.listed() is not None for law in rows_of_one),
-        )
         self._mixed = [one._replace(laws=[]) for one in trained]
         if not self._names.one_dimensional:
             self._risk = risk.fitted(lambda: self._out_of_fold)
@@ -283,9 +280,17 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return np.asarray(self.target_.loss(decided, sets), np.float64)
 
     def _decided(self, law: Mixture) -> Array:
-        """The best label set of each row; as though labels were independent, where no way is."""
+        """The best label set of each row.
+
+        Where that would take a list which not all members have, given that it is a set that some
+        member lists; where none does, as though labels were independent.
+        """
+        by_list = self.target_.form == "subset" or not self._risk.covers_all(law.n_labels)
+        found = None
+        if by_list and len(law.weights) > 1 and not self._answers[1]:
+            found = law.among_listed(MOST_LISTED)
         try:
-            return self._risk.decode(law)
+            return self._risk.decode(law if found is None else Listed.trusted(*found))
         except UndecodableError:
             return self._risk.decode(Independent(law.marginals()))
 
@@ -343,6 +348,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def predict(self, X):
         """The label sets, or classes, to predict."""
+        check_is_fitted(self)
         if self._names.one_dimensional:
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
         if self._risk.is_of_whole:
@@ -369,12 +375,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """The members by name, with seeds."""
         given = self.members
         if isinstance(given, str) and given == "auto":
-            given = {
-                "linear": SetClassifierCV(self.target),
-                "extra trees": CatalogClassifier(LeafForest(), self.target),
-            }
-            if find_spec("xgboost") is not None:
-                given["booster"] = SetBooster(self.target)
+            given = default_members(self.target)
         if not isinstance(given, Mapping):
             given = {f"{type(one).__name__} {k}": one for k, one in enumerate(given, 1)}
         members = {name: wrapped(one, self.target) for name, one in given.items()}
