@@ -18,7 +18,7 @@ from setwise.distributions import Distribution, Listed
 from setwise.estimators.catalog_classifier import CatalogClassifier
 from setwise.estimators.finished import Finished
 from setwise.estimators.leaf_forest import LeafForest
-from setwise.estimators.running import OutOfTime, Watch
+from setwise.estimators.running import Watch
 from setwise.estimators.set_booster import SetBooster
 from setwise.estimators.set_classifier_cv import SetClassifierCV
 from setwise.estimators.target_decoder import TargetDecoder
@@ -127,18 +127,28 @@ class Schedule:
     watch: Watch
     finished: Finished
     trained: list[Member] = field(default_factory=list)
+    untried: list[Member] = field(default_factory=list)
     is_cut: bool = False
 
+    @property
+    def found(self) -> list[Member]:
+        """Those that were tried on a fold at least; if there are none, the first one."""
+        return self.trained or self.untried[:1]
+
     def train(self, members: dict[str, Any]) -> None:
-        """Fit them in their order; the first one in any case, the others while there is time."""
+        """Fit them in their order, while there is time."""
         for number, (name, member) in enumerate(members.items()):
             share = self.watch.left / (len(members) - number)
-            self.trained.append(self._trained(number, name, member, share))
+            found = self._trained(number, name, member, share)
+            (self.trained if found.n_folds else self.untried).append(found)
             # From now on there is a model to end with.
             self.watch.kept = 0.0
 
     def _trained(self, number: int, name: str, member: Any, share: float) -> Member:
-        """A member, and what models like it say of each fold, in ``share`` seconds."""
+        """A member, and what models like it say of each fold, in ``share`` seconds.
+
+        Those before which there is none may take the time of others for their first fold.
+        """
         watch, end = self.watch, time.monotonic() + share
         watch.words = f"{name}: all rows"
         watch.step()
@@ -150,7 +160,8 @@ class Schedule:
         laws, again, seconds, n_folds = [], settled(estimator), time.monotonic() - begun, 0
         for fold, (train, test) in enumerate(self.splits):
             stored, begun = f"{number}-{fold}", time.monotonic()
-            if end - begun < SLOWER * seconds and not self.finished.has(stored):
+            left = watch.left if not (fold or self.trained) else end - begun
+            if left < SLOWER * seconds and not self.finished.has(stored):
                 self.is_cut = True
                 break
             where = f"fold {fold + 1} of {len(self.splits)}"
@@ -160,8 +171,6 @@ class Schedule:
             make = partial(self._of_fold, name, again, part, f"without {where}", test)
             laws += [compact(law) for law in self.finished.once(stored, make)]
             n_folds, seconds = fold + 1, time.monotonic() - begun
-        if n_folds == 0 and self.trained:
-            raise OutOfTime
         return Member(name, estimator, laws, n_folds)
 
     def _of_fold(self, name: str, member: Any, train: Array, where: str, test: Array) -> list[Any]:
