@@ -29,8 +29,9 @@ Array = NDArray[Any]
 
 # Rows whose laws are asked for, and mixed, at a time: a law over a list has a number for each set.
 ROWS = 1000
-# Rows by which the time of a fit to all of them is estimated, and how that time grows with rows.
-PILOT, GROWTH = 1000, 1.2
+# Rows, and trees, by which the time of a fit to all of them is estimated, and how time grows with
+# rows.
+PILOT, FEW, GROWTH = 500, 20, 1.2
 # Of the time that is left to a member, what its fit to all rows may take, with several folds and
 # with one; and how much longer than the last fold the next one may take.
 OF_SHARE, OF_ONE, SLOWER = 0.3, 0.45, 1.25
@@ -182,7 +183,7 @@ class Schedule:
         begun, rows = time.monotonic(), self.rows
         n_rows = rows_within(name, member, seconds, rows)
         if np.isfinite(seconds):
-            member = budgeted(member, seconds - (time.monotonic() - begun)) or member
+            member = budgeted(member, seconds - (time.monotonic() - begun))
         self.watch.step()
         is_part = n_rows < len(rows.sets)
         return n_rows, rows.fit(member, rows.order[:n_rows] if is_part else slice(None), name)
@@ -224,21 +225,34 @@ def refuse_unweighted(name: str, member: Any) -> None:
         )
 
 
-def budgeted(member: Any, seconds: float) -> Any:
-    """The member with so much time for its fit, if it ends in time by itself; else None."""
+def named(member: Any, name: str) -> str | None:
+    """A setting of the member, or of the estimator that it holds, as `set_params` knows it."""
     given = member.get_params()
-    name = next((n for n in ("time_budget", "estimator__time_budget") if n in given), None)
-    return None if name is None else copy_of(member).set_params(**{name: max(seconds, 1e-3)})
+    return next((one for one in (name, f"estimator__{name}") if one in given), None)
+
+
+def budgeted(member: Any, seconds: float | None) -> Any:
+    """The member with so much time for its fit, if it ends in time by itself."""
+    name = named(member, "time_budget")
+    if name is None:
+        return member
+    return copy_of(member).set_params(**{name: None if seconds is None else max(seconds, 1e-3)})
 
 
 def rows_within(name: str, member: Any, seconds: float, rows: Given) -> int:
-    """How many rows the member can be fitted to in about so long, by its fit to a few of them."""
-    n_rows, begun = len(rows.sets), time.monotonic()
+    """How many rows the member can be fitted to in about so long, by its fit to a few of them.
+
+    Of trees a few are grown; other fits that end in time by themselves do the least they can.
+    """
+    n_rows, trees, begun = len(rows.sets), named(member, "n_estimators"), time.monotonic()
     if not np.isfinite(seconds) or n_rows <= PILOT:
         return n_rows
-    least = budgeted(member, 0.0)
-    rows.fit(member if least is None else least, rows.order[:PILOT], name)
-    share = ALL_WORK if least is None else LEAST_WORK
+    ends = named(member, "time_budget") is not None
+    least = budgeted(member, None if trees else 0.0)
+    if ends and trees:
+        least = copy_of(least).set_params(**{trees: min(FEW, member.get_params()[trees])})
+    rows.fit(least, rows.order[:PILOT], name)
+    share = LEAST_WORK if ends else ALL_WORK
     times = share * seconds / (time.monotonic() - begun)
     return int(min(n_rows, max(PILOT * min(times, 1e9) ** (1.0 / GROWTH), 2)))
 
