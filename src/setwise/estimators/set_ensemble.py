@@ -226,7 +226,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         ]
         as_likely = told.log_loss(equal) <= told.alone.min() + TIE
         self.is_equal_ = bool(
-            as_likely and len(trained) > 1 and self._decides_better(*mixed, sets, mass)
+            as_likely and len(trained) > 1 and self._decides_better(mixed, sets, mass)
         )
         self.weights_ = equal if self.is_equal_ else learnt
         self.log_loss_ = told.log_loss(self.weights_)
@@ -258,11 +258,9 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         }]  # fmt: skip
         self._risk = self._risk.fitted(lambda: None)
 
-    def _decides_better(
-        self, learnt: list[Mixture], equal: list[Mixture], sets: Array, mass: Array
-    ) -> bool:
+    def _decides_better(self, mixed: list[list[Mixture]], sets: Array, mass: Array) -> bool:
         """Whether the second loses less on rows held out, by more than a standard error."""
-        gain = self._losses(learnt, sets, mass) - self._losses(equal, sets, mass)
+        gain = np.subtract(*(self._losses(one, sets, mass) for one in mixed))
         mean = np.average(gain, weights=mass)
         spread = np.average((gain - mean) ** 2, weights=mass)
         return bool(mean > TIE + np.sqrt(spread * (mass**2).sum()) / mass.sum())
@@ -285,7 +283,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Where that would take a list which not all members have, given that it is a set that some
         member lists; where none does, as though labels were independent.
         """
-        by_list = self.target_.form == "subset" or not self._risk.covers_all(law.n_labels)
+        risk: Any = self._risk
+        by_list = self.target_.form == "subset" or not risk.covers_all(law.n_labels)
         found = None
         if by_list and len(law.weights) > 1 and not self._answers[1]:
             found = law.among_listed(MOST_LISTED)

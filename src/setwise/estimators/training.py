@@ -276,10 +276,10 @@ class Objective:
         by_parameter = -self.counts if in_products and self.learns else np.zeros(len(parameters))
         for rows in ranges_for(space, len(scores)):
             if in_products:
-                weights, y_true = self.weights[rows, None], self.y_true[rows]
-                likely, expected = space.expected(scores[rows], weights[:, 0])
-                gradient[rows] = 2.0 * weights * (likely - y_true)
-                hessian[rows] = 4.0 * weights * likely * (1.0 - likely)
+                likely, expected = space.expected(scores[rows], self.weights[rows])
+                twice = (2.0 * self.weights[rows, None]).astype(np.float32)
+                np.multiply(likely - self.y_true[rows], twice, out=gradient[rows])
+                np.multiply(likely * (1.0 - likely), 2.0 * twice, out=hessian[rows])
             else:
                 _, by_score, expected = self.sums(rows, scores[rows], parameters)
                 gradient[rows] = by_score

@@ -147,10 +147,13 @@ class Catalog(Listing, Space):
         """
         if self.joint:
             return super().expected(scores, weights)
-        bias, by_label = self.bias.astype(np.float32), 2.0 * self.sets.T.astype(np.float32)
+        # The last row has the biases; what is excluded weighs exp of this, which is 0.
+        bias = np.maximum(self.bias, -1e30)
+        by_label = np.vstack([2.0 * self.sets.T, bias]).astype(np.float32)
         # The last column sums all sets.
         of_sets = np.hstack([self.sets, np.ones((self.count, 1))]).astype(np.float32)
-        given, likely = scores.astype(np.float32), np.empty((len(scores), self.n_labels))
+        given = np.hstack([scores, np.ones((len(scores), 1))]).astype(np.float32)
+        likely = np.empty((len(scores), self.n_labels), np.float32)
         totals: list[Array] = []
 
         def of_rows(start: int, stop: int) -> None:
@@ -158,7 +161,6 @@ class Catalog(Listing, Space):
             for rows in row_ranges(stop - start, self.count, IN_CACHE, 16):
                 part = slice(start + rows.start, start + rows.stop)
                 weight = given[part] @ by_label
-                weight += bias
                 weight -= weight.max(axis=1, keepdims=True)
                 np.exp(weight, out=weight)
                 sums = weight @ of_sets
