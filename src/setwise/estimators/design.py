@@ -16,7 +16,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,10 +57,38 @@ class Rows(NamedTuple):
     weights: NDArray[np.float64]
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.inputs.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.inputs.shape[1]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the inputs are sparse."""
+        return issparse(self.inputs)
+
+    @property
+    def n_entries(self) -> int:
+        """Stored entries of the inputs."""
+        return int(self.inputs.nnz if self.is_sparse else self.inputs.size)
+
+    @property
+    def counts(self) -> None:
+        """How many rows each label set stands for: here one."""
+        return None
+
+    @property
     def multiplications(self) -> float:
         """Of a pass over the rows, for a score a label."""
-        entries = self.inputs.nnz if issparse(self.inputs) else self.inputs.size
-        return float(entries) * self.sets.shape[1]
+        return float(self.n_entries) * self.sets.shape[1]
+
+    def design(self, scaling: str | None, fit_intercept: bool) -> Design:
+        """The inputs as a solver sees them."""
+        return Design.of(self, scaling, fit_intercept)
 
     def taken(self) -> Rows:
         """Those that have a positive weight: others are as if not there."""
@@ -161,6 +189,7 @@ class Design(Columns):
     fit_intercept: bool
     weights: Array
     is_turned: bool = False
+    in_memory: ClassVar[bool] = True
 
     @classmethod
     def of(cls, rows: Rows, scaling: str | None, fit_intercept: bool) -> Design:

@@ -26,25 +26,16 @@ ROTATION_COST = 16
 
 
 class Columns(ABC):
-    """The features of some rows, as far as sums over the rows tell of them."""
+    """The features of some rows, as far as sums over the rows tell of them.
+
+    ``n_entries`` are stored ones, ``mass`` is the sum of the weights of the rows.
+    """
 
     fit_intercept: bool
     is_turned: bool
-
-    @property
-    @abstractmethod
-    def n_features(self) -> int:
-        """Number of features."""
-
-    @property
-    @abstractmethod
-    def n_entries(self) -> int:
-        """Stored entries."""
-
-    @property
-    @abstractmethod
-    def mass(self) -> float:
-        """The sum of the weights of the rows."""
+    n_features: Any
+    n_entries: Any
+    mass: Any
 
     @abstractmethod
     def sum(self, function: Function, *parameters: Any) -> tuple[Any, ...]:

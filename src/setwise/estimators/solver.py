@@ -12,7 +12,8 @@ from scipy.optimize import Bounds, minimize
 from scipy.sparse import issparse
 
 from setwise.blocks.block import Block
-from setwise.estimators.design import Array, Conditioning, Design, Solution, warn_of
+from setwise.estimators.checkpoint import Checkpoint
+from setwise.estimators.design import Array, Conditioning, Solution, warn_of
 from setwise.estimators.lbfgs import lbfgs
 from setwise.estimators.newton import solve_binary_relevance
 from setwise.estimators.running import Progress
@@ -70,7 +71,7 @@ class Terms:
         inputs, features, n = block.inputs, self.label_features, block.inputs.shape[0]
         kind: Any = inputs.dtype if self.is_turned else np.float64
         weights = weights.astype(kind, copy=False)
-        for rows in ranges_for(self.objective.space, n):
+        for rows in ranges_for(self.objective.space, n) if n else ():
             part = inputs if rows == slice(0, n) else inputs[rows]
             part = part.astype(kind, copy=False)
             scores = part @ weights + intercept
@@ -87,7 +88,7 @@ class Problem:
     With ``label_features`` V, a row for each score, the scores are (X W + b) V^T.
     """
 
-    design: Design
+    design: Any
     objective: Objective
     alpha: float
     label_features: Array | None = None
@@ -163,13 +164,25 @@ def solve(
     max_iter: int,
     warn: bool,
     progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Solution:
     """The minimiser by L-BFGS from ``start``, in variables of like curvature.
 
     Ends where no entry of the gradient exceeds ``tol``; else warns with the one that does. Never
-    ends higher than it began. ``progress`` hears of each step, in words.
+    ends higher than it began. ``progress`` hears of each step, in words. What interrupts it leaves
+    the best point in the ``checkpoint``.
     """
-    search = _Search(problem, start, tol, progress)
+    search = _Search(problem, start, tol, progress, checkpoint)
+    try:
+        return _solved(search, max_iter, warn)
+    except BaseException:
+        if checkpoint is not None:
+            checkpoint.keep(search.best, at_once=True)
+        raise
+
+
+def _solved(search: _Search, max_iter: int, warn: bool) -> Solution:
+    tol, problem = search.tol, search.problem
     norm = np.inf
     # From time to time, and where rounding ended a line search as long as that helps, it begins
     # anew in variables that suit the curvature there.
@@ -212,8 +225,16 @@ def _within_bounds(search: _Search, flat: Array, memory: int, steps: int) -> Non
 class _Search:
     """A problem as a function of flat variables, with the best point it was asked for."""
 
-    def __init__(self, problem: Problem, start: Solution, tol: float, progress: Progress | None):
-        self.problem, self.tol, self.progress = problem, tol, progress
+    def __init__(
+        self,
+        problem: Problem,
+        start: Solution,
+        tol: float,
+        progress: Progress | None,
+        checkpoint: Checkpoint | None = None,
+    ):
+        self.problem, self.tol = problem, tol
+        self.progress, self.checkpoint = progress, checkpoint
         self.parameters, self.free = start.parameters, np.isfinite(start.parameters)
         self.least = problem.objective.lower_bounds[self.free]
         self.conditioning = problem.conditioning(start)
@@ -247,6 +268,8 @@ class _Search:
     def after_step(self) -> bool:
         """Count a step; whether the gradient is small enough to end."""
         self.steps += 1
+        if self.checkpoint is not None:
+            self.checkpoint.keep(self.best)
         if self.progress is not None:
             norm = f"objective {self.best.value:.6g}, |g| {self.best.gradient_norm:.1e}"
             self.progress(description=f"training, step {self.steps}, {norm}")
@@ -276,13 +299,14 @@ class Fitting:
 
     training: Training
     space: Space
-    design: Design
+    design: Any
     sets: Array
     weights: Array
     alpha: float
     tol: float
     max_iter: int
     label_features: Any = None
+    checkpoint: Checkpoint | None = None
 
     def solve(self, last: Solution | None, progress: Progress | None = None) -> Solution:
         """The solution, from the last one if it is given and fits the space.
@@ -290,7 +314,7 @@ class Fitting:
         By Newton steps for labels that are each by themselves, else by L-BFGS, by way of convex
         losses for one that is not.
         """
-        if self.training.is_separate and self.label_features is None:
+        if self.training.is_separate and self.label_features is None and self.design.in_memory:
             return self._by_label(last, progress)
         objectives = [
             self.training.objective(stage, self.space, self.sets, self.weights)
@@ -301,12 +325,12 @@ class Fitting:
         found = _fitting(last, len(blank.intercept), blank.parameters)
         if found is None or not problems[0].value(found) <= problems[0].value(blank):
             found = blank
-        begun = [found]
+        begun, told = [found], (progress, self.checkpoint)
         for problem in problems[:-1]:
-            begun.append(solve(problem, begun[-1], self.tol, self.max_iter, False, progress))
+            begun.append(solve(problem, begun[-1], self.tol, self.max_iter, False, *told))
         if len(begun) > 1:
             found = min(begun, key=problems[-1].value)
-        return solve(problems[-1], found, self.tol, self.max_iter, True, progress)
+        return solve(problems[-1], found, self.tol, self.max_iter, True, *told)
 
     def _by_label(self, last: Solution | None, progress: Progress | None) -> Solution:
         inputs, center = self.design.centred()
