@@ -7,6 +7,7 @@ blocks, so that they are the same to the last bit whoever computed the terms.
 """
 
 from setwise.blocks.block import Block, Blocks
+from setwise.blocks.folder import BlockWriter, FolderBlocks
 from setwise.blocks.memory import MemoryBlocks
 
-__all__ = ["Block", "Blocks", "MemoryBlocks"]
+__all__ = ["Block", "BlockWriter", "Blocks", "FolderBlocks", "MemoryBlocks"]

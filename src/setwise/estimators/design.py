@@ -308,7 +308,7 @@ def scaled(inputs: Any, scaling: str | None, unit: Array) -> Any:
 
 def scaled_rows(inputs: Any, scaling: str | None) -> Any:
     """The inputs, with rows of Euclidean length 1 if that is the scaling; a row of 0 stays."""
-    return normalize(inputs) if scaling == "rows" else inputs
+    return normalize(inputs) if scaling == "rows" and inputs.shape[0] else inputs
 
 
 @dataclass(frozen=True)
