@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.model_selection import KFold
 
-from setwise import SetClassifier
+from setwise import SetClassifier, SetClassifierCV, get_target
 from setwise.blocks import Block, MemoryBlocks
 from setwise.blocks.memory import Whole
+from setwise.estimators import block_folds
+from setwise.estimators.block_folds import BlockFolds
+from setwise.estimators.blocked import BlockRows
 from setwise.estimators.moments import moments, products
 from setwise.estimators.seen import Seen
 from setwise.labels import LabelNames
@@ -198,3 +202,60 @@ def test_an_interrupted_fit_goes_on_from_its_last_solution(tmp_path, monkeypatch
     kept.write_bytes(b"no arrays")
     with pytest.raises(ValueError, match=r"fit\.npz: damaged, or no checkpoint of a fit"):
         model.fit(blocks, checkpoint=kept)
+
+
+def test_penalties_are_chosen_on_blocks_as_in_memory_and_by_the_same_bits():
+    X, Y = drawn(10, n=600)
+    settings = {"alphas": [0.3, 0.03, 0.003], "spaces": ["sized"]}
+    held = SetClassifierCV(**settings).fit(blocks_of(csr_array(X), csr_array(Y), 200, 201))
+    again = SetClassifierCV(**settings).fit(blocks_of(csr_array(X), csr_array(Y), 200, 201))
+    same(held.best_estimator_, again.best_estimator_)
+    assert held.best_params_ == again.best_params_
+    whole = SetClassifierCV(**settings, cv=3).fit(csr_array(X), Y)
+    assert held.best_loss_ == pytest.approx(whole.best_loss_, abs=0.05)
+    assert held.score(X, Y) == pytest.approx(whole.score(X, Y), abs=0.03)
+    tried = {row["alpha"] for row in held.cv_results_}
+    assert tried <= {0.3, 0.03, 0.003}
+    assert "held-out rows" in held.guarantee_
+
+
+def test_every_row_is_held_out_once_and_learnt_from_otherwise():
+    X, Y = drawn(11)
+    X[:, 0] = np.arange(90)
+    folds = BlockFolds.of(BlockRows.of(blocks_of(X, Y, 7, 50), get_target("f1")), 4, 0)
+    rows, fold_of = folds.sample
+    assert sorted(rows.inputs[:, 0].tolist()) == list(range(90))
+    for fold in range(4):
+        part = folds.learnt(fold)
+        seen = {x for block in part.blocks.each(tuple) for x in block[0][:, 0].tolist()}
+        assert seen == set(range(90)) - set(rows.inputs[fold_of == fold, 0].tolist())
+        assert part.n_rows == len(seen)
+
+
+def test_few_rows_are_sampled_of_many(monkeypatch):
+    monkeypatch.setattr(block_folds, "MOST_ROWS", 30)
+    X, Y = drawn(12, n=400)
+    model = SetClassifierCV(alphas=[0.1, 0.01]).fit(blocks_of(X, Y, 100))
+    assert model.score(X, Y) > 0.4
+    sample = BlockFolds.of(BlockRows.of(blocks_of(X, Y, 100), get_target("f1")), 3, 0).sample[0]
+    assert 10 < len(sample.sets) < 60
+
+
+def test_measures_of_all_rows_have_thresholds_from_rows_held_out():
+    X, Y = drawn(13, n=400)
+    plain = SetClassifier("macro_f1").fit(X, Y)
+    cut = SetClassifier("macro_f1").fit(blocks_of(X, Y, 150))
+    assert not cut.depends_on_batch_
+    assert cut.score(X, Y) == pytest.approx(plain.score(X, Y), abs=0.03)
+    chosen = SetClassifierCV("macro_f1", alphas=[0.1, 0.01]).fit(blocks_of(X, Y, 150))
+    assert chosen.score(X, Y) == pytest.approx(plain.score(X, Y), abs=0.03)
+
+
+def test_a_search_on_blocks_refuses_splitters_and_groups():
+    X, Y = drawn(14)
+    with pytest.raises(ValueError, match="cv must be a number of folds"):
+        SetClassifierCV(cv=KFold(3)).fit(blocks_of(X, Y))
+    with pytest.raises(ValueError, match="takes none"):
+        SetClassifierCV().fit(blocks_of(X, Y), groups=np.ones(90))
+    with pytest.raises(ValueError, match=r"fold \d+ has none; use fewer"):
+        SetClassifierCV(cv=80).fit(blocks_of(X, Y))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,15 +42,23 @@ class BlockRows:
     @classmethod
     def of(cls, blocks: Blocks, target: Any) -> BlockRows:
         """Checks every block, and surveys the rows in one pass."""
-        kinds = blocks.changed(Checked(blocks.n_features, blocks.n_labels))
-        kind, *found = kinds.sum(_survey)
-        n_rows, n_entries, mass, seen = found
+        checked = blocks.changed(Checked(blocks.n_features, blocks.n_labels))
+        rows = cls.surveyed(checked)
+        refuse_open(target, rows.sets)
+        return replace(rows, blocks=blocks.changed(taken_rows))
+
+    @classmethod
+    def surveyed(cls, blocks: Blocks) -> BlockRows:
+        """Rows that were checked, surveyed in one pass."""
+        kind, n_rows, n_entries, mass, seen = blocks.sum(_survey)
         if not mass > 0:
             raise ValueError("there must be a row of positive weight, but there is none")
-        refuse_open(target, seen.sets)
         form, name = kind.one
-        taken = blocks.changed(taken_rows)
-        return cls(taken, seen, n_rows, n_entries, mass, form == "sparse", np.dtype(name))
+        return cls(blocks, seen, n_rows, n_entries, mass, form == "sparse", np.dtype(name))
+
+    def scaled(self, scaling: str | None, unit: Array) -> Blocks:
+        """The blocks with their inputs in a scaling."""
+        return self.blocks if scaling is None else self.blocks.changed(Scaled(scaling, unit))
 
     @property
     def multiplications(self) -> float:
@@ -104,11 +112,10 @@ class BlockDesign(Columns):
     def of(cls, rows: BlockRows, scaling: str | None, fit_intercept: bool) -> BlockDesign:
         """As they are, in units of the features' standard deviations, or with rows of length 1."""
         require_one_of(scaling, SCALINGS, "scaling")
-        unit, blocks = np.ones(rows.n_features), rows.blocks
+        unit = np.ones(rows.n_features)
         if scaling == "standard":
-            unit = standard_deviations(blocks, rows.mass)
-        if scaling is not None:
-            blocks = blocks.changed(Scaled(scaling, unit))
+            unit = standard_deviations(rows.blocks, rows.mass)
+        blocks = rows.scaled(scaling, unit)
         return cls(blocks, unit, fit_intercept, rows.n_entries, rows.mass, rows.dtype)
 
     @property

@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -51,9 +51,12 @@ FINISH = 8.0
 
 
 class Split(NamedTuple):
-    """Places of the rows to learn from and of those held out, all of positive weight."""
+    """Places of the rows to learn from and of those held out, all of positive weight.
 
-    train: NDArray[np.int64]
+    Of rows in blocks, the number of the fold to leave out, and places in the sample.
+    """
+
+    train: Any
     test: NDArray[np.int64]
 
 
@@ -87,7 +90,7 @@ class Path:
     """Penalties, from large to small, for one surrogate, space and scaling."""
 
     settings: dict[str, Any]
-    inputs: Inputs
+    inputs: Any
     trials: list[Trial] = field(default_factory=list)
 
 
@@ -114,6 +117,17 @@ class Inputs:
         unit = np.ones(inputs.shape[1])
         fit_intercept, weights = self.design.fit_intercept, self.design.weights[rows]
         return Design(inputs[rows], unit, fit_intercept, weights, turned)
+
+    def learnt(self, split: Split, rows: Rows) -> tuple[Design, Rows]:
+        """Rows to learn from, as a solver sees them, and their label sets."""
+        design = self.part(split.train)
+        return design, Rows(design.inputs, rows.sets[split.train], rows.weights[split.train])
+
+    def everything(self, rows: Rows) -> tuple[Design, Rows, Design]:
+        """All rows to learn from: along a path, their label sets, by the plain features."""
+        places, whole = rows.positive(slice(None)), self.design
+        plain = replace(whole, inputs=whole.inputs[places], weights=whole.weights[places])
+        return self.part(places), rows.taken(), plain
 
 
 @dataclass(eq=False)
@@ -171,8 +185,8 @@ class Race:
             return
         model, worse, best = self.model(**path.settings), 0, None
         model.set_params(tol=LOOSER * model.tol)
-        learnt, held = path.inputs.part(split.train), path.inputs.part(split.test)
-        rows = Rows(learnt.inputs, self.rows.sets[split.train], self.rows.weights[split.train])
+        learnt, rows = path.inputs.learnt(split, self.rows)
+        held = path.inputs.part(split.test)
         for trial in trials:
             if worse == PATIENCE:
                 trial.left_out = True
@@ -195,7 +209,7 @@ class Race:
             is_worse = fold == 0 and self._excess(trial, best)[0] > TIE
             worse = worse + 1 if is_worse and self._is_out(trial, best) else 0
 
-    def fit(self, model: SetClassifier, design: Design, rows: Rows, alpha: float) -> None:
+    def fit(self, model: SetClassifier, design: Any, rows: Any, alpha: float) -> None:
         """Learn on a path: begins where the last one ended, and need not converge."""
         model.set_params(alpha=alpha)
         with warnings.catch_warnings():
