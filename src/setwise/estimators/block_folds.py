@@ -110,7 +110,7 @@ class BlockInputs:
     def learnt(self, split: Any, rows: Rows) -> tuple[BlockDesign, BlockRows]:
         """Rows to learn from, and their label sets."""
         part = self.folds.learnt(split.train)
-        return self._scaled(part, np.ones(part.n_features)), part
+        return self._scaled(part), part
 
     def part(self, places: Array) -> Design:
         """Some rows of the sample."""
@@ -120,13 +120,12 @@ class BlockInputs:
 
     def everything(self, rows: Rows) -> tuple[BlockDesign, BlockRows, BlockDesign]:
         """All rows to learn from: along a path, their label sets, by the plain features."""
-        return self.design, self.folds.rows, self.design
+        return self._scaled(self.folds.rows), self.folds.rows, self.design
 
-    def _scaled(self, part: BlockRows, unit: Array) -> BlockDesign:
-        whole = self.design
-        plain = part.design(None, whole.fit_intercept)
-        blocks = part.scaled(self.scaling, whole.unit)
-        return replace(plain, blocks=blocks, unit=unit)
+    def _scaled(self, part: BlockRows) -> BlockDesign:
+        """Rows in the scaling of all rows, as if they had come so."""
+        plain = part.design(None, self.design.fit_intercept)
+        return replace(plain, blocks=part.scaled(self.scaling, self.design.unit))
 
 
 # ------------------------------------------------------------------------------ what blocks become

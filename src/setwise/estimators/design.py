@@ -38,6 +38,8 @@ Array = NDArray[Any]
 
 # Inputs are turned once for many models up to this many directions and entries.
 MOST_TURNED, MOST_TURNED_ENTRIES = 2560, 2**24
+# What an entry of sparse inputs costs a solver, and a variable more, by an entry of turned ones.
+ENTRY_COST, VARIABLE_COST = 16, 512
 # Inputs of at most this many entries are turned into float64 once, others by ranges of rows.
 ENTRIES_AT_ONCE = 2**24
 # The squares of larger inputs cannot be summed over any number of rows.
@@ -181,7 +183,8 @@ class Design(Columns):
 
     A row counts by its weight in all that is computed of them, so that a row of weight 3 and a row
     that is there three times lead a solver along the same path. ``is_turned`` says that the
-    features are about principal directions already.
+    features are about principal directions already, or as good as those, and that products with
+    them need not be more precise than they are.
     """
 
     inputs: Any
@@ -265,20 +268,23 @@ class Turned:
         r = min(n, d)
         if r > MOST_TURNED or n * r > MOST_TURNED_ENTRIES or r == 0:
             return None
+        plain = ENTRY_COST * design.n_entries + VARIABLE_COST * (d - r)
+        if issparse(design.inputs) and n * r > plain:
+            return None
         center = design.center
         if d <= n:
             basis = principal(design.covariance())[1]
             inputs = np.asarray(design.precise @ basis) - center @ basis
-            return cls(design, _kept(inputs, dtype), basis)
+            return cls(design, kept(inputs, dtype), basis)
         gram = design.precise @ design.precise.T
         gram = gram.toarray() if issparse(gram) else gram
         shift = np.asarray(design.precise @ center)
         gram = gram - shift[:, None] - shift + center @ center
         values, vectors = principal(gram)
-        kept = values > n * np.finfo(np.float64).eps * max(values[-1], 0.0)
-        root = np.sqrt(values[kept])
-        inputs = _kept(vectors[:, kept] * root, dtype)
-        return cls(design, inputs, vectors[:, kept] / root)
+        large = values > n * np.finfo(np.float64).eps * max(values[-1], 0.0)
+        root = np.sqrt(values[large])
+        inputs = kept(vectors[:, large] * root, dtype)
+        return cls(design, inputs, vectors[:, large] / root)
 
     def point(self, weights: Array, intercept: Array) -> tuple[Array, Array]:
         """Weights (d, m) and intercepts (m,) for the design, of those for the turned inputs."""
@@ -290,9 +296,11 @@ class Turned:
         return plain, intercept - center @ plain
 
 
-def _kept(turned: Array, dtype: Any) -> Array:
-    """Turned inputs in that type, or as they are if they are too large for it."""
-    return turned.astype(dtype) if np.abs(turned).max(initial=0.0) <= LARGEST_SINGLE else turned
+def kept(inputs: Any, dtype: Any) -> Any:
+    """Inputs, dense or CSR, in that type, or as they are if they are too large for it."""
+    entries = inputs.data if issparse(inputs) else inputs
+    small = np.abs(entries).max(initial=0.0) <= LARGEST_SINGLE
+    return inputs.astype(dtype, copy=False) if small else inputs
 
 
 def scaled(inputs: Any, scaling: str | None, unit: Array) -> Any:

@@ -2,7 +2,8 @@
 
 Most targets judge each row, so a mean of losses over rows is all there is to compare. A measure of
 all rows together is decided for, and judged, once all rows held out so far are laid together. Rows
-still have losses to compare, to first order (`row_losses` of such a target).
+still have losses to compare, to first order (`row_losses` of such a target). The log-loss of the
+marginals judges rows whatever the target.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 # Folds, and the most rows they are for: to fit a decoder.
 FOLDS = ((5, 10_000), (3, np.inf))
+# Gains in mean loss that are not worth going on for; of a log-loss, by the loss itself.
+LEAST_GAIN, LEAST_SHARE = 3e-4, 0.005
+# Probabilities this far from 0 and 1 are as surprising as any beyond.
+LEAST = 1e-6
 
 
 def folds_for(n_rows: int, by_rows: Sequence = FOLDS, seed: Any = None) -> StratifiedLabelSets:
@@ -87,8 +92,30 @@ class ByRow:
 
     def judged(self, folds: list[HeldOut]) -> Judged:
         """The mean loss of the folds, and the loss of each row."""
-        means = [np.average(fold[0], weights=fold.weights) for fold in folds]
-        return Judged(float(np.mean(means)), np.concatenate([fold[0] for fold in folds]))
+        return mean_of(folds)
+
+    def least_gain(self, loss: float) -> float:
+        """Gains over that loss that are not worth going on for."""
+        return LEAST_GAIN
+
+
+@dataclass(frozen=True)
+class ByLikelihood:
+    """Judges each row by the log-loss of its marginals: less noise, and the same for any target."""
+
+    keeps_marginals: ClassVar[bool] = False
+
+    def kept(self, model: SetClassifier, inputs: Any, sets: Array) -> Array:
+        """What is kept of the rows of a fold: their losses, (n,)."""
+        return surprise_of(model._marginals_of(inputs), sets)
+
+    def judged(self, folds: list[HeldOut]) -> Judged:
+        """The mean loss of the folds, and the loss of each row."""
+        return mean_of(folds)
+
+    def least_gain(self, loss: float) -> float:
+        """Gains over that loss that are not worth going on for: it has no unit of its own."""
+        return LEAST_SHARE * loss
 
 
 @dataclass(frozen=True)
@@ -108,6 +135,22 @@ class AllTogether:
         predicted = self.decoder.fitted(lambda: whole).decode(whole.probability)
         losses = target.row_losses(predicted, whole.sets, whole.weights)
         return Judged(float(np.average(losses, weights=whole.weights)), losses)
+
+    def least_gain(self, loss: float) -> float:
+        """Gains over that loss that are not worth going on for."""
+        return LEAST_GAIN
+
+
+def mean_of(folds: list[HeldOut]) -> Judged:
+    """The mean over folds of the losses of their rows, and those."""
+    means = [np.average(fold[0], weights=fold.weights) for fold in folds]
+    return Judged(float(np.mean(means)), np.concatenate([fold[0] for fold in folds]))
+
+
+def surprise_of(marginals: Array, sets: Array) -> Array:
+    """The log-loss of the marginals of rows, all labels together, (n,)."""
+    likely = np.clip(marginals, LEAST, 1.0 - LEAST)
+    return -np.log(np.where(sets == 1, likely, 1.0 - likely)).sum(axis=1)
 
 
 def judge_of(decoder: Decoder, names: LabelNames) -> ByRow | AllTogether:

@@ -47,8 +47,8 @@ from setwise.validation import positive_number, require_one_of, same_rows, whole
 # features of a scaling, the smaller their weights.
 DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}
 SETTINGS = ("surrogate", "space", "scaling")
-# The path of the final fit takes every so many penalties.
-WIDER = 4
+# What combinations are compared by, and the surrogates whose marginals can be.
+CRITERIA, LIKELIHOODS = ("auto", "likelihood", "target"), ("likelihood", "binary_relevance")
 # Folds, and the most rows they are for.
 FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
 
@@ -150,6 +150,7 @@ class SetClassifierCV(ScoredClassifier):
     spaces: Any = "auto"
     surrogates: Any = "auto"
     scalings: Any = "auto"
+    choose_by: str = "auto"
     cv: Any = None
     decoder: str = "auto"
     q: float = DEFAULT_Q
@@ -185,11 +186,13 @@ class SetClassifierCV(ScoredClassifier):
             if isinstance(rows, BlockFolds):
                 sample, rows = rows.sample[0], rows.rows
             risk = decoder_of(self.target, self.decoder)
-            race = Race(sample, names, risk, splits, self._model, watch)
+            pairs = self._pairs(names, rows)
+            by_likelihood = self._is_by_likelihood(pairs, names)
+            race = Race(sample, names, risk, splits, self._model, watch, by_likelihood)
             self.stopped_ = None
             with small_products(rows.multiplications):
                 try:
-                    self._run(race, rows, inputs_of)
+                    self._run(race, pairs, inputs_of)
                 except OutOfTime:
                     self.stopped_ = "time_budget"
                 except KeyboardInterrupt:
@@ -227,9 +230,11 @@ class SetClassifierCV(ScoredClassifier):
         splits = self._splits(rows, names, groups)
         return rows, names, splits, lambda s: Inputs.of(rows, s, self.fit_intercept, self.tol)
 
-    def _run(self, race: Race, rows: Any, inputs_of: Callable[[Any], Any]) -> None:
+    def _run(
+        self, race: Race, pairs: list[tuple[Any, Any]], inputs_of: Callable[[Any], Any]
+    ) -> None:
         """Try all there is to try: the scalings with the first pair, the others with the best."""
-        first, *others = self._pairs(race.names, rows)
+        first, *others = pairs
         for scaling in self._scalings(race.rows.inputs):
             path = self._path(first, scaling, inputs_of(scaling), self._alphas(scaling))
             race.paths.append(path)
@@ -261,11 +266,12 @@ class SetClassifierCV(ScoredClassifier):
         """Learn from all rows with what was chosen."""
         best = race.best()
         self.cv_results_ = [
-            {**trial.path.settings, "alpha": trial.alpha, "loss": race.estimate(trial, best),
+            {**trial.path.settings, "alpha": trial.alpha, "loss": race.target_loss(trial, best),
+             "log_loss": race.estimate(trial, best) if race.by_likelihood else None,
              "fold_losses": trial.means, "held_out": race.held_out(trial)}
             for trial in race.trials if trial.kept
         ]  # fmt: skip
-        self.best_loss_ = race.estimate(best, best)
+        self.best_loss_ = race.target_loss(best, best)
         model = self._train(best, race, _between(best, race))
         self.best_estimator_ = model
         model._held_out = race.held_out(best)
@@ -279,26 +285,25 @@ class SetClassifierCV(ScoredClassifier):
         self.classes_, self.n_iter_ = model.classes_, model.n_iter_
 
     def _train(self, best: Trial, race: Race, alpha: float) -> SetClassifier:
-        """Train on all rows: along a path to the penalty, and from there by the plain features.
+        """Train on all rows, from where a fold ended, and from there by the plain features.
 
-        The penalty of the model is a larger one where time is up before.
+        What a fold learnt is also what the model has where time is up before.
         """
         inputs, scaling = best.path.inputs, best.path.settings["scaling"]
         walked, everything, design = inputs.everything(race.rows)
-        watch, model, reached = race.watch, self._model(**best.path.settings), None
-        watch.words, watch.kept = "training on all rows", np.inf
-        larger = [trial.alpha for trial in best.path.trials if trial.alpha > alpha]
+        watch, model = race.watch, self._model(**best.path.settings)
+        watch.words, watch.kept, model.n_iter_ = "training on all rows", 0.0, 0
+        assert best.path.reached is not None
+        best.path.reached.begin(model)
         try:
-            for penalty in [*larger[::WIDER], alpha]:
-                race.fit(model, walked, everything, penalty)
-                # From now on there is a model to end with.
-                reached, watch.kept = penalty, 0.0
+            race.fit(model, walked, everything, alpha)
         except OutOfTime:
             self.stopped_ = "time_budget"
+        weights, intercept = model.coef_.T, model.intercept_
         if inputs.turned is not None:
-            weights, intercept = inputs.turned.point(model.coef_.T, model.intercept_)
-            model.coef_, model.intercept_ = (weights / design.unit[:, None]).T, intercept
-        model.set_params(alpha=reached, scaling=scaling, sparse_output=self.sparse_output)
+            weights, intercept = inputs.turned.point(weights, intercept)
+        model.coef_, model.intercept_ = (weights / design.unit[:, None]).T, intercept
+        model.set_params(alpha=alpha, scaling=scaling, sparse_output=self.sparse_output)
         steps = model.n_iter_
         try:
             model._fit(design, everything, race.names, race.risk, watch.step)
@@ -379,6 +384,22 @@ class SetClassifierCV(ScoredClassifier):
             alone = named or isinstance(surrogate, BinaryRelevance)
             pairs += [(surrogate, space) for space in (["auto"] if alone else spaces)]
         return pairs
+
+    def _is_by_likelihood(self, pairs: list[tuple[Any, Any]], names: LabelNames) -> bool:
+        """Whether combinations are compared by their marginals, which all of them must have."""
+        require_one_of(self.choose_by, CRITERIA, "choose_by")
+        target = get_target(self.target)
+        likely = all(one in LIKELIHOODS for one, _ in pairs if isinstance(one, str))
+        likely &= all(isinstance(one, str) for one, _ in pairs)
+        if self.choose_by == "likelihood" and not likely:
+            known = " and ".join(map(repr, LIKELIHOODS))
+            raise ValueError(
+                f"choose_by='likelihood' compares probabilities, which the surrogates {known} give "
+                f"and others do not; use choose_by='target'"
+            )
+        by_row = not names.one_dimensional and not decoder_of(self.target, self.decoder).is_of_whole
+        usual = likely and by_row and hierarchy_of(target) is None
+        return usual if self.choose_by == "auto" else self.choose_by == "likelihood"
 
     def _splitter(self, n_rows: int) -> Any:
         if self.cv is not None and not isinstance(self.cv, int | np.integer):

@@ -309,7 +309,7 @@ class Fitting:
     checkpoint: Checkpoint | None = None
 
     def solve(self, last: Solution | None, progress: Progress | None = None) -> Solution:
-        """The solution, from the last one if it is given and fits the space.
+        """The solution, from the last one if it is given and has as many scores.
 
         By Newton steps for labels that are each by themselves, else by L-BFGS, by way of convex
         losses for one that is not.
@@ -322,7 +322,7 @@ class Fitting:
         ]
         problems = [Problem(self.design, o, self.alpha, self.features()) for o in objectives]
         blank = problems[-1].start()
-        found = _fitting(last, len(blank.intercept), blank.parameters)
+        found = _fitting(last, blank, self.design.center)
         if found is None or not problems[0].value(found) <= problems[0].value(blank):
             found = blank
         begun, told = [found], (progress, self.checkpoint)
@@ -334,7 +334,9 @@ class Fitting:
 
     def _by_label(self, last: Solution | None, progress: Progress | None) -> Solution:
         inputs, center = self.design.centred()
-        start = _fitting(last, self.sets.shape[1], np.empty(0))
+        n_labels = self.sets.shape[1]
+        blank = Solution(np.empty((0, n_labels)), np.zeros(n_labels), np.empty(0))
+        start = _fitting(last, blank, self.design.center)
         if start is not None:
             start = replace(start, intercept=start.intercept + center @ start.weights)
 
@@ -371,11 +373,16 @@ class Fitting:
         return features.astype(np.float64)
 
 
-def _fitting(last: Solution | None, n_scores: int, blank: Array) -> Solution | None:
-    """The last solution with the parameters that are wanted, or None if it does not fit."""
-    if last is None:
+def _fitting(last: Solution | None, blank: Solution, center: Array) -> Solution | None:
+    """The last solution where it has the scores that are wanted, else None.
+
+    Parameters of another space are as in the ``blank`` one, and so are the scores at the center.
+    """
+    if last is None or last.weights.shape[1] != len(blank.intercept):
         return None
-    parameters = last.parameters if len(blank) else np.empty(0)
-    same = np.array_equal(np.isfinite(parameters), np.isfinite(blank))
-    fits = same and last.weights.shape[1] == n_scores
-    return replace(last, parameters=parameters) if fits else None
+    if len(blank.parameters) == 0:
+        return replace(last, parameters=blank.parameters)
+    if np.array_equal(np.isfinite(last.parameters), np.isfinite(blank.parameters)):
+        return last
+    shift = center @ last.weights
+    return replace(last, intercept=blank.intercept - shift, parameters=blank.parameters)
