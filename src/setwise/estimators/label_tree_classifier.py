@@ -7,20 +7,19 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
 from setwise.distributions.shortlist import Shortlist
-from setwise.estimators.design import scaled_rows
+from setwise.estimators.design import checked_inputs, scaled_rows
 from setwise.estimators.guarantee import claim_of_population, claim_of_shortlists
 from setwise.estimators.label_tree import LabelTree, Settings, grown, trained
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.running import progress_shown
 from setwise.persistence import save
-from setwise.sparse import tidied
 from setwise.targets.measure import Array
 from setwise.targets.target import hierarchy_of, method_of, predicted_size
 from setwise.targets.truth import encode_truth, read_truth, refuse_other_labels
@@ -28,7 +27,6 @@ from setwise.threads import thread_count, threads_limited
 from setwise.validation import (
     positive_number,
     real_number,
-    refuse_not_finite,
     require_one_of,
     same_rows,
     whole_number,
@@ -313,12 +311,7 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
 
     def _checked(self, X, reset: bool = False) -> Any:
         """X as CSR float32, in the model's scaling."""
-        checked: Any = validate_data(
-            self, tidied(X, "X") if issparse(X) else X, reset=reset, accept_sparse="csr",
-            dtype=[np.float32, np.float64],
-        )  # fmt: skip
-        inputs = csr_array(checked).astype(np.float32)
-        refuse_not_finite(inputs.data, "X")
+        inputs = csr_array(checked_inputs(self, X, reset)).astype(np.float32)
         return scaled_rows(inputs, self.scaling)
 
     def __sklearn_tags__(self):
