@@ -22,6 +22,8 @@ def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:
     population, count, total = sample.populations(by)
     entries = population, sample.entries[2], sample.sizes, sample.entries[3]
     positives, stored = (np.bincount(population, part, count) for part in entries[:1:-1])
+    if sample.missed is not None and by != "row":
+        positives = positives + (sample.missed if by == "label" else sample.missed.sum())
     quotient, rest = Quotient.of(metric, positives, total), np.maximum(total - stored, 0.0)
     tp, predicted = np.zeros((2, count))
     values = quotient.of_counts(_counts(tp, predicted, positives, total))
