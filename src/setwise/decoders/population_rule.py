@@ -24,6 +24,7 @@ from setwise.decoders.micro_macro import micro_macro
 from setwise.decoders.population import POPULATIONS, Population
 from setwise.decoders.threshold_search import Sample, best_thresholds, labelled, weighted
 from setwise.decoders.thresholds import cross_fit, reached
+from setwise.spelling import argument
 from setwise.targets import get_target
 from setwise.targets.measure import Array
 from setwise.validation import probability_matrix, require_one_of, whole_number
@@ -140,12 +141,13 @@ class PopulationRule(BaseEstimator):
                 whole_number(getattr(self, name), name, 1)
         if self.budget is not None and self.at_most is not None:
             raise ValueError(
-                f"a row has exactly budget={self.budget} labels or at_most={self.at_most}, not both"
+                f"{argument('budget', self.budget)} and {argument('at_most', self.at_most)} "
+                f"exclude each other: a row has exactly so many labels, or at most, not both"
             )
         if self._budget is not None and self.rule in OF_THRESHOLDS:
             raise ValueError(
-                f"rule={self.rule!r} finds a threshold for each label, which a budget of labels a "
-                f"row does not go by; use 'expected', 'batch' or 'thresholds'"
+                f"{argument('rule', self.rule)} finds a threshold for each label, which a budget "
+                f"of labels a row does not go by; use 'expected', 'batch' or 'thresholds'"
             )
         if self.random_state is not None:
             whole_number(self.random_state, "random_state", 0)
@@ -171,13 +173,13 @@ class PopulationRule(BaseEstimator):
         if rule in NEED_SETS:
             if y_true is None:
                 raise ValueError(
-                    f"rule={rule!r} needs label sets: fit(probability, y_true); 'expected' and "
-                    f"'batch' go by probabilities alone"
+                    f"{argument('rule', rule)} needs label sets: fit(probability, y_true); "
+                    f"'expected' and 'batch' go by probabilities alone"
                 )
             sample = labelled(table, y_true, sample_weight)
         else:
             sample = weighted(table, table, sample_weight)
-        self._require_room(sample.shape[1])
+        self.require_room(sample.shape[1])
         self.rule_, self.n_labels_ = rule, sample.shape[1]
         self.thresholds_ = self.slopes_ = self.offsets_ = None
         if rule == "batch":
@@ -227,8 +229,9 @@ class PopulationRule(BaseEstimator):
         """The decisions with the largest measure of the expected counts of these rows."""
         if sample.shape[0] == 1:
             raise ValueError(
-                f"rule='batch' decides all rows of a batch together, and {self.target} of a single "
-                f"row says nothing; decode more rows at once, or use another rule"
+                f"{argument('rule', 'batch')} decides all rows of a batch together, and "
+                f"{self.target} of a single row says nothing; decode more rows at once, or use "
+                f"another rule"
             )
         if self._budget is None:
             return reached(sample.scores, self._thresholds(sample, "expected"))
@@ -317,7 +320,8 @@ class PopulationRule(BaseEstimator):
         size = self.budget if self.budget is not None else self.at_most
         return None if size is None else Budget(size, self.budget is not None)
 
-    def _require_room(self, n_labels: int) -> None:
+    def require_room(self, n_labels: int) -> None:
+        """Raise where the budget is of more labels than there are."""
         if self._budget is not None and self._budget.size > n_labels:
             name = "budget" if self._budget.exact else "at_most"
             raise ValueError(
