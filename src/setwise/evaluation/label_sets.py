@@ -28,7 +28,7 @@ from setwise.evaluation.statistics import (
 )
 from setwise.sparse import row_ranges
 from setwise.targets import Target
-from setwise.targets.target import judges_all_rows
+from setwise.targets.target import averages_labels, judges_all_rows
 from setwise.taxonomy import Taxonomy
 
 FOUR = ("precision", "recall", "f1", "jaccard")
@@ -113,7 +113,7 @@ def loss_statistic(title: Title, target: Target, sample: Sample) -> Statistic:
 
     parts = target.tallies(sample.predicted, sample.true)  # type: ignore
     # What is averaged over labels is spread by the prior, as macro figures are.
-    return Statistic.of([title], figures, *parts, has_prior=target.average != "micro")  # type: ignore
+    return Statistic.of([title], figures, *parts, has_prior=averages_labels(target))
 
 
 def row_losses(sample: Sample, target: Target) -> Array:

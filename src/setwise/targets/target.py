@@ -108,6 +108,11 @@ def judges_all_rows(target: Target) -> bool:
     return target.form == "population"
 
 
+def averages_labels(target: Target) -> bool:
+    """Whether each label is judged over all rows, so that rare ones weigh more than their rows."""
+    return judges_all_rows(target) and target.average != "micro"  # type: ignore
+
+
 def predicted_size(target: Target) -> int | None:
     """The one size that predictions must have (precision@k, recall@k), None where any will do."""
     return getattr(target, "predicted_size", None)
