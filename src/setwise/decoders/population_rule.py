@@ -9,15 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from setwise.decoders.budget import (
-    Budget,
-    Linear,
-    Problem,
-    best_ascent,
-    cut_together,
-    frank_wolfe,
-)
+from setwise.decoders.budget import Budget, Entries, Linear, Problem, cut_together, frank_wolfe
 from setwise.decoders.calibration import Calibration
+from setwise.decoders.coordinate_ascent import best_ascent
 from setwise.decoders.dual_bound import dual_bound
 from setwise.decoders.fixed_point import fixed_points
 from setwise.decoders.micro_macro import micro_macro
@@ -222,8 +216,8 @@ class PopulationRule(BaseEstimator):
         if self.thresholds_ is not None:
             return reached(table, self.thresholds_)
         fitted: Any = self
-        problem = Problem.of(sample, self._population, fitted._budget)
-        return problem.choose(fitted.slopes_, fitted.offsets_).sets(table)
+        choice = Entries.of(sample).choose(fitted._budget, fitted.slopes_, fitted.offsets_)
+        return choice.sets(table)
 
     def _decode_batch(self, sample: Sample) -> Any:
         """The decisions with the largest measure of the expected counts of these rows."""
@@ -237,7 +231,7 @@ class PopulationRule(BaseEstimator):
             return reached(sample.scores, self._thresholds(sample, "expected"))
         problem = Problem.of(sample, self._population, self._budget)
         linear = self._linear(problem, sample, "expected")
-        choice = problem.choose(linear.slope, linear.offset)
+        choice = problem.entries.choose(problem.budget, linear.slope, linear.offset)
         if self._population.average == "macro":
             choice = best_ascent(problem, choice)
         return choice.sets(sample.scores)
