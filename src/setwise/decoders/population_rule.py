@@ -271,6 +271,11 @@ class PopulationRule(BaseEstimator):
         elif rule == "thresholds":
             found = best_thresholds(sample, metric, average, own)[0]
         elif rule == "cross_fitted":
+            if sample.shape[0] < 2:
+                raise ValueError(
+                    f"{argument('rule', rule)} compares folds, so it needs at least 2 rows of "
+                    f"positive weight, but there is 1"
+                )
             found = cross_fit(sample, metric, average, own, self._folds(sample))[0]
         else:
             found = micro_macro(sample, metric, self._folds(sample))
