@@ -15,7 +15,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
+from setwise.decoders.for_target import Decoder, HeldOut, decoder_of, with_target
 from setwise.decoders.minimum_risk import UndecodableError
 from setwise.distributions import Independent, Listed, Mixture
 from setwise.distributions.distribution import is_listed
@@ -299,10 +299,11 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def for_target(self, target, decoder=None):
         """The same mixture, decoded for another target; nothing is trained again."""
         check_is_fitted(self)
-        risk = decoder_of(target, self.decoder if decoder is None else decoder)
+        decoder = with_target(self.decoder, target) if decoder is None else decoder
+        risk = decoder_of(target, decoder)
         refuse_other_labels(risk.target, self._names)
         other: Any = copy(self)
-        other.set_params(target=target)
+        other.set_params(target=target, decoder=decoder)
         other.target_, other._risk = risk.target, risk.fitted(lambda: self._out_of_fold)
         return other
 

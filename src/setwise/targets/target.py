@@ -109,6 +109,16 @@ def require_labels(target: Target, expected: int, n_labels: int) -> None:
 # Facts about a target that other packages go by, in place of its class.
 
 
+def judges_all_rows(target: Target) -> bool:
+    """Whether all rows are judged together, as by macro-F1, so that a single row has no loss."""
+    return target.form == "population"
+
+
+def averages_labels(target: Target) -> bool:
+    """Whether each label is judged over all rows, so that rare ones weigh more than their rows."""
+    return judges_all_rows(target) and target.average != "micro"  # type: ignore
+
+
 def predicted_size(target: Target) -> int | None:
     """The one size that predictions must have (precision@k, recall@k), None where any will do."""
     return getattr(target, "predicted_size", None)
