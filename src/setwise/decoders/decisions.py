@@ -20,6 +20,13 @@ class Decisions(NamedTuple):
     """Label sets with their expected loss, and the least expected loss of any other set.
 
     ``second_risk`` is inf where there is no other set to predict.
+
+    Examples
+    --------
+    >>> from setwise.decoders import MinimumRisk
+    >>> sets, risk, second = MinimumRisk("f1").decode([[0.8, 0.4, 0.1]], return_risk=True)
+    >>> sets, risk.round(3), second.round(3)
+    (array([[1, 1, 0]], dtype=uint8), array([0.322]), array([0.328]))
     """
 
     sets: Any

@@ -110,7 +110,8 @@ class SetClassifier(ScoredModel):
     ----------
     classes_ : array of shape (n_labels,)
         Names of the labels, or the classes of a one-dimensional y.
-    coef_ : array of shape (n_scores, n_features); intercept_ : array of shape (n_scores,)
+    coef_ : array of shape (n_scores, n_features)
+    intercept_ : array of shape (n_scores,)
         With label_features (m, n_features) and (m,).
     space_ : Space
         With the parameters learnt.

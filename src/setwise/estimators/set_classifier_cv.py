@@ -119,7 +119,8 @@ class SetClassifierCV(ScoredClassifier):
     ----------
     best_estimator_ : SetClassifier
         Trained on all rows; what predicts.
-    coef_ : array of shape (n_scores, n_features); intercept_ : array of shape (n_scores,)
+    coef_ : array of shape (n_scores, n_features)
+    intercept_ : array of shape (n_scores,)
         Those of ``best_estimator_``.
     best_params_ : dict
         The surrogate, space, scaling and alpha that were chosen; alpha lies within half a step of

@@ -124,6 +124,19 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     A label set that occurs in one fold only is on no list that was learnt without it: all lists
     give such rows probability 0, and would leave them to members that know of no list. These rows
     are left out of the weights.
+
+    Examples
+    --------
+    >>> from setwise import SetClassifier
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.9], [0.9, 0.1]] * 4
+    >>> Y = [[0, 1], [1, 0], [1, 1], [0, 1], [1, 0]] * 4
+    >>> members = {"mild": SetClassifier("f1", alpha=0.1), "free": SetClassifier("f1")}
+    >>> mixture = SetEnsemble("f1", members, cv=3).fit(X, Y)
+    >>> mixture.predict([[0.1, 0.8], [0.8, 0.0]])
+    array([[0, 1],
+           [1, 0]])
+    >>> round(sum(mixture.weights_), 6)
+    1.0
     """
 
     target: Any = "f1"

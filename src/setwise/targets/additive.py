@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from setwise.sparse import tidy_sets
+from setwise.spelling import brief
 from setwise.targets.measure import Additive, Array, Form, Fraction, Of
 from setwise.targets.target import Target, require_labels
 from setwise.validation import label_matrix, real_number, real_vector, whole_number
@@ -77,6 +78,8 @@ class Hamming(Target):
     @property
     def _weighed(self) -> tuple[float, ...] | None:
         return None if self.weights is None else tuple(self.weights.tolist())
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         return "hamming" if self.weights is None else "weighted hamming"
@@ -149,6 +152,8 @@ class CostSensitive(Target):
             *np.ravel(self.miss).tolist(),
             *np.ravel(self.false_alarm).tolist(),
         )
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         ends = [

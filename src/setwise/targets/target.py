@@ -24,6 +24,12 @@ class Target(Protocol):
     """The loss a prediction is judged by, in [0, 1]; its utility is 1 - loss.
 
     ``form`` says how the value depends on the predicted set; `measure` gives it in that form.
+
+    Examples
+    --------
+    >>> from setwise.targets import FBeta
+    >>> FBeta().form, FBeta().loss([[1, 1, 0]], [[1, 0, 0]]).round(3)
+    ('linear_fractional', array([0.333]))
     """
 
     form: ClassVar[Form]
