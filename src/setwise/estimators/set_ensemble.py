@@ -15,7 +15,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
+from setwise.decoders.for_target import Decoder, HeldOut, decoder_of, with_target
 from setwise.decoders.minimum_risk import UndecodableError
 from setwise.distributions import Independent, Listed, Mixture
 from setwise.distributions.distribution import is_listed
@@ -124,6 +124,19 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     A label set that occurs in one fold only is on no list that was learnt without it: all lists
     give such rows probability 0, and would leave them to members that know of no list. These rows
     are left out of the weights.
+
+    Examples
+    --------
+    >>> from setwise import SetClassifier
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.9], [0.9, 0.1]] * 4
+    >>> Y = [[0, 1], [1, 0], [1, 1], [0, 1], [1, 0]] * 4
+    >>> members = {"mild": SetClassifier("f1", alpha=0.1), "free": SetClassifier("f1")}
+    >>> mixture = SetEnsemble("f1", members, cv=3).fit(X, Y)
+    >>> mixture.predict([[0.1, 0.8], [0.8, 0.0]])
+    array([[0, 1],
+           [1, 0]])
+    >>> round(sum(mixture.weights_), 6)
+    1.0
     """
 
     target: Any = "f1"
@@ -298,10 +311,11 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def for_target(self, target, decoder=None):
         """The same mixture, decoded for another target; nothing is trained again."""
         check_is_fitted(self)
-        risk = decoder_of(target, self.decoder if decoder is None else decoder)
+        decoder = with_target(self.decoder, target) if decoder is None else decoder
+        risk = decoder_of(target, decoder)
         refuse_other_labels(risk.target, self._names)
         other: Any = copy(self)
-        other.set_params(target=target)
+        other.set_params(target=target, decoder=decoder)
         other.target_, other._risk = risk.target, risk.fitted(lambda: self._out_of_fold)
         return other
 

@@ -8,6 +8,7 @@ solver needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -165,6 +166,18 @@ class Objective:
         elif not self.learns:
             loss = self.stage(self.space)
             vars(self).update(stage=lambda _: loss)
+
+    def of_rows(self, y_true: Array, weights: Array) -> Objective:
+        """The same loss of other rows, which are not checked."""
+        other = copy(self)
+        vars(other).update(y_true=y_true, weights=weights)
+        for name in ("mass", "counts"):
+            vars(other).pop(name, None)
+        return other
+
+    def of_no_rows(self) -> Objective:
+        """The same loss without rows, to be sent elsewhere."""
+        return self.of_rows(np.zeros((0, self.space.n_labels), np.uint8), np.zeros(0))
 
     @cached_property
     def mass(self) -> float:
