@@ -301,6 +301,20 @@ def test_bad_input_is_refused(action, words):
         action(np.array([[0.2, 0.7], [0.5, 0.1]]))
 
 
+@pytest.mark.parametrize("target", ["macro_f1", "micro_f1", "macro_jaccard"])
+def test_calibrated_thresholds_count_what_is_true_outside_a_shortlist(target):
+    generator = np.random.default_rng(0)
+    probability = generator.random((4000, 3)) ** [2.0, 3.0, 4.0]
+    truth = (generator.random(probability.shape) < probability).astype(np.uint8)
+    listed = scipy.sparse.csr_array(np.where(probability >= 0.3, probability, 0.0))
+    whole, short = (
+        PopulationRule(target, "calibrated").fit(table, truth).thresholds_
+        for table in (scipy.sparse.csr_array(probability), listed)
+    )
+    assert listed.nnz < 0.6 * probability.size
+    np.testing.assert_allclose(short, whole, atol=0.015)
+
+
 ROWS = np.random.default_rng(5).random((12, 4))
 SETS = (np.random.default_rng(6).random((12, 4)) < ROWS).astype(int)
 ODD = {

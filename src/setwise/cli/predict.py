@@ -50,7 +50,8 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "
 
 @command(
     **SHARED,
-    data="A file with the columns of the training file, labels or not; - for the standard input.",
+    data="A file with the columns of the training file, labels or not, or a folder of blocks; - "
+    "for the standard input.",
     format=f"{LINES}; probabilities: CSV, the probability of each label.",
     separator="Between listed labels; by default that of the training file, else ;",
 )
@@ -119,9 +120,7 @@ def predict(
 
     def found(path: Path) -> Iterator[Any]:
         nonlocal unseen, n_missing
-        chunks = fitted.schema.chunks(
-            path, fitted.rows_at_once, unseen_categories=unseen_categories
-        )
+        chunks = fitted.chunks(path, fitted.rows_at_once, unseen_categories=unseen_categories)
         of_parts = ((part, fitted.probability(part.X)) for part in chunks)
         for part, values in of_parts if probable else fitted.predicted(chunks):
             unseen, n_missing = unseen + part.unseen, n_missing + part.n_missing

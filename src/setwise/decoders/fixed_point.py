@@ -29,6 +29,8 @@ def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:
     population, count, total = sample.populations(by)
     entries = population, sample.entries[2], sample.sizes, sample.entries[3]
     positives, stored = (np.bincount(population, part, count) for part in entries[:1:-1])
+    if sample.missed is not None and by != "row":
+        positives = positives + (sample.missed if by == "label" else sample.missed.sum())
     quotient, rest = Quotient.of(metric, positives, total), np.maximum(total - stored, 0.0)
     # To begin with, nothing or every entry, whichever is better.
     values = _values(quotient, *np.zeros((2, count)), positives, total)

@@ -97,7 +97,9 @@ class PopulationRule(BaseEstimator):
     values the one with fewer predictions is taken, of equal gains the lower label.
     ``zero_division`` of nan counts as 0 while deciding.
 
-    **Sparse probabilities** (CSR) count as 0 where nothing is stored; no dense copy is made.
+    **Sparse probabilities** (CSR) count as 0 where nothing is stored; no dense copy is made. With
+    known label sets, those true where nothing is stored are counted all the same ("calibrated" too,
+    but for G-mean): so thresholds do not suffer from shortlists that end at some probability.
 
     **Cost.** "expected", "calibrated" and "batch" take a few passes over the entries, without a
     sort; with a budget as many more. The others sort.
@@ -266,7 +268,7 @@ class PopulationRule(BaseEstimator):
         elif rule == "calibrated":
             calibration = Calibration.of(sample)
             table = calibration.applied(sample.scores)
-            right = Sample(table, table, sample.weight)
+            right = Sample(table, table, sample.weight, _missed(sample))
             found = calibration.undone(fixed_points(right, metric, average))
         elif rule == "thresholds":
             found = best_thresholds(sample, metric, average, own)[0]
@@ -327,3 +329,11 @@ class PopulationRule(BaseEstimator):
                 f"{name} must be at most the number of labels, which is {n_labels}, but it is "
                 f"{self._budget.size}"
             )
+
+
+def _missed(sample: Sample) -> Array | None:
+    """The weight of true entries that have no stored probability, by label, (l,)."""
+    if isinstance(sample.scores, np.ndarray):
+        return None
+    _, label, score, true = sample.entries
+    return np.bincount(label, np.where(score == 0.0, true, 0.0), sample.shape[1])

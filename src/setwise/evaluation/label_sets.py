@@ -149,6 +149,12 @@ class PerLabel:
     average_precision, roc_auc : array of float, or None without probabilities
         How well the probabilities rank the rows; NaN where they are not defined: average precision
         of a label that is never true, the area under the ROC curve also of one that always is.
+
+    Examples
+    --------
+    >>> found = per_label([[1, 0], [1, 1]], [[1, 0], [0, 1]])
+    >>> found.support, found.precision
+    (array([1, 1]), array([0.5, 1. ]))
     """
 
     support: NDArray[np.int64]
@@ -212,6 +218,13 @@ class ByLevel:
         How many labels the level has.
     support, predicted, both, precision, recall, f1
         As in `PerLabel`, over the entries of all its labels.
+
+    Examples
+    --------
+    >>> from setwise import Taxonomy
+    >>> levels = by_level([[1, 1, 0]], [[1, 0, 1]], Taxonomy.from_parents([-1, 0, 0]))
+    >>> levels.n_labels, levels.f1
+    (array([1, 2]), array([1., 0.]))
     """
 
     n_labels: NDArray[np.int64]

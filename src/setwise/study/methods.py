@@ -62,6 +62,11 @@ class Method:
         that are not log-probabilities.)
     own : bool
         Whether it is a user's estimator, which sees missing features as they are.
+
+    Examples
+    --------
+    >>> METHODS["catalog"].description
+    'Trains linear scores by the likelihood of the label sets seen in training, ...'
     """
 
     name: str
