@@ -111,7 +111,7 @@ def _frank_wolfe(probability: np.ndarray, seed: int) -> Any:
     # (What is true are the probabilities themselves: its value is that of the expected counts.)
     found: Any = find_classifier_using_fw(
         probability, probability, macro_f1_score_on_conf_matrix, k=BUDGET, seed=seed,
-        alpha_search_algo="ternary",
+        alpha_uniform_search_step=0.01,
     )  # fmt: skip
     return found.predict(probability, seed=seed)
 
