@@ -3,8 +3,7 @@
 - `python -m benchmarks budgets`: macro-F1 of expected counts within a budget of 3 labels a row, by
   our two ways and by those of xcolumns, block coordinate ascent and Frank and Wolfe's method. A
   random mixture of decisions, which the latter returns, is drawn once; it searches its steps by
-  hundredths. Skipped where xcolumns is
-  not installed.
+  hundredths. Skipped where xcolumns is not installed.
 - `python -m benchmarks many_labels`: deciding 10,000 x 30,000 sparse probabilities with 100 a row.
 """
 

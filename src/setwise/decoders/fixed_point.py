@@ -34,7 +34,8 @@ def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:
         positives = true + (sample.missed if by == "label" else sample.missed.sum())
     quotient, rest = Quotient.of(metric, positives, total), np.maximum(total - stored, 0.0)
     # To begin with, nothing or every entry, whichever is better.
-    values = _values(quotient, *np.zeros((2, count)), positives, total)
+    none = np.zeros(count)
+    values = _values(quotient, none, none, positives, total)
     whole = _values(quotient, true, stored, positives, total)
     better = (whole > values + EQUAL) & (positives > 0)
     values = np.where(better, whole, values)
