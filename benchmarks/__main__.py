@@ -39,6 +39,8 @@ MEASUREMENTS = {
     "training": ("training", "training"),
     "choice": ("choice", "choice"),
     "population": ("population", "population"),
+    "budgets": ("budgets", "budgets"),
+    "many_labels": ("budgets", "many_labels"),
     "hierarchies": ("hierarchies", "hierarchies"),
     "resplits": ("hierarchies", "resplits"),
     "ensemble": ("ensemble", "ensemble"),
@@ -118,6 +120,13 @@ SHOWN = {
     "population": [
         *("set", "split", "marginals", "measure", "at 1/2", "expected", "calibrated", "batch"),
         *("thresholds", "cross_fitted", "micro_macro"),
+    ],
+    "budgets": [
+        *("kind", "problems", "expected", "batch", "xcolumns, coordinate ascent"),
+        *("xcolumns, Frank-Wolfe", "least_lead", "largest_gap"),
+    ],
+    "many_labels": [
+        *("law", "entries", "rule", "exactly", "at most", "ratio", "value", "mean_size"),
     ],
     "imports": ["ratio", "setwise_milliseconds", "numpy_milliseconds", "modules_loaded"],
     "tables": ["rows", "columns", "ratio", "milliseconds", "pandas_milliseconds", "largest_error"],
@@ -248,6 +257,12 @@ INTRODUCTION = {
     "n t of mean absolute error, from the surrogate's own regret on the known truth. Of "
     "`rare but joint` the joint scores hold the truth, and the cube's mean absolute error the best "
     "classifier.",
+    "budgets": "Macro-F1 of expected counts with 3 labels a row, of 400 rows and 40 labels; means "
+    "over problems. `least_lead`: of `batch` over the better of xcolumns' two ways, in the worst "
+    "problem. `largest_gap`: how much larger the best possible value can be, at most.",
+    "many_labels": "Deciding macro-F1 for a sparse matrix of 10,000 x 30,000 probabilities, fit "
+    "and decode. `ratio`: time over that of `numpy.sort` of the stored entries, minima of "
+    "interleaved rounds. `value`: macro-F1 of the expected counts.",
     "population_regret": "The measure of the expected counts of 20,000 fresh inputs below the best "
     "of all decisions for them, on data with a known p(y | x), means over three repetitions. Of "
     "`independent` separate labels hold the true marginals, of `chain` they do not quite.",
