@@ -149,7 +149,12 @@ def fit(
         units = by_form if units == "auto" else units
         estimator = SetClassifier(judged, surrogate, space, alpha=penalty, scaling=units, **always)
     with concerning(typed(context, *ASKED)):
-        model, train = _fitted(rows, estimator, None if cv else _checkpoint(output))
+        try:
+            model, train = _fitted(rows, estimator, None if cv else _checkpoint(output))
+        except KeyboardInterrupt as interrupt:
+            if _checkpoint(output).exists():
+                interrupt.add_note(f"the same command goes on from {_checkpoint(output)}")
+            raise
     assert rows.schema is not None
     fitted = Fitted(model, rows.schema, judged)
     fitted = replace(fitted, about={"data": data.name, **_about(fitted, rows, train)})
