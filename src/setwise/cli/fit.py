@@ -16,6 +16,7 @@ from setwise.cli.options import (
     can_write,
     command,
     concerning,
+    decoder_asked,
     held_out,
     names,
     refuse_unknown,
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 # Rows are taken in parts of at most so many, and so many entries of features or labels.
 MOST_ROWS, MOST_ENTRIES, LEAST_ROWS = 10_000, 2**23, 64
 # Options that a refusal of the fit may concern.
-ASKED = ("target", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds")
+ASKED = (
+    *("target", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds"),
+    *("decoder", "budget", "at_most"),
+)
 SCALINGS = ("auto", "none", "standard", "rows")
 # The exit status of a search that was interrupted, though a model is written.
 INTERRUPTED = 130
@@ -68,6 +72,9 @@ def fit(
     space: str = "auto",
     alpha: str | None = None,
     scaling: str = "auto",
+    decoder: str = "auto",
+    budget: int | None = None,
+    at_most: int | None = None,
     time: float | None = None,
     jobs: int | None = None,
     cv: bool = True,
@@ -102,6 +109,7 @@ def fit(
       setwise fit yeast.arff --test yeast-test.arff --target subset -o model.skops
       setwise fit big.csv --label-prefix is_ --no-cv --alpha 0.01 --json -o model.skops
       setwise fit news.csv --label-column topics --target macro_f1 -o model.skops
+      setwise fit news.csv --label-column topics --target macro_f1 --at-most 3 -o model.skops
       setwise fit shop.csv --label-column cats --path-separator / --close --target tree -o m.skops
       setwise fit blocks --no-cv --alpha 0.001 -o model.skops
       setwise fit genes.arff --target tree --test-share 0.3 -o model.skops
@@ -133,7 +141,10 @@ def fit(
 
     rows = _rows(data, test, test_share, seed, reading)
     judged: Any = target_for(target, rows)
-    always: Any = {"random_state": seed, "verbose": True, "n_jobs": jobs}
+    asked = typed(context, *ASKED)
+    with concerning(asked):
+        decides = decoder_asked(judged, decoder, budget, at_most)
+    always: Any = {"decoder": decides, "random_state": seed, "verbose": True, "n_jobs": jobs}
     if cv:
         several = {
             f"{name}s": "auto" if tried[name] == ["auto"] else tried[name]
@@ -148,13 +159,8 @@ def fit(
         by_form = None if rows.is_sparse else "standard"
         units = by_form if units == "auto" else units
         estimator = SetClassifier(judged, surrogate, space, alpha=penalty, scaling=units, **always)
-    with concerning(typed(context, *ASKED)):
-        try:
-            model, train = _fitted(rows, estimator, None if cv else _checkpoint(output))
-        except KeyboardInterrupt as interrupt:
-            if _checkpoint(output).exists():
-                interrupt.add_note(f"the same command goes on from {_checkpoint(output)}")
-            raise
+    with concerning(asked):
+        model, train = _fitted(rows, estimator, None if cv else _checkpoint(output))
     assert rows.schema is not None
     fitted = Fitted(model, rows.schema, judged)
     fitted = replace(fitted, about={"data": data.name, **_about(fitted, rows, train)})
@@ -250,13 +256,14 @@ def _about(fitted: Fitted, data: Any, train: Any) -> dict[str, Any]:
 
 def _words(fitted: Fitted) -> str:
     from setwise.study import Scale
+    from setwise.targets.target import judges_all_rows
 
     about, scale = fitted.about, Scale.of(fitted.target)
     chosen, loss, test = about["chosen"], about["cross_validated_loss"], about["test"]
 
     def scored(loss: float) -> str:
         distance = "" if scale is None else f", mean tree distance {scale.said(loss)}"
-        mean = "" if fitted.target.form == "population" else "mean "
+        mean = "" if judges_all_rows(fitted.target) else "mean "
         return f"{mean}loss {loss:.4f}, score {1 - loss:.4f}{distance}"
 
     by = "as asked" if loss is None else "chosen by cross-validation"
@@ -340,6 +347,16 @@ class Fitted:
         """The classifier itself, chosen and behind whatever prepares its inputs."""
         last = self.model[-1] if hasattr(self.model, "steps") else self.model
         return getattr(last, "best_estimator_", last)
+
+    def decided_by(self, decoder: Any) -> Fitted:
+        """The same model, its label sets decided in another way; nothing is trained again."""
+        from sklearn.pipeline import Pipeline
+
+        if not hasattr(self.model, "steps"):
+            return replace(self, model=self.model.for_target(self.target, decoder))
+        *before, (name, last) = self.model.steps
+        last = last.for_target(self.target, decoder)
+        return replace(self, model=Pipeline([*before, (name, last)]))
 
     @property
     def has_probability(self) -> bool:

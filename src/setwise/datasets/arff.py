@@ -270,7 +270,7 @@ def read_arff(
     encoding: str = "utf-8",
     max_bytes: int | None = None,
 ) -> First:
-    """Read an ARFF file, dense or sparse.
+    r"""Read an ARFF file, dense or sparse.
 
     Numbers are features as they are. A nominal attribute is a 0/1 feature for each value but the
     first, which sparse rows of ARFF leave out; {0,1} is the number itself. Strings have to be named
@@ -296,6 +296,16 @@ def read_arff(
         listed too; a file that could be either is refused.
     unseen_categories : {"refuse", "zeros"}
         What a value of a nominal attribute means that later files declare and this one does not.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> text = "@relation tiny\n@attribute size numeric\n@attribute red {0,1}\n@data\n1.5,1\n2,0\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (file := Path(folder, "tiny.arff")).write_text(text)
+    ...     print(read_arff(file, labels=["red"]))
+    tiny: 2 rows, 1 feature, 1 label, 0.50 labels a row, 2 distinct sets
     """
     file = existing(path)
     with opened(file, max_bytes) as stream:

@@ -71,7 +71,20 @@ class FolderSchema(Schema):
 
 @Reader
 def read_folder(path: File, *, max_bytes: int | None = None) -> First:
-    """Read a folder of arrays; ``max_bytes`` is that of `read`."""
+    """Read a folder of arrays; ``max_bytes`` is that of `read`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from scipy.sparse import csr_array, save_npz
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     np.save(f"{place}/X.npy", [[0.5, 1.0], [2.0, 0.0]])
+    ...     save_npz(f"{place}/Y.npz", csr_array([[1, 0, 1], [0, 1, 0]]))
+    ...     _ = Path(place, "meta.json").write_text("{}")
+    ...     print(read_folder(place).Y.toarray())
+    [[1 0 1]
+     [0 1 0]]
+    """
     folder = existing(path)
     meta = _read_meta(folder)
     X, Y, *_ = rows = _read_rows(folder, max_bytes, True)

@@ -250,6 +250,11 @@ def fetch(
     ------
     DataError
         If the server cannot be reached, does not have the data set, or its file is damaged.
+
+    Examples
+    --------
+    >>> fetch(41465).Y.shape  # doctest: +SKIP
+    (593, 6)
     """
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "setwise" / "openml"
     folder = Path(cache or home) / (quote(urlsplit(url).netloc, safe="") or "server")

@@ -93,7 +93,7 @@ class Reader(Generic[Options]):
 
 
 class Schema(ABC):
-    """Reads files into the columns of the first: same features, same labels.
+    r"""Reads files into the columns of the first: same features, same labels.
 
     `setwise.save` keeps one beside a model, so that predictions for a new file see the columns the
     model was fitted on.
@@ -106,6 +106,17 @@ class Schema(ABC):
         The features, where they have names.
     label_names : array of str
         The labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setwise.datasets import read
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (first := Path(folder, "a.csv")).write_text("tempo,moods\n1.2,calm;sad\n0.7,glad\n")
+    ...     _ = (second := Path(folder, "b.csv")).write_text("tempo,moods\n0.3,sad\n")
+    ...     schema = read(first, label_column="moods", separator=";").schema
+    ...     print(schema.read(second).Y.toarray())
+    [[0 0 1]]
     """
 
     format: Any

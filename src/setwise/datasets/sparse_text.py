@@ -281,7 +281,7 @@ def read_libsvm(
     dtype: str = "float64",
     max_bytes: int | None = None,
 ) -> First:
-    """Read a LIBSVM file.
+    r"""Read a LIBSVM file.
 
     Parameters
     ----------
@@ -296,6 +296,14 @@ def read_libsvm(
         Whether indices count from 0; "auto": if a 0 occurs.
     max_columns : int, optional
         Most features and most labels; by default 2**24 and 2**22.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (file := Path(folder, "tiny.svm")).write_text("0,2 1:0.5 3:1\n1 2:2.0\n")
+    ...     print(read_libsvm(file))
+    tiny: 2 rows, 3 features, 3 labels, 1.50 labels a row, 2 distinct sets
     """
     file = existing(path)
     width = (max_columns or MAX_FEATURES) + 1
@@ -346,7 +354,7 @@ def read_extreme(
     dtype: str = "float64",
     max_bytes: int | None = None,
 ) -> First:
-    """Read a file of the extreme classification repository.
+    r"""Read a file of the extreme classification repository.
 
     Parameters
     ----------
@@ -358,6 +366,14 @@ def read_extreme(
         Which of the splits.
     max_columns : int, optional
         Most features and most labels; by default 2**24 and 2**22.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (file := Path(folder, "tiny.txt")).write_text("2 3 3\n0,2 1:0.5 2:1\n1 0:2.0\n")
+    ...     print(read_extreme(file))
+    tiny: 2 rows, 3 features, 3 labels, 1.50 labels a row, 2 distinct sets
     """
     file = existing(path)
     with opened(file, max_bytes) as stream:

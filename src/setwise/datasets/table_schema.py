@@ -79,7 +79,7 @@ def read_table(
     encoding: str = "utf-8",
     max_bytes: int | None = None,
 ) -> First:
-    """Read a CSV, TSV or Parquet file, its first line the names of the columns.
+    r"""Read a CSV, TSV or Parquet file, its first line the names of the columns.
 
     Columns are numbers unless ``categorical``, ``text`` or ``drop`` names them; another column that
     is no number is an error, not a guess. An empty cell, '?', 'NA', 'NaN', 'null' and 'None' are
@@ -111,6 +111,14 @@ def read_table(
         Columns not to read.
     delimiter : str, optional
         Between cells; by default a tab in .tsv files and a comma in others.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (file := Path(folder, "a.csv")).write_text("tempo,moods\n1.2,calm;sad\n0.7,glad\n")
+    ...     print(read_table(file, label_column="moods", separator=";").label_names)
+    ['calm' 'glad' 'sad']
     """
     if isinstance(categorical, str) and categorical != "auto":
         raise ValueError(f"categorical must be a list of columns or 'auto', not {categorical!r}")

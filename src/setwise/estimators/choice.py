@@ -194,6 +194,7 @@ def decoder_for(name: Any, training: Training, risk: Decoder, space: Space, is_c
     exclusive classes (``is_class``) the most likely one is predicted, whatever the target.
     """
     if risk.is_of_whole:
+        risk.prepare(space)
         return "population"
     require_one_of(name, ("auto", "minimum_risk", "most_likely", "marginals"), "decoder")
     if name == "auto" and not (training.is_likelihood or training.is_separate):

@@ -38,6 +38,7 @@ from setwise.estimators.held_out import (
 from setwise.estimators.running import Watch
 from setwise.estimators.set_classifier import SetClassifier
 from setwise.labels import LabelNames
+from setwise.targets.target import averages_labels
 
 # The least number of rows to judge by.
 LEAST_JUDGED = 60
@@ -198,15 +199,16 @@ class Race:
     def complete(self, best: Trial) -> None:
         """Try the chosen combination on the folds it has not seen, where all rows are to be judged.
 
-        Measures of all rows together are decided for by what was said of each row held out. Few
-        rows of rare labels decide them, so that the best penalty is often the luckiest: of the
-        scalings and penalties within a standard error of it, for its space and surrogate, the one
-        with the most likely marginals is chosen.
+        Measures of all rows together are decided for by what was said of each row held out. A mean
+        over labels is decided by few rows of rare labels, so that the best penalty is often the
+        luckiest: of the scalings and penalties within a standard error of it, for its space and
+        surrogate, the one with the most likely marginals is chosen.
         """
         if not self.judge.keeps_marginals:
             return
-        close = [one for one in self.trials if one.kept and self._is_close(one, best)]
-        best = min(close, key=lambda one: self.surprise(one, best) - self.surprise(best, one))
+        if averages_labels(self.risk.target):
+            close = [one for one in self.trials if one.kept and self._is_close(one, best)]
+            best = min(close, key=lambda one: self.surprise(one, best) - self.surprise(best, one))
         for trial in self.trials:
             trial.left_out = trial is not best
         for fold, split in enumerate(self.splits):

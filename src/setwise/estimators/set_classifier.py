@@ -51,10 +51,11 @@ class SetClassifier(ScoredModel):
         "constrained_exponential", "constrained_squared_hinge", "constrained_hinge",
         "constrained_rho"; for a measure of all rows together, such as "macro_f1", "metro": binary
         relevance with costs of misses and false alarms that stand for the measure, found in rounds
-        on three folds, and decided by the sign of the scores (a model that cannot hold the truth
-        may gain by that; one that can does not); or a surrogate object, whose target, space (unless
-        one is given) and settings are kept. One that is not convex begins at the solution of a
-        convex one and ends no higher.
+        on three folds, and decided by the sign of the scores (where linear scores can hold the
+        truth that is worth as much as thresholds; where they cannot, it may be worth more, or less:
+        see docs/populations.md); or a surrogate object, whose target, space (unless one is given)
+        and settings are kept. One that is not convex begins at the solution of a convex one and
+        ends no higher.
     space : str or Space, default "auto"
         The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
         "sized" (all of the sizes seen, a bias for each size), "backoff" (the same, with a bonus for
@@ -109,7 +110,8 @@ class SetClassifier(ScoredModel):
     ----------
     classes_ : array of shape (n_labels,)
         Names of the labels, or the classes of a one-dimensional y.
-    coef_ : array of shape (n_scores, n_features); intercept_ : array of shape (n_scores,)
+    coef_ : array of shape (n_scores, n_features)
+    intercept_ : array of shape (n_scores,)
         With label_features (m, n_features) and (m,).
     space_ : Space
         With the parameters learnt.

@@ -59,17 +59,17 @@ class SetClassifierCV(ScoredClassifier):
 
     Every combination is trained on all folds but one and judged by the mean loss of the target on
     that one; for a measure of all rows together, such as "macro_f1", by its value on the rows of
-    all folds, decided together, and among scalings and alphas within a standard error of the best
-    by the likelihood of the marginals. Alphas go from large to small, each starting from the
-    solution before; further spaces are tried with the best one and its neighbours. After each fold,
-    combinations leave from which little is to be gained: less than 3e-4 in mean loss is expected of
-    them over the best one, by the losses of the rows judged so far, 60 or more. (On the first fold
-    a path of alphas ends after two in a row like that.) When one is left, the search is over: with
-    many rows one fold may be enough. Features are turned to their principal directions once for all
-    of it where that saves time; the scaling is by all rows. The combination of least loss is
-    trained on all rows, its alpha moved to the vertex of the parabola through the losses of the
-    best one and its two neighbours, which smooths the noise of the folds; ties: the larger alpha,
-    the earlier space.
+    all folds, decided together, and where it is a mean over labels, which few rows decide, among
+    scalings and alphas within a standard error of the best by the likelihood of the marginals.
+    Alphas go from large to small, each starting from the solution before; further spaces are tried
+    with the best one and its neighbours. After each fold, combinations leave from which little is
+    to be gained: less than 3e-4 in mean loss is expected of them over the best one, by the losses
+    of the rows judged so far, 60 or more. (On the first fold a path of alphas ends after two in a
+    row like that.) When one is left, the search is over: with many rows one fold may be enough.
+    Features are turned to their principal directions once for all of it where that saves time; the
+    scaling is by all rows. The combination of least loss is trained on all rows, its alpha moved to
+    the vertex of the parabola through the losses of the best one and its two neighbours, which
+    smooths the noise of the folds; ties: the larger alpha, the earlier space.
 
     Parameters
     ----------
@@ -119,7 +119,8 @@ class SetClassifierCV(ScoredClassifier):
     ----------
     best_estimator_ : SetClassifier
         Trained on all rows; what predicts.
-    coef_ : array of shape (n_scores, n_features); intercept_ : array of shape (n_scores,)
+    coef_ : array of shape (n_scores, n_features)
+    intercept_ : array of shape (n_scores,)
         Those of ``best_estimator_``.
     best_params_ : dict
         The surrogate, space, scaling and alpha that were chosen; alpha lies within half a step of
