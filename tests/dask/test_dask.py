@@ -31,7 +31,7 @@ SETTINGS = {"space": "sized", "tol": 1e-3, "scaling": "standard"}
 @pytest.fixture(scope="module")
 def cluster():
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as made:
         yield made
 
@@ -219,7 +219,7 @@ def test_workers_without_the_package_are_named(client):
 def test_a_cluster_without_workers_is_refused(monkeypatch):
     monkeypatch.setattr(dask_blocks, "PATIENCE", 0.1)
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as empty,
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
         distributed.Client(empty, set_as_default=False) as lonely,
     ):
         refused("no worker for 0.1 s", *chunked(*drawn()), error=RuntimeError, client=lonely)
