@@ -8,6 +8,8 @@ from pathlib import Path
 
 from benchmarks.bounds import tightest
 from benchmarks.excess_risk import POPULATION_SIZES, SIZES, by_size
+from benchmarks.extreme import draw as draw_growth
+from benchmarks.extreme import write_section
 from benchmarks.guarantee_pages import draw, page
 from benchmarks.rows import load, store, table
 
@@ -40,11 +42,13 @@ MEASUREMENTS = {
     "population": ("population", "population"),
     "hierarchies": ("hierarchies", "hierarchies"),
     "resplits": ("hierarchies", "resplits"),
+    "extreme": ("extreme", "extreme"),
+    "label_growth": ("extreme", "label_growth"),
 }
 # Those that read data sets, and those that can do without: the others are measured only when named.
 WITH_DATA = (
     *("rivals", "quality", "training", "choice", "population", "networks", "hierarchies"),
-    "resplits",
+    *("resplits", "extreme", "label_growth"),
 )
 WITHOUT = ("networks",)
 # Those of `make guarantees`.
@@ -238,6 +242,7 @@ def render() -> None:
         parts.append(f"{rows[0]['processor']}, {rows[0]['threads']} threads.\n")
     (DOCS / "benchmarks.md").write_text("\n".join(parts))
     (DOCS / "guarantees.md").write_text(page(load("guarantees")))
+    write_section(DOCS / "scaling.md")
 
 
 def main() -> None:
@@ -263,6 +268,8 @@ def main() -> None:
     render()
     if set(GUARANTEES) & set(names):
         draw(load("excess_risk") + load("population_regret"), DOCS / "pictures")
+    if "label_growth" in names:
+        draw_growth(load("label_growth"), DOCS / "pictures")
 
 
 if __name__ == "__main__":

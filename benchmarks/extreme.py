@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_matrix, csr_array, csr_matrix, load_npz, save_npz
 
-from benchmarks.rows import machine
+from benchmarks.rows import load, machine, table
 
 SET, KS = "debian_depends", (1, 3, 5)
 # Of the labels of the growth rows: all, and the most frequent halves of them.
@@ -56,6 +56,7 @@ def label_growth(data: Path, sets: list[str] | None = None) -> Iterator[dict[str
                 ]
                 yield {
                     "set": name, "labels": int(many), "entries": rows[0]["entries"],
+                    "work": rows[0]["work"], "prediction_rows": rows[1]["rows"],
                     "training_seconds": rows[0]["seconds"],
                     "training_mib": rows[0]["peak_mib"], "weights": rows[0]["weights"],
                     "prediction_seconds": rows[1]["seconds"],
@@ -113,8 +114,26 @@ def training(data: Path, folder: Path, n_labels: int | None = None) -> None:
     began = time.perf_counter()
     model = LabelTreeClassifier("f1").fit(X, Y)
     model.save(folder / "tree.skops")
-    weights, entries = int(model.tree_.weights.nnz), int(Y.nnz)
-    _tell("LabelTreeClassifier, training", began, weights=weights, entries=entries)
+    tree = model.tree_
+    _tell(
+        "LabelTreeClassifier, training", began, weights=int(tree.weights.nnz), entries=int(Y.nnz),
+        work=_work(tree, X, Y),
+    )  # fmt: skip
+
+
+def _work(tree: Any, X: Any, Y: Any) -> float:
+    """Products of a feature of a row with a node that one pass of the training takes."""
+    rows = np.zeros(len(tree.label))
+    leaf = np.empty(tree.n_labels, np.int64)
+    leaf[tree.label[tree.label >= 0]] = np.flatnonzero(tree.label >= 0)
+    for labels in np.split(Y.indices, Y.indptr[1:-1]):
+        node = np.unique(leaf[labels])
+        while len(node):
+            node = np.unique(tree.parents[node])
+            node = node[node >= 0]
+            rows[node] += 1
+    rows[0] = X.shape[0]
+    return float(rows @ np.diff(tree.first)) * X.nnz / X.shape[0]
 
 
 def prediction(data: Path, folder: Path, n_labels: int | None = None) -> None:
@@ -134,7 +153,8 @@ def prediction(data: Path, folder: Path, n_labels: int | None = None) -> None:
     outside = (Y.sum() - Y.multiply(listed > 0).sum()) / Y.shape[0]
     _tell(
         "LabelTreeClassifier", time.perf_counter() - spent, **figures(sets, listed, Y),
-        listed=listed.nnz / Y.shape[0], tail=float(given.tail.mean()), outside=float(outside),
+        rows=Y.shape[0], listed=listed.nnz / Y.shape[0], outside=float(outside),
+        tail=float(given.tail.mean()), most_tail=float(given.most_tail.mean()),
         mean_gap=float(gap.mean()), largest_gap=float(gap.max()),
     )  # fmt: skip
     halved = csr_array(listed > 0.5).astype(np.uint8)
@@ -242,6 +262,88 @@ def _compared(name: str, data: Path, probability: Callable[..., Any]) -> None:
     _tell(f"{name}, training and prediction", began)
     *kept, unseen, known = _in_parts(X, Y)
     _others(name, began, listed, probability(*kept, unseen, "part"), (truth, known))
+
+
+# ------------------------------------------------------------------------------ docs/scaling.md
+
+# What is asked on paper: rows, features and labels a row, labels.
+ON_PAPER = {"rows": 10**7, "features a row": 100, "labels a row": 5, "labels": 10**6}
+SHOWN = ["method", "f1", "labels", *(f"precision@{k}" for k in KS), "seconds", "peak_mib"]
+
+
+def section() -> str:
+    """Tables and cost models for docs/scaling.md, from the stored rows."""
+    rows = [{**dict.fromkeys(SHOWN), **row} for row in load("extreme")]
+    parts = ["### Measured\n"]
+    if rows:
+        parts.append(
+            f"{rows[0]['set']}: all methods have the same tree. `seconds` and `peak_mib` are of "
+            "the process up to that row, on a machine with other work to do.\n"
+        )
+        parts.append(table(rows, SHOWN) + "\n")
+    growth = load("label_growth")
+    if growth:
+        parts += [_growth_words(growth), table(growth, GROWTH) + "\n", PICTURE, _paper(growth)]
+    return "\n".join(parts)
+
+
+GROWTH = [
+    *("labels", "entries", "weights", "training_seconds", "training_mib", "prediction_seconds"),
+    *("prediction_mib", "listed", "f1"),
+]
+PICTURE = "![Time and memory against the number of labels](pictures/label_growth_light.svg)\n"
+
+
+def _growth_words(growth: list[dict[str, Any]]) -> str:
+    return (
+        f"{growth[0]['set']} with its most frequent labels, twice as many in each row. `entries`: "
+        "labels of all training rows; `weights`: those kept.\n"
+    )
+
+
+def _paper(growth: list[dict[str, Any]]) -> str:
+    """What a million labels would need, from the constants of the largest row."""
+    last, asked = growth[-1], ON_PAPER
+    depth = max(0.0, np.log(asked["labels"] / 128) / np.log(16))
+    a_row = asked["features a row"] * (
+        16 + asked["labels a row"] * (16 * max(depth - 1.0, 0.0) + 128)
+    )
+    work = asked["rows"] * a_row
+    hours = last["training_seconds"] / last["work"] * work / 3600
+    gib = last["weights"] / last["labels"] * asked["labels"] * 8 / 2**30
+    data = asked["rows"] * (asked["features a row"] + asked["labels a row"]) * 8 / 2**30
+    second = last["prediction_seconds"] / last["prediction_rows"]
+    return (
+        "### Cost, and a million labels on paper\n\n"
+        "With n rows of f features and c labels, arity a and m leaves a last node, training passes "
+        "over about n f (a + c (a (log_a(l / m) - 1) + m)) products of a feature and a node, some "
+        "dozen times: it grows with the logarithm of the number of labels l. Memory is that of "
+        "the data, of the weights kept (8 bytes each, in proportion to l) and `memory`. A "
+        "prediction visits the nodes above the floor and their siblings.\n\n"
+        f"From the largest row above: {last['training_seconds'] / last['work']:.2g} seconds a "
+        f"product, {last['weights'] / last['labels']:.0f} weights a label, {second * 1e3:.2g} "
+        f"milliseconds a predicted row. {asked['labels']:,} labels and {asked['rows']:,} rows of "
+        f"{asked['features a row']} features and {asked['labels a row']} labels would then take "
+        f"about {hours:.0f} hours of training on this machine ({last['threads']} threads), "
+        f"{gib:.1f} GiB for the model and {data:.0f} GiB for the data. That is computed, not "
+        f"measured.\n"
+    )
+
+
+def write_section(page: Path) -> None:
+    """Put the section in its place in the guide."""
+    begin, end = "<!-- begin: rows of extreme -->\n", "<!-- end: rows of extreme -->"
+    before, rest = page.read_text().split(begin)
+    page.write_text(before + begin + section() + end + rest.split(end)[1])
+
+
+def draw(growth: list[dict[str, Any]], folder: Path) -> None:
+    """Time and memory against the number of labels."""
+    from benchmarks.pictures import growth_picture
+
+    for theme in ("light", "dark"):
+        path = folder / f"label_growth_{theme}.svg"
+        growth_picture(growth, theme).savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":
