@@ -48,9 +48,10 @@ def every_probability(tree, inputs):
     return found
 
 
+@pytest.mark.parametrize("unseen", [0.0, 0.1, 100.0])
 @pytest.mark.parametrize("floor", [0.001, 0.05, 0.3])
-def test_every_label_above_the_floor_is_listed_with_its_probability(floor):
-    model = LabelTreeClassifier(floor=floor, at_least=1, **QUICK).fit(X, Y)
+def test_every_label_above_the_floor_is_listed_with_its_probability(floor, unseen):
+    model = LabelTreeClassifier(floor=floor, at_least=1, unseen=unseen, **QUICK).fit(X, Y)
     given, expected = model.predict_distribution(X), every_probability(model.tree_, unit_rows(X))
     listed = given.probability.toarray()
     clear = np.abs(expected - floor) > 1e-6
@@ -61,11 +62,13 @@ def test_every_label_above_the_floor_is_listed_with_its_probability(floor):
     total = outside.sum(axis=1)
     assert (given.least_tail <= total + 1e-5).all()
     assert (total <= given.most_tail + 1e-5).all()
+    if unseen == 0.0:
+        np.testing.assert_allclose(given.most_tail, given.least_tail)
 
 
 def test_no_label_set_is_better_by_more_than_the_gap_says():
     few = csr_array(Y[:, :6])
-    options = {"floor": 0.4, "at_least": 1, "max_leaves": 2, "arity": 2}
+    options = {"floor": 0.4, "at_least": 1, "unseen": 1.0, "max_leaves": 2, "arity": 2}
     model = LabelTreeClassifier("f1", **options).fit(X, few)
     p = every_probability(model.tree_, unit_rows(X))
     sets = np.array([[int(bit) for bit in f"{number:06b}"] for number in range(64)])
@@ -251,6 +254,7 @@ def test_labels_and_rows_without_any_are_learnt():
         ({"floor": 2.0}, "floor"),
         ({"penalty": -1.0}, "penalty"),
         ({"memory": 0}, "memory"),
+        ({"unseen": -1.0}, "unseen"),
         ({"scaling": "standard"}, "scaling"),
         ({"validation_fraction": 1.0}, "validation_fraction"),
         ({"decoder": "most_likely"}, "decoder"),
