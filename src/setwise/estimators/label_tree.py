@@ -316,7 +316,9 @@ def trained(
         weights = row_weights[rows]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
-            settings = how.penalty / weights.sum(), True, how.tol, how.max_iter
+            total = weights.sum()
+            settings = how.penalty / total, True, how.tol * _rarest(weights @ y_true, total)
+            settings = *settings, how.max_iter
             solution = solve_binary_relevance(part, y_true, weights, *settings)
         stopped, steps = stopped + len(caught), max(steps, solution.n_iter)
         intercept[low:high] = solution.intercept
@@ -326,13 +328,23 @@ def trained(
     if stopped:
         warnings.warn(
             f"{stopped} of {len(batches)} batches of labels stopped after {how.max_iter} "
-            f"iterations with a gradient above tol = {how.tol:g}; raise max_iter or penalty",
+            f"iterations with a gradient above tol = {how.tol:g} times the share of their rarest "
+            f"label; raise max_iter or penalty",
             ConvergenceWarning,
             stacklevel=3,
         )
     values, feature, node = (np.concatenate(part) for part in zip(*found, strict=True))
     weights = csr_array((values, (feature, node)), shape=(inputs.shape[1], n_nodes))
     return LabelTree(first, label, weights, intercept, np.maximum(company, 1.0)), steps
+
+
+def _rarest(mass: Array, total: float) -> float:
+    """The share of the rarer state of the rarest label that has both.
+
+    Gradients of mean losses are no larger than that, whatever they are worth.
+    """
+    rarer = np.minimum(mass, total - mass)
+    return float(rarer[rarer > 0.0].min(initial=total)) / total
 
 
 def _reached(sets: Any, label: Array, parents: Array) -> Any:

@@ -76,8 +76,9 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         Weights below are dropped, so that the model is small; ``density_`` is what is left.
     memory : float, default 1.0
         GiB that training may hold beside the data and the model; labels are trained in batches.
-    tol : float, default 1e-3
-        A node's training ends where no entry of its gradient is larger.
+    tol : float, default 0.02
+        The training of a batch of labels ends where no entry of the gradient of their mean losses
+        is larger than this, times the share of the rarest of them.
     max_iter : int, default 50
         Steps of the solver for a batch of labels.
     validation_fraction : float, default 0.2
@@ -130,7 +131,7 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
     unseen: float = 0.005
     least_weight: float = 0.05
     memory: float = 1.0
-    tol: float = 1e-3
+    tol: float = 0.02
     max_iter: int = 50
     validation_fraction: float = 0.2
     sparse_output: bool = True
