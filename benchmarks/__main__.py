@@ -44,11 +44,12 @@ MEASUREMENTS = {
     "resplits": ("hierarchies", "resplits"),
     "extreme": ("extreme", "extreme"),
     "label_growth": ("extreme", "label_growth"),
+    "sparse_weights": ("extreme", "sparse_weights"),
 }
 # Those that read data sets, and those that can do without: the others are measured only when named.
 WITH_DATA = (
     *("rivals", "quality", "training", "choice", "population", "networks", "hierarchies"),
-    *("resplits", "extreme", "label_growth"),
+    *("resplits", "extreme", "label_growth", "sparse_weights"),
 )
 WITHOUT = ("networks",)
 # Those of `make guarantees`.

@@ -26,6 +26,7 @@ from benchmarks.rows import load, machine, table
 SET, KS = "debian_depends", (1, 3, 5)
 # Of the labels of the growth rows: all, and the most frequent halves of them.
 HALVINGS = 4
+LEAST_WEIGHTS = (0.0, 0.01, 0.05, 0.1, 0.3, 1.0)
 # Labels that napkinXC and PECOS list, and the thresholds that are tried for them.
 LISTED, THRESHOLDS = 50, np.round(np.arange(0.05, 0.6, 0.025), 3)
 
@@ -63,6 +64,30 @@ def label_growth(data: Path, sets: list[str] | None = None) -> Iterator[dict[str
                     "prediction_mib": rows[1]["peak_mib"], "f1": rows[1]["f1"],
                     "listed": rows[1]["listed"], **machine(),
                 }  # fmt: skip
+
+
+def sparse_weights(data: Path, sets: list[str] | None = None) -> Iterator[dict[str, Any]]:
+    """What dropping small weights of linear models costs: flat trees, official splits."""
+    from benchmarks.quality import load as load_set
+    from setwise import LabelTreeClassifier
+    from setwise.estimators.label_tree import LabelTree
+    from setwise.targets import get_target
+
+    for name in sets or ["bibtex", "corel5k"]:
+        X, Y, test, truth = load_set(data / name)
+        model = LabelTreeClassifier("f1", max_leaves=Y.shape[1], least_weight=0.0).fit(X, Y)
+        tree, before = model.tree_, None
+        for least in LEAST_WEIGHTS:
+            kept = tree.weights.copy()
+            kept.data[np.abs(kept.data) < least] = 0.0
+            kept.eliminate_zeros()
+            model.tree_ = LabelTree(tree.first, tree.label, kept, tree.intercept, tree.company)
+            f1 = get_target("f1").utility(model.predict(test), csr_array(truth))
+            before = f1 if before is None else before
+            yield {
+                "set": name, "labels": Y.shape[1], "least_weight": least, "density": model.density_,
+                "weights": int(kept.nnz), "f1": f1, "f1_lost": before - f1, **machine(),
+            }  # fmt: skip
 
 
 def _run(stage: str, data: Path, folder: Path, *options: str) -> list[dict[str, Any]]:
@@ -281,6 +306,13 @@ def section() -> str:
             "the process up to that row, on a machine with other work to do.\n"
         )
         parts.append(table(rows, SHOWN) + "\n")
+    dropped = load("sparse_weights")
+    if dropped:
+        parts.append(
+            "Linear models of all labels (flat trees), with the weights below `least_weight` "
+            "dropped: `density` is what is kept, `f1_lost` what that costs on test rows.\n"
+        )
+        parts.append(table(dropped, DROPPED) + "\n")
     growth = load("label_growth")
     if growth:
         parts += [_growth_words(growth), table(growth, GROWTH) + "\n", PICTURE, _paper(growth)]
@@ -291,6 +323,7 @@ GROWTH = [
     *("labels", "entries", "weights", "training_seconds", "training_mib", "prediction_seconds"),
     *("prediction_mib", "listed", "f1"),
 ]
+DROPPED = ["set", "labels", "least_weight", "density", "weights", "f1", "f1_lost"]
 PICTURE = "![Time and memory against the number of labels](pictures/label_growth_light.svg)\n"
 
 
