@@ -9,6 +9,8 @@ from pathlib import Path
 from benchmarks.bounds import tightest
 from benchmarks.ensemble import by_seed
 from benchmarks.excess_risk import POPULATION_SIZES, SIZES, by_size
+from benchmarks.extreme import draw as draw_growth
+from benchmarks.extreme import write_section
 from benchmarks.guarantee_pages import draw, page
 from benchmarks.rows import load, store, table
 
@@ -46,11 +48,14 @@ MEASUREMENTS = {
     "ensemble": ("ensemble", "ensemble"),
     "budget": ("ensemble", "budget"),
     "boost": ("boost", "boost"),
+    "extreme": ("extreme", "extreme"),
+    "label_growth": ("extreme", "label_growth"),
+    "sparse_weights": ("extreme", "sparse_weights"),
 }
 # Those that read data sets, and those that can do without: the others are measured only when named.
 WITH_DATA = (
     *("rivals", "quality", "training", "choice", "population", "networks", "hierarchies"),
-    *("resplits", "ensemble", "budget", "boost"),
+    *("resplits", "ensemble", "budget", "boost", "extreme", "label_growth", "sparse_weights"),
 )
 WITHOUT = ("networks",)
 # Those of `make guarantees`.
@@ -281,6 +286,7 @@ def render() -> None:
         parts.append(f"{rows[0]['processor']}, {rows[0]['threads']} threads.\n")
     (DOCS / "benchmarks.md").write_text("\n".join(parts))
     (DOCS / "guarantees.md").write_text(page(load("guarantees")))
+    write_section(DOCS / "scaling.md")
 
 
 def main() -> None:
@@ -306,6 +312,8 @@ def main() -> None:
     render()
     if set(GUARANTEES) & set(names):
         draw(load("excess_risk") + load("population_regret"), DOCS / "pictures")
+    if "label_growth" in names:
+        draw_growth(load("label_growth"), DOCS / "pictures")
 
 
 if __name__ == "__main__":
