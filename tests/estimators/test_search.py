@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import norm
 
-from setwise.estimators import SetClassifier, SetClassifierCV, running, search
+from setwise.estimators import SetClassifier, SetClassifierCV, held_out, running, search
 from setwise.estimators.design import Design, Rows, Turned
 from tests.estimators.test_set_classifier_cv import drawn
 
@@ -51,12 +51,12 @@ def test_inputs_that_cost_too_much_are_not_turned(monkeypatch):
     np.testing.assert_allclose(turned.best_estimator_.coef_, plain.best_estimator_.coef_, atol=1e-6)
 
 
-def raced(monkeypatch, least_gain, seed=0):
-    monkeypatch.setattr(search, "LEAST_GAIN", least_gain)
+def raced(monkeypatch, least_gain, seed=0, spaces=("catalog",)):
+    monkeypatch.setattr(held_out, "LEAST_GAIN", least_gain)
     monkeypatch.setattr(search, "LEAST_JUDGED", 50)
     X, Y = drawn(seed, 300)
     alphas = np.logspace(2, -3, 6)
-    return SetClassifierCV("f1", alphas=alphas, spaces=["catalog", "cube"], cv=5).fit(X, Y)
+    return SetClassifierCV("f1", alphas=alphas, spaces=spaces, cv=5).fit(X, Y)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -64,12 +64,12 @@ def test_who_leaves_the_race_early_would_have_gained_little(monkeypatch, seed):
     """When all run to the end, no one that left is better than who was chosen by much."""
     race, whole = raced(monkeypatch, 1e-4, seed), raced(monkeypatch, -1.0, seed)
     assert all(len(row["fold_losses"]) == 5 for row in whole.cv_results_)
-    losses = {(row["space"], row["alpha"]): row["loss"] for row in whole.cv_results_}
+    losses = {row["alpha"]: row["loss"] for row in whole.cv_results_}
     early = [row for row in race.cv_results_ if len(row["fold_losses"]) < 5]
     assert early
     assert len(early) < len(race.cv_results_)
     chosen = min((row for row in race.cv_results_ if row not in early), key=loss_of)
-    assert losses[chosen["space"], chosen["alpha"]] <= whole.best_loss_ + 2e-3
+    assert losses[chosen["alpha"]] <= whole.best_loss_ + 2e-3
 
 
 def test_the_loss_of_one_that_left_is_that_of_the_best_and_what_it_lost_to_it(monkeypatch):
@@ -99,17 +99,33 @@ def test_nobody_leaves_while_few_rows_were_judged(monkeypatch):
     assert [len(row["fold_losses"]) for row in model.cv_results_] == [3, 3]
 
 
-def test_other_spaces_are_tried_around_the_best_penalty():
-    X, Y = drawn(3, 200)
+@pytest.mark.parametrize(("spaces", "wins"), [("cube catalog", True), ("catalog cube", False)])
+def test_other_spaces_are_tried_at_the_best_penalty_and_if_they_win_around_it(spaces, wins):
+    X, _ = drawn(3, 200)
+    noise = np.random.default_rng(0).normal(size=(200, 4))
+    Y = np.eye(4, dtype=int)[np.argmax(X[:, :4] + noise, axis=1)]
+    first, other = spaces.split()
     alphas = np.logspace(3, -3, 7)
-    model = SetClassifierCV("f1", alphas=alphas, spaces=["catalog", "cube"], cv=3).fit(X, Y)
-    by_space = {
-        space: [row for row in model.cv_results_ if row["space"] == space]
-        for space in ("catalog", "cube")
-    }
-    best = min(by_space["catalog"], key=loss_of)["alpha"]
-    tried = [row["alpha"] for row in by_space["cube"]]
-    assert tried == [alpha for alpha in alphas if best / 10.1 < alpha < best * 10.1]
+    model = SetClassifierCV("f1", alphas=alphas, spaces=[first, other], cv=3).fit(X, Y)
+    rows = model.cv_results_
+    best = min((row for row in rows if row["space"] == first), key=loss_of)["alpha"]
+    assert (model.best_params_["space"] == other) == wins
+    width = 10.1 if wins else 1.1
+    tried = sorted((row["alpha"] for row in rows if row["space"] == other), reverse=True)
+    assert tried == [alpha for alpha in alphas if best / width < alpha < best * width]
+
+
+def test_a_further_space_that_is_behind_leaves_at_once(monkeypatch):
+    """Unlike a penalty, from which something may still be gained."""
+    model = raced(monkeypatch, 0.0, spaces=("catalog", "cube"))
+    first = [row for row in model.cv_results_ if row["space"] == "catalog"]
+    best = min(first, key=loss_of)
+    for row in model.cv_results_:
+        seen = len(row["fold_losses"])
+        behind = np.mean(row["fold_losses"]) > np.mean(best["fold_losses"][:seen])
+        if row["space"] == "cube" and seen > 1 and behind:
+            before = np.mean(row["fold_losses"][:-1]) - np.mean(best["fold_losses"][: seen - 1])
+            assert before < 0.0
 
 
 def loss_of(row):
