@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from setwise.decoders.for_target import Decoder, HeldOut
-from setwise.estimators.design import Design, Rows
+from setwise.estimators.design import Rows
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.labels import LabelNames
 from setwise.targets.measure import Array
@@ -45,8 +45,15 @@ def folds_for(n_rows: int, by_rows: Sequence = FOLDS, seed: Any = None) -> Strat
     return StratifiedLabelSets(min(folds, n_rows), random_state=0 if seed is None else seed)
 
 
-def held_out_rows(model: SetClassifier, design: Design, rows: Rows) -> HeldOut:
-    """What models trained on all folds but one say of the rows of that one."""
+def held_out_rows(model: SetClassifier, design: Any, rows: Any) -> HeldOut:
+    """What models trained on all folds but one say of the rows of that one.
+
+    Of rows in blocks, of a sample of them.
+    """
+    if not design.in_memory:
+        from setwise.estimators.block_folds import BlockFolds
+
+        return BlockFolds.of(rows, None, model._seed).held_out(model)
     marginals = np.empty(rows.sets.shape, np.float32)
     splitter = folds_for(len(rows.sets), seed=model.random_state)
     for train, test in splitter.split(None, csr_array(rows.sets)):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ from setwise.estimators.held_out import (
 from setwise.estimators.running import Watch
 from setwise.estimators.set_classifier import SetClassifier
 from setwise.labels import LabelNames
+from setwise.targets.target import averages_labels
 
 # The least number of rows to judge by.
 LEAST_JUDGED = 60
@@ -58,9 +59,12 @@ FINISH = 8.0
 
 
 class Split(NamedTuple):
-    """Places of the rows to learn from and of those held out, all of positive weight."""
+    """Places of the rows to learn from and of those held out, all of positive weight.
 
-    train: NDArray[np.int64]
+    Of rows in blocks, the number of the fold to leave out, and places in the sample.
+    """
+
+    train: Any
     test: NDArray[np.int64]
 
 
@@ -100,7 +104,7 @@ class Path:
     """
 
     settings: dict[str, Any]
-    inputs: Inputs
+    inputs: Any
     is_further: bool = False
     trials: list[Trial] = field(default_factory=list)
     reached: dict[str, Any] = field(default_factory=dict)
@@ -137,6 +141,17 @@ class Inputs:
         unit = np.ones(self.inputs.shape[1])
         fit_intercept, weights = self.design.fit_intercept, self.design.weights[rows]
         return Design(self.inputs[rows], unit, fit_intercept, weights, is_turned)
+
+    def learnt(self, split: Split, rows: Rows) -> tuple[Design, Rows]:
+        """Rows to learn from, as a solver sees them, and their label sets."""
+        design = self.part(split.train)
+        return design, Rows(design.inputs, rows.sets[split.train], rows.weights[split.train])
+
+    def everything(self, rows: Rows) -> tuple[Design, Rows, Design]:
+        """All rows to learn from: along a path, their label sets, by the plain features."""
+        places, whole = rows.positive(slice(None)), self.design
+        plain = replace(whole, inputs=whole.inputs[places], weights=whole.weights[places])
+        return self.part(places), rows.taken(), plain
 
 
 @dataclass(eq=False)
@@ -177,15 +192,16 @@ class Race:
     def complete(self, best: Trial) -> None:
         """Try the chosen combination on the folds it has not seen, where all rows are to be judged.
 
-        Measures of all rows together are decided for by what was said of each row held out. Few
-        rows of rare labels decide them, so that the best penalty is often the luckiest: of the
-        scalings and penalties within a standard error of it, for its space and surrogate, the one
-        with the most likely marginals is chosen.
+        Measures of all rows together are decided for by what was said of each row held out. A mean
+        over labels is decided by few rows of rare labels, so that the best penalty is often the
+        luckiest: of the scalings and penalties within a standard error of it, for its space and
+        surrogate, the one with the most likely marginals is chosen.
         """
         if not self.judge.keeps_marginals:
             return
-        close = [one for one in self.trials if one.kept and self._is_close(one, best)]
-        best = min(close, key=lambda one: self.surprise(one, best) - self.surprise(best, one))
+        if averages_labels(self.risk.target):
+            close = [one for one in self.trials if one.kept and self._is_close(one, best)]
+            best = min(close, key=lambda one: self.surprise(one, best) - self.surprise(best, one))
         for trial in self.trials:
             trial.left_out = trial is not best
         for fold, split in enumerate(self.splits):
@@ -198,8 +214,8 @@ class Race:
             return
         model, worse, best, before = self.model(**path.settings), 0, None, None
         model.set_params(tol=LOOSER * model.tol)
-        learnt, held = path.inputs.part(split.train), path.inputs.part(split.test)
-        rows = Rows(learnt.inputs, self.rows.sets[split.train], self.rows.weights[split.train])
+        learnt, rows = path.inputs.learnt(split, self.rows)
+        held = path.inputs.part(split.test)
         for trial in trials:
             if worse == PATIENCE:
                 trial.left_out = True
@@ -228,7 +244,7 @@ class Race:
             is_worse = fold == 0 and self._excess(trial, best)[0] > TIE
             worse = worse + 1 if is_worse and self._is_out(trial, best) else 0
 
-    def fit(self, model: SetClassifier, design: Design, rows: Rows, alpha: float) -> None:
+    def fit(self, model: SetClassifier, design: Any, rows: Any, alpha: float) -> None:
         """Learn on a path: begins where the last one ended, and need not converge."""
         model.set_params(alpha=alpha)
         with warnings.catch_warnings():

@@ -12,6 +12,7 @@ import numpy as np
 from setwise.kernels import exp, inner, kernel
 from setwise.spaces.listing import Listing, posterior_of
 from setwise.spaces.space import Array, Moments, Space, tempered_values
+from setwise.spelling import brief
 from setwise.targets.measure import RowIndex
 from setwise.threads import for_rows
 from setwise.validation import label_matrix, real_vector, score_matrix
@@ -151,6 +152,8 @@ class Catalog(Listing, Space):
         if self.joint:
             return np.arange(self.count + 1), np.arange(self.count), 1.0
         return *touched(self.sets), 2.0
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         return f"Catalog of {len(self.sets)} sets of {self.n_labels} labels"
