@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import norm
 from sklearn.datasets import make_multilabel_classification
+from sklearn.model_selection import KFold
 
 from setwise.estimators import SetClassifier, SetClassifierCV, held_out, running, search
 from setwise.estimators.design import Design, Rows, Turned
@@ -282,3 +283,55 @@ def test_a_measure_that_rare_labels_do_not_decide_is_chosen_by_alone(seed):
     tried = [row["loss"] for row in model.cv_results_ if len(row["fold_losses"]) == 3]
     assert len(tried) > 1
     assert model.best_loss_ == min(tried)
+
+
+def test_a_choice_by_likelihood_is_of_the_least_log_loss_and_the_same_for_every_target():
+    """The log-loss of the marginals on the folds; losses of the target are told as ever."""
+    X, Y = drawn(7, 120)
+    settings = {"alphas": [10.0, 1.0, 0.1, 0.01], "spaces": ["cube"], "scalings": [None]}
+    folds = [(train, test) for train, test in KFold(3).split(X)]
+    models = [
+        SetClassifierCV(target, **settings, cv=folds, tol=1e-6, choose_by="likelihood").fit(X, Y)
+        for target in ("f1", "subset")
+    ]
+    assert models[0].best_params_ == models[1].best_params_
+    best = min(models[1].cv_results_, key=lambda row: row["log_loss"])
+    surprise, loss = [], []
+    for train, test in folds[: len(best["fold_losses"])]:
+        alone = SetClassifier("subset", space="cube", alpha=best["alpha"], tol=1e-6)
+        likely = alone.fit(X[train], Y[train]).predict_proba(X[test])
+        surprise.append(-np.log(np.where(Y[test] == 1, likely, 1 - likely)).sum(axis=1).mean())
+        loss.append((alone.predict(X[test]) != Y[test]).any(axis=1).mean())
+    assert best["log_loss"] == pytest.approx(np.mean(surprise), rel=1e-4)
+    np.testing.assert_allclose(best["fold_losses"], loss)
+    assert models[1].best_loss_ == best["loss"] == pytest.approx(np.mean(loss))
+
+
+def test_a_choice_by_likelihood_needs_probabilities():
+    X, Y = drawn(7)
+    model = SetClassifierCV("f1", surrogates=["mean_absolute_error"], choose_by="likelihood")
+    with pytest.raises(ValueError, match="which the surrogates 'likelihood' and 'binary_rel"):
+        model.fit(X, Y)
+    with pytest.raises(ValueError, match="choose_by must be one of"):
+        SetClassifierCV("f1", choose_by="f1").fit(X, Y)
+
+
+def test_sparse_rows_of_few_entries_are_learnt_from_as_they_are():
+    """Dense products with turned ones would take longer; the solution is the same."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((400, 60), density=0.05, rng=rng, format="csr")
+    Y = (X @ rng.normal(size=(60, 3)) + 0.1 * rng.normal(size=(400, 3)) > 0.1).astype(int)
+    assert Turned.of(Design.of(Rows(X, Y, np.ones(400)), None, True)) is None
+    assert Turned.of(Design.of(Rows(X.toarray(), Y, np.ones(400)), None, True)) is not None
+    settings = {"alphas": [0.01], "spaces": ["cube"], "scalings": [None], "cv": 2, "tol": 1e-7}
+    models = [SetClassifierCV("f1", **settings).fit(one, Y) for one in (X, X.toarray())]
+    np.testing.assert_allclose(models[0].coef_, models[1].coef_, atol=1e-5)
+    assert models[0].best_loss_ == models[1].best_loss_
+
+
+def test_a_penalty_that_changes_nothing_is_not_tried_on_further_folds():
+    """Its fit takes no step: it is the model of the penalty before."""
+    X, Y = drawn(8, 150)
+    alphas = [0.1, 0.1 - 1e-7, 0.01]
+    model = SetClassifierCV("f1", alphas=alphas, spaces=["cube"], cv=3).fit(X, Y)
+    assert [row["alpha"] for row in model.cv_results_] == [0.1, 0.01]
