@@ -13,7 +13,14 @@ from scipy.stats import norm
 from sklearn.datasets import make_multilabel_classification
 from sklearn.model_selection import KFold
 
-from setwise.estimators import SetClassifier, SetClassifierCV, held_out, running, search
+from setwise.estimators import (
+    SetClassifier,
+    SetClassifierCV,
+    held_out,
+    moments,
+    running,
+    search,
+)
 from setwise.estimators.design import Design, Rows, Turned
 from tests.estimators.test_set_classifier_cv import drawn
 
@@ -40,6 +47,20 @@ def test_a_part_of_turned_rows_has_the_solution_of_the_plain_ones(shape, form, f
     np.testing.assert_allclose(
         turned.inputs @ other.coef_.T + other.intercept_, plain._scores(X), atol=1e-6
     )
+
+
+@pytest.mark.parametrize("directions", [moments.along_principal, moments.orthonormal])
+@pytest.mark.parametrize(("n_rows", "n_features"), [(6, 40), (30, 5), (1, 3)])
+def test_rows_along_directions_of_their_span_are_the_same_rows(directions, n_rows, n_features):
+    """Of as many directions as the rank, all of length 1 and at right angles."""
+    rows = np.random.default_rng(0).normal(size=(n_rows, n_features))
+    rows = np.concatenate([rows, rows[:1], 2.0 * rows[:1]])
+    turned, basis = directions(rows @ rows.T)
+    assert turned.shape[1] == min(n_rows, n_features)
+    V = rows.T @ basis
+    np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=1e-9)
+    np.testing.assert_allclose(rows @ V, turned, atol=1e-9)
+    np.testing.assert_allclose(turned @ V.T, rows, atol=1e-9)
 
 
 def test_inputs_that_cost_too_much_are_not_turned(monkeypatch):
