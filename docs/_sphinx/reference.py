@@ -13,7 +13,7 @@ from sphinx.transforms import SphinxTransform
 import setwise
 
 # What is public but not loaded by `from setwise import *`.
-APART = ("setwise.nn", "setwise.nn.functional", "setwise.report")
+APART = ("setwise.dask", "setwise.nn", "setwise.nn.functional", "setwise.report")
 # What the classes of these modules fill.
 ROLES = {
     "targets": setwise.targets.Target,

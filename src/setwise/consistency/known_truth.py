@@ -23,7 +23,7 @@ from setwise.spaces.forest import Forest
 from setwise.spaces.sized import Slice
 from setwise.spaces.space import Array, Space, all_sets
 from setwise.targets.registry import get_target
-from setwise.targets.target import predicted_size
+from setwise.targets.target import judges_all_rows, predicted_size
 from setwise.taxonomy import parent_vector
 from setwise.validation import label_matrix, real_array, whole_number
 
@@ -201,7 +201,7 @@ def excess_risk(
         )
     X = problem.inputs(n_rows, seed)
     y_pred = label_matrix(predict(X), problem.n_labels, "predictions")
-    if (judge := get_target(target)).form == "population":
+    if judges_all_rows(judge := get_target(target)):
         return _population_excess(judge, problem.marginals(X), y_pred)
     space = space or problem.usual_space(target)
     own = problem.expected_loss(target, X, y_pred)

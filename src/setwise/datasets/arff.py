@@ -26,8 +26,7 @@ from setwise.datasets.arff_header import (
     unquoted,
 )
 from setwise.datasets.columns import Categories, Features, Number, Text
-from setwise.datasets.dataset import Dataset
-from setwise.datasets.schema import NamedColumns, Raw
+from setwise.datasets.schema import First, NamedColumns, Raw, Reader
 from setwise.datasets.sparse_text import BLOCK_ROWS, Lines, blocks, number_pairs, sparse_matrix
 from setwise.datasets.table import compute, parsed
 from setwise.datasets.unseen import Unseen
@@ -255,6 +254,7 @@ class ArffSchema(NamedColumns):
         return kind or Number()
 
 
+@Reader
 def read_arff(
     path: File,
     *,
@@ -269,7 +269,7 @@ def read_arff(
     dtype: str = "float64",
     encoding: str = "utf-8",
     max_bytes: int | None = None,
-) -> Dataset:
+) -> First:
     r"""Read an ARFF file, dense or sparse.
 
     Numbers are features as they are. A nominal attribute is a 0/1 feature for each value but the
@@ -308,16 +308,15 @@ def read_arff(
     tiny: 2 rows, 1 feature, 1 label, 0.50 labels a row, 2 distinct sets
     """
     file = existing(path)
-    with named(path):
-        with opened(file, max_bytes) as stream:
-            header = read_header(numbered(stream, file), file, encoding)
-        source = labels_of(header, labels, xml, file, dag)
-        kinds = {name: Text(dict(text_options or {})) for name in text}
-        features = _features(header, {*source.columns, *drop}, file, kinds, dtype)
-        features = features.reading(unseen_categories)
-        schema = ArffSchema(features, source, unknown_labels, encoding, max_bytes)
-        title = header.relation.partition(":")[0].strip()
-        return schema.first(schema.raws(file, True, BLOCK_ROWS), path, name=title)
+    with opened(file, max_bytes) as stream:
+        header = read_header(numbered(stream, file), file, encoding)
+    source = labels_of(header, labels, xml, file, dag)
+    kinds = {name: Text(dict(text_options or {})) for name in text}
+    features = _features(header, {*source.columns, *drop}, file, kinds, dtype)
+    features = features.reading(unseen_categories)
+    schema = ArffSchema(features, source, unknown_labels, encoding, max_bytes)
+    title = header.relation.partition(":")[0].strip()
+    return schema.first(lambda: schema.raws(file, True, BLOCK_ROWS), name=title)
 
 
 def _features(

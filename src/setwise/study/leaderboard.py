@@ -28,7 +28,7 @@ from setwise.evaluation.statistics import (
 )
 from setwise.study.results import Outcome, Results, unit_of
 from setwise.targets import Target, get_target
-from setwise.targets.target import method_of
+from setwise.targets.target import judges_all_rows, method_of
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def whole_measure(name: str) -> Target | None:
         target = get_target(name)
     except ValueError:
         return None
-    return target if target.form == "population" else None
+    return target if judges_all_rows(target) else None
 
 
 def _standings(

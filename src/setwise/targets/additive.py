@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from setwise.sparse import tidy_sets
 from setwise.spelling import brief
 from setwise.targets.measure import Additive, Array, Form, Fraction, Of
 from setwise.targets.target import Target, require_labels
@@ -185,9 +186,12 @@ class AtK(Target):
 
     def loss(self, y_pred, y_true) -> Array:
         """The loss of each row, (n,), of predictions of k labels."""
-        predicted = label_matrix(y_pred, None, "y_pred")
+        is_sparse = hasattr(y_pred, "tocsr")
+        predicted = (
+            tidy_sets(y_pred, "y_pred") if is_sparse else label_matrix(y_pred, None, "y_pred")
+        )
         self.require_k(predicted.shape[1])
-        sizes = predicted.sum(axis=1, dtype=np.int64)
+        sizes = np.asarray(predicted.sum(axis=1, dtype=np.int64)).ravel()
         wrong = np.flatnonzero(sizes != self.k)
         if len(wrong):
             raise ValueError(

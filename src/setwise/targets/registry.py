@@ -110,7 +110,7 @@ def _part(name: str, part: str) -> Target:
         found = part_of_average(part)
     except ValueError as error:
         unknown = "no target named" in str(error)
-        said = str(error).partition("is no target: ")[2]
+        said = str(error).rpartition("is no target: ")[2]
         raise ValueError(_unknown(name) if unknown else f"{name!r} is no target: {said}") from None
     if population_measure(found, 0.0) is None:
         raise ValueError(
