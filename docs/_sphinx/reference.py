@@ -113,8 +113,6 @@ def _skip(app, kind, name, member, skip, options):
     """Leave out what scikit-learn adds to estimators, and fields: the class describes them."""
     if re.fullmatch(r"set_\w+_request|get_metadata_routing|_.*", name):
         return True
-    if getattr(member, "__objclass__", None) in (tuple, dict):
-        return True
     is_method = callable(member) or isinstance(member, (property, classmethod, staticmethod))
     return True if kind == "class" and not is_method else None
 
