@@ -71,10 +71,10 @@ SENTENCES = {
     "sampled": "No theorem covers this training: its loss sums over {n_samples} label sets drawn "
     "from {space}, and what minimises it need not minimise the exact loss, which a theorem "
     "covers. 'constrained_exponential' is exact on every space.",
-    "thresholds": "Each label is predicted where its learnt probability reaches a threshold. "
-    "Decisions of that form are best for {target}, of all rows of the source together, if the "
-    "learnt probabilities of the labels are right, each label occurs, and none has a probability "
-    "equal to its threshold in a share of the rows ({source}).",
+    "thresholds": "Each label is predicted where its learnt probability reaches a threshold, and "
+    "no other form of decision is better for {target} if these probabilities are right. Precisely: "
+    "of all rows of the source together, where each label occurs, and none has a probability equal "
+    "to its threshold in a share of the rows ({source}).",
     "fitted": "The thresholds were fitted to {n_rows} rows that were not trained on, by the rule "
     "{rule!r}.",
     "grows": "What they reach tends to the best as such rows grow in number. Of wrong "
