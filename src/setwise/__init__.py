@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from setwise.estimators import CatalogClassifier as CatalogClassifier
+    from setwise.estimators import LabelTreeClassifier as LabelTreeClassifier
     from setwise.estimators import SetBooster as SetBooster
     from setwise.estimators import SetClassifier as SetClassifier
     from setwise.estimators import SetClassifierCV as SetClassifierCV
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "CatalogClassifier": "setwise.estimators",
+    "LabelTreeClassifier": "setwise.estimators",
     "SetBooster": "setwise.estimators",
     "SetClassifier": "setwise.estimators",
     "SetClassifierCV": "setwise.estimators",
@@ -37,15 +39,15 @@ _NAMES = {
     "trusted_types": "setwise.persistence",
 }
 _SUBMODULES = (
-    "consistency", "datasets", "decoders", "distributions", "estimators", "evaluation", "spaces",
-    "study", "surrogates", "targets",
+    "blocks", "consistency", "datasets", "decoders", "distributions", "estimators", "evaluation",
+    "spaces", "study", "surrogates", "targets",
 )  # fmt: skip
-# Not `nn`: it needs PyTorch, which `from setwise import *` does not.
+# Not `nn` and `dask`: they need PyTorch and Dask, which `from setwise import *` does not.
 __all__ = [*_NAMES, *_SUBMODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str):
-    if name in (*_SUBMODULES, "nn"):
+    if name in (*_SUBMODULES, "dask", "nn"):
         return importlib.import_module(f"setwise.{name}")
     if name in _NAMES:
         return getattr(importlib.import_module(_NAMES[name]), name)

@@ -16,6 +16,7 @@ from setwise.cli.options import (
     can_write,
     command,
     concerning,
+    decoder_asked,
     held_out,
     names,
     refuse_unknown,
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 # Rows are taken in parts of at most so many, and so many entries of features or labels.
 MOST_ROWS, MOST_ENTRIES, LEAST_ROWS = 10_000, 2**23, 64
 # Options that a refusal of the fit may concern.
-ASKED = ("target", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds")
+ASKED = (
+    *("target", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds"),
+    *("decoder", "budget", "at_most"),
+)
 SCALINGS = ("auto", "none", "standard", "rows")
 # The exit status of a search that was interrupted, though a model is written.
 INTERRUPTED = 130
@@ -68,6 +72,9 @@ def fit(
     space: str = "auto",
     alpha: str | None = None,
     scaling: str = "auto",
+    decoder: str = "auto",
+    budget: int | None = None,
+    at_most: int | None = None,
     time: float | None = None,
     jobs: int | None = None,
     cv: bool = True,
@@ -87,6 +94,10 @@ def fit(
     they will take. Ctrl-C, like --time, ends the search: the best model so far is trained and
     written; a second Ctrl-C ends at once.
 
+    A folder of blocks that `setwise convert` wrote is trained on from the disk, so that rows may be
+    more than fit into memory. With --no-cv an interrupted training leaves a checkpoint beside the
+    output, from which the same command goes on.
+
     Labels may stand in a hierarchy: the file's own, that of --taxonomy, or the one that path names
     say. Every prediction for the target tree has all that stands above its labels.
 
@@ -98,7 +109,9 @@ def fit(
       setwise fit yeast.arff --test yeast-test.arff --target subset -o model.skops
       setwise fit big.csv --label-prefix is_ --no-cv --alpha 0.01 --json -o model.skops
       setwise fit news.csv --label-column topics --target macro_f1 -o model.skops
+      setwise fit news.csv --label-column topics --target macro_f1 --at-most 3 -o model.skops
       setwise fit shop.csv --label-column cats --path-separator / --close --target tree -o m.skops
+      setwise fit blocks --no-cv --alpha 0.001 -o model.skops
       setwise fit genes.arff --target tree --test-share 0.3 -o model.skops
 
     Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted: the best model so far is
@@ -123,16 +136,15 @@ def fit(
     for option, given in tried.items():
         if not cv and len(given) != 1:
             raise ValueError(f"--no-cv takes one --{option}, but there are {len(given)}")
-    from scipy.sparse import csr_array, issparse
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-
     from setwise.estimators import SetClassifier, SetClassifierCV
     from setwise.persistence import save
 
-    rows = held_out(reading.read(data, test), test_share, seed)
+    rows = _rows(data, test, test_share, seed, reading)
     judged: Any = target_for(target, rows)
-    always: Any = {"random_state": seed, "verbose": True, "n_jobs": jobs}
+    asked = typed(context, *ASKED)
+    with concerning(asked):
+        decides = decoder_asked(judged, decoder, budget, at_most)
+    always: Any = {"decoder": decides, "random_state": seed, "verbose": True, "n_jobs": jobs}
     if cv:
         several = {
             f"{name}s": "auto" if tried[name] == ["auto"] else tried[name]
@@ -144,14 +156,11 @@ def fit(
         )  # fmt: skip
     else:
         (surrogate,), (space,), (penalty,), (units,) = tried.values()
-        by_form = None if issparse(rows.X) else "standard"
+        by_form = None if rows.is_sparse else "standard"
         units = by_form if units == "auto" else units
         estimator = SetClassifier(judged, surrogate, space, alpha=penalty, scaling=units, **always)
-    train = rows.train() if "train" in (rows.split or {}) else rows
-    model = make_pipeline(SimpleImputer(keep_empty_features=True), estimator)
-    with concerning(typed(context, *ASKED)):
-        # (A dense column would be taken for classes; a sparse one is a label.)
-        model.fit(train.X, csr_array(train.Y) if train.n_labels == 1 else train.Y)
+    with concerning(asked):
+        model, train = _fitted(rows, estimator, None if cv else _checkpoint(output))
     assert rows.schema is not None
     fitted = Fitted(model, rows.schema, judged)
     fitted = replace(fitted, about={"data": data.name, **_about(fitted, rows, train)})
@@ -160,10 +169,52 @@ def fit(
     return INTERRUPTED if fitted.about["stopped"] == "interrupt" else 0
 
 
-def _about(fitted: Fitted, data: Dataset, train: Dataset) -> dict[str, Any]:
-    """What was chosen and found in training, as JSON."""
-    import numpy as np
+def _rows(
+    data: Path, test: Path | None, test_share: float | None, seed: int, reading: Reading
+) -> Any:
+    """The rows of a file, or of a folder of blocks."""
+    from setwise.blocks.folder import is_block_folder
+    from setwise.cli.blocks import BlockData
 
+    if not is_block_folder(data):
+        return held_out(reading.read(data, test), test_share, seed)
+    if test is not None or test_share is not None:
+        raise ValueError(
+            "--test and --test-share are for files: of blocks, all rows are trained on; convert "
+            "the rows to test on by themselves"
+        )
+    if reading != Reading():
+        raise ValueError(
+            f"{str(data)!r} is a folder of blocks, which was read when it was converted: options "
+            f"of reading belong to `setwise convert`"
+        )
+    return BlockData.opened(data)
+
+
+def _checkpoint(output: Path) -> Path:
+    """Where the best solution so far is kept, beside the model that is to be."""
+    return output.with_name(f"{output.name}.checkpoint")
+
+
+def _fitted(rows: Any, estimator: Any, checkpoint: Path | None) -> tuple[Any, Any]:
+    """The estimator behind an imputer, fitted to the rows to train on; and these."""
+    from scipy.sparse import csr_array
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+
+    from setwise.cli.blocks import BlockData
+
+    if isinstance(rows, BlockData):
+        return rows.fitted(estimator, checkpoint), rows
+    train = rows.train() if "train" in (rows.split or {}) else rows
+    model = make_pipeline(SimpleImputer(keep_empty_features=True), estimator)
+    # (A dense column would be taken for classes; a sparse one is a label.)
+    model.fit(train.X, csr_array(train.Y) if train.n_labels == 1 else train.Y)
+    return model, train
+
+
+def _about(fitted: Fitted, data: Any, train: Any) -> dict[str, Any]:
+    """What was chosen and found in training, as JSON."""
     from setwise import __version__
     from setwise.evaluation import evaluate
     from setwise.study import Scale
@@ -177,7 +228,6 @@ def _about(fitted: Fitted, data: Dataset, train: Dataset) -> dict[str, Any]:
         tested = {"rows": test.n_rows, "loss": figure.value, "low": figure.low, "high": figure.high}
         if scale is not None:
             tested["distance"] = scale.distance(figure.value)
-    values = train.X.data if hasattr(train.X, "tocsr") else train.X
     return {
         "setwise": __version__,
         "rows": train.n_rows,
@@ -195,7 +245,7 @@ def _about(fitted: Fitted, data: Dataset, train: Dataset) -> dict[str, Any]:
         "choice": fitted.model[-1].choice_,
         "stopped": getattr(fitted.model[-1], "stopped_", None),
         "cross_validated_loss": loss,
-        "missing_features": int(np.isnan(values).sum()),
+        "missing_features": train.n_missing,
         "missing_rule": MEAN,
         "unit": None if scale is None else scale.unit,
         "cross_validated_distance": None if scale is None or loss is None else scale.distance(loss),
@@ -206,13 +256,14 @@ def _about(fitted: Fitted, data: Dataset, train: Dataset) -> dict[str, Any]:
 
 def _words(fitted: Fitted) -> str:
     from setwise.study import Scale
+    from setwise.targets.target import judges_all_rows
 
     about, scale = fitted.about, Scale.of(fitted.target)
     chosen, loss, test = about["chosen"], about["cross_validated_loss"], about["test"]
 
     def scored(loss: float) -> str:
         distance = "" if scale is None else f", mean tree distance {scale.said(loss)}"
-        mean = "" if fitted.target.form == "population" else "mean "
+        mean = "" if judges_all_rows(fitted.target) else "mean "
         return f"{mean}loss {loss:.4f}, score {1 - loss:.4f}{distance}"
 
     by = "as asked" if loss is None else "chosen by cross-validation"
@@ -297,6 +348,16 @@ class Fitted:
         last = self.model[-1] if hasattr(self.model, "steps") else self.model
         return getattr(last, "best_estimator_", last)
 
+    def decided_by(self, decoder: Any) -> Fitted:
+        """The same model, its label sets decided in another way; nothing is trained again."""
+        from sklearn.pipeline import Pipeline
+
+        if not hasattr(self.model, "steps"):
+            return replace(self, model=self.model.for_target(self.target, decoder))
+        *before, (name, last) = self.model.steps
+        last = last.for_target(self.target, decoder)
+        return replace(self, model=Pipeline([*before, (name, last)]))
+
     @property
     def has_probability(self) -> bool:
         """Whether the scores of the model are log-probabilities."""
@@ -312,8 +373,17 @@ class Fitted:
 
         Labels of the file are not looked at, and need not be there.
         """
-        found = self.schema.chunks(path, self.rows_at_once if rows is None else rows)
+        found = self.chunks(path, self.rows_at_once if rows is None else rows)
         yield from (Part(data, sets) for data, sets in self.predicted(found))
+
+    def chunks(self, path: str | os.PathLike[str], rows: int, **options: Any) -> Iterator[Dataset]:
+        """The rows of a file, or of a folder of blocks, in parts, without their labels."""
+        from setwise.blocks.folder import is_block_folder
+        from setwise.cli.blocks import BlockData
+
+        if not is_block_folder(path):
+            return self.schema.chunks(path, rows, **options)
+        return BlockData.opened(Path(path)).chunks(self.schema, rows)
 
     def predicted(self, parts: Iterable[Dataset]) -> Iterator[tuple[Dataset, Any]]:
         """Parts of a file with the label sets predicted for their rows.

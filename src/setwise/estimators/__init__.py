@@ -1,6 +1,7 @@
 """Classifiers in the manner of scikit-learn: linear ones, and any model decoded for the target."""
 
 from setwise.estimators.catalog_classifier import CatalogClassifier
+from setwise.estimators.label_tree_classifier import LabelTreeClassifier
 from setwise.estimators.set_booster import SetBooster
 from setwise.estimators.set_classifier import SetClassifier
 from setwise.estimators.set_classifier_cv import SetClassifierCV
@@ -8,6 +9,6 @@ from setwise.estimators.set_ensemble import SetEnsemble
 from setwise.estimators.target_decoder import TargetDecoder
 
 __all__ = [
-    "CatalogClassifier", "SetBooster", "SetClassifier", "SetClassifierCV", "SetEnsemble",
-    "TargetDecoder",
+    "CatalogClassifier", "LabelTreeClassifier", "SetBooster", "SetClassifier", "SetClassifierCV",
+    "SetEnsemble", "TargetDecoder",
 ]  # fmt: skip

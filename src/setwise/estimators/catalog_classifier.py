@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from setwise.decoders.for_target import Together
 from setwise.decoders.minimum_risk import OVER, MinimumRisk
@@ -17,7 +17,7 @@ from setwise.estimators.wrapped import DecodedClassifier, gives_probability, req
 from setwise.spaces import Catalog
 from setwise.targets import Hamming
 from setwise.targets.measure import Array
-from setwise.targets.target import Target, predicted_size
+from setwise.targets.target import Target, judges_all_rows, predicted_size
 from setwise.targets.truth import refuse_open
 from setwise.validation import require_one_of, whole_number
 
@@ -156,8 +156,10 @@ class SetModel:
 
     @classmethod
     def fit(cls, inner: Any, X: Any, seen: SeenSets, params: dict) -> SetModel:
-        """A clone fitted to the number of the set of each row."""
+        """A clone fitted to the number of the set of each row, and to the sets if it takes them."""
         numbers = np.arange(len(seen.sets))
+        if has_fit_parameter(inner, "vectors"):
+            params = {**params, "vectors": seen.sets}
         return cls(ClassModel.fit(inner, X, seen.number, numbers, params), seen.sets)
 
     @property
@@ -205,7 +207,7 @@ def merge_rare(seen: SeenSets, min_count: int, target: Target) -> SeenSets:
     # In the order of preference, so that the first of the least losses is the one to take.
     order = np.flatnonzero(kept)[np.argsort(-seen.counts[kept], kind="stable")]
     into = np.where(kept, np.cumsum(kept) - 1, -1)
-    of_rows = predicted_size(target) is None and target.form != "population"
+    of_rows = predicted_size(target) is None and not judges_all_rows(target)
     judge = target if of_rows else Hamming()
     measure, listed = judge.measure(seen.sets.shape[1], "loss"), Catalog(seen.sets[order])
     rare = np.flatnonzero(~kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -15,7 +16,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from setwise.blocks import Blocks
 from setwise.decoders.for_target import decoder_of
+from setwise.estimators.block_folds import BlockFolds, BlockInputs
+from setwise.estimators.blocked import read_rows
 from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
 from setwise.estimators.cost import is_auto, planned
 from setwise.estimators.design import SCALINGS, Rows, read_training
@@ -43,8 +47,8 @@ from setwise.validation import positive_number, require_one_of, same_rows, whole
 # features of a scaling, the smaller their weights.
 DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}
 SETTINGS = ("surrogate", "space", "scaling")
-# The path of the final fit takes every so many penalties.
-WIDER = 4
+# What combinations are compared by, and the surrogates whose marginals can be.
+CRITERIA, LIKELIHOODS = ("target", "likelihood"), ("likelihood", "binary_relevance")
 # Folds, and the most rows they are for.
 FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
 
@@ -55,17 +59,18 @@ class SetClassifierCV(ScoredClassifier):
 
     Every combination is trained on all folds but one and judged by the mean loss of the target on
     that one; for a measure of all rows together, such as "macro_f1", by its value on the rows of
-    all folds, decided together, and among scalings and alphas within a standard error of the best
-    by the likelihood of the marginals. Alphas go from large to small, each starting from the
-    solution before; further spaces are tried with the best one and its neighbours. After each fold,
+    all folds, decided together, and where it is a mean over labels, which few rows decide, among
+    scalings and alphas within a standard error of the best by the likelihood of the marginals.
+    Alphas go from large to small, each starting from the solution before. After each fold,
     combinations leave from which little is to be gained: less than 3e-4 in mean loss is expected of
     them over the best one, by the losses of the rows judged so far, 60 or more. (On the first fold
     a path of alphas ends after two in a row like that.) When one is left, the search is over: with
-    many rows one fold may be enough. Features are turned to their principal directions once for all
-    of it where that saves time; the scaling is by all rows. The combination of least loss is
-    trained on all rows, its alpha moved to the vertex of the parabola through the losses of the
-    best one and its two neighbours, which smooths the noise of the folds; ties: the larger alpha,
-    the earlier space.
+    many rows one fold may be enough. Further spaces are then tried with the best alpha, as long as
+    they are ahead, and if one is in the end, with the neighbours of that alpha. Dense features, and
+    sparse ones of few rows, are turned to principal directions once for all of it; the scaling is
+    by all rows. The combination of least loss is trained on all rows, its alpha moved to the vertex
+    of the parabola through the losses of the best one and its two neighbours, which smooths the
+    noise of the folds; ties: the larger alpha, the earlier space.
 
     Parameters
     ----------
@@ -85,6 +90,11 @@ class SetClassifierCV(ScoredClassifier):
         Scalings to try, see `SetClassifier`; they are compared with the first space and surrogate,
         and the others are tried with the best. "auto": ("standard",) for dense features,
         (None, "rows") for sparse ones.
+    choose_by : {"target", "likelihood"}, default "target"
+        What combinations are compared by: the loss of the target, or the log-loss of the marginals
+        of the rows held out. The latter has less noise, so that fewer folds are enough, and serves
+        every target alike (`for_target`); for the target itself the former was the better one on
+        real data (docs/estimators.md).
     cv : int or splitter, optional
         Folds; a number makes `StratifiedLabelSets`. By default ten folds up to 1,000 rows, five up
         to 10,000, three beyond: few rows need more folds and can pay for them.
@@ -115,7 +125,8 @@ class SetClassifierCV(ScoredClassifier):
     ----------
     best_estimator_ : SetClassifier
         Trained on all rows; what predicts.
-    coef_ : array of shape (n_scores, n_features); intercept_ : array of shape (n_scores,)
+    coef_ : array of shape (n_scores, n_features)
+    intercept_ : array of shape (n_scores,)
         Those of ``best_estimator_``.
     best_params_ : dict
         The surrogate, space, scaling and alpha that were chosen; alpha lies within half a step of
@@ -123,8 +134,9 @@ class SetClassifierCV(ScoredClassifier):
     cv_results_ : list of dict
         One a combination tried: its settings, mean loss and the loss of each fold it was tried on.
         The mean loss of one that left early is estimated: that of the best one, plus what it lost
-        to that on the folds that both saw. Of a likelihood, the log-loss of the rows ``held_out``:
-        its mean over those whose label set is possible, and the share of the others.
+        to that on the folds that both saw. ``log_loss`` is that of the marginals, if they are
+        compared. Of a likelihood, the log-loss of the rows ``held_out``: its mean over those whose
+        label set is possible, and the share of the others.
     best_loss_ : float
         The mean loss of the one that was chosen. (Chosen by it, so a little optimistic.)
     choice_ : str or None
@@ -146,6 +158,7 @@ class SetClassifierCV(ScoredClassifier):
     spaces: Any = "auto"
     surrogates: Any = "auto"
     scalings: Any = "auto"
+    choose_by: str = "target"
     cv: Any = None
     decoder: str = "auto"
     q: float = DEFAULT_Q
@@ -159,12 +172,14 @@ class SetClassifierCV(ScoredClassifier):
     verbose: bool = False
     random_state: Any = None
 
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X, y=None, sample_weight=None, groups=None):
         """Choose by cross-validation, then learn from all rows.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, n_features)
+        X : array or sparse matrix of shape (n, n_features), or Blocks
+            Blocks have label sets and weights of their own. Their rows are in three folds (``cv`` a
+            number), and up to 262,144 rows of them, in memory, are what combinations are judged by.
         y : label sets in any form of `setwise.labels.read_labels`, or one class a row
         sample_weight : array of shape (n,), optional
             For training; the losses of held-out rows are weighted by it too.
@@ -174,21 +189,18 @@ class SetClassifierCV(ScoredClassifier):
         require_one_of(self.on_interrupt, INTERRUPTS, "on_interrupt")
         with run(self), progress_shown(self.verbose) as tell:
             watch = Watch(self.time_budget, tell)
-            rows, names = read_training(self, X, y, sample_weight)
-            if groups is not None:
-                groups = column_or_1d(groups)
-                same_rows(X=rows.inputs, groups=groups)
-            # A row of weight 0 is not there; splits that are given count it all the same.
-            if not hasattr(self.cv, "__iter__"):
-                groups = None if groups is None else groups[rows.positive(slice(None))]
-                rows = rows.taken()
-            splits = self._splits(rows, names, groups)
+            rows, names, splits, inputs_of = self._rows(X, y, sample_weight, groups)
+            sample = rows
+            if isinstance(rows, BlockFolds):
+                sample, rows = rows.sample[0], rows.rows
             risk = decoder_of(self.target, self.decoder)
-            race = Race(rows, names, risk, splits, self._model, watch)
+            pairs = self._pairs(names, rows)
+            by_likelihood = self._is_by_likelihood(pairs)
+            race = Race(sample, names, risk, splits, self._model, watch, by_likelihood)
             self.stopped_ = None
             with small_products(rows.multiplications):
                 try:
-                    self._run(race)
+                    self._run(race, pairs, inputs_of)
                 except OutOfTime:
                     self.stopped_ = "time_budget"
                 except KeyboardInterrupt:
@@ -204,19 +216,48 @@ class SetClassifierCV(ScoredClassifier):
         warn_of_end(self.stopped_, f"the model is the best of {tried}")
         return self
 
-    def _run(self, race: Race) -> None:
+    def _rows(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, ...]:
+        """The rows, names of labels, splits, and what gives the rows in a scaling."""
+        if isinstance(X, Blocks):
+            if groups is not None:
+                raise ValueError("groups are of rows in memory: fit(blocks) takes none")
+            whole, names = read_rows(self, X, y, sample_weight)
+            seed = SetClassifier(random_state=self.random_state)._seed
+            folds = BlockFolds.of(whole, self.cv, seed)  # type: ignore
+            fold_of = folds.sample[1]
+            splits = [Split(k, np.flatnonzero(fold_of == k)) for k in range(folds.count)]
+            return folds, names, splits, lambda s: BlockInputs.of(folds, s, self.fit_intercept)
+        rows, names = read_training(self, X, y, sample_weight)
+        if groups is not None:
+            groups = column_or_1d(groups)
+            same_rows(X=rows.inputs, groups=groups)
+        # A row of weight 0 is not there; splits that are given count it all the same.
+        if not hasattr(self.cv, "__iter__"):
+            groups = None if groups is None else groups[rows.positive(slice(None))]
+            rows = rows.taken()
+        splits = self._splits(rows, names, groups)
+        return rows, names, splits, lambda s: Inputs.of(rows, s, self.fit_intercept, self.tol)
+
+    def _run(
+        self, race: Race, pairs: list[tuple[Any, Any]], inputs_of: Callable[[Any], Any]
+    ) -> None:
         """Try all there is to try: the scalings with the first pair, the others with the best."""
-        rows = race.rows
-        first, *others = self._pairs(race.names, rows)
-        for scaling in self._scalings(rows.inputs):
-            inputs = Inputs.of(rows, scaling, self.fit_intercept, self.tol)
-            race.paths.append(self._path(first, scaling, inputs, self._alphas(scaling)))
+        first, *others = pairs
+        for scaling in self._scalings(race.rows.inputs):
+            path = self._path(first, scaling, inputs_of(scaling), self._alphas(scaling))
+            race.paths.append(path)
         race.run()
         for pair in others:
-            path, alphas = race.best().path, self._alphas(race.best().path.settings["scaling"])
-            if pair[0] == path.settings["surrogate"]:
-                alphas = near(race.best().alpha, alphas)
-            race.run(self._path(pair, path.settings["scaling"], path.inputs, alphas))
+            best, path = race.best(), race.best().path
+            alphas = self._alphas(path.settings["scaling"])
+            same = pair[0] == path.settings["surrogate"]
+            begun = [best.alpha] if same else alphas
+            other = self._path(pair, path.settings["scaling"], path.inputs, begun)
+            other.is_further = same
+            race.run(other)
+            if race.best().path is other and same:
+                other.trials += [Trial(other, alpha) for alpha in near(best.alpha, alphas)]
+                race.run()
         race.complete(race.best())
 
     def _splits(self, rows: Rows, names: LabelNames, groups: Any = None) -> list[Split]:
@@ -230,9 +271,7 @@ class SetClassifierCV(ScoredClassifier):
             raise ValueError("cv must give at least one split, but it gives none")
         return splits
 
-    def _path(
-        self, pair: tuple[Any, Any], scaling: Any, inputs: Inputs, alphas: list[float]
-    ) -> Path:
+    def _path(self, pair: tuple[Any, Any], scaling: Any, inputs: Any, alphas: list[float]) -> Path:
         path = Path(dict(zip(SETTINGS, (*pair, scaling), strict=True)), inputs)
         path.trials += [Trial(path, alpha) for alpha in alphas]
         return path
@@ -241,11 +280,12 @@ class SetClassifierCV(ScoredClassifier):
         """Learn from all rows with what was chosen."""
         best = race.best()
         self.cv_results_ = [
-            {**trial.path.settings, "alpha": trial.alpha, "loss": race.estimate(trial, best),
+            {**trial.path.settings, "alpha": trial.alpha, "loss": race.target_loss(trial, best),
+             "log_loss": race.estimate(trial, best) if race.by_likelihood else None,
              "fold_losses": trial.means, "held_out": race.held_out(trial)}
             for trial in race.trials if trial.kept
         ]  # fmt: skip
-        self.best_loss_ = race.estimate(best, best)
+        self.best_loss_ = race.target_loss(best, best)
         model = self._train(best, race, _between(best, race))
         self.best_estimator_ = model
         model._held_out = race.held_out(best)
@@ -259,28 +299,24 @@ class SetClassifierCV(ScoredClassifier):
         self.classes_, self.n_iter_ = model.classes_, model.n_iter_
 
     def _train(self, best: Trial, race: Race, alpha: float) -> SetClassifier:
-        """Train on all rows: along a path to the penalty, and from there by the plain features.
+        """Train on all rows, from where a fold ended, and from there by the plain features.
 
-        The penalty of the model is a larger one where time is up before.
+        What a fold learnt is also what the model has where time is up before.
         """
         inputs, scaling = best.path.inputs, best.path.settings["scaling"]
-        everything, places = race.rows.taken(), race.rows.positive(slice(None))
-        watch, model, reached = race.watch, self._model(**best.path.settings), None
-        watch.words, watch.kept = "training on all rows", np.inf
-        larger = [trial.alpha for trial in best.path.trials if trial.alpha > alpha]
+        walked, everything, design = inputs.everything(race.rows)
+        watch, model = race.watch, self._model(**best.path.settings)
+        watch.words, watch.kept, model.n_iter_ = "training on all rows", 0.0, 0
+        vars(model).update(best.path.reached)
         try:
-            for penalty in [*larger[::WIDER], alpha]:
-                race.fit(model, inputs.part(places), everything, penalty)
-                # From now on there is a model to end with.
-                reached, watch.kept = penalty, 0.0
+            race.fit(model, walked, everything, alpha)
         except OutOfTime:
             self.stopped_ = "time_budget"
-        whole = inputs.design
-        design = replace(whole, inputs=whole.inputs[places], weights=whole.weights[places])
+        weights, intercept = model.coef_.T, model.intercept_
         if inputs.turned is not None:
-            weights, intercept = inputs.turned.point(model.coef_.T, model.intercept_)
-            model.coef_, model.intercept_ = (weights / design.unit[:, None]).T, intercept
-        model.set_params(alpha=reached, scaling=scaling, sparse_output=self.sparse_output)
+            weights, intercept = inputs.turned.point(weights, intercept)
+        model.coef_, model.intercept_ = (weights / design.unit[:, None]).T, intercept
+        model.set_params(alpha=alpha, scaling=scaling, sparse_output=self.sparse_output)
         steps = model.n_iter_
         try:
             model._fit(design, everything, race.names, race.risk, watch.step)
@@ -312,9 +348,13 @@ class SetClassifierCV(ScoredClassifier):
         return other
 
     def settled(self) -> SetClassifier:
-        """A classifier, to be fitted, with the settings that were chosen."""
+        """A classifier, to be fitted, with the settings that were chosen.
+
+        After a search that was cut, in no more steps than its model took.
+        """
         settled: Any = clone(self._fitted())
-        return settled
+        steps = self.max_iter if self.stopped_ is None else min(self.max_iter, max(self.n_iter_, 1))
+        return settled.set_params(max_iter=steps)
 
     def _fitted(self) -> SetClassifier:
         if "best_estimator_" not in vars(self):
@@ -333,7 +373,7 @@ class SetClassifierCV(ScoredClassifier):
 
     # ------------------------------------------------------------------------------ what is tried
 
-    def _pairs(self, names: LabelNames, rows: Rows) -> list[tuple[Any, Any]]:
+    def _pairs(self, names: LabelNames, rows: Any) -> list[tuple[Any, Any]]:
         """Surrogates with the spaces to try them on; binary relevance has its own."""
         spaces = _several(self.spaces, "spaces")
         surrogates = _several(self.surrogates, "surrogates")
@@ -349,7 +389,7 @@ class SetClassifierCV(ScoredClassifier):
         plan = planned(self, "auto", "auto", may_fall_back, rows, target)
         if is_free:
             # Where nearly every row has a set of its own, a list is as long as the data.
-            few = plan.space == "auto" and unseen_mass(rows.sets) <= MOST_UNSEEN
+            few = plan.space == "auto" and unseen_mass(rows.sets, rows.counts) <= MOST_UNSEEN
             listed = ["catalog"] if few else []
             spaces = [*listed, "sized"]
             if hierarchy_of(target) is not None:
@@ -361,6 +401,20 @@ class SetClassifierCV(ScoredClassifier):
             alone = named or isinstance(surrogate, BinaryRelevance)
             pairs += [(surrogate, space) for space in (["auto"] if alone else spaces)]
         return pairs
+
+    def _is_by_likelihood(self, pairs: list[tuple[Any, Any]]) -> bool:
+        """Whether combinations are compared by their marginals, which all of them must have."""
+        require_one_of(self.choose_by, CRITERIA, "choose_by")
+        if self.choose_by == "target":
+            return False
+        given = [one for one, _ in pairs if not (isinstance(one, str) and one in LIKELIHOODS)]
+        if given:
+            known = " and ".join(map(repr, LIKELIHOODS))
+            raise ValueError(
+                f"choose_by='likelihood' compares probabilities, which the surrogates {known} "
+                f"have, but surrogates has {given[0]!r}; use choose_by='target'"
+            )
+        return True
 
     def _splitter(self, n_rows: int) -> Any:
         if self.cv is not None and not isinstance(self.cv, int | np.integer):
@@ -388,9 +442,9 @@ class SetClassifierCV(ScoredClassifier):
 
 
 def near(alpha: float, alphas: list[float]) -> list[float]:
-    """A penalty and its neighbours among all."""
+    """The neighbours of a penalty among all."""
     place = alphas.index(alpha)
-    return alphas[max(place - 1, 0) : place + 2]
+    return [*alphas[max(place - 1, 0) : place], *alphas[place + 1 : place + 2]]
 
 
 def _of_sparse(inputs: Any) -> list[str | None]:
@@ -410,13 +464,14 @@ def _several(given: Any, name: str) -> list[Any]:
 
 def _between(best: Trial, race: Race) -> float:
     """The vertex, in log alpha, of the parabola through the best loss and its two neighbours."""
-    same = [trial for trial in best.path.trials if trial.kept]
+    same = [trial for trial in best.path.trials if trial.kept or trial.twin]
+    same.sort(key=lambda trial: -trial.alpha)
     place = same.index(best)
     if place in (0, len(same) - 1):
         return best.alpha
     near = same[place - 1 : place + 2]
     x = np.log([trial.alpha for trial in near])
-    y = np.array([race.estimate(trial, best) for trial in near])
+    y = np.array([race.estimate(trial.twin or trial, best) for trial in near])
     if y[1] > min(y):
         return best.alpha
     curve, slope, _ = np.polyfit(x - x[1], y, 2)

@@ -8,6 +8,7 @@ solver needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -166,6 +167,18 @@ class Objective:
             loss = self.stage(self.space)
             vars(self).update(stage=lambda _: loss)
 
+    def of_rows(self, y_true: Array, weights: Array) -> Objective:
+        """The same loss of other rows, which are not checked."""
+        other = copy(self)
+        vars(other).update(y_true=y_true, weights=weights)
+        for name in ("mass", "counts"):
+            vars(other).pop(name, None)
+        return other
+
+    def of_no_rows(self) -> Objective:
+        """The same loss without rows, to be sent elsewhere."""
+        return self.of_rows(np.zeros((0, self.space.n_labels), np.uint8), np.zeros(0))
+
     @cached_property
     def mass(self) -> float:
         """The sum of the weights of the rows."""
@@ -213,6 +226,15 @@ class Objective:
             return np.zeros(self.space.n_scores)
         return self.space.start_scores(self.y_true, self.weights)
 
+    @cached_property
+    def steepness(self) -> float:
+        """The mean steepness of a comp-sum loss at the start; 1 for a likelihood."""
+        if self.stage is None or self._is_separate:
+            return 1.0
+        loss: Any = self.stage(self.space)
+        found = loss.steepness(self.y_true.astype(np.uint8))
+        return float(np.average(found, weights=self.weights))
+
     def spread(self) -> Array:
         """Variance at the start of what each parameter of the space multiplies, (p,).
 
@@ -242,8 +264,8 @@ class Objective:
         """The second derivative of the weighted loss of each row by each of its scores.
 
         Exact for a likelihood, 4 P (1 - P), and for labels one by one, P (1 - P): there P - y is
-        half the gradient, and the gradient. For other losses, whose own may be negative, the first
-        with the marginals of the space.
+        half the gradient, and the gradient. For comp-sum losses the first with the marginals of
+        the space, times the loss's steepness: exact for q = 0; others may be negative.
         """
         weights, y_true = self.weights[rows, None], self.y_true[rows]
         slope = 1.0 if self._is_separate else 2.0
@@ -252,7 +274,31 @@ class Objective:
         else:
             space = self.space.with_parameters(parameters) if self.learns else self.space
             likely = space.marginals(scores)
+            steep = self.stage(space).steepness(y_true.astype(np.uint8), scores)  # type: ignore
+            weights = weights * steep[:, None]
         return slope**2 * weights * likely * (1.0 - likely)
+
+    def derivatives(self, scores: Array, parameters: Array) -> tuple[Array, Array, Array]:
+        """Gradient and curvature by the scores of all rows, and the gradient by the parameters.
+
+        The first two, (n, n_scores), as exact as float32 is; see `curvature`.
+        """
+        gradient, hessian = (np.empty(scores.shape, np.float32) for _ in range(2))
+        space = self.space.with_parameters(parameters) if self.learns else self.space
+        in_products = self.stage is None and space.has_expected
+        by_parameter = -self.counts if in_products and self.learns else np.zeros(len(parameters))
+        for rows in ranges_for(space, len(scores)):
+            if in_products:
+                likely, expected = space.expected(scores[rows], self.weights[rows])
+                twice = (2.0 * self.weights[rows, None]).astype(np.float32)
+                np.multiply(likely - self.y_true[rows], twice, out=gradient[rows])
+                np.multiply(likely * (1.0 - likely), 2.0 * twice, out=hessian[rows])
+            else:
+                _, by_score, expected = self.sums(rows, scores[rows], parameters)
+                gradient[rows] = by_score
+                hessian[rows] = self.curvature(rows, scores[rows], by_score, parameters)
+            by_parameter += expected if self.learns else 0.0
+        return gradient, hessian, by_parameter
 
     def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
         """Weighted loss of the rows, gradient by their scores, gradient by the parameters."""

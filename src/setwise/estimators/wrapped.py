@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from setwise.decoders.for_target import HeldOut, Together, decoder_of
+from setwise.decoders.for_target import HeldOut, Together, decoder_of, with_target
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.estimators.folds import splits_of
 from setwise.estimators.named_sets import NamedSets
@@ -58,6 +58,12 @@ def seeded(estimator: Any, random_state: Any) -> Any:
     return copy
 
 
+def takes_weights(fit: Any) -> bool:
+    """Whether a `fit` takes weights of rows, or whatever it is handed."""
+    taken = inspect.signature(fit).parameters.values()
+    return any(one.name == "sample_weight" or one.kind is one.VAR_KEYWORD for one in taken)
+
+
 def routed(meta: Any, rows: Any, sample_weight: Any, fit_params: dict) -> tuple[dict, dict]:
     """What the estimator's `fit`, and the splitter's `split`, are handed beside X and y.
 
@@ -69,9 +75,7 @@ def routed(meta: Any, rows: Any, sample_weight: Any, fit_params: dict) -> tuple[
     if get_config()["enable_metadata_routing"]:
         found = process_routing(meta, "fit", **params)
         return dict(found.estimator.fit), dict(found.get("splitter", {}).get("split", {}))
-    taken = inspect.signature(fit).parameters.values()
-    takes = any(one.name == "sample_weight" or one.kind is one.VAR_KEYWORD for one in taken)
-    if sample_weight is not None and not takes:
+    if sample_weight is not None and not takes_weights(fit):
         raise ValueError(
             f"{type(meta.estimator).__name__}.fit takes no sample_weight, so none can be passed on"
         )
@@ -227,7 +231,7 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
     def _decide(self, X) -> Array:
         """The label sets that are best for the target, uint8 (n, l)."""
 
-    def for_target(self, target) -> Self:
+    def for_target(self, target, decoder=None) -> Self:
         """The same fit, decoded for another target; nothing is trained again.
 
         A measure of all rows together, such as "macro_f1", is decided for by thresholds that are
@@ -237,8 +241,9 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         check_is_fitted(self, "estimator_")
         refuse_other_labels(target, self._names)
         other: Any = copy(self)
-        other.set_params(target=target)
-        other._decoder = self._decoder_of(target).fitted(lambda: self._out_of_fold)
+        decoder = with_target(self.decoder, target) if decoder is None else decoder
+        other.set_params(target=target, decoder=decoder)
+        other._decoder = other._decoder_of(target).fitted(lambda: self._out_of_fold)
         return other
 
     def _kept(self, inner: Any, X: Any, labels: Any, params: dict, split_params: dict) -> HeldOut:

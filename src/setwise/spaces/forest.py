@@ -21,6 +21,7 @@ from setwise.spaces.nodes import LANES, Nodes
 from setwise.spaces.quadrature import DOUBLE_ERROR, Rules, jacobi, uniform
 from setwise.spaces.space import FEW, Array, Moments, Space, refuse_large, tempered_values
 from setwise.sparse import entries_of
+from setwise.spelling import brief
 from setwise.targets.measure import ZERO_DENOMINATOR, Fraction, Of
 from setwise.targets.target import Target
 from setwise.taxonomy import are_closed, steps_up, tree_parents
@@ -241,6 +242,8 @@ class Forest(Space):
         scores = np.log(share) - np.log1p(-share)
         np.add.at(scores, self.parents[child], np.log1p(-share[child]))
         return scores / 2.0
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         kind = ", closed=True" if self.closed else ""

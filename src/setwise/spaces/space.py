@@ -58,6 +58,12 @@ class Space(Protocol):
     Public methods take anything array-like and check it. Those that take an ``Array`` (`moments`
     and all below it) are for kernels and trust their arguments: float scores (n, n_scores), sets of
     0/1 bytes (n, l).
+
+    Examples
+    --------
+    >>> from setwise.spaces import Cube
+    >>> Cube(2).log_partition([[0.0, 0.0]]).round(3), Cube(2).most_likely([[0.3, -0.2]])
+    (array([1.386]), array([[1, 0]], dtype=uint8))
     """
 
     n_labels: int
@@ -210,6 +216,16 @@ class Space(Protocol):
         from setwise.spaces.listing import listed_mean
 
         return listed_mean(self, target, scores, y_true, of)
+
+    @property
+    def has_expected(self) -> bool:
+        """Whether `expected` has a way that is quicker than `negative_log_likelihood`."""
+        return False
+
+    def expected(self, scores: Array, weights: Array) -> tuple[Array, Array]:
+        """P(label) of each row, (n, l), and the weighted sum over rows of E[feature], (p,)."""
+        m = self.moments(scores, features=True)
+        return m.on, weights @ m.features
 
     def log_probability(self, scores: Array, sets: Array) -> Array:
         """log s(y') of one set a row, -inf outside the support, (n,)."""
