@@ -133,17 +133,15 @@ class LeafForest(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X) -> Array:
         """The probability of each class, (n, K)."""
         check_is_fitted(self)
-        X: Any = validate_data(
+        given: Any = validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=np.float32,
             ensure_all_finite="allow-nan",
         )  # fmt: skip
-        probability = np.zeros((X.shape[0], len(self.classes_)))
-        shares = self.shares_
-        for rows in row_ranges(X.shape[0], X.shape[1]):
-            inputs = X[rows].toarray() if issparse(X) else X[rows]
-            listed = shares.indptr, shares.indices, shares.data
-            found = probability[rows]
-            for_rows(fall_rows, len(inputs), inputs, *self.trees_, *listed, found)
+        probability, shares = np.zeros((given.shape[0], len(self.classes_))), self.shares_
+        listed = shares.indptr, shares.indices, shares.data
+        for rows in row_ranges(*given.shape):
+            inputs = given[rows].toarray() if issparse(given) else given[rows]
+            for_rows(fall_rows, len(inputs), inputs, *self.trees_, *listed, probability[rows])
         return probability / probability.sum(axis=1, keepdims=True)
 
     def predict(self, X) -> Array:
