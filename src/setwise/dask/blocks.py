@@ -94,9 +94,9 @@ class DaskBlocks(Blocks):
     def changed(self, change: Change) -> DaskBlocks:
         from dask.delayed import delayed
 
-        made: Any = delayed(change)
-        sources = [made(number, block) for number, block in enumerate(self.sources)]
-        held = [made(number, block) for number, block in enumerate(self.held)]
+        made: Any = delayed(_changed)
+        sources = [made(block, change, number) for number, block in enumerate(self.sources)]
+        held = [made(block, change, number) for number, block in enumerate(self.held)]
         return replace(self, sources=sources, held=self.client.persist(held))
 
     def sum(self, function: Function, *parameters: Any) -> tuple[Any, ...]:
@@ -284,10 +284,18 @@ def _shape(block: Block) -> tuple[int, int]:
 def _term(block: Block, sent: tuple[Any, tuple[Any, ...]]) -> Any:
     """What a block adds, by one thread, so that rounding is the same everywhere."""
     function, parameters = sent
-    if isinstance(block, Block):
-        block = Block(*map(_plain, block))
     with threads_limited(1):
-        return function(block, *map(_plain, parameters))
+        return function(_plain_block(block), *map(_plain, parameters))
+
+
+def _changed(block: Block, change: Change, number: int) -> Any:
+    """What becomes of a block."""
+    with threads_limited(1):
+        return change(number, _plain_block(block))
+
+
+def _plain_block(block: Any) -> Any:
+    return Block(*map(_plain, block)) if isinstance(block, Block) else block
 
 
 def _plain(array: Any) -> Any:
