@@ -63,7 +63,7 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
     max_leaves : int, default 128
         Most labels below the last nodes. With as many as there are labels the tree is flat: one
         linear model a label, trained on all rows, in batches.
-    penalty : float, default 0.1
+    penalty : float, default 0.03
         Penalty of the squares of weights, beside the sum of the losses of a node's rows; its
         inverse is scikit-learn's C.
     scaling : {"rows", None}, default "rows"
@@ -80,7 +80,7 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         Weights below are dropped, so that the model is small; ``density_`` is what is left.
     memory : float, default 1.0
         GiB that training may hold beside the data and the model; labels are trained in batches.
-    tol : float, default 0.02
+    tol : float, default 0.01
         The training of a batch of labels ends where no entry of the gradient of their mean losses
         is larger than this, times the share of the rarest of them.
     max_iter : int, default 50
@@ -134,14 +134,14 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
     _: KW_ONLY
     arity: int = 16
     max_leaves: int = 128
-    penalty: float = 0.1
+    penalty: float = 0.03
     scaling: str | None = "rows"
     floor: float = 0.01
     at_least: int = 10
     unseen: float = 0.005
     least_weight: float = 0.05
     memory: float = 1.0
-    tol: float = 0.02
+    tol: float = 0.01
     max_iter: int = 50
     calibration: str | None = "held_out"
     validation_fraction: float = 0.2
