@@ -19,6 +19,7 @@ from benchmarks.rows import load, store, table
 MEASUREMENTS = {
     "speed": ("speed", "speed"),
     "growth": ("speed", "growth"),
+    "limit": ("limit", "limit"),
     "taxonomy": ("taxonomy", "taxonomy"),
     "modules": ("modules", "modules"),
     "networks": ("networks", "networks"),
@@ -68,6 +69,10 @@ SHOWN = {
         *("mean_value", "gradient_norm", "value_error", "gradient_error"),
     ],
     "growth": ["rows", "labels", "target", "q", "doubling"],
+    "limit": [
+        *("rows", "labels", "target", "q", "exponentials", "bytes", "nanoseconds"),
+        *("pass_nanoseconds", "ratio", "value_error", "gradient_error"),
+    ],
     "taxonomy": [
         *("rows", "labels", "space", "loss", "ratio"),
         *("mean_value", "gradient_norm", "value_error", "gradient_error"),
@@ -180,6 +185,11 @@ INTRODUCTION = {
     "that of PyTorch's binary cross-entropy with logits, forward and backward, same threads, "
     "minima of interleaved rounds. Errors are relative to the largest exact value and gradient.",
     "growth": "Time with twice the labels over time with that many: F1 at q = 1.",
+    "limit": "How close those losses come to what none can do without. `exponentials` and `bytes` "
+    "of a logit: scores checked and read, gradients written, labels checked, counted and read; "
+    "beside them a quotient takes a division and two products a logit for each node of its rule "
+    "(three to five here). `ratio`: processor time on one thread over that of one pass that reads "
+    "the scores and writes as many exponentials, minima of interleaved rounds.",
     "taxonomy": "Value and gradient of losses on a taxonomy from float32 scores. `ratio`: time "
     "over that of PyTorch's binary cross-entropy with logits, forward and backward, same shape and "
     "threads, minima of interleaved rounds. Errors are relative to the largest value and gradient "

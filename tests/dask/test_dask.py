@@ -232,5 +232,8 @@ def test_any_estimator_of_dask_is_decoded_for_the_target(client, expected):
     lazy = model.predict(dX)
     assert isinstance(lazy, array.Array)
     np.testing.assert_array_equal(lazy.compute(), expected.predict_proba(X) > 0.5)
+    fitted = on_dask.TargetDecoder(expected, "hamming").predict(dX)
+    assert isinstance(fitted, array.Array)
+    np.testing.assert_array_equal(fitted.compute(), lazy.compute())
     with pytest.raises(ValueError, match="measure of all rows together"):
         on_dask.TargetDecoder(model, "macro_f1")

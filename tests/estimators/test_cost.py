@@ -61,12 +61,12 @@ def test_what_fits_and_what_was_asked_for_is_trained_as_it_was(kind, monkeypatch
 
 
 def test_thousands_of_labels_and_features_are_estimated_without_an_array_of_them():
-    """20,000 rows by 10,000 features with 5,000 labels: 7.6 GB, as it was seen to take."""
+    """20,000 rows by 10,000 features with 5,000 labels: 8 GB, by the arrays it is seen to take."""
     X = sparse.csr_array((20_000, 10_000))
     Y = np.zeros((20_000, 5_000), np.uint8)
     plan = cost.affordable(Rows(X, Y, np.ones(len(Y))))
     needed = 8 * 10_000 * 5_000 * (2 * 3 + cost.ARRAYS)
-    assert needed == pytest.approx(7.6e9)
+    assert needed == pytest.approx(8.0e9)
     assert (plan.surrogate == "binary_relevance") == (needed > cost.memory() / 4)
 
 

@@ -15,7 +15,7 @@ from setwise import LabelTreeClassifier, SetClassifier
 from setwise.estimators.label_tree import LabelTree, grown
 from setwise.targets import get_target
 
-QUICK = {"max_leaves": 8, "arity": 4, "tol": 1e-3}
+QUICK = {"max_leaves": 8, "arity": 4, "tol": 1e-3, "calibration": None}
 
 
 def problem(n=200, n_features=20, n_labels=40, seed=0, cut=0.9):
@@ -68,7 +68,14 @@ def test_every_label_above_the_floor_is_listed_with_its_probability(floor, unsee
 
 def test_no_label_set_is_better_by_more_than_the_gap_says():
     few = csr_array(Y[:, :6])
-    options = {"floor": 0.4, "at_least": 1, "unseen": 1.0, "max_leaves": 2, "arity": 2}
+    options = {
+        "floor": 0.4,
+        "at_least": 1,
+        "unseen": 1.0,
+        "calibration": None,
+        "max_leaves": 2,
+        "arity": 2,
+    }
     model = LabelTreeClassifier("f1", **options).fit(X, few)
     p = every_probability(model.tree_, unit_rows(X))
     sets = np.array([[int(bit) for bit in f"{number:06b}"] for number in range(64)])
@@ -107,8 +114,9 @@ def test_nodes_are_trained_to_the_minimum_on_the_rows_that_reach_their_parent():
 
 def test_a_flat_tree_is_binary_relevance():
     flat = LabelTreeClassifier(
-        max_leaves=40, penalty=2.0, least_weight=0.0, floor=1e-9, tol=1e-6, sparse_output=False
-    ).fit(X, Y)
+        max_leaves=40, penalty=2.0, least_weight=0.0, floor=1e-9, tol=1e-6, sparse_output=False,
+        calibration=None,
+    ).fit(X, Y)  # fmt: skip
     plain = SetClassifier(
         surrogate="binary_relevance", alpha=2.0 / X.shape[0], scaling="rows", tol=1e-6
     ).fit(X, Y)
@@ -230,6 +238,27 @@ def test_targets_of_all_rows_together_are_fitted_to_rows_held_out():
         model.gap(X)
 
 
+def test_calibration_makes_the_expected_number_of_true_labels_right():
+    """Of weak penalties on many features, trees are too sure of themselves."""
+    inputs, sets = problem(900, 300, 60, seed=5, cut=3.0)
+    train, test = slice(0, 600), slice(600, 900)
+    options = {"max_leaves": 8, "penalty": 0.01, "floor": 0.05, "at_least": 1}
+    raw, right = (
+        LabelTreeClassifier(calibration=how, **options).fit(inputs[train], sets[train])
+        for how in (None, "held_out")
+    )
+    np.testing.assert_array_equal(raw.tree_.weights.toarray(), right.tree_.weights.toarray())
+    expected, truth = [], sets[test].sum(axis=1)
+    for model in (raw, right):
+        given = model.predict_distribution(inputs[test])
+        expected.append((given.probability.sum(axis=1) + given.tail).mean())
+        assert (given.least_tail <= given.tail + 1e-12).all()
+    assert abs(expected[1] - truth.mean()) < 0.5 * abs(expected[0] - truth.mean())
+    first = [model.predict_proba(inputs[test]).argmax(axis=1) for model in (raw, right)]
+    np.testing.assert_array_equal(*first)
+    assert right.score(inputs[test], sets[test]) > raw.score(inputs[test], sets[test])
+
+
 def test_names_of_labels_and_lists_are_taken():
     names = [[f"label {label}" for label in row.indices] for row in Y]
     model = LabelTreeClassifier(**QUICK).fit(X, names)
@@ -256,6 +285,7 @@ def test_labels_and_rows_without_any_are_learnt():
         ({"penalty": -1.0}, "penalty"),
         ({"memory": 0}, "memory"),
         ({"unseen": -1.0}, "unseen"),
+        ({"calibration": "sigmoid"}, "calibration"),
         ({"scaling": "standard"}, "scaling"),
         ({"validation_fraction": 1.0}, "validation_fraction"),
         ({"decoder": "most_likely"}, "decoder"),
@@ -287,7 +317,7 @@ def test_bad_data_is_refused():
 def test_a_solver_that_stops_early_says_so_once():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        LabelTreeClassifier(max_leaves=8, max_iter=1, tol=1e-8).fit(X, Y)
+        LabelTreeClassifier(max_leaves=8, max_iter=1, tol=1e-8, calibration=None).fit(X, Y)
     assert [entry.category for entry in caught] == [ConvergenceWarning]
 
 

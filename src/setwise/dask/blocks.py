@@ -72,14 +72,16 @@ class DaskBlocks(Blocks):
         label_names : sequence, optional
             By default the columns of a data frame, else numbers from 0.
         """
-        import dask
+        distributed()
+        from dask.delayed import delayed
 
         client = client_of(client)
         pairs = rows_in_parts(X, y, sample_weight)
-        sources = [dask.delayed(_block)(pair, i) for i, pair in enumerate(pairs)]  # type: ignore
+        block: Any = delayed(_block)
+        sources = [block(pair, number) for number, pair in enumerate(pairs)]
         held = client.persist(sources)
-        found = _Computation(client).result(client.compute(dask.delayed(_shape)(held[0])))  # type: ignore
-        n_features, n_labels = found
+        shape: Any = delayed(_shape)
+        n_features, n_labels = _Computation(client).result(client.compute(shape(held[0])))
         own = getattr(y, "columns", None) if label_names is None else label_names
         names = LabelNames(np.arange(n_labels) if own is None else list(own))
         features = getattr(X, "columns", None)
@@ -90,11 +92,11 @@ class DaskBlocks(Blocks):
         return len(self.sources)
 
     def changed(self, change: Change) -> DaskBlocks:
-        import dask
+        from dask.delayed import delayed
 
-        made: Any = dask.delayed(change)
-        sources = [made(number, block) for number, block in enumerate(self.sources)]
-        held = [made(number, block) for number, block in enumerate(self.held)]
+        made: Any = delayed(_changed)
+        sources = [made(block, change, number) for number, block in enumerate(self.sources)]
+        held = [made(block, change, number) for number, block in enumerate(self.held)]
         return replace(self, sources=sources, held=self.client.persist(held))
 
     def sum(self, function: Function, *parameters: Any) -> tuple[Any, ...]:
@@ -142,9 +144,9 @@ class DaskBlocks(Blocks):
 
     def _anew(self) -> list[Any]:
         """The blocks, computed again from their sources as other tasks."""
-        import dask
+        from dask.delayed import delayed
 
-        copied: Any = dask.delayed(_itself, pure=False)
+        copied: Any = delayed(_itself, pure=False)
         return self.client.persist([copied(source) for source in self.sources])
 
 
@@ -282,10 +284,18 @@ def _shape(block: Block) -> tuple[int, int]:
 def _term(block: Block, sent: tuple[Any, tuple[Any, ...]]) -> Any:
     """What a block adds, by one thread, so that rounding is the same everywhere."""
     function, parameters = sent
-    if isinstance(block, Block):
-        block = Block(*map(_plain, block))
     with threads_limited(1):
-        return function(block, *map(_plain, parameters))
+        return function(_plain_block(block), *map(_plain, parameters))
+
+
+def _changed(block: Block, change: Change, number: int) -> Any:
+    """What becomes of a block."""
+    with threads_limited(1):
+        return change(number, _plain_block(block))
+
+
+def _plain_block(block: Any) -> Any:
+    return Block(*map(_plain, block)) if isinstance(block, Block) else block
 
 
 def _plain(array: Any) -> Any:
@@ -296,7 +306,7 @@ def _plain(array: Any) -> Any:
     if issparse(array):
         parts = (_plain(part) for part in (array.data, array.indices, array.indptr))
         return csr_array(tuple(parts), array.shape)
-    return np.require(array, requirements="CA") if isinstance(array, np.ndarray) else array
+    return np.require(array, requirements=["C", "A"]) if isinstance(array, np.ndarray) else array
 
 
 def _itself(given: Any) -> Any:

@@ -79,8 +79,8 @@ class Distributed:
         return self
 
     def __sklearn_clone__(self) -> Any:
-        settings = clone(self.local).get_params(deep=False)
-        return type(self)(client=self.client, **settings)
+        copied: Any = clone(self.local)
+        return type(self)(client=self.client, **copied.get_params(deep=False))
 
     def __getattr__(self, name: str) -> Any:
         if name == "local":
@@ -110,9 +110,9 @@ class SetClassifierCV(Distributed):
 class TargetDecoder:
     """Any classifier that learns from Dask's collections, decoded for the target, lazily.
 
-    The estimator's `fit` takes X and y as they are, and its `predict_proba` gives an array of
-    probabilities (n, l), lazy or of the rows of a chunk: that of dask-ml, XGBoost's Dask interface,
-    or of a model that was fitted elsewhere (``fit=False``).
+    The estimator's `fit` takes X and y as they are, and its `predict_proba` gives probabilities
+    (n, l), lazily: those of `setwise.dask`, dask-ml or XGBoost's Dask interface. Without `fit` the
+    estimator is one that was fitted in memory, and is asked chunk by chunk.
 
     Parameters
     ----------
@@ -133,13 +133,15 @@ class TargetDecoder:
 
     def fit(self, X: Any, y: Any, **options: Any) -> Any:
         """Fit a clone of the estimator to the collections."""
-        self.estimator_ = clone(self.estimator).fit(X, y, **options)
+        copied: Any = clone(self.estimator)
+        self.estimator_ = copied.fit(X, y, **options)
         return self
 
     def predict_proba(self, X: Any) -> Any:
         """The probability of each label, lazily."""
-        model = getattr(self, "estimator_", self.estimator)
-        return model.predict_proba(X)
+        if hasattr(self, "estimator_"):
+            return self.estimator_.predict_proba(X)
+        return lazily(X, partial(_predicted, method="predict_proba"), self.estimator, np.float64)
 
     def predict(self, X: Any) -> Any:
         """The label sets of least expected loss, lazily."""
@@ -156,10 +158,10 @@ class TargetDecoder:
 
 def lazily(X: Any, function: Any, model: Any, dtype: Any) -> Any:
     """A function of a model and the rows of a chunk, for each chunk, when it is computed."""
-    import dask
+    from dask.delayed import delayed
 
-    call: Any = dask.delayed(function, pure=False)
-    shared: Any = dask.delayed(model, pure=False)
+    call: Any = delayed(function, pure=False)
+    shared: Any = delayed(model, pure=False)
     if isinstance(X, list | tuple):
         return [call(shared, part) for part in X]
     if not is_collection(X):

@@ -26,7 +26,7 @@ SHARE = 0.25
 # Operations of a pass over the data: a minute or so, and a fit takes dozens of passes.
 MOST_OPERATIONS = 1e11
 # Arrays of features by labels beside the pairs that the solver remembers.
-ARRAYS = 13
+ARRAYS = 14
 # What an entry of sparse inputs costs by one of dense ones.
 SPARSE = 8
 # Bytes of memory where the system does not say.

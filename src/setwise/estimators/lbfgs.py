@@ -25,12 +25,13 @@ def lbfgs(
     memory: int,
     max_iter: int,
     after_step: Callable[[], bool],
+    known: tuple[float, Array] | None = None,
 ) -> Array:
     """The point after the last step down from ``start``.
 
-    ``evaluate`` gives value and gradient. ``after_step`` says whether to end; so does a line search
-    that finds nothing lower. Steps keep the weak conditions of Wolfe, by bisection (Lewis and
-    Overton, 2013), so that the objective may have kinks.
+    ``evaluate`` gives value and gradient; those at the start may be ``known``. ``after_step`` says
+    whether to end; so does a line search that finds nothing lower. Steps keep the weak conditions
+    of Wolfe, by bisection (Lewis and Overton, 2013), so that the objective may have kinks.
 
     Examples
     --------
@@ -38,7 +39,7 @@ def lbfgs(
     >>> bool(np.abs(found).max() < 1e-8)
     True
     """
-    point, (value, gradient) = start, evaluate(start)
+    point, (value, gradient) = start, evaluate(start) if known is None else known
     pairs = Pairs(memory, len(start))
     for _ in range(max_iter):
         direction = pairs.direction(gradient)
@@ -50,10 +51,11 @@ def lbfgs(
         if found is None:
             return point
         length, value, ahead = found
-        change, step = ahead - gradient, length * direction
-        if float(step @ change) > NOISE * float(change @ change):
-            pairs.add(step, change)
+        step = length * direction
+        pairs.add(step, ahead - gradient)
         point, gradient = point + step, ahead
+        # They are large, and there is a copy among the pairs.
+        del step, direction, found, ahead
         if after_step():
             return point
     return point
@@ -74,7 +76,9 @@ class Pairs:
         self.order: list[int] = []
 
     def add(self, step: Array, change: Array) -> None:
-        """Remember one more, in place of the oldest if there is no other."""
+        """Remember one more, if it bends, in place of the oldest where no other is left."""
+        if not float(step @ change) > NOISE * float(change @ change):
+            return
         there = len(self.order)
         place = there if there < len(self.steps) else self.order.pop(0)
         self.order.append(place)

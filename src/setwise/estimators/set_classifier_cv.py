@@ -65,12 +65,12 @@ class SetClassifierCV(ScoredClassifier):
     combinations leave from which little is to be gained: less than 3e-4 in mean loss is expected of
     them over the best one, by the losses of the rows judged so far, 60 or more. (On the first fold
     a path of alphas ends after two in a row like that.) When one is left, the search is over: with
-    many rows one fold may be enough. Further spaces are then tried with the best alpha, as long as
-    they are ahead, and if one is in the end, with the neighbours of that alpha. Dense features, and
-    sparse ones of few rows, are turned to principal directions once for all of it; the scaling is
-    by all rows. The combination of least loss is trained on all rows, its alpha moved to the vertex
-    of the parabola through the losses of the best one and its two neighbours, which smooths the
-    noise of the folds; ties: the larger alpha, the earlier space.
+    many rows one fold may be enough. Further spaces are then tried with the best alpha and its
+    neighbours, as long as they are ahead. Dense features, and sparse ones of few rows, are turned
+    to principal directions once for all of it; the scaling is by all rows. The combination of least
+    loss is trained on all rows, its alpha moved to the vertex of the parabola through the losses of
+    the best one and its two neighbours, which smooths the noise of the folds; ties: the larger
+    alpha, the earlier space.
 
     Parameters
     ----------
@@ -248,16 +248,13 @@ class SetClassifierCV(ScoredClassifier):
             race.paths.append(path)
         race.run()
         for pair in others:
-            best, path = race.best(), race.best().path
-            alphas = self._alphas(path.settings["scaling"])
+            path, alphas = race.best().path, self._alphas(race.best().path.settings["scaling"])
             same = pair[0] == path.settings["surrogate"]
-            begun = [best.alpha] if same else alphas
-            other = self._path(pair, path.settings["scaling"], path.inputs, begun)
+            if same:
+                alphas = near(race.best().alpha, alphas)
+            other = self._path(pair, path.settings["scaling"], path.inputs, alphas)
             other.is_further = same
             race.run(other)
-            if race.best().path is other and same:
-                other.trials += [Trial(other, alpha) for alpha in near(best.alpha, alphas)]
-                race.run()
         race.complete(race.best())
 
     def _splits(self, rows: Rows, names: LabelNames, groups: Any = None) -> list[Split]:
@@ -442,9 +439,9 @@ class SetClassifierCV(ScoredClassifier):
 
 
 def near(alpha: float, alphas: list[float]) -> list[float]:
-    """The neighbours of a penalty among all."""
+    """A penalty and its neighbours among all."""
     place = alphas.index(alpha)
-    return [*alphas[max(place - 1, 0) : place], *alphas[place + 1 : place + 2]]
+    return alphas[max(place - 1, 0) : place + 2]
 
 
 def _of_sparse(inputs: Any) -> list[str | None]:
@@ -465,7 +462,6 @@ def _several(given: Any, name: str) -> list[Any]:
 def _between(best: Trial, race: Race) -> float:
     """The vertex, in log alpha, of the parabola through the best loss and its two neighbours."""
     same = [trial for trial in best.path.trials if trial.kept or trial.twin]
-    same.sort(key=lambda trial: -trial.alpha)
     place = same.index(best)
     if place in (0, len(same) - 1):
         return best.alpha

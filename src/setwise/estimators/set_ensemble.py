@@ -135,7 +135,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     >>> mixture.predict([[0.1, 0.8], [0.8, 0.0]])
     array([[0, 1],
            [1, 0]])
-    >>> round(sum(mixture.weights_), 6)
+    >>> round(float(sum(mixture.weights_)), 6)
     1.0
     """
 

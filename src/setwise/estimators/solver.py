@@ -165,14 +165,17 @@ def solve(
     warn: bool,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
+    unless: Solution | None = None,
 ) -> Solution:
     """The minimiser by L-BFGS from ``start``, in variables of like curvature.
 
     Ends where no entry of the gradient exceeds ``tol``; else warns with the one that does. Never
-    ends higher than it began. ``progress`` hears of each step, in words. What interrupts it leaves
-    the best point in the ``checkpoint``.
+    ends higher than it began; where ``unless`` is lower, it begins there. ``progress`` hears of
+    each step, in words. What interrupts it leaves the best point in the ``checkpoint``.
     """
     search = _Search(problem, start, tol, progress, checkpoint)
+    if unless is not None and not search.best.value <= problem.value(unless):
+        search = _Search(problem, unless, tol, progress, checkpoint)
     try:
         return _solved(search, max_iter, warn)
     except BaseException:
@@ -193,7 +196,7 @@ def _solved(search: _Search, max_iter: int, warn: bool) -> Solution:
         norm, flat = search.best.gradient_norm / 2.0, search.flat(search.best)
         memory = remembered(len(flat))
         if search.bounds is None:
-            lbfgs(search.evaluate, flat, memory, most, search.after_step)
+            lbfgs(search.evaluate, flat, memory, most, search.after_step, search.at_best())
         else:
             _within_bounds(search, flat, memory, most)
         norm = np.inf if search.steps - before == most else norm
@@ -238,7 +241,7 @@ class _Search:
         self.parameters, self.free = start.parameters, np.isfinite(start.parameters)
         self.least = problem.objective.lower_bounds[self.free]
         self.conditioning = problem.conditioning(start)
-        self.best, _ = self._at(self.flat(start))
+        self.best, self.slopes = self._at(self.flat(start))
         self.begun, self.steps = self.best.value, 0
 
     def flat(self, at: Solution) -> Array:
@@ -256,14 +259,18 @@ class _Search:
 
     def evaluate(self, flat: Array) -> tuple[float, Array]:
         """The objective and its gradient by the variables."""
-        here, gradient = self._at(flat)
+        here, slopes = self._at(flat)
         # Where rounding hides which value is the lower, the gradient tells which point is nearer.
         rounding = ROUNDING * abs(self.best.value)
         alike = here.value <= min(self.best.value + rounding, self.begun)
         nearer = alike and here.gradient_norm < self.best.gradient_norm
         if nearer or here.value < self.best.value - rounding:
-            self.best = here
-        return here.value, gradient
+            self.best, self.slopes = here, slopes
+        return here.value, self.conditioning.gradient(*slopes)
+
+    def at_best(self) -> tuple[float, Array]:
+        """The same at the best point, in the variables as they are now."""
+        return self.best.value, self.conditioning.gradient(*self.slopes)
 
     def after_step(self) -> bool:
         """Count a step; whether the gradient is small enough to end."""
@@ -275,7 +282,8 @@ class _Search:
             self.progress(description=f"training, step {self.steps}, {norm}")
         return self.best.gradient_norm <= self.tol
 
-    def _at(self, flat: Array) -> tuple[Solution, Array]:
+    def _at(self, flat: Array) -> tuple[Solution, list[Array]]:
+        """A point, and the gradients there by weights, intercepts and finite parameters."""
         weights, intercept, finite = self.conditioning.point(flat)
         parameters = self.parameters.copy()
         parameters[self.free] = finite
@@ -286,8 +294,7 @@ class _Search:
         norm = self.problem.gradient_norm(
             gradients[0], gradients[1], np.where(stays, 0.0, gradients[2])
         )
-        here = Solution(weights, intercept, parameters, value, norm)
-        return here, self.conditioning.gradient(*gradients)
+        return Solution(weights, intercept, parameters, value, norm), gradients
 
 
 # ------------------------------------------------------------------- from training rows to a model
@@ -323,14 +330,14 @@ class Fitting:
         problems = [Problem(self.design, o, self.alpha, self.features()) for o in objectives]
         blank = problems[-1].start()
         found = _fitting(last, blank, self.design.center)
-        if found is None or not problems[0].value(found) <= problems[0].value(blank):
-            found = blank
-        begun, told = [found], (progress, self.checkpoint)
+        unless = None if found is None else blank
+        begun, told = [blank if found is None else found], (progress, self.checkpoint)
         for problem in problems[:-1]:
-            begun.append(solve(problem, begun[-1], self.tol, self.max_iter, False, *told))
+            ended = solve(problem, begun[-1], self.tol, self.max_iter, False, *told, unless)
+            begun, unless = [*begun, ended], None
         if len(begun) > 1:
-            found = min(begun, key=problems[-1].value)
-        return solve(problems[-1], found, self.tol, self.max_iter, True, *told)
+            begun = [min(begun, key=problems[-1].value)]
+        return solve(problems[-1], begun[0], self.tol, self.max_iter, True, *told, unless)
 
     def _by_label(self, last: Solution | None, progress: Progress | None) -> Solution:
         inputs, center = self.design.centred()
