@@ -9,6 +9,8 @@ from pathlib import Path
 from benchmarks.bounds import tightest
 from benchmarks.ensemble import by_seed
 from benchmarks.excess_risk import POPULATION_SIZES, SIZES, by_size
+from benchmarks.extreme import draw as draw_growth
+from benchmarks.extreme import write_section
 from benchmarks.guarantee_pages import draw, page
 from benchmarks.rows import load, store, table
 
@@ -17,6 +19,7 @@ from benchmarks.rows import load, store, table
 MEASUREMENTS = {
     "speed": ("speed", "speed"),
     "growth": ("speed", "growth"),
+    "limit": ("limit", "limit"),
     "taxonomy": ("taxonomy", "taxonomy"),
     "modules": ("modules", "modules"),
     "networks": ("networks", "networks"),
@@ -40,16 +43,22 @@ MEASUREMENTS = {
     "choice": ("choice", "choice"),
     "searches": ("searches", "searches"),
     "population": ("population", "population"),
+    "budgets": ("budgets", "budgets"),
+    "many_labels": ("budgets", "many_labels"),
     "hierarchies": ("hierarchies", "hierarchies"),
     "resplits": ("hierarchies", "resplits"),
     "ensemble": ("ensemble", "ensemble"),
     "budget": ("ensemble", "budget"),
     "boost": ("boost", "boost"),
+    "extreme": ("extreme", "extreme"),
+    "label_growth": ("extreme", "label_growth"),
+    "sparse_weights": ("extreme", "sparse_weights"),
 }
 # Those that read data sets, and those that can do without: the others are measured only when named.
 WITH_DATA = (
     *("rivals", "quality", "training", "choice", "population", "networks", "hierarchies"),
-    *("resplits", "ensemble", "budget", "boost", "searches"),
+    *("resplits", "ensemble", "budget", "boost", "extreme", "label_growth", "sparse_weights"),
+    "searches",
 )
 WITHOUT = ("networks",)
 # Those of `make guarantees`.
@@ -60,6 +69,10 @@ SHOWN = {
         *("mean_value", "gradient_norm", "value_error", "gradient_error"),
     ],
     "growth": ["rows", "labels", "target", "q", "doubling"],
+    "limit": [
+        *("rows", "labels", "target", "q", "exponentials", "bytes", "nanoseconds"),
+        *("pass_nanoseconds", "ratio", "value_error", "gradient_error"),
+    ],
     "taxonomy": [
         *("rows", "labels", "space", "loss", "ratio"),
         *("mean_value", "gradient_norm", "value_error", "gradient_error"),
@@ -101,7 +114,7 @@ SHOWN = {
     ],
     "boost": [
         *("set", "rows", "features", "labels", "sets", "rounds", "seconds", "xgboost_seconds"),
-        *("ratio", "share of the objective", "log_loss"),
+        *("ratio", "cpu_ratio", "share of the objective", "log_loss"),
     ],
     "hierarchies": [
         *("set", "labels", "paths", "method", "tree distance", "over ours", "low", "high"),
@@ -125,6 +138,13 @@ SHOWN = {
     "population": [
         *("set", "split", "marginals", "measure", "at 1/2", "expected", "calibrated", "batch"),
         *("thresholds", "cross_fitted", "micro_macro"),
+    ],
+    "budgets": [
+        *("kind", "problems", "expected", "batch", "xcolumns, coordinate ascent"),
+        *("xcolumns, Frank-Wolfe", "least_lead", "largest_gap"),
+    ],
+    "many_labels": [
+        *("law", "entries", "rule", "exactly", "at most", "ratio", "value", "mean_size"),
     ],
     "imports": ["ratio", "setwise_milliseconds", "numpy_milliseconds", "modules_loaded"],
     "tables": ["rows", "columns", "ratio", "milliseconds", "pandas_milliseconds", "largest_error"],
@@ -165,6 +185,11 @@ INTRODUCTION = {
     "that of PyTorch's binary cross-entropy with logits, forward and backward, same threads, "
     "minima of interleaved rounds. Errors are relative to the largest exact value and gradient.",
     "growth": "Time with twice the labels over time with that many: F1 at q = 1.",
+    "limit": "How close those losses come to what none can do without. `exponentials` and `bytes` "
+    "of a logit: scores checked and read, gradients written, labels checked, counted and read; "
+    "beside them a quotient takes a division and two products a logit for each node of its rule "
+    "(three to five here). `ratio`: processor time on one thread over that of one pass that reads "
+    "the scores and writes as many exponentials, minima of interleaved rounds.",
     "taxonomy": "Value and gradient of losses on a taxonomy from float32 scores. `ratio`: time "
     "over that of PyTorch's binary cross-entropy with logits, forward and backward, same shape and "
     "threads, minima of interleaved rounds. Errors are relative to the largest value and gradient "
@@ -201,7 +226,8 @@ INTRODUCTION = {
     "seconds of the fit, the peak memory of its process, and the log-loss on rows held out.",
     "boost": "`SetBooster` on the likelihood of the label sets seen, beside XGBoost's own "
     "`binary:logistic` with the same trees and rounds, in one process, minima of turns; reading "
-    "of the inputs included. `share of the objective`: of our time, for gradients and Hessians.",
+    "of the inputs included. `cpu_ratio`: of processor seconds; `share of the objective`: of ours, "
+    "for gradients and Hessians.",
     "hierarchies": "Means over the test rows of hierarchical data sets with their official splits. "
     "`tree distance`: labels, with all above them, in which prediction and truth differ; "
     "`hierarchical f1`: over all entries of both sets with all above their labels; `closed`: share "
@@ -259,6 +285,12 @@ INTRODUCTION = {
     "n t of mean absolute error, from the surrogate's own regret on the known truth. Of "
     "`rare but joint` the joint scores hold the truth, and the cube's mean absolute error the best "
     "classifier.",
+    "budgets": "Macro-F1 of expected counts with 3 labels a row, of 400 rows and 40 labels; means "
+    "over problems. `least_lead`: of `batch` over the better of xcolumns' two ways, in the worst "
+    "problem. `largest_gap`: how much larger the best possible value can be, at most.",
+    "many_labels": "Deciding macro-F1 for a sparse matrix of 10,000 x 30,000 probabilities, fit "
+    "and decode. `ratio`: time over that of `numpy.sort` of the stored entries, minima of "
+    "interleaved rounds. `value`: macro-F1 of the expected counts.",
     "population_regret": "The measure of the expected counts of 20,000 fresh inputs below the best "
     "of all decisions for them, on data with a known p(y | x), means over three repetitions. Of "
     "`independent` separate labels hold the true marginals, of `chain` they do not quite.",
@@ -277,6 +309,7 @@ def render() -> None:
         parts.append(f"{rows[0]['processor']}, {rows[0]['threads']} threads.\n")
     (DOCS / "benchmarks.md").write_text("\n".join(parts))
     (DOCS / "guarantees.md").write_text(page(load("guarantees")))
+    write_section(DOCS / "scaling.md")
 
 
 def main() -> None:
@@ -302,6 +335,8 @@ def main() -> None:
     render()
     if set(GUARANTEES) & set(names):
         draw(load("excess_risk") + load("population_regret"), DOCS / "pictures")
+    if "label_growth" in names:
+        draw_growth(load("label_growth"), DOCS / "pictures")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ myst_heading_anchors = 3
 
 # Reference: every name has a page of its own. Backticks are code, as in Markdown.
 default_role = "literal"
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
@@ -66,6 +67,7 @@ html_title = "setwise"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_show_copyright = False
 html_theme_options = {
@@ -80,4 +82,4 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": [], "start": [], "which_measure": [], "measurements": []}
+html_sidebars = {page: [] for page in ("index", "start", "which_measure", "coming_from")}

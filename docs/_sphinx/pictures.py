@@ -17,17 +17,17 @@ class Pictures(SphinxTransform):
     default_priority = 200
 
     def apply(self, **kwargs):
-        """Each line of raw HTML that is made of pictures."""
-        for raw in list(self.document.findall(nodes.raw)):
-            found = list(PICTURE.finditer(raw.astext()))
+        """Each paragraph that has pictures, every tag of which is a piece of raw HTML by itself."""
+        for paragraph in list(self.document.findall(nodes.paragraph)):
+            raw = "".join(child.astext() for child in paragraph.findall(nodes.raw))
+            found = list(PICTURE.finditer(raw))
             if found:
-                raw.replace_self(
-                    [
-                        nodes.image(uri=one[scheme], alt=one["alt"], classes=[f"only-{scheme}"])
-                        for one in found
-                        for scheme in ("light", "dark")
-                    ]
-                )
+                paragraph.children = []
+                paragraph += [
+                    nodes.image(uri=one[scheme], alt=one["alt"], classes=[f"only-{scheme}"])
+                    for one in found
+                    for scheme in ("light", "dark")
+                ]
 
 
 def setup(app):

@@ -13,7 +13,7 @@ from sphinx.transforms import SphinxTransform
 import setwise
 
 # What is public but not loaded by `from setwise import *`.
-APART = ("setwise.nn", "setwise.nn.functional", "setwise.report")
+APART = ("setwise.dask", "setwise.nn", "setwise.nn.functional", "setwise.report")
 # What the classes of these modules fill.
 ROLES = {
     "targets": setwise.targets.Target,
@@ -98,8 +98,12 @@ def _write(path, text):
 
 def _prepare(app, config):
     names = public_names()
+    every = {name for group in names.values() for name in group}
+    config.autosummary_filename_map = changed = _filenames(every)
     FOLDER.mkdir(exist_ok=True)
-    config.autosummary_filename_map = _filenames({n for group in names.values() for n in group})
+    for old in FOLDER.glob("setwise*.rst"):  # of names that are gone
+        if old.stem not in {*names, *(changed.get(name, name) for name in every)}:
+            old.unlink()
     for module, group in names.items():
         _write(FOLDER / f"{module}.rst", _page(module, group))
     _write(FOLDER / "index.rst", _index(names))
@@ -108,8 +112,6 @@ def _prepare(app, config):
 def _skip(app, kind, name, member, skip, options):
     """Leave out what scikit-learn adds to estimators, and fields: the class describes them."""
     if re.fullmatch(r"set_\w+_request|get_metadata_routing|_.*", name):
-        return True
-    if getattr(member, "__objclass__", None) in (tuple, dict):
         return True
     is_method = callable(member) or isinstance(member, (property, classmethod, staticmethod))
     return True if kind == "class" and not is_method else None

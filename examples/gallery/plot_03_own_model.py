@@ -48,6 +48,6 @@ for axis, measure, old, new in zip(axes, measures, before, after, strict=True):
     axis.bar(place + 0.2, new, 0.4, label=f'TargetDecoder(…, "{measure}")')
     axis.set_xticks(place, [name.replace(" ", "\n") for name in models])
     axis.set(title=f"mean {measure}", ylim=(0, 1))
-    axis.legend(loc="lower right")
+    axis.legend(loc="upper right")
 plt.tight_layout()
 plt.show()

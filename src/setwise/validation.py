@@ -114,8 +114,13 @@ def _shared_sum(array: NDArray[Any]) -> float:
     return float(sums.sum())
 
 
-def label_matrix(sets: Any, n_labels: int | None, name: str = "y_true") -> NDArray[np.uint8]:
-    """Label sets as a C-ordered uint8 (n, n_labels) array of 0 and 1, from dense or sparse."""
+def label_matrix(
+    sets: Any, n_labels: int | None, name: str = "y_true", *, copy: bool = True
+) -> NDArray[np.uint8]:
+    """Label sets as a C-ordered uint8 (n, n_labels) array of 0 and 1, from dense or sparse.
+
+    Without ``copy`` it may be the caller's own array, and must not be changed.
+    """
     if hasattr(sets, "toarray"):
         sets = well_formed(sets, name).toarray()
     array = real_array(sets, name, integers=True)
@@ -126,7 +131,9 @@ def label_matrix(sets: Any, n_labels: int | None, name: str = "y_true") -> NDArr
             f"but its shape is {array.shape}"
         )
     with np.errstate(invalid="ignore"):
-        cast = np.ascontiguousarray(array.astype(np.uint8))
+        # (Numba compiles another kernel for read-only arrays; copying is cheaper than that.)
+        cast = array.astype(np.uint8, copy=copy or not array.flags.writeable)
+        cast = np.ascontiguousarray(cast)
         same = array.dtype in (np.uint8, bool) or np.array_equal(cast, array)
     if not same or cast.max(initial=0) > 1:
         _refuse(array, (array != 0) & (array != 1), name, "hold only 0 and 1")

@@ -108,6 +108,8 @@ def test_an_interrupted_conversion_goes_on_where_it_was(tmp_path, monkeypatch):
     blocks = convert(file, folder, rows=4, **options)
     assert calls == 3 + 4
     np.testing.assert_array_equal(rows_of(blocks)[0], dense(read(file, **options).X))
+    with pytest.raises(ValueError, match="a folder of blocks, which is not read whole"):
+        read(folder)
     with pytest.raises(ValueError, match="blocks: this is there already"):
         convert(file, folder, rows=4, **options)
 

@@ -69,9 +69,14 @@ def operations(loss, n_labels, mask=False):
 @pytest.mark.parametrize("space_name", SPACES)
 @pytest.mark.parametrize(("surrogate", "settings"), SURROGATES)
 def test_tables_are_carried_to_a_device_once(space_name, surrogate, settings):
-    """And no tensor stays behind: on the `meta` device operations check that all are there."""
-    space = SPACES[space_name]
-    for target in ("f1", "subset", Hamming(np.arange(1.0, 13.0)), ERRORS):
+    """And no tensor stays behind: on the `meta` device operations check that all are there.
+
+    Every target meets every space and every surrogate, though not every pair of them.
+    """
+    space, turn = SPACES[space_name], list(SPACES).index(space_name)
+    turn += SURROGATES.index((surrogate, settings))
+    every = ("f1", "subset", Hamming(np.arange(1.0, 13.0)), ERRORS)
+    for target in every if THOROUGH or surrogate == "likelihood" else every[turn % 2 :: 2]:
         if target is ERRORS and isinstance(space, Forest):
             continue
         if surrogate == "likelihood" and target != "f1":

@@ -18,7 +18,16 @@ BLOCK_ROWS = 2**16
 
 
 class Block(NamedTuple):
-    """Inputs (n, d), dense or CSR, label sets (n, l) of 0/1, dense or CSR, and weights (n,)."""
+    """Inputs (n, d), dense or CSR, label sets (n, l) of 0/1, dense or CSR, and weights (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> block = Block(np.eye(3), np.eye(3, 2, dtype=int), np.ones(3))
+    >>> block.take([0, 2]).sets
+    array([[1, 0],
+           [0, 0]])
+    """
 
     inputs: Any
     sets: Any
@@ -70,11 +79,18 @@ class Blocks(ABC):
         The names of the labels.
     n_features : int
     feature_names : array of str, or None
+
+    Examples
+    --------
+    >>> from setwise.blocks import MemoryBlocks
+    >>> blocks = MemoryBlocks.of([[1.0], [2.0], [4.0]], [["a"], ["a", "b"], ["b"]], rows=2)
+    >>> isinstance(blocks, Blocks), blocks.n_labels, blocks.n_features
+    (True, 2, 1)
     """
 
     names: LabelNames
     n_features: int
-    feature_names: Any = None
+    feature_names: Any
 
     @property
     def n_labels(self) -> int:

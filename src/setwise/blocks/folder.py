@@ -45,6 +45,16 @@ class FolderBlocks(LocalBlocks):
     """Blocks in a folder that `BlockWriter` wrote, of which only a few are in memory at a time.
 
     A block is checked against its checksums when it is first read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     writer = BlockWriter(f"{place}/rows", {"n_features": 2, "label_names": ["a", "b"]})
+    ...     writer.add(np.eye(2), [[1, 0], [1, 1]])
+    ...     blocks = writer.finish()
+    ...     print(blocks.n_rows, blocks.load(0).sets.toarray().tolist())
+    2 [[1, 0], [1, 1]]
     """
 
     folder: Path = field(default=Path(), kw_only=True)
@@ -197,6 +207,17 @@ class BlockWriter:
     about : mapping
         What blocks.json says of all blocks: ``n_features``, ``label_names``, and whatever tells
         this source from another.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     writer = BlockWriter(f"{place}/rows", {"n_features": 2, "label_names": ["a", "b"]})
+    ...     for _ in range(3):
+    ...         writer.add(np.eye(2), [[1, 0], [1, 1]])
+    ...     blocks = writer.finish()
+    ...     print(len(blocks), writer.n_rows)
+    3 6
     """
 
     def __init__(self, folder: File, about: Mapping[str, Any]):

@@ -59,6 +59,7 @@ MEAN = (
     jobs="Threads; by default as many as there are processors.",
     cv="Whether cross-validation chooses all this.",
     folds="Of the cross-validation; by default by the number of rows.",
+    precise="Print the whole statement of what is guaranteed, with its conditions and its source.",
 )
 def fit(
     context: typer.Context,
@@ -80,6 +81,7 @@ def fit(
     cv: bool = True,
     folds: int | None = None,
     seed: int = 0,
+    precise: bool = False,
     json: bool = False,
     reading: Reading,
 ) -> int:
@@ -165,7 +167,8 @@ def fit(
     fitted = Fitted(model, rows.schema, judged)
     fitted = replace(fitted, about={"data": data.name, **_about(fitted, rows, train)})
     save(fitted, output)
-    say(json, {**fitted.about, "output": str(output)}, f"{rows}\n{_words(fitted)}\nwrote {output}")
+    words = f"{rows}\n{_words(fitted, precise)}\nwrote {output}"
+    say(json, {**fitted.about, "output": str(output)}, words)
     return INTERRUPTED if fitted.about["stopped"] == "interrupt" else 0
 
 
@@ -254,7 +257,8 @@ def _about(fitted: Fitted, data: Any, train: Any) -> dict[str, Any]:
     }
 
 
-def _words(fitted: Fitted) -> str:
+def _words(fitted: Fitted, precise: bool) -> str:
+    from setwise.report.words import first_sentence
     from setwise.study import Scale
     from setwise.targets.target import judges_all_rows
 
@@ -284,7 +288,9 @@ def _words(fitted: Fitted) -> str:
         lines.append(f"on {test['rows']} test rows: {scored(test['loss'])}, {ends}")
     if about["missing_features"]:
         lines.append(f"missing features ({about['missing_features']} in training): {MEAN}")
-    return "\n".join([*lines, f"guarantee: {about['guarantee']}"])
+    first, rest = first_sentence(about["guarantee"])
+    more = f" {rest}" if precise or not rest else " (--precise prints the whole statement)"
+    return "\n".join([*lines, f"guarantee: {first}{more}".rstrip()])
 
 
 # ----------------------------------------------------------------------------- what is written

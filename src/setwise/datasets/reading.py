@@ -19,6 +19,7 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 
 from setwise.atomic_write import opened_whole
+from setwise.blocks.folder import is_block_folder
 from setwise.datasets.arff import read_arff
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.folder import read_folder
@@ -153,6 +154,9 @@ def recognise(path: Path) -> str:
     if path.is_dir():
         if any((path / name).exists() for name in ("X.npz", "X.npy")):
             return "folder"
+        if is_block_folder(path):
+            reason = "a folder of blocks, which is not read whole; FolderBlocks.open opens it"
+            raise DataError(path, None, f"{reason}, `setwise fit` and `setwise predict` take it")
         raise DataError(
             path, None, "a folder without X.npz and X.npy; expected is one of its files"
         )

@@ -83,7 +83,8 @@ class BlockFolds:
         rows, folds = self.sample
         marginals = np.empty(rows.sets.shape, np.float32)
         for fold in range(self.count):
-            part, test, learner = self.learnt(fold), folds == fold, clone(model)
+            learner: Any = clone(model)
+            part, test = self.learnt(fold), folds == fold
             design = part.design(model.scaling, model.fit_intercept)
             with warnings.catch_warnings():
                 # What is to be said was said of the fit to all rows.

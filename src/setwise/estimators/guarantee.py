@@ -48,17 +48,18 @@ SENTENCES = {
     "rows not trained on, `SetClassifierCV` from its folds.",
     "measured": "r is at most the mean log-loss on new rows: {log_loss:.4f} nats on "
     "{rows}{impossible}. That is a bound of {value:.3f}{verdict}.",
-    "covered": "Consistent for {target} on {space}: what minimises the training loss over all "
-    "functions of the input predicts best, as {reason} ({source}).",
+    "covered": "Consistent for {target} on {space}: with ever more data, and the training loss "
+    "minimised ever better, predictions become the best possible. Precisely: what minimises that "
+    "loss over all functions of the input predicts best, as {reason} ({source}).",
     "bound": "The regret of {target} is at most {gamma} at surrogate regret t{scales}. "
     "Assumed: {needs}.",
     "no bound": "No bound is claimed where the training loss is above its least.",
     "other": "No theorem is known to cover a surrogate trained for {trained_for} and judged by "
-    "{target}.",
+    "{target}: predictions may be good, but nothing is proved of them.",
     "none": "No theorem is known to cover {surrogate} for {target} on {space}, decoded by the "
-    "{decoder}. (Those of Mao, Mohri and Zhong, 2024, need scores that reach every law over the "
-    "{sets}, and the {likely}.) On a small space, `setwise certify` looks for a "
-    "counterexample.",
+    "{decoder}: predictions may be good, but nothing is proved of them. (The theorems of Mao, "
+    "Mohri and Zhong, 2024, need scores that reach every law over the {sets}, and the {likely}.) "
+    "On a small space, `setwise certify` looks for a counterexample.",
     "undecoded": "What is guaranteed of a likelihood, for every target, is guaranteed of the set "
     "of least expected loss (decoder='minimum_risk').",
     "among": "{target} is decoded among the sets of {space}: the regret is that over them.",
@@ -70,10 +71,10 @@ SENTENCES = {
     "sampled": "No theorem covers this training: its loss sums over {n_samples} label sets drawn "
     "from {space}, and what minimises it need not minimise the exact loss, which a theorem "
     "covers. 'constrained_exponential' is exact on every space.",
-    "thresholds": "Each label is predicted where its learnt probability reaches a threshold. "
-    "Decisions of that form are best for {target}, of all rows of the source together, if the "
-    "learnt probabilities of the labels are right, each label occurs, and none has a probability "
-    "equal to its threshold in a share of the rows ({source}).",
+    "thresholds": "Each label is predicted where its learnt probability reaches a threshold, and "
+    "no other form of decision is better for {target} if these probabilities are right. Precisely: "
+    "of all rows of the source together, where each label occurs, and none has a probability equal "
+    "to its threshold in a share of the rows ({source}).",
     "fitted": "The thresholds were fitted to {n_rows} rows that were not trained on, by the rule "
     "{rule!r}.",
     "grows": "What they reach tends to the best as such rows grow in number. Of wrong "

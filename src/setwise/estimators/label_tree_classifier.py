@@ -12,7 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from setwise.decoders.calibration import Calibration
 from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
+from setwise.decoders.threshold_search import labelled
 from setwise.distributions.shortlist import Shortlist
 from setwise.estimators.design import checked_inputs, scaled_rows
 from setwise.estimators.guarantee import claim_of_population, claim_of_shortlists
@@ -32,7 +34,9 @@ from setwise.validation import (
     whole_number,
 )
 
-SCALINGS = (None, "rows")
+SCALINGS, CALIBRATIONS = (None, "rows"), (None, "held_out")
+# Slope, shift and factor of probabilities that are left as they are; and most that a factor is.
+AS_IT_IS, MOST_FACTOR = (1.0, 0.0, 1.0), 10.0
 GIB = 2.0**30
 
 
@@ -59,7 +63,7 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
     max_leaves : int, default 128
         Most labels below the last nodes. With as many as there are labels the tree is flat: one
         linear model a label, trained on all rows, in batches.
-    penalty : float, default 0.1
+    penalty : float, default 0.03
         Penalty of the squares of weights, beside the sum of the losses of a node's rows; its
         inverse is scikit-learn's C.
     scaling : {"rows", None}, default "rows"
@@ -68,17 +72,26 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         Labels of at least this probability are listed one by one.
     at_least : int, default 10
         Least number of labels listed, however improbable.
+    unseen : float, default 0.005
+        Below a node of little probability the search goes on for the sum of what is there, unless
+        its probability times the number of labels below is no more than this. The smaller, the more
+        is certain of the labels outside a shortlist.
     least_weight : float, default 0.05
         Weights below are dropped, so that the model is small; ``density_`` is what is left.
     memory : float, default 1.0
         GiB that training may hold beside the data and the model; labels are trained in batches.
-    tol : float, default 1e-3
-        A node's training ends where no entry of its gradient is larger.
+    tol : float, default 0.01
+        The training of a batch of labels ends where no entry of the gradient of their mean losses
+        is larger than this, times the share of the rarest of them.
     max_iter : int, default 50
         Steps of the solver for a batch of labels.
+    calibration : {"held_out", None}, default "held_out"
+        Whether probabilities are made right by what a tree trained on the other rows says of rows
+        held out: a slope and a shift of the log-odds of all labels listed, and a factor for the sum
+        of those outside. No ranking changes by it. It takes a training more, as a measure of all
+        rows together does, which is decided by these rows too.
     validation_fraction : float, default 0.2
-        Share of the rows that a measure of all rows together is decided by: a tree is trained
-        without them first. Other targets hold out none.
+        Share of the rows held out.
     sparse_output : bool, default True
         Whether `predict` and `predict_proba` return CSR arrays.
     n_jobs : int, optional
@@ -94,6 +107,8 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         Names of the labels, or the classes of a one-dimensional y.
     tree_ : LabelTree
         The nodes and their weights, as arrays.
+    calibration_ : tuple of three floats
+        Slope and shift of the log-odds, and the factor of the sum outside.
     density_ : float
         Share of the weights that are kept, of those of all features and nodes.
     guarantee_ : str
@@ -119,14 +134,16 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
     _: KW_ONLY
     arity: int = 16
     max_leaves: int = 128
-    penalty: float = 0.1
+    penalty: float = 0.03
     scaling: str | None = "rows"
     floor: float = 0.01
     at_least: int = 10
+    unseen: float = 0.005
     least_weight: float = 0.05
     memory: float = 1.0
-    tol: float = 1e-3
+    tol: float = 0.01
     max_iter: int = 50
+    calibration: str | None = "held_out"
     validation_fraction: float = 0.2
     sparse_output: bool = True
     n_jobs: int | None = None
@@ -158,9 +175,10 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         if self.n_jobs not in (None, -1):
             jobs = whole_number(self.n_jobs, "n_jobs", 1)
         with threads_limited(jobs), progress_shown(self.verbose) as tell:
-            self._out_of_fold = None
-            if risk.is_of_whole and not risk.depends_on_batch and not names.one_dimensional:
-                self._out_of_fold = self._held_out(*rows, tell)
+            self._out_of_fold, self.calibration_ = None, AS_IT_IS
+            of_whole = risk.is_of_whole and not risk.depends_on_batch
+            if (of_whole or self.calibration) and not names.one_dimensional:
+                self._hold_out(*rows, tell)
             self.tree_, self.n_iter_ = self._trained(*rows, tell)
         self._names, self.classes_ = names, names.names
         self._risk = risk if names.one_dimensional else risk.fitted(lambda: self._out_of_fold)
@@ -179,22 +197,39 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
 
         return trained(structure, inputs, sets, weights, how, told)
 
-    def _held_out(self, inputs: Any, sets: Any, weights: Array, tell: Any) -> HeldOut | None:
-        """What a tree trained without some rows says of them."""
+    def _hold_out(self, inputs: Any, sets: Any, weights: Array, tell: Any) -> None:
+        """Keep, and calibrate by, what a tree trained without some rows says of them."""
         n = inputs.shape[0]
         order = np.random.default_rng(self._seed).permutation(n)
         held, kept = np.split(order, [round(self.validation_fraction * n)])
         if not len(held) or not len(kept):
-            return None
+            return
         held, kept = np.sort(held), np.sort(kept)
         tree, _ = self._trained(inputs[kept], sets[kept], weights[kept], tell)
-        listed = tree.shortlist(inputs[held], self.floor, self._least(self.target))
-        return HeldOut(listed.probability, sets[held], weights[held])
+        raw = self._searched(tree, inputs[held])
+        if self.calibration:
+            self.calibration_ = _calibrated(raw, sets[held], weights[held])
+        right = self._made_right(raw)
+        self._out_of_fold = HeldOut(right.probability, sets[held], weights[held])
 
     def predict_distribution(self, X) -> Shortlist:
         """The shortlists of the rows, and what is known of the labels outside them."""
         check_is_fitted(self, "tree_")
-        return self.tree_.shortlist(self._checked(X), self.floor, self._least(self.target))
+        return self._made_right(self._searched(self.tree_, self._checked(X)))
+
+    def _made_right(self, listed: Shortlist) -> Shortlist:
+        """With the slope, shift and factor that were found on rows held out."""
+        if self.calibration_ == AS_IT_IS:
+            return listed
+        *line, factor = self.calibration_
+        calibration = Calibration(*line)
+        floor = max(float(calibration.applied(np.array([listed.floor]))[0]), factor * listed.floor)
+        tails = (factor * tail for tail in (listed.least_tail, listed.most_tail))
+        table = calibration.applied(listed.probability)
+        return Shortlist(table, factor * listed.tail, min(floor, 1.0), *tails)
+
+    def _searched(self, tree: LabelTree, inputs: Any) -> Shortlist:
+        return tree.shortlist(inputs, self.floor, self._least(self.target), self.unseen)
 
     def predict_proba(self, X) -> Any:
         """The probability of each label of the shortlists, (n, n_labels); CSR, or with zeros.
@@ -306,8 +341,10 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
             positive_number(getattr(self, name), name)
         real_number(self.floor, "floor", 0.0, 1.0)
         real_number(self.validation_fraction, "validation_fraction", 0.0, 0.9)
-        real_number(self.least_weight, "least_weight", 0.0, np.inf)
+        for name in ("least_weight", "unseen"):
+            real_number(getattr(self, name), name, 0.0, np.inf)
         require_one_of(self.scaling, SCALINGS, "scaling")
+        require_one_of(self.calibration, CALIBRATIONS, "calibration")
 
     def _checked(self, X, reset: bool = False) -> Any:
         """X as CSR float32, in the model's scaling."""
@@ -319,3 +356,15 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _calibrated(listed: Shortlist, sets: Any, weights: Array) -> tuple[float, float, float]:
+    """Slope, shift and factor that fit shortlists to label sets, by the weights of their rows.
+
+    The factor has a prior of one label in one row, so that little outside says little.
+    """
+    sample = labelled(listed.probability, sets, weights)
+    _, _, score, true = sample.entries
+    outside, expected = float(true[score == 0.0].sum()), float(weights @ listed.tail)
+    factor = (outside + 1.0) / (expected + 1.0)
+    return *Calibration.of(sample), float(np.clip(factor, 1.0 / MOST_FACTOR, MOST_FACTOR))

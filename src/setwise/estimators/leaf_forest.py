@@ -56,8 +56,7 @@ class LeafForest(ClassifierMixin, BaseEstimator):
     max_features : default "sqrt"
         Features that a split is chosen among, as in `ExtraTreesClassifier`.
     time_budget : float, optional
-        Seconds for `fit`: no more trees are begun when the next ones would take longer. There are
-        always some.
+        Seconds for `fit`: as many trees are grown as there is time for, one at least.
     random_state : int, RandomState or None, default None
 
     Attributes
@@ -99,12 +98,15 @@ class LeafForest(ClassifierMixin, BaseEstimator):
         self.classes_, number = np.unique(y[used], return_inverse=True)
         if vectors is not None:
             vectors = np.asarray(vectors)[np.isin(np.unique(y), self.classes_)]
-        rng, grown, seconds = check_random_state(self.random_state), [], 0.0
-        while len(grown) < whole and (not grown or watch.left > seconds):
-            begun = time.monotonic()
-            more = min(BATCH, whole - len(grown))
+        rng, grown, more = check_random_state(self.random_state), [], BATCH
+        if self.time_budget is not None:
+            more = 1
+        while more > 0 and len(grown) < whole:
+            begun, more = time.monotonic(), min(more, whole - len(grown))
             grown += self._batch(more, X, number, weights, vectors, rng)
-            seconds = time.monotonic() - begun
+            # As many as there is time for; a millionth of a second is as short as any.
+            affordable = watch.left * more / (time.monotonic() - begun + 1e-6)
+            more = int(min(max(affordable, 0.0), BATCH))
         self.n_trees_ = len(grown)
         self.trees_ = Splits.joined([splits for splits, _ in grown])
         self.shares_ = csr_array(vstack([shares for _, shares in grown], format="csr"))
@@ -131,17 +133,15 @@ class LeafForest(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X) -> Array:
         """The probability of each class, (n, K)."""
         check_is_fitted(self)
-        X = validate_data(
+        given: Any = validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=np.float32,
             ensure_all_finite="allow-nan",
         )  # fmt: skip
-        probability = np.zeros((X.shape[0], len(self.classes_)))
-        shares = self.shares_
-        for rows in row_ranges(X.shape[0], X.shape[1]):
-            inputs = X[rows].toarray() if issparse(X) else X[rows]
-            listed = shares.indptr, shares.indices, shares.data
-            found = probability[rows]
-            for_rows(fall_rows, len(inputs), inputs, *self.trees_, *listed, found)
+        probability, shares = np.zeros((given.shape[0], len(self.classes_))), self.shares_
+        listed = shares.indptr, shares.indices, shares.data
+        for rows in row_ranges(*given.shape):
+            inputs = given[rows].toarray() if issparse(given) else given[rows]
+            for_rows(fall_rows, len(inputs), inputs, *self.trees_, *listed, probability[rows])
         return probability / probability.sum(axis=1, keepdims=True)
 
     def predict(self, X) -> Array:

@@ -47,11 +47,12 @@ class Seen:
         return _merged(np.concatenate(parts), ones, weights, sets.shape[1])
 
     def __add__(self, other: Seen) -> Seen:
-        pairs = zip(self._arrays(), other._arrays(), strict=True)
-        return _merged(*(np.concatenate(pair) for pair in pairs), self.n_labels)
-
-    def _arrays(self) -> tuple[Any, Any, Any]:
-        return self.packed, self.counts, self.weights
+        return _merged(
+            np.concatenate([self.packed, other.packed]),
+            np.concatenate([self.counts, other.counts]),
+            np.concatenate([self.weights, other.weights]),
+            self.n_labels,
+        )
 
     @cached_property
     def sets(self) -> NDArray[np.uint8]:
@@ -71,9 +72,5 @@ def _merged(packed: Any, counts: Any, weights: Any, n_labels: int) -> Seen:
     first, place = np.unique(keys, return_index=True, return_inverse=True)[1:]
     n_sets = len(first)
     # (Added one by one in their order, which is the same whoever adds.)
-    return Seen(
-        packed[first],
-        np.bincount(place, counts, n_sets).astype(np.int64),
-        np.bincount(place, weights, n_sets),
-        n_labels,
-    )
+    total: Any = np.bincount(place, weights, n_sets)
+    return Seen(packed[first], np.bincount(place, counts, n_sets).astype(np.int64), total, n_labels)

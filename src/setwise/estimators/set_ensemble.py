@@ -135,7 +135,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     >>> mixture.predict([[0.1, 0.8], [0.8, 0.0]])
     array([[0, 1],
            [1, 0]])
-    >>> round(sum(mixture.weights_), 6)
+    >>> round(float(sum(mixture.weights_)), 6)
     1.0
     """
 
@@ -193,14 +193,14 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             except OutOfTime:
                 schedule.is_cut = True
             except KeyboardInterrupt:
-                if self.on_interrupt == "raise" or not schedule.trained:
+                if self.on_interrupt == "raise" or not schedule.found:
                     raise
                 self.stopped_ = "interrupt"
         if schedule.is_cut:
             self.stopped_ = "time_budget"
         # What all members have said something of.
-        held = rows.held(splits[: min(one.n_folds for one in schedule.trained)])
-        trained = [one._replace(laws=one.laws[: len(held)]) for one in schedule.trained]
+        held = rows.held(splits[: min(one.n_folds for one in schedule.found)])
+        trained = [one._replace(laws=one.laws[: len(held)]) for one in schedule.found]
         self._mix(trained, rows, held, risk)
         first = self._mixed[0].estimator
         for name in ("n_features_in_", "feature_names_in_"):
@@ -239,7 +239,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         ]
         as_likely = told.log_loss(equal) <= told.alone.min() + TIE
         self.is_equal_ = bool(
-            as_likely and len(trained) > 1 and self._decides_better(*mixed, sets, mass)
+            as_likely and len(trained) > 1 and self._decides_better(mixed, sets, mass)
         )
         self.weights_ = equal if self.is_equal_ else learnt
         self.log_loss_ = told.log_loss(self.weights_)
@@ -271,11 +271,9 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         }]  # fmt: skip
         self._risk = self._risk.fitted(lambda: None)
 
-    def _decides_better(
-        self, learnt: list[Mixture], equal: list[Mixture], sets: Array, mass: Array
-    ) -> bool:
+    def _decides_better(self, mixed: list[list[Mixture]], sets: Array, mass: Array) -> bool:
         """Whether the second loses less on rows held out, by more than a standard error."""
-        gain = self._losses(learnt, sets, mass) - self._losses(equal, sets, mass)
+        gain = np.subtract(*(self._losses(one, sets, mass) for one in mixed))
         mean = np.average(gain, weights=mass)
         spread = np.average((gain - mean) ** 2, weights=mass)
         return bool(mean > TIE + np.sqrt(spread * (mass**2).sum()) / mass.sum())
@@ -298,7 +296,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Where that would take a list which not all members have, given that it is a set that some
         member lists; where none does, as though labels were independent.
         """
-        by_list = self.target_.form == "subset" or not self._risk.covers_all(law.n_labels)
+        risk: Any = self._risk
+        by_list = self.target_.form == "subset" or not risk.covers_all(law.n_labels)
         found = None
         if by_list and len(law.weights) > 1 and not self._answers[1]:
             found = law.among_listed(MOST_LISTED)

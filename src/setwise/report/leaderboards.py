@@ -144,7 +144,8 @@ def methods(material: Material) -> list[dict[str, Any]] | None:
     rows = []
     for method in dict.fromkeys(outcome.method for outcome in outcomes):
         own = [outcome for outcome in outcomes if outcome.method == method]
-        texts = [(*_first_sentence(text), of) for text, of in _guarantees(material, own).items()]
+        found = _guarantees(material, own).items()
+        texts = [(*words.first_sentence(text), of) for text, of in found]
         described = words.prose(told.get(method, ""))
         rows.append({"name": method, "description": described, "texts": texts})
     return rows if material.trained else None
@@ -163,12 +164,6 @@ def _guarantees(material: Material, outcomes: list[Outcome]) -> dict[str, list[s
         exact.setdefault(text, []).append(titles[1])
         unnamed.setdefault(re.sub(named, "the target", text), []).append(titles[1])
     return unnamed if len(unnamed) < len(exact) else exact
-
-
-def _first_sentence(text: str) -> tuple[str, str]:
-    """A text's first sentence, and the rest."""
-    end = re.search(r"(?:(?<=\w\w)|(?<=\)))\.\s+(?=[\w(])", text)
-    return (text, "") if end is None else (text[: end.start() + 1], text[end.end() :])
 
 
 def timing(material: Material) -> dict[str, Any] | None:

@@ -162,6 +162,18 @@ def prose(text: object) -> str:
     return "\n".join(map(_harmless, str(text).splitlines()))
 
 
+def first_sentence(text: str) -> tuple[str, str]:
+    """A text's first sentence, and the rest.
+
+    Examples
+    --------
+    >>> first_sentence("It holds (Koyejo et al., 2015). The regret is at most 0.5 of it.")
+    ('It holds (Koyejo et al., 2015).', 'The regret is at most 0.5 of it.')
+    """
+    end = re.search(r"(?:(?<=\w\w)|(?<=\)))\.\s+(?=[\w(])", text)
+    return (text, "") if end is None else (text[: end.start() + 1], text[end.end() :])
+
+
 def plain(text: object) -> str:
     r"""A name in one line with acting characters written out, such as ``\u202e``, and not too long.
 

@@ -12,11 +12,14 @@ import numpy as np
 from setwise.kernels import exp, inner, kernel
 from setwise.spaces.listing import Listing, posterior_of
 from setwise.spaces.space import Array, Moments, Space, tempered_values
+from setwise.sparse import row_ranges
 from setwise.spelling import brief
 from setwise.targets.measure import RowIndex
-from setwise.threads import for_rows
+from setwise.threads import for_rows, small_products
 from setwise.validation import label_matrix, real_vector, score_matrix
 
+# Entries of rows by sets whose weights stay in the cache of a processor.
+IN_CACHE = 2**18
 # Rows that a pass over the list takes side by side.
 LANES = 16
 # The exponential of less is 0.
@@ -136,6 +139,44 @@ class Catalog(Listing, Space):
             likelihood_rows, n, scores, *self._touched, self.bias, place, value, by_score, by_set
         )
         return value, by_score, by_set if parameters else np.empty((n, 0))
+
+    @property
+    def has_expected(self) -> bool:
+        """By matrix products."""
+        return not self.joint
+
+    def expected(self, scores: Array, weights: Array) -> tuple[Array, Array]:
+        """P(label), (n, l), and the weighted sum over rows of P of each listed set, (K,).
+
+        By matrix products in float32, of a few rows at a time, which stay in the cache.
+        """
+        if self.joint:
+            return super().expected(scores, weights)
+        # The last row has the biases; what is excluded weighs exp of this, which is 0.
+        bias = np.maximum(self.bias, -1e30)
+        by_label = np.vstack([2.0 * self.sets.T, bias]).astype(np.float32)
+        # The last column sums all sets.
+        of_sets = np.hstack([self.sets, np.ones((self.count, 1))]).astype(np.float32)
+        given = np.hstack([scores, np.ones((len(scores), 1))]).astype(np.float32)
+        likely = np.empty((len(scores), self.n_labels), np.float32)
+        totals: list[Array] = []
+
+        def of_rows(start: int, stop: int) -> None:
+            total = np.zeros(self.count)
+            for rows in row_ranges(stop - start, self.count, IN_CACHE, 16):
+                part = slice(start + rows.start, start + rows.stop)
+                weight = given[part] @ by_label
+                weight -= weight.max(axis=1, keepdims=True)
+                np.exp(weight, out=weight)
+                sums = weight @ of_sets
+                share = 1.0 / sums[:, -1]
+                likely[part] = sums[:, :-1] * share[:, None]
+                total += (weights[part].astype(np.float32) * share) @ weight
+            totals.append(total)
+
+        with small_products(0.0):
+            for_rows(of_rows, len(scores))
+        return likely, np.sum(totals, axis=0)
 
     def start_scores(self, sets: Array, weights: Array) -> Array:
         """Zeros: the biases hold how frequent the sets are."""

@@ -157,6 +157,20 @@ class CubeExpectation(Expectation):
     ) -> Moment:  # fmt: skip
         if self.target.form == "counts":
             return Tempered(self.target, self.space).moment(scores, y_true, q, of, log_scale)
+        return self._signed(1.0, scores, y_true, q, of, log_scale)
+
+    def descent(
+        self, scores: Array, y_true: Array, q: float, log_scale: float = 0.0,
+        parameters: bool = True,
+    ) -> Moment:  # fmt: skip
+        if self.target.form == "counts":
+            return super().descent(scores, y_true, q, log_scale, parameters)
+        return self._signed(-1.0, scores, y_true, q, "utility", log_scale)
+
+    def _signed(
+        self, sign: float, scores: Array, y_true: Array, q: float, of: Of, log_scale: float
+    ) -> Moment:
+        """The moment, its derivatives times a sign."""
         # For q < 0 powers of probabilities outgrow float32.
         work = scores if q >= 0 else scores.astype(np.float64)
         value, slope = np.empty(len(work)), np.empty_like(work)
@@ -168,7 +182,8 @@ class CubeExpectation(Expectation):
             kernel = additive_rows
         else:
             kernel, table = fraction_rows, self._fraction_table(n_true, of, work.dtype)
-        for_rows(kernel, len(work), work, y_true, float(q), one, log_scale, table, value, slope)
+        settings = float(q), one, log_scale, sign
+        for_rows(kernel, len(work), work, y_true, *settings, table, value, slope)
         return Moment(value, slope, np.empty((len(work), 0)))
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
@@ -213,8 +228,12 @@ class CubeExpectation(Expectation):
         measure = self.target.measure(self.space.n_labels, of)
         if isinstance(measure, Additive):
             sizes = true_counts(y_true).astype(np.float64)
-            scale, total = measure.scale(sizes), np.empty(len(y_true))
-            for_rows(state_sums, len(y_true), y_true, *measure.values.mean(axis=1), total)
+            scale, (if_false, if_true) = measure.scale(sizes), measure.values.mean(axis=1)
+            if np.ptp(if_false) == 0.0 and np.ptp(if_true) == 0.0:
+                total = sizes * if_true[0] + (self.space.n_labels - sizes) * if_false[0]
+            else:
+                total = np.empty(len(y_true))
+                for_rows(state_sums, len(y_true), y_true, if_false, if_true, total)
             base = measure.constant(sizes) + scale * total
             return base, scale, scale, (measure.values[:, 1] - measure.values[:, 0]) / 2.0
         n_true = true_counts(y_true)

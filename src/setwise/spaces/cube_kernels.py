@@ -221,8 +221,8 @@ def finish(q, one, excess, mean, moved, out):
 
 
 @kernel
-def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, slope):
-    """F(q) (n,) and its slope (n, l) for an `AdditiveTable`.
+def additive_rows(start, stop, scores, y_true, q, one, log_scale, sign, table, value, slope):
+    """F(q) (n,) and ``sign`` times its slope (n, l) for an `AdditiveTable`.
 
     The slope is first filled with the derivative of the sum, then moved and scaled for q.
     """
@@ -234,7 +234,7 @@ def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
     two, zero, temper = one + one, one - one, like(one, q)
     for row in range(start, stop):
         line, y, out = scores[row], y_true[row], slope[row]
-        share = two * like(one, scale[row])
+        share = two * like(one, sign * scale[row])
         # (As in `states`, but in one loop: rows are short, and each loop costs its beginning.)
         for j in range(n_labels):
             e[j] = exp(-abs(two * temper * line[j]))
@@ -258,7 +258,7 @@ def additive_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
             excess += log_excess(line, q, e, e_one)
         value[row] = times_exp(mean, excess)
         if q != 1.0 or excess != 0.0:
-            finish(q, one, excess, mean, moved, out)
+            finish(q, one, excess, sign * mean, moved, out)
 
 
 @view_inner
@@ -280,11 +280,16 @@ def choose_nodes(
         nodes = -nodes
         inverse_center = 1.0 / (first[slot] + mean)
         # Whole vectors of exponentials, more than are needed: a rest would cost as much.
-        for k in range(8 if nodes <= 8 else far_x.shape[1]):
+        most = 4 if nodes <= 4 else (8 if nodes <= 8 else far_x.shape[1])
+        for k in range(most):
             x = far_x[nodes, k] * inverse_center
-            t_true[k] = exp(-x * step[0])
             t_false[k] = exp(-x * step[1])
             w[k] = far_w[nodes, k] * inverse_center * exp(-x * first[slot])
+        for k in range(most):
+            t_true[k] = t_false[k]
+        if step[0] != step[1]:
+            for k in range(most):
+                t_true[k] = exp(-far_x[nodes, k] * inverse_center * step[0])
     if zero[slot] > 0:
         t_true[nodes] = 0.0 if step[0] > 0 else 1.0
         t_false[nodes] = 0.0 if step[1] > 0 else 1.0
@@ -296,23 +301,11 @@ def choose_nodes(
 
 
 @inner
-def tilted_sum(truth, p, rest, inverse, on, off, t_true, t_false):
-    """Mean of sum_j (on_j if label j counts else off_j) under the law tilted by t^D, in float64."""
-    total = 0.0
-    for j in range(len(inverse)):
-        is_true = np.float64(truth[j])
-        gain = is_true * on[0] * t_true + (1.0 - is_true) * on[1] * t_false
-        loss = is_true * off[0] + (1.0 - is_true) * off[1]
-        total += (gain * np.float64(p[j]) + loss * np.float64(rest[j])) * np.float64(inverse[j])
-    return total
-
-
-@inner
 def tilt(one, lack, gain, near, truth, p, rest, inverse):
     """prod f and the sum of gain_j p_j / f_j at one node, f_j = 1 - p_j lack_j; fills 1 / f.
 
-    ``lack`` = 1 - t^step and ``gain`` = t^step (on - off) of a (true, false) label. ``near`` t = 1
-    the factors are close to 1, and rounding each to float32 would add up over many labels.
+    ``lack`` = 1 - t^step and ``gain`` = t^step on of a (true, false) label. ``near`` t = 1 the
+    factors are close to 1, and rounding each to float32 would add up over many labels.
     """
     lack_gap, gain_gap = lack[0] - lack[1], gain[0] - gain[1]
     product, total = 1.0, 0.0
@@ -327,6 +320,15 @@ def tilt(one, lack, gain, near, truth, p, rest, inverse):
         inverse[j] = one / f
         total += np.float64((gain[1] + truth[j] * gain_gap) * p[j] * inverse[j])
     return product, total
+
+
+@inner
+def sum_of_absent(off, truth, rest, inverse):
+    """The sum of off_j (1 - p_j) / f_j, in float64: what labels that do not count add to N."""
+    gap, total = off[0] - off[1], 0.0
+    for j in range(len(rest)):
+        total += np.float64((off[1] + truth[j] * gap) * rest[j] * inverse[j])
+    return total
 
 
 @inner
@@ -350,26 +352,26 @@ def expected_step(step, truth, p):
 
 
 @kernel
-def fraction_rows(start, stop, scores, y_true, q, one, log_scale, table, value, slope):
-    """F(q) (n,) and its slope (n, l) for N / D, D = start + sum of the steps of labels that count.
+def fraction_rows(start, stop, scores, y_true, q, one, log_scale, sign, table, value, slope):
+    """F(q) (n,) and ``sign`` times its slope (n, l) for N / D.
 
-    ``table`` is a `FractionTable`. At each node t, with f_j = (1 - p_j) + p_j t^step_j and N_t the
-    mean of N under the law tilted by t^D, E[N t^D] = prod f * N_t. The derivative along the logit
-    of label j is
+    D = start + the sum of the steps of labels that count, and ``table`` is a `FractionTable`. At
+    each node t, with f_j = (1 - p_j) + p_j t^step_j and N_t the mean of N under the law tilted by
+    t^D, E[N t^D] = prod f * N_t. The derivative along the logit of label j is
 
         prod f * p_j (1 - p_j) / f_j * (-(1 - t^step_j) N_t + (on_j - off_j) t^step_j / f_j).
 
     Where D can be 0 one more node, t = 0, takes out what the rule makes of D = 0 and puts the
     convention ``empty`` in.
     """
-    slots, step, sign, on, off, empty, means, far_x, far_w, rules = table
+    slots, step, turns, on, off, empty, means, far_x, far_w, rules = table
     _, first, zero, least, count, power_true, power_false, weight = rules
     room, widest = room_of(scores[0]), max(weight.shape[2], far_x.shape[1]) + 1
     p, rest, truth, tanh, _, _, inverse, total_slope = room
     t_true, t_false, w = np.empty(widest), np.empty(widest), np.empty(widest)
-    two, signs = one + one, (like(one, sign[0]), like(one, sign[1]))
-    change_true, change_false = like(one, on[0] - off[0]), like(one, on[1] - off[1])
-    has_off = off[0] != 0.0 or off[1] != 0.0
+    double, signs = like(one, 2.0 * sign), (like(one, turns[0]), like(one, turns[1]))
+    on_true, on_false = like(one, on[0]), like(one, on[1])
+    absent, has_off = (like(one, off[0]), like(one, off[1])), off[0] != 0.0 or off[1] != 0.0
     for row in range(start, stop):
         slot, out = slots[row], slope[row]
         excess = log_scale + states(scores[row], y_true[row], like(one, q), signs, one, room)
@@ -382,12 +384,14 @@ def fraction_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
         for k in range(nodes):
             # 1 - t before rounding to the precision of the scores: near t = 1 that is what counts.
             lack = like(one, 1.0 - t_true[k]), like(one, 1.0 - t_false[k])
-            gain = like(one, t_true[k]) * change_true, like(one, t_false[k]) * change_false
+            t = like(one, t_true[k]), like(one, t_false[k])
+            gain = t[0] * on_true, t[1] * on_false
             near = min(t_true[k], t_false[k]) > 0.5
             product, above = tilt(one, lack, gain, near, truth, p, rest, inverse)
             if has_off:
                 # N as its own sum of terms of one sign, not a base less a sum: accurate near 0.
-                above = tilted_sum(truth, p, rest, inverse, on, off, t_true[k], t_false[k])
+                above += sum_of_absent(absent, truth, rest, inverse)
+                gain = gain[0] - t[0] * absent[0], gain[1] - t[1] * absent[1]
             above += least[slot]
             extra = empty if zero[slot] > 0 and k == nodes - 1 else 0.0
             term = w[k] * above + extra
@@ -396,9 +400,9 @@ def fraction_rows(start, stop, scores, y_true, q, one, log_scale, table, value, 
             add_slope(pull, push, lack, gain, truth, inverse, total_slope)
         for j in range(len(out)):
             turn = signs[1] + truth[j] * (signs[0] - signs[1])
-            out[j] = total_slope[j] * two * turn * p[j] * rest[j]
+            out[j] = total_slope[j] * double * turn * p[j] * rest[j]
             # Back from the state that counts to the label itself.
             total_slope[j] = turn * (p[j] - rest[j]) - tanh[j]
         value[row] = times_exp(mean, excess)
         if q != 1.0 or excess != 0.0:
-            finish(q, one, excess, mean, total_slope, out)
+            finish(q, one, excess, sign * mean, total_slope, out)

@@ -64,6 +64,17 @@ class Expectation(ABC):
     ) -> Moment:  # fmt: skip
         """F(q) of utility or loss, with its derivatives."""
 
+    def descent(
+        self, scores: Array, y_true: Array, q: float, log_scale: float = 0.0,
+        parameters: bool = True,
+    ) -> Moment:  # fmt: skip
+        """F(q) of the utility with its derivatives turned round, as those of a loss."""
+        moment = self.moment(scores, y_true, q, "utility", log_scale, parameters)
+        # Its arrays are fresh.
+        np.negative(moment.scores, out=moment.scores)
+        np.negative(moment.parameters, out=moment.parameters)
+        return moment
+
     @abstractmethod
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         """F(0), the uniform mean, (n,)."""

@@ -144,9 +144,7 @@ class CompSum:
         """(F(0) - F(q)) / q; the paper's sum is (|Y| F(0) - |Y|^(1-q) F(q)) / q."""
         if abs(self.q) < FLOAT32_Q:
             scores = scores.astype(np.float64)
-        moment = self.expectation.moment(
-            scores, y_true, self.q, log_scale=self._log_scale, parameters=parameters
-        )
+        moment = self.expectation.descent(scores, y_true, self.q, self._log_scale, parameters)
         whole = self.space.log_size if self.scale == "paper" else 0.0
         uniform = self.expectation.uniform(y_true, log_scale=whole)
         # Neither sum is negative, so where one is too large for a float the loss is infinite.
@@ -155,9 +153,6 @@ class CompSum:
         value = np.where(large, np.inf, value / self.q)
         if abs(self.q) < SMALL_Q:
             value = self._by_integral(scores, y_true, value)
-        # The moment's arrays are fresh: turned round in place, they are the gradients.
-        np.negative(moment.scores, out=moment.scores)
-        np.negative(moment.parameters, out=moment.parameters)
         return Moment(value, moment.scores, moment.parameters)
 
     def _by_integral(self, scores: Array, y_true: Array, direct: Array) -> Array:

@@ -46,7 +46,7 @@ def checked(
     Without numbers to hold to, there must be as many labels as scores.
     """
     score_rows = score_matrix(scores, n_scores)
-    true_rows = label_matrix(y_true, n_labels or score_rows.shape[1], "y_true")
+    true_rows = label_matrix(y_true, n_labels or score_rows.shape[1], "y_true", copy=False)
     same_rows(scores=score_rows, y_true=true_rows)
     return score_rows, true_rows
 
