@@ -193,7 +193,7 @@ def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> tu
             None if values is None else spread(values, fitted.label_names, rows.label_names)
             for values in (y_pred, probability)
         )
-    say_unseen(rows.unseen, rows.n_missing)
+    say_unseen(rows.unseen, rows.n_missing, fitted.fills_missing)
     return rows, y_pred, probability, target
 
 

@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from setwise.cli.models import (
+    AS_THEY_ARE,
+    MEAN,
+    Asked,
+    settings_of,
+    settings_said,
+    typed_of_models,
+)
 from setwise.cli.options import (
     MODEL,
     Reading,
     can_write,
     command,
     concerning,
+    echo,
     held_out,
     names,
     refuse_unknown,
@@ -31,19 +40,18 @@ if TYPE_CHECKING:
 # Rows are taken in parts of at most so many, and so many entries of features or labels.
 MOST_ROWS, MOST_ENTRIES, LEAST_ROWS = 10_000, 2**23, 64
 # Options that a refusal of the fit may concern.
-ASKED = ("target", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds")
-SCALINGS = ("auto", "none", "standard", "rows")
+ASKED = ("target", "model", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds")
 # The exit status of a search that was interrupted, though a model is written.
 INTERRUPTED = 130
 # Surrogates whose scores are log-probabilities.
 LIKELIHOODS = ("auto", "likelihood", "binary_relevance")
-MEAN = (
-    "a missing feature takes its mean over the training rows, in this model and in what it predicts"
-)
 
 
 @command(
     output="Where the model goes, by custom .skops.",
+    model="linear: linear scores, chosen by cross-validation; booster: boosted trees (XGBoost); "
+    "ensemble: a mixture of both and of extra trees. auto: linear, or with --time what is best for "
+    "the data in that time.",
     surrogate="What is trained on: likelihood, binary_relevance, logistic, mean_absolute_error, "
     "...; several with commas are tried. auto: likelihood, or what fits into memory.",
     space="Label sets that are weighed: auto, catalog, joint, sized, forest, cube, of a hierarchy "
@@ -51,7 +59,8 @@ MEAN = (
     alpha="Penalty of the weights; several with commas are tried.",
     scaling="Units of the features: none, standard, rows; several with commas are tried. auto: by "
     "whether the features are sparse.",
-    time="Seconds; then the best model found so far is trained and written.",
+    time="Seconds; then the best model found so far is trained and written. Without --model, the "
+    "model that is best in that time.",
     jobs="Threads; by default as many as there are processors.",
     cv="Whether cross-validation chooses all this.",
     folds="Of the cross-validation; by default by the number of rows.",
@@ -64,6 +73,7 @@ def fit(
     target: str = "f1",
     test: Path | None = None,
     test_share: float | None = None,
+    model: str = "auto",
     surrogate: str = "auto",
     space: str = "auto",
     alpha: str | None = None,
@@ -81,7 +91,11 @@ def fit(
     Prints what was chosen, how good it is, and what is guaranteed. With rows to test on (a second
     file, a share, or the file's own split) the model is trained on the others.
 
-    Missing features take their mean over the training rows.
+    Missing features take their mean over the training rows; boosted trees take them as missing, and
+    columns of categories as such.
+
+    With --time alone the model is a mixture of linear scores, extra trees and boosted trees where
+    the time is enough for it.
 
     Long searches tell on the error stream how far they are, and after the first fold about how long
     they will take. Ctrl-C, like --time, ends the search: the best model so far is trained and
@@ -93,6 +107,8 @@ def fit(
     \b
     Examples:
       setwise fit books.csv --label-column tags --separator ";" -o model.skops
+      setwise fit books.csv --label-column tags --separator ";" --time 60 -o model.skops
+      setwise fit music.csv --label-prefix is_ --model booster -o model.skops
       setwise fit music.csv --label-prefix is_ --target jaccard --test-share 0.3 -o model.skops
       setwise fit posts.csv --labels spam,ad --text-columns title,body -o model.skops
       setwise fit yeast.arff --test yeast-test.arff --target subset -o model.skops
@@ -111,56 +127,38 @@ def fit(
         alphas = None if alpha is None else [float(word) for word in alpha.split(",")]
     except ValueError:
         raise ValueError(f"--alpha must be numbers such as 0.1,0.01, not {alpha!r}") from None
-    tried = {"surrogate": names(surrogate), "space": names(space), "alpha": alphas or [1e-3]}
-    for name in names(scaling):
-        if name not in SCALINGS:
-            raise ValueError(f"--scaling must be of {', '.join(SCALINGS)}, not {name!r}")
-    tried["scaling"] = [None if name == "none" else name for name in names(scaling)]
+    asked = Asked(
+        model, None, names(surrogate), names(space), alphas, names(scaling), cv, folds, time, jobs,
+        seed, typed_of_models(context),
+    )  # fmt: skip
     refuse_unknown(target)
-    for option, given in (("folds", folds), ("time", time)):
-        if not cv and given is not None:
-            raise ValueError(f"--{option} is for cross-validation, which --no-cv switches off")
-    for option, given in tried.items():
-        if not cv and len(given) != 1:
-            raise ValueError(f"--no-cv takes one --{option}, but there are {len(given)}")
-    from scipy.sparse import csr_array, issparse
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
+    if model == "booster":
+        from setwise.estimators.boosting import xgboost
 
-    from setwise.estimators import SetClassifier, SetClassifierCV
+        xgboost()
+    from scipy.sparse import csr_array
+
     from setwise.persistence import save
 
     rows = held_out(reading.read(data, test), test_share, seed)
-    judged: Any = target_for(target, rows)
-    always: Any = {"random_state": seed, "verbose": True, "n_jobs": jobs}
-    if cv:
-        several = {
-            f"{name}s": "auto" if tried[name] == ["auto"] else tried[name]
-            for name in ("surrogate", "space", "scaling")
-        }
-        estimator: Any = SetClassifierCV(
-            judged, **several, alphas=alphas, cv=folds, time_budget=time, on_interrupt="finish",
-            **always,
-        )  # fmt: skip
-    else:
-        (surrogate,), (space,), (penalty,), (units,) = tried.values()
-        by_form = None if issparse(rows.X) else "standard"
-        units = by_form if units == "auto" else units
-        estimator = SetClassifier(judged, surrogate, space, alpha=penalty, scaling=units, **always)
     train = rows.train() if "train" in (rows.split or {}) else rows
-    model = make_pipeline(SimpleImputer(keep_empty_features=True), estimator)
+    judged: Any = target_for(target, rows)
+    kind, why = asked.chosen_for(train)
+    if why is not None:
+        echo(f"setwise: {why}", err=True)
+    estimator = replace(asked, target=judged).estimator(kind, train)
     with concerning(typed(context, *ASKED)):
         # (A dense column would be taken for classes; a sparse one is a label.)
-        model.fit(train.X, csr_array(train.Y) if train.n_labels == 1 else train.Y)
+        estimator.fit(train.X, csr_array(train.Y) if train.n_labels == 1 else train.Y)
     assert rows.schema is not None
-    fitted = Fitted(model, rows.schema, judged)
-    fitted = replace(fitted, about={"data": data.name, **_about(fitted, rows, train)})
+    fitted = Fitted(estimator, rows.schema, judged)
+    fitted = replace(fitted, about={"data": data.name, **_about(kind, fitted, rows, train)})
     save(fitted, output)
     say(json, {**fitted.about, "output": str(output)}, f"{rows}\n{_words(fitted)}\nwrote {output}")
     return INTERRUPTED if fitted.about["stopped"] == "interrupt" else 0
 
 
-def _about(fitted: Fitted, data: Dataset, train: Dataset) -> dict[str, Any]:
+def _about(kind: str, fitted: Fitted, data: Dataset, train: Dataset) -> dict[str, Any]:
     """What was chosen and found in training, as JSON."""
     import numpy as np
 
@@ -184,19 +182,13 @@ def _about(fitted: Fitted, data: Dataset, train: Dataset) -> dict[str, Any]:
         "features": train.n_features,
         "labels": train.n_labels,
         "target": str(fitted.target),
-        "chosen": {
-            "surrogate": classifier.surrogate_,
-            "space": str(classifier.space_),
-            "scaling": classifier.scaling,
-            "alpha": float(classifier.alpha),
-            "decoder": classifier.decoder_,
-        },
+        "chosen": settings_of(kind, classifier),
         "by_cross_validation": loss is not None,
-        "choice": fitted.model[-1].choice_,
+        "choice": getattr(fitted.model[-1], "choice_", None),
         "stopped": getattr(fitted.model[-1], "stopped_", None),
         "cross_validated_loss": loss,
         "missing_features": int(np.isnan(values).sum()),
-        "missing_rule": MEAN,
+        "missing_rule": MEAN if fitted.fills_missing else AS_THEY_ARE,
         "unit": None if scale is None else scale.unit,
         "cross_validated_distance": None if scale is None or loss is None else scale.distance(loss),
         "test": tested,
@@ -208,18 +200,15 @@ def _words(fitted: Fitted) -> str:
     from setwise.study import Scale
 
     about, scale = fitted.about, Scale.of(fitted.target)
-    chosen, loss, test = about["chosen"], about["cross_validated_loss"], about["test"]
+    loss, test = about["cross_validated_loss"], about["test"]
 
     def scored(loss: float) -> str:
         distance = "" if scale is None else f", mean tree distance {scale.said(loss)}"
         mean = "" if fitted.target.form == "population" else "mean "
         return f"{mean}loss {loss:.4f}, score {1 - loss:.4f}{distance}"
 
-    by = "as asked" if loss is None else "chosen by cross-validation"
-    lines = [
-        f"trained for {about['target']} on {about['rows']} rows: {chosen['surrogate']} on "
-        f"{chosen['space']}, alpha {chosen['alpha']:.3g}, scaling {chosen['scaling']} ({by})"
-    ]
+    chosen = settings_said(about["chosen"], about["by_cross_validation"])
+    lines = [f"trained for {about['target']} on {about['rows']} rows: {chosen}"]
     if about["choice"] is not None:
         lines.append(f"not as usual: {about['choice']}")
     if about["stopped"] is not None:
@@ -232,7 +221,9 @@ def _words(fitted: Fitted) -> str:
         ends = f"95 % interval of the score {1 - test['high']:.4f} to {1 - test['low']:.4f}"
         lines.append(f"on {test['rows']} test rows: {scored(test['loss'])}, {ends}")
     if about["missing_features"]:
-        lines.append(f"missing features ({about['missing_features']} in training): {MEAN}")
+        lines.append(
+            f"missing features ({about['missing_features']} in training): {about['missing_rule']}"
+        )
     return "\n".join([*lines, f"guarantee: {about['guarantee']}"])
 
 
@@ -300,7 +291,15 @@ class Fitted:
     @property
     def has_probability(self) -> bool:
         """Whether the scores of the model are log-probabilities."""
-        return self.classifier.surrogate in LIKELIHOODS
+        return getattr(self.classifier, "surrogate", "auto") in LIKELIHOODS
+
+    @property
+    def fills_missing(self) -> bool:
+        """Whether missing features take their mean; else the model takes them as they are."""
+        from sklearn.impute import SimpleImputer
+
+        steps = getattr(self.model, "steps", ())
+        return any(isinstance(step, SimpleImputer) for _, step in steps)
 
     @property
     def rows_at_once(self) -> int:

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from setwise.decoders.for_target import HeldOut, decoder_of
-from setwise.estimators.boosting import Boosting, matrix, with_parameters, xgboost
+from setwise.estimators.boosting import Boosting, kinds_of, matrix, with_parameters, xgboost
 from setwise.estimators.choice import space_for, unseen_mass
 from setwise.estimators.cost import Plan, is_auto, planned
 from setwise.estimators.design import Rows, rows_of
@@ -78,6 +78,9 @@ class SetBooster(ScoredModel):
         ``n_estimators`` rounds are made.
     validation_fraction : float, default 0.2
         Share of the rows held out, spread evenly over the labels.
+    categorical_features : list of int, optional
+        Columns of an array that hold categories, as codes 0, 1, ... (Those of a data frame that
+        have the type category need not be named.)
     xgboost_params : dict, optional
         Further parameters for XGBoost, as it names them, such as ``{"max_bin": 64}``.
     q, sparse_output, n_jobs, verbose
@@ -103,8 +106,9 @@ class SetBooster(ScoredModel):
     Notes
     -----
     NaN, and what a sparse matrix does not store, is missing: each split sends missing values the
-    way that is better. Columns of a data frame of the type category are split as sets of
-    categories, by trees of one label each; without such columns a tree has a leaf for all labels.
+    way that is better. Columns of categories (``categorical_features``, or of the type category in
+    a data frame) are split as sets of categories, by trees of one label each; without such columns
+    a tree has a leaf for all labels.
 
     For the target's own losses the variance of each label stands for the second derivative, which
     may be negative; it is of the same order.
@@ -125,6 +129,7 @@ class SetBooster(ScoredModel):
     stopping: str = "log_loss"
     patience: int | None = 30
     validation_fraction: float = 0.2
+    categorical_features: Any = None
     xgboost_params: dict[str, Any] | None = None
     q: float = DEFAULT_Q
     sparse_output: bool = False
@@ -213,7 +218,8 @@ class SetBooster(ScoredModel):
                 f"{argument('surrogate', self.surrogate)} and {argument('space', self.space)}"
             )
         judge = None if held is None else self._judge(training, held)
-        inputs = [None if one is None else matrix(one.inputs) for one in (rows, held)]
+        kinds = kinds_of(self.categorical_features, rows.inputs)
+        inputs = [None if one is None else matrix(one.inputs, kinds) for one in (rows, held)]
         return Boosting(inputs[0], objective, self._settings(rows.inputs), inputs[1], judge)
 
     def _held(self, rows: Rows) -> tuple[Rows, Rows] | None:
@@ -266,7 +272,8 @@ class SetBooster(ScoredModel):
 
     def _settings(self, inputs: Any) -> dict[str, Any]:
         """The parameters of XGBoost, which splits categories in trees of one label only."""
-        trees = "one_output_per_tree" if has_categories(inputs) else "multi_output_tree"
+        has_any = has_categories(inputs) or self.categorical_features is not None
+        trees = "one_output_per_tree" if has_any else "multi_output_tree"
         return {
             "tree_method": "hist", "multi_strategy": trees, "base_score": 0.0,
             "disable_default_eval_metric": True, "nthread": thread_count(), "seed": self._seed,
@@ -315,6 +322,11 @@ class SetBooster(ScoredModel):
 
     def _scores(self, X) -> Array:
         return self._trees.scores(X)
+
+    def _score_parts(self, X, background) -> tuple[Array, Array]:
+        """By XGBoost's contributions, of which the base is the mean over the training rows."""
+        parts = self._trees.contributions(X)[0].astype(np.float64)
+        return parts, np.ones(parts.shape[1])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

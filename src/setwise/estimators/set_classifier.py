@@ -271,3 +271,11 @@ class SetClassifier(ScoredModel):
         if self._features is None:
             return projections
         return projections @ self._features.T.astype(projections.dtype)
+
+    def _score_parts(self, X, background):
+        row, base = (
+            0.0 if given is None else np.asarray(scaled_rows(given, self._scaling).mean(axis=0))
+            for given in (X, background)
+        )
+        weights = self.coef_ if self._features is None else self._features @ self.coef_
+        return weights.astype(np.float64), (row - base).astype(np.float64).ravel()

@@ -113,7 +113,7 @@ class Plan:
         sets: Any = self.sets
         train, held = self.splits[unit.fold]
         X, X_held, Y = self.inputs[train], self.inputs[held], sets[train]
-        if self.missing and not method.own:
+        if self.missing and not method.sees_missing:
             imputer: Any = SimpleImputer(keep_empty_features=True).fit(X)
             X, X_held = imputer.transform(X), imputer.transform(X_held)
         if method.own:
