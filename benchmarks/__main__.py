@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks.bounds import tightest
+from benchmarks.ensemble import by_seed
 from benchmarks.excess_risk import POPULATION_SIZES, SIZES, by_size
 from benchmarks.guarantee_pages import draw, page
 from benchmarks.rows import load, store, table
@@ -40,11 +41,14 @@ MEASUREMENTS = {
     "population": ("population", "population"),
     "hierarchies": ("hierarchies", "hierarchies"),
     "resplits": ("hierarchies", "resplits"),
+    "ensemble": ("ensemble", "ensemble"),
+    "budget": ("ensemble", "budget"),
+    "boost": ("boost", "boost"),
 }
 # Those that read data sets, and those that can do without: the others are measured only when named.
 WITH_DATA = (
     *("rivals", "quality", "training", "choice", "population", "networks", "hierarchies"),
-    "resplits",
+    *("resplits", "ensemble", "budget", "boost"),
 )
 WITHOUT = ("networks",)
 # Those of `make guarantees`.
@@ -85,6 +89,18 @@ SHOWN = {
     "quality": [
         *("set", "method", "f1 utility", "jaccard utility", "subset utility", "hamming utility"),
         *("seconds", "chosen"),
+    ],
+    "ensemble": [
+        *("set", "target", "seeds", "mixture", "linear", "extra trees", "booster", "weights"),
+        *("log_loss", "best_log_loss", "cpu_seconds", "peak_mib"),
+    ],
+    "budget": [
+        *("set", "rows", "budget", "wall_seconds", "cpu_seconds", "peak_mib", "stopped"),
+        *("weights", "log_loss"),
+    ],
+    "boost": [
+        *("set", "rows", "features", "labels", "sets", "rounds", "seconds", "xgboost_seconds"),
+        *("ratio", "share of the objective", "log_loss"),
     ],
     "hierarchies": [
         *("set", "labels", "paths", "method", "tree distance", "over ours", "low", "high"),
@@ -133,7 +149,9 @@ SHOWN = {
     ],
 }  # fmt: skip
 # How rows are put together before they are shown, where they are many.
-TOGETHER = {"bounds": tightest, "excess_risk": by_size, "population_regret": by_size}
+TOGETHER = {
+    "bounds": tightest, "excess_risk": by_size, "population_regret": by_size, "ensemble": by_seed,
+}  # fmt: skip
 DOCS = Path(__file__).parents[1] / "docs"
 INTRODUCTION = {
     "speed": "Value and gradient of CompSum on the cube from float32 scores. `ratio`: time over "
@@ -167,6 +185,16 @@ INTRODUCTION = {
     "quality": "Means over the test rows of real data sets with their official splits, features as "
     "stored, default settings; `SetClassifierCV` chooses for F1 by cross-validation. `seconds`: "
     "training, choosing and predicting.",
+    "ensemble": "`SetEnsemble` with its defaults, fitted for F1 with official splits and decoded "
+    "for each target: utilities on the test rows of the mixture and of its members, means over "
+    "seeds. `log_loss`: of the mixture on the test rows, beside that of its best member "
+    "(a set that a member gives no probability counts as though each had seen one row more, of "
+    "independent labels). `peak_mib`: of a process that reads, fits and predicts.",
+    "budget": "`SetEnsemble(time_budget=...)` fitted to all rows of a set: seconds and processor "
+    "seconds of the fit, the peak memory of its process, and the log-loss on rows held out.",
+    "boost": "`SetBooster` on the likelihood of the label sets seen, beside XGBoost's own "
+    "`binary:logistic` with the same trees and rounds, in one process, minima of turns; reading "
+    "of the inputs included. `share of the objective`: of our time, for gradients and Hessians.",
     "hierarchies": "Means over the test rows of hierarchical data sets with their official splits. "
     "`tree distance`: labels, with all above them, in which prediction and truth differ; "
     "`hierarchical f1`: over all entries of both sets with all above their labels; `closed`: share "

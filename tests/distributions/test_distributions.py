@@ -352,3 +352,24 @@ def test_bad_mixtures_are_refused(members, weights, words):
 def test_bad_input_is_refused(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+@pytest.mark.parametrize("other", ["independent", "sized", "mixed"])
+def test_a_mixture_among_listed_sets_is_the_law_given_that_it_is_one_of_them(other):
+    rng = np.random.default_rng(5)
+    some, _ = listed(rng, 4)
+    bias = [0.2, -0.1, 0.4]
+    rest = {
+        "independent": [Independent(rng.uniform(0.05, 0.95, (N_ROWS, 4)))],
+        "sized": [OfSpace(Sized(4, bias), rng.normal(size=(N_ROWS, 4)))],
+    }
+    rest["mixed"] = [*rest["independent"], *rest["sized"]]
+    members = [some, *rest[other]]
+    law = Mixture(members, rng.dirichlet(np.ones(len(members))))
+    # (Sized sets of four labels can be listed as well, but are more.)
+    sets, posterior = law.among_listed(8)
+    logs = [law.log_probability(np.tile(row, (N_ROWS, 1))) for row in sets]
+    chance = np.exp(np.stack(logs, axis=1))
+    np.testing.assert_array_equal(sets, some.sets)
+    np.testing.assert_allclose(posterior, chance / chance.sum(axis=1, keepdims=True), atol=1e-9)
+    assert Mixture(rest[other][:1], [1.0]).among_listed(8) is None

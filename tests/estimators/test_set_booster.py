@@ -14,7 +14,7 @@ pytest.importorskip("xgboost")
 from setwise import SetBooster, load
 from setwise.estimators import boosting
 from setwise.estimators.boosting import Boosting
-from setwise.estimators.choice import choose_space
+from setwise.estimators.choice import choose_space, space_for
 from setwise.estimators.training import Training
 from setwise.spaces import Forest
 from setwise.targets import get_target
@@ -61,6 +61,26 @@ def test_derivatives_of_the_likelihood_are_those_of_enumeration(name):
     # By logits, of which scores are half.
     np.testing.assert_allclose(by_score / 2, weights[:, None] * (likely - sets), atol=1e-10)
     np.testing.assert_allclose(curvature / 4, weights[:, None] * likely * (1 - likely), atol=1e-10)
+
+
+@pytest.mark.parametrize("target", ["f1", "hamming", "subset"])
+def test_second_derivatives_of_the_logistic_loss_are_those_of_differences(target):
+    rng = np.random.default_rng(4)
+    sets = problem(12)[1].astype(np.uint8)
+    weights, rows = rng.uniform(0.5, 2.0, 12), slice(0, 12)
+    training = Training("logistic", get_target(target))
+    space = space_for("auto", training, False, sets, weights)
+    objective = training.objective(training.stages()[-1], space, sets, weights)
+    scores, step = rng.normal(size=(12, 4)), 1e-5
+    _, by_score, _ = objective.sums(rows, scores, objective.parameters)
+    found = objective.curvature(rows, scores, by_score, objective.parameters)
+    for label in range(4):
+        ahead, back = scores.copy(), scores.copy()
+        ahead[:, label] += step
+        back[:, label] -= step
+        slopes = [objective.sums(rows, at, objective.parameters)[1] for at in (ahead, back)]
+        expected = (slopes[0] - slopes[1])[:, label] / (2 * step)
+        np.testing.assert_allclose(found[:, label], expected, rtol=1e-6, atol=1e-9)
 
 
 def test_trees_of_one_leaf_reach_the_frequencies_of_the_sets():

@@ -5,19 +5,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from setwise import CatalogClassifier, SetClassifier, SetEnsemble, load, trusted_types
 from setwise.distributions import Independent, Listed, OfSpace
 from setwise.estimators import set_ensemble
+from setwise.estimators.leaf_forest import LeafForest
 from setwise.estimators.members import seen_before
 from setwise.estimators.mixing import mixture_weights, temperature
 from setwise.spaces import Sized
 from setwise.spaces.space import all_sets
+from setwise.targets import get_target
 
 
 def problem(n=120, seed=0, n_labels=3):
@@ -147,8 +151,28 @@ def test_nothing_is_claimed_where_labels_are_decided_as_though_independent():
     assert "Pinsker" in model.for_target("hamming").guarantee_
 
 
+def test_a_list_is_decided_by_where_another_member_has_none():
+    X, Y = problem(90, seed=21, n_labels=20)
+    Y[:, 6:] = 0
+    Y[::3, 9] = 1
+    kinds = {"sized": SetClassifier(space="sized", alpha=0.1), "seen": SetClassifier(alpha=0.1)}
+    for target in ("jaccard", "subset"):
+        model = SetEnsemble(target, members=kinds, cv=2, calibrate=False).fit(X, Y)
+        model.weights_ = np.array([0.4, 0.6])
+        sized, seen = (one.predict_distribution(X) for one in model.members_.values())
+        chance = 0.6 * seen.listed()[1]
+        for k, one in enumerate(sets := seen.listed()[0]):
+            chance[:, k] += 0.4 * np.exp(sized.log_probability(np.tile(one, (90, 1))))
+        loss = np.array([get_target(target).loss(np.tile(one, (len(sets), 1)), sets)
+                         for one in sets])  # fmt: skip
+        risk = chance @ loss.T
+        decided = model.predict(X)
+        place = [int(np.flatnonzero((sets == row).all(axis=1))[0]) for row in decided]
+        np.testing.assert_allclose(risk[np.arange(90), place], risk.min(axis=1), atol=1e-9)
+
+
 def test_without_xgboost_the_others_are_mixed(monkeypatch):
-    monkeypatch.setattr(set_ensemble, "find_spec", lambda name: None)
+    monkeypatch.setattr("setwise.estimators.members.find_spec", lambda name: None)
     assert list(SetEnsemble()._members()) == ["linear", "extra trees"]
 
 
@@ -222,6 +246,170 @@ def test_a_budget_that_is_too_small_leaves_the_first_member():
     whole = SetEnsemble(members=members(), cv=3, time_budget=1e4).fit(X, Y)
     assert whole.stopped_ is None
     assert list(whole.members_) == ["linear", "forest"]
+
+
+# --------------------------------------------------------------------- members, folds and folders
+
+
+def quick():
+    """Two members that take milliseconds, of different kinds."""
+    return {"a": SetClassifier(alpha=0.1), "b": CatalogClassifier(LeafForest(10))}
+
+
+def test_permuting_members_permutes_what_is_told_of_them():
+    X, Y = problem(100, seed=12)
+    # (Members without a seed have one by their place.)
+    kinds = {"a": SetClassifier(alpha=0.1), "b": SetClassifier(space="sized", alpha=0.03),
+             "c": CatalogClassifier(LeafForest(10, random_state=0))}  # fmt: skip
+    told = []
+    for order in ("abc", "cab"):
+        model = SetEnsemble(members={name: kinds[name] for name in order}, cv=3).fit(X, Y)
+        told.append({one["member"]: one["weight"] for one in model.contributions_})
+    assert told[0] == pytest.approx(told[1], abs=1e-7)
+
+
+@pytest.mark.parametrize("target", ["f1", "subset", "macro_f1"])
+@pytest.mark.parametrize("seed", range(3))
+def test_learnt_weights_lose_no_more_than_equal_ones_beyond_chance(target, seed):
+    X, Y = problem(90, seed=seed)
+    model = SetEnsemble(target, members=quick(), cv=3)
+    seen = {}
+
+    def losses(self, mixtures, sets, mass):
+        found = original(self, mixtures, sets, mass)
+        seen[tuple(mixtures[0].weights)] = found.mean(), found
+        return found
+
+    original = SetEnsemble._losses
+    SetEnsemble._losses = losses
+    try:
+        model.fit(X, Y)
+    finally:
+        SetEnsemble._losses = original
+    told = np.array([one["log_loss"] for one in model.contributions_])
+    assert model.log_loss_ <= told.min() + 1e-9
+    if seen:
+        (mean, rows), (equal, rows_equal) = seen[tuple(model.weights_)], seen[(0.5, 0.5)]
+        assert mean <= equal + (rows - rows_equal).std() / np.sqrt(len(rows)) + 1e-12
+
+
+class FailsWithout(SetClassifier):
+    """A classifier that cannot learn from fewer than so many rows."""
+
+    def fit(self, X, y, sample_weight=None):
+        if len(X) < 80:
+            raise ValueError("too few rows")
+        return super().fit(X, y, sample_weight)
+
+
+def test_a_failure_names_the_member_and_the_fold():
+    X, Y = problem(80, seed=13)
+    mixture = SetEnsemble(members={**quick(), "odd": FailsWithout(alpha=0.1)}, cv=3)
+    with pytest.raises(ValueError, match="'odd' could not be fitted without fold 1 of 3: too few"):
+        mixture.fit(X, Y)
+    with pytest.raises(ValueError, match="too few") as told:
+        mixture.fit(X[:60], Y[:60])
+    assert "'odd'" in told.value.__notes__[0]
+
+
+def test_weights_of_rows_are_refused_where_a_member_takes_none():
+    X, Y = problem(60, seed=14)
+    mixture = SetEnsemble(members={**quick(), "near": CatalogClassifier(KNeighborsClassifier())})
+    with pytest.raises(ValueError, match="'near' takes none: KNeighborsClassifier"):
+        mixture.fit(X, Y, np.ones(60))
+    twice = SetEnsemble(members=quick(), cv=2).fit(X, Y, np.full(60, 2.0))
+    once = SetEnsemble(members=quick(), cv=2).fit(X, Y)
+    assert twice.weights_ == pytest.approx(once.weights_, abs=0.05)
+
+
+@pytest.mark.parametrize("kind", ["one class", "rare labels", "three rows", "sparse"])
+def test_unusual_rows(kind):
+    X, Y = problem(60, seed=15)
+    if kind == "one class":
+        Y = np.full(60, "only")
+    elif kind == "rare labels":
+        Y[:, 1], Y[0, 1], Y[:, 2] = 0, 1, 0
+    elif kind == "three rows":
+        X, Y = X[:3], np.eye(3, dtype=int)
+    else:
+        X = csr_array(np.where(X > 0, X, 0.0))
+    model = SetEnsemble(members=quick()).fit(X, Y)
+    assert model.predict(X).shape == Y.shape
+    assert np.isfinite([one["log_loss"] for one in model.contributions_]).all()
+    if kind == "one class":
+        assert set(model.predict(X)) == {"only"}
+
+
+def test_of_many_rows_one_part_is_held_out(monkeypatch):
+    monkeypatch.setattr(set_ensemble, "MANY", 50)
+    monkeypatch.setattr(set_ensemble, "MOST_HELD", 10)
+    X, Y = problem(90, seed=16)
+    model = SetEnsemble(members=quick()).fit(X, Y)
+    assert len(model._out_of_fold.sets) == 10
+
+
+def test_laws_in_parts_are_those_of_all_rows(monkeypatch):
+    X, Y = problem(90, seed=17)
+    whole = SetEnsemble(members=quick(), cv=2).fit(X, Y)
+    monkeypatch.setattr("setwise.estimators.members.ROWS", 7)
+    monkeypatch.setattr(set_ensemble, "ROWS", 7)
+    parts = SetEnsemble(members=quick(), cv=2).fit(X, Y)
+    np.testing.assert_allclose(parts.weights_, whole.weights_, atol=1e-7)
+    np.testing.assert_array_equal(parts.predict(X), whole.predict(X))
+
+
+def test_of_too_many_rows_as_many_are_learnt_from_as_time_allows(monkeypatch):
+    monkeypatch.setattr("setwise.estimators.members.PILOT", 20)
+    monkeypatch.setattr("setwise.estimators.members.rows_within", lambda *_: 30)
+    seen, fit = [], SetClassifier.fit
+    monkeypatch.setattr(
+        SetClassifier, "fit", lambda self, X, *rest: (seen.append(len(X)), fit(self, X, *rest))[1]
+    )
+    X, Y = problem(90, seed=18)
+    SetEnsemble(members={"a": SetClassifier(alpha=0.1)}, cv=3, time_budget=1e3).fit(X, Y)
+    assert seen[0] == 30
+    assert sum(seen[1:]) == 60
+
+
+def test_a_second_run_fits_only_what_is_not_finished(tmp_path, monkeypatch):
+    X, Y = problem(80, seed=19)
+    fit, calls = SetClassifier.fit, []
+
+    def counted(self, X, *rest):
+        calls.append(len(X))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return fit(self, X, *rest)
+
+    monkeypatch.setattr(SetClassifier, "fit", counted)
+    mixture = SetEnsemble(members=quick(), cv=3, folder=tmp_path / "run")
+    with pytest.raises(KeyboardInterrupt):
+        clone(mixture).fit(X, Y)
+    model = clone(mixture).fit(X, Y)
+    # All rows and one fold were finished; of three, two were left.
+    assert len(calls) == 5
+    again = clone(mixture).set_params(time_budget=1e3, calibrate=True).fit(X, Y)
+    assert len(calls) == 5
+    assert again.contributions_ == model.contributions_
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    alone = SetEnsemble(members=quick(), cv=3).fit(X, Y)
+    np.testing.assert_array_equal(alone.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_folder_of_other_work_is_refused_by_name(tmp_path):
+    X, Y = problem(60, seed=20)
+    mixture = SetEnsemble(members=quick(), cv=2, folder=tmp_path / "run").fit(X, Y)
+    before = sorted(path.name for path in (tmp_path / "run").iterdir())
+    with pytest.raises(ValueError, match="What differs: X: another"):
+        clone(mixture).fit(X + 1.0, Y)
+    members = {**quick(), "a": SetClassifier(alpha=0.2)}
+    with pytest.raises(ValueError, match="What differs: member 'a': another"):
+        clone(mixture).set_params(members=members).fit(X, Y)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == before
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("x")
+    with pytest.raises(ValueError, match=r"not empty \(there is 'thesis.tex'\)"):
+        clone(mixture).set_params(folder=tmp_path / "other").fit(X, Y)
 
 
 @parametrize_with_checks([SetEnsemble(members=[SetClassifier(alpha=0.1, tol=1e-5)], cv=2)])

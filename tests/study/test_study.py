@@ -26,9 +26,10 @@ from setwise import SetBooster, SetClassifier, Taxonomy
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.evaluation import compare, evaluate
 from setwise.evaluation.statistics import holm
+from setwise.run_folder import locked
 from setwise.study import METHODS, Study, in_hierarchy, leaderboard, load, summary
 from setwise.study import methods as peers
-from setwise.study.folder import RESULTS, locked
+from setwise.study.folder import RESULTS
 from setwise.study.methods import Question
 from setwise.study.study import described
 from setwise.targets import CountTarget, FBeta, TreeDistance, get_target
@@ -966,7 +967,7 @@ def test_a_finished_run_leaves_no_lock_and_a_stale_one_is_no_obstacle(data, tmp_
 
 def test_the_lock_of_a_folder_is_held_by_one(tmp_path):
     """Also by a run that opened the file before another removed it."""
-    from setwise.study.folder import locked
+    from setwise.run_folder import locked
 
     with locked(tmp_path / "a"):
         with pytest.raises(ValueError, match="another run is at work"), locked(tmp_path / "a"):

@@ -170,15 +170,44 @@ class Mixture(Distribution):
     def listed(self) -> tuple[Array, Array] | None:
         """Every set that a member lists; None unless all of them do."""
         lists = [member.listed() for member in self.distributions]
-        if any(one is None for one in lists):
+        return None if any(one is None for one in lists) else self._over(lists)
+
+    def among_listed(self, most: int) -> tuple[Array, Array] | None:
+        """The sets that a member lists, (K, l), and P of each given that it is one of them, (n, K).
+
+        Lists of more than ``most`` sets are none. None where no member lists its sets, or one that
+        does not cannot rank the labels.
+        """
+        lists = [
+            member.listed() if is_listed(member, most) else None for member in self.distributions
+        ]
+        found = None if all(one is None for one in lists) else self._over(lists)
+        if found is None:
             return None
+        sets, posterior = found
+        total = np.maximum(posterior.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        return sets, posterior / total
+
+    def _over(self, lists: list[Any]) -> tuple[Array, Array] | None:
+        """The sets of the members' lists, and P of each; None where a member cannot say it."""
         place: dict[bytes, int] = {}
-        columns = [[place.setdefault(row.tobytes(), len(place)) for row in s] for s, _ in lists]
+        columns = [
+            [place.setdefault(row.tobytes(), len(place)) for row in one[0]] if one else ()
+            for one in lists
+        ]
         sets = np.zeros((len(place), self.n_labels), np.uint8)
+        for where, one in zip(columns, lists, strict=True):
+            if one is not None:
+                sets[where] = one[0]
         posterior = np.zeros((len(self), len(place)))
-        for weight, where, (own, chance) in zip(self.weights, columns, lists, strict=True):
-            sets[where] = own
-            posterior[:, where] += weight * chance
+        members = zip(self.weights, columns, lists, self.distributions, strict=True)
+        for weight, where, one, member in members:
+            if one is not None:
+                posterior[:, where] += weight * one[1]
+            elif (logs := log_chances(member, sets)) is not None:
+                posterior += weight * np.exp(logs)
+            else:
+                return None
         return sets, posterior
 
     def label_sizes(self) -> tuple[Array, Array] | None:
@@ -200,6 +229,33 @@ class Mixture(Distribution):
     def __str__(self) -> str:
         kinds = ", ".join(dict.fromkeys(str(member) for member in self.distributions))
         return f"a mixture of {len(self.distributions)} distributions ({kinds})"
+
+
+def is_listed(law: Distribution, most: int) -> bool:
+    """Whether a law lists its sets, and not more than so many."""
+    found = law[:1].listed()
+    return found is not None and len(found[0]) <= most
+
+
+def log_chances(law: Distribution, sets: Array) -> Array | None:
+    """log P of each of K sets, the same for all rows, (n, K); None where labels are not ranked."""
+    ranked = law.ranked()
+    if ranked is None:
+        return None
+    values = ranked.values if isinstance(ranked.values, np.ndarray) else ranked.values.toarray()
+    inside, values = sets.T.astype(np.float64), values.astype(np.float64)
+    if ranked.bias is None:
+        likely = np.clip(values, np.finfo(np.float64).tiny, 1.0 - np.finfo(np.float64).eps)
+        return np.log(likely) @ inside + np.log1p(-likely) @ (1.0 - inside)
+    size, most = sets.sum(axis=1, dtype=np.int64), len(ranked.bias) - 1
+    bias = np.where(size > most, -np.inf, ranked.bias[np.minimum(size, most)])
+    logs = 2.0 * values @ inside + bias
+    # The same sum for a set whose probability is known gives what all are divided by.
+    known = int(np.argmax(bias))
+    if bias[known] == -np.inf:
+        return np.full(logs.shape, -np.inf)
+    own = law.log_probability(np.broadcast_to(sets[known], (len(law), sets.shape[1])))
+    return logs + (own - logs[:, known])[:, None]
 
 
 def _are_equal(first: Any, second: Any) -> bool:

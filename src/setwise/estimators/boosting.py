@@ -195,13 +195,17 @@ class Boosting:
         objective, by_parameter = self.objective, np.zeros(len(self.parameters))
 
         def derivatives(margins: Array, _: Any) -> tuple[Array, Array]:
-            """The gradient and the diagonal of the Hessian by logits, of which scores are half."""
+            """The gradient and the diagonal of the Hessian by logits, of which scores are half.
+
+            Of a loss as steep as a likelihood, so that penalties of leaves mean the same for all.
+            """
             scores = scores_of(margins, self.offset)
             gradient, hessian = (np.empty(scores.shape, np.float32) for _ in range(2))
             for rows in ranges_for(objective.space, len(scores)):
                 _, by_score, by_part = objective.sums(rows, scores[rows], self.parameters)
                 curvature = objective.curvature(rows, scores[rows], by_score, self.parameters)
-                gradient[rows], hessian[rows] = by_score / 2.0, curvature / 4.0
+                gradient[rows] = by_score / (2.0 * objective.steepness)
+                hessian[rows] = curvature / (4.0 * objective.steepness)
                 by_parameter[:] += by_part
             return gradient, np.maximum(hessian, LEAST_HESSIAN)
 

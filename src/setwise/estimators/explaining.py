@@ -30,6 +30,7 @@ from scipy.sparse import issparse
 from sklearn.ensemble._forest import BaseForest
 from sklearn.pipeline import Pipeline
 
+from setwise.estimators.leaf_forest import LeafForest
 from setwise.estimators.scored import ScoredClassifier
 from setwise.spaces.listing import listing_of, posterior_of
 from setwise.spelling import known_names
@@ -218,7 +219,8 @@ def _way(model: Any, row: Any, background: Any, labels: Array, power: float) -> 
         start = fitted._scores(fitted._checked(row))[0] - whole
         return Way(lambda t: law(start + t * whole), weights, deltas)
     forest = getattr(model, "estimator_", None)
-    if not isinstance(forest, BaseForest) or not hasattr(model, "posterior"):
+    is_known = isinstance(forest, BaseForest | LeafForest) and hasattr(model, "posterior")
+    if not is_known:
         return None
     start, parts = _forest_parts(forest, row, len(model.sets_))
     whole, has = parts.sum(axis=1), model.sets_[:, labels].T == 1
@@ -303,13 +305,17 @@ def _forest_parts(forest: Any, row: Any, n_sets: int) -> tuple[Array, Array]:
     """The mean posterior (K,) at the roots, and what features change on the way to the leaves."""
     start, parts = np.zeros(n_sets), np.zeros((n_sets, forest.n_features_in_))
     classes = np.asarray(forest.classes_)
+    if isinstance(forest, LeafForest):
+        start[classes], parts[classes] = forest.parts(row)
+        return start, parts
     for one in forest.estimators_:
         tree = one.tree_
         share = tree.value[:, 0, :] / tree.value[:, 0, :].sum(axis=1, keepdims=True)
         path = one.decision_path(row).indices
         start[classes] += share[path[0]]
-        change = np.diff(share[path], axis=0)
-        for feature, moved in zip(tree.feature[path[:-1]], change, strict=True):
+        for feature, moved in zip(
+            tree.feature[path[:-1]], np.diff(share[path], axis=0), strict=True
+        ):
             parts[classes, feature] += moved
     return start / len(forest.estimators_), parts / len(forest.estimators_)
 

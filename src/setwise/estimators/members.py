@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, field
+from functools import cached_property, partial
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,23 +15,38 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from setwise.distributions import Distribution
+from setwise.distributions import Distribution, Listed
+from setwise.estimators.catalog_classifier import CatalogClassifier
+from setwise.estimators.finished import Finished
+from setwise.estimators.leaf_forest import LeafForest
+from setwise.estimators.running import OutOfTime, Watch
+from setwise.estimators.set_booster import SetBooster
+from setwise.estimators.set_classifier_cv import SetClassifierCV
 from setwise.estimators.target_decoder import TargetDecoder
-from setwise.estimators.wrapped import weights_of
+from setwise.estimators.wrapped import takes_weights, weights_of
 from setwise.labels import LabelNames
 
 Array = NDArray[Any]
 
-# Trees of a forest by which the time of all is estimated.
-PILOT = 5
+# Rows whose laws are asked for, and mixed, at a time: a law over a list has a number for each set.
+ROWS = 1000
+# Rows by which the time of a fit to all of them is estimated, and how that time grows with rows.
+PILOT, GROWTH = 1000, 1.2
+# Of the time that is left to a member, what its fit to all rows may take, with several folds and
+# with one; and how much longer than the last fold the next one may take.
+OF_SHARE, OF_ONE, SLOWER = 0.3, 0.45, 1.25
+# Of the time for a fit, what the least that it has to do may take, where it ends in time by itself;
+# and what all of it may take where it does not.
+LEAST_WORK, ALL_WORK = 0.35, 0.7
 
 
 class Member(NamedTuple):
-    """A fitted estimator, what models like it said of rows held out, by fold, and its power."""
+    """A fitted estimator, what models like it said of rows held out, in parts, and its power."""
 
     name: str
     estimator: Any
     laws: list[Distribution]
+    n_folds: int
     power: float = 1.0
 
     def law(self, given: Distribution) -> Any:
@@ -50,22 +67,133 @@ class Given:
     def __post_init__(self):
         vars(self).update(weights=weights_of(self.sample_weight, self.sets))
 
-    def fit(self, member: Any, rows: Any) -> Any:
-        """A clone of the member, fitted to some rows."""
-        rows = np.arange(len(self.sets))[rows]
+    @cached_property
+    def order(self) -> Array:
+        """The rows as chance has them: where time is short, the first of them are taken."""
+        return np.random.default_rng(0).permutation(len(self.sets))
+
+    def fit(self, member: Any, rows: Any, name: str, where: str = "") -> Any:
+        """A clone of the member, fitted to some rows; ``where`` is said if that fails."""
         y: Any = self.sets[rows].argmax(axis=1) if self.names.one_dimensional else self.sets[rows]
         # (A dense column would be taken for classes; a sparse one is a label.)
         y = csr_array(y) if y.ndim == 2 and y.shape[1] == 1 else y
         params = {} if self.sample_weight is None else {"sample_weight": self.weights[rows]}
-        with warnings.catch_warnings():
-            # Warnings of single members, and of single folds, are of no use to who asked for all.
-            warnings.simplefilter("ignore", UserWarning)
-            return copy_of(member).fit(_safe_indexing(self.X, rows), y, **params)
+        try:
+            with warnings.catch_warnings():
+                # Warnings of single members, and of folds, are of no use to who asked for all.
+                warnings.simplefilter("ignore", UserWarning)
+                return copy_of(member).fit(_safe_indexing(self.X, rows), y, **params)
+        except Exception as error:
+            if where:
+                told = f"the member {name!r} could not be fitted {where}"
+                raise ValueError(f"{told}: {error}") from error
+            error.add_note(f"(This was the member {name!r} of an ensemble, fitted to all rows.)")
+            raise
+
+    def laws(self, fitted: Any, rows: Array) -> list[Distribution]:
+        """What a fitted member says of some rows, in parts of `ROWS`."""
+        parts = (rows[first : first + ROWS] for first in range(0, len(rows), ROWS))
+        return [fitted.predict_distribution(_safe_indexing(self.X, p)) for p in parts]
+
+    def held(self, splits: list[Any]) -> list[Held]:
+        """The rows held out, in the same parts, with the number of their fold."""
+        found = []
+        for fold, (train, test) in enumerate(splits):
+            seen = seen_before(self.sets, train, test)
+            for first in range(0, len(test), ROWS):
+                part = slice(first, first + ROWS)
+                found.append(Held(fold, test[part], seen[part]))
+        return found
+
+
+class Held(NamedTuple):
+    """Some rows of a fold, and whether the label set of each is that of a row trained on."""
+
+    fold: int
+    test: Array
+    seen: Array
+
+
+def compact(law: Distribution) -> Distribution:
+    """The same, with the probabilities of a list in half the memory."""
+    if isinstance(law, Listed):
+        return Listed.trusted(law.sets, law.posterior.astype(np.float32))
+    return law
+
+
+@dataclass(eq=False)
+class Schedule:
+    """Fits of members to all rows and without each fold, one after the other, as time allows."""
+
+    rows: Given
+    splits: list[Any]
+    watch: Watch
+    finished: Finished
+    trained: list[Member] = field(default_factory=list)
+    is_cut: bool = False
+
+    def train(self, members: dict[str, Any]) -> None:
+        """Fit them in their order; the first one in any case, the others while there is time."""
+        for number, (name, member) in enumerate(members.items()):
+            share = self.watch.left / (len(members) - number)
+            self.trained.append(self._trained(number, name, member, share))
+            # From now on there is a model to end with.
+            self.watch.kept = 0.0
+
+    def _trained(self, number: int, name: str, member: Any, share: float) -> Member:
+        """A member, and what models like it say of each fold, in ``share`` seconds."""
+        watch, end = self.watch, time.monotonic() + share
+        watch.words = f"{name}: all rows"
+        watch.step()
+        for_all = (OF_ONE if len(self.splits) == 1 else OF_SHARE) * share
+        begun = time.monotonic()
+        taken, estimator = self.finished.once(
+            f"{number}-all", partial(self._to_all, name, member, for_all)
+        )
+        laws, again, seconds, n_folds = [], settled(estimator), time.monotonic() - begun, 0
+        for fold, (train, test) in enumerate(self.splits):
+            stored, begun = f"{number}-{fold}", time.monotonic()
+            if end - begun < SLOWER * seconds and not self.finished.has(stored):
+                self.is_cut = True
+                break
+            where = f"fold {fold + 1} of {len(self.splits)}"
+            watch.words = f"{name}: {where}"
+            watch.step()
+            part = train[np.isin(train, self.rows.order[:taken])]
+            make = partial(self._of_fold, name, again, part, f"without {where}", test)
+            laws += [compact(law) for law in self.finished.once(stored, make)]
+            n_folds, seconds = fold + 1, time.monotonic() - begun
+        if n_folds == 0 and self.trained:
+            raise OutOfTime
+        return Member(name, estimator, laws, n_folds)
+
+    def _of_fold(self, name: str, member: Any, train: Array, where: str, test: Array) -> list[Any]:
+        """What the member, fitted to some rows, says of others."""
+        return self.rows.laws(self.rows.fit(member, train, name, where), test)
+
+    def _to_all(self, name: str, member: Any, seconds: float) -> tuple[int, Any]:
+        """The member fitted to all rows, or to as many as there is time for, and how many."""
+        begun, rows = time.monotonic(), self.rows
+        n_rows = rows_within(name, member, seconds, rows)
+        if np.isfinite(seconds):
+            member = budgeted(member, seconds - (time.monotonic() - begun)) or member
+        self.watch.step()
+        is_part = n_rows < len(rows.sets)
+        return n_rows, rows.fit(member, rows.order[:n_rows] if is_part else slice(None), name)
 
 
 def copy_of(member: Any) -> Any:
     """A clone, of which the type checker knows nothing."""
     return clone(member)
+
+
+def default_members(target: Any) -> dict[str, Any]:
+    """Linear scores, extra trees on the label sets seen and, with XGBoost, boosted trees."""
+    members: dict[str, Any] = {
+        "linear": SetClassifierCV(target),
+        "extra trees": CatalogClassifier(LeafForest(), target),
+    }
+    return members | ({} if find_spec("xgboost") is None else {"booster": SetBooster(target)})
 
 
 def wrapped(member: Any, target: Any) -> Any:
@@ -80,28 +208,33 @@ def wrapped(member: Any, target: Any) -> Any:
     return TargetDecoder(member, target)
 
 
-def within(member: Any, seconds: float, rows: Given) -> Any:
-    """The member with settings by which its fit takes about so long at most; None if none do.
+def refuse_unweighted(name: str, member: Any) -> None:
+    """Raise for a member whose `fit` takes no weights of rows."""
+    inner = getattr(member, "estimator", member)
+    if not takes_weights(inner.fit):
+        raise ValueError(
+            f"sample_weight was given, but the member {name!r} takes none: "
+            f"{type(inner).__name__}.fit has no such argument; leave the weights or the member out"
+        )
 
-    What has a ``time_budget`` keeps it. Of a forest a few trees are grown, to see how long
-    they take.
-    """
-    if not np.isfinite(seconds):
-        return member
-    params = member.get_params()
-    if "time_budget" in params:
-        return copy_of(member).set_params(time_budget=max(seconds, 0.01))
-    name = next((n for n in ("n_estimators", "estimator__n_estimators") if n in params), None)
-    if name is None:
-        return member
-    begun = time.monotonic()
-    rows.fit(copy_of(member).set_params(**{name: PILOT}), slice(None))
-    affordable = int(PILOT * (seconds - (time.monotonic() - begun)) / (time.monotonic() - begun))
-    return (
-        copy_of(member).set_params(**{name: min(params[name], affordable)})
-        if affordable > 0
-        else None
-    )
+
+def budgeted(member: Any, seconds: float) -> Any:
+    """The member with so much time for its fit, if it ends in time by itself; else None."""
+    given = member.get_params()
+    name = next((n for n in ("time_budget", "estimator__time_budget") if n in given), None)
+    return None if name is None else copy_of(member).set_params(**{name: max(seconds, 1e-3)})
+
+
+def rows_within(name: str, member: Any, seconds: float, rows: Given) -> int:
+    """How many rows the member can be fitted to in about so long, by its fit to a few of them."""
+    n_rows, begun = len(rows.sets), time.monotonic()
+    if not np.isfinite(seconds) or n_rows <= PILOT:
+        return n_rows
+    least = budgeted(member, 0.0)
+    rows.fit(member if least is None else least, rows.order[:PILOT], name)
+    share = ALL_WORK if least is None else LEAST_WORK
+    times = share * seconds / (time.monotonic() - begun)
+    return int(min(n_rows, max(PILOT * min(times, 1e9) ** (1.0 / GROWTH), 2)))
 
 
 def settled(fitted: Any) -> Any:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
+
+from setwise.distributions import Independent
+from setwise.estimators.choice import frequency
 
 Array = NDArray[np.float64]
 
@@ -16,6 +19,8 @@ NOTHING = 1e-6
 OPTIMAL, MOST_STEPS = 1e-10, 10_000
 # A law is flattened or sharpened within these powers, if that gains so many nats a row.
 COOLEST, HOTTEST, WORTHWHILE = 0.25, 4.0, 1e-3
+# Entries of rows by label sets, or labels, that a temperature is found by.
+MOST_ENTRIES = 2**22
 
 
 def mixture_weights(log_probability: Array, row_weights: Array) -> Array:
@@ -66,8 +71,61 @@ def mixture_weights(log_probability: Array, row_weights: Array) -> Array:
     return weights / weights.sum()
 
 
+class Contributions(NamedTuple):
+    """What members bring: log P of the true sets (n, m), weights of the rows, and log-losses.
+
+    ``alone`` (m,) are those of each member, ``without`` those of the best mixture of the others.
+    """
+
+    logs: Array
+    row_weights: Array
+    alone: Array
+    without: list[float | None]
+
+    def log_loss(self, weights: Array) -> float:
+        """The mean log-loss of a mixture."""
+        return mixed_log_loss(self.logs, self.row_weights, weights)
+
+
+def contributions(logs: Array, row_weights: Array) -> Contributions:
+    """What each member brings to a mixture, by log P of the true sets by each, (n, m)."""
+    members, without = range(logs.shape[1]), []
+    alone = [mixed_log_loss(logs[:, [m]], row_weights, np.ones(1)) for m in members]
+    for m in members:
+        others = np.delete(logs, m, axis=1)
+        weights = mixture_weights(others, row_weights) if others.shape[1] else None
+        without.append(None if weights is None else mixed_log_loss(others, row_weights, weights))
+    return Contributions(logs, row_weights, np.array(alone), without)
+
+
+def mixed_log_loss(logs: Array, row_weights: Array, weights: Array) -> float:
+    """The mean over rows of -log sum_m weights_m exp(logs_m), for logs (n, m)."""
+    with np.errstate(divide="ignore"):
+        mixed = np.logaddexp.reduce(logs + np.log(weights), axis=1)
+    return -float(np.average(mixed, weights=row_weights))
+
+
+def backed(logs: list[list[Array]], known: Array, row_weights: Array, sets: Array) -> Array:
+    """log P of the true sets (n,) by each member, none of them impossible, (m, n).
+
+    As though each member had seen one row more, of independent labels as frequent as they are in
+    the ``known`` sets: P = (n p + p_0) / (n + 1). It is the same for all members, so a mixture of
+    what comes of it is what comes of the mixture.
+    """
+    n_rows, often = len(known), frequency(known, row_weights)
+    base = Independent(np.broadcast_to(often, sets.shape)).log_probability(sets)
+    own = np.array([np.concatenate(parts) for parts in logs])
+    return np.logaddexp(own + np.log(n_rows / (n_rows + 1.0)), base - np.log(n_rows + 1.0))
+
+
 def temperature(folds: list[Any], sets: list[Any], row_weights: list[Array]) -> float:
-    """The power of the members' laws, scaled to add up to 1, that is likeliest; 1 if none gains."""
+    """The power of the members' laws, scaled to add up to 1, that is likeliest; 1 if none gains.
+
+    Of very many rows by listed sets, a part is looked at.
+    """
+    step = 1 + sum(len(law) * _width(law) for law in folds) // MOST_ENTRIES
+    folds = [law[::step] for law in folds]
+    sets, row_weights = [y[::step] for y in sets], [weights[::step] for weights in row_weights]
 
     def loss(log_power: float) -> float:
         power = float(np.exp(log_power))
@@ -84,3 +142,9 @@ def temperature(folds: list[Any], sets: list[Any], row_weights: list[Array]) -> 
     bounds = (np.log(COOLEST), np.log(HOTTEST))
     found: Any = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.01})
     return float(np.exp(found.x)) if loss(0.0) - found.fun > WORTHWHILE else 1.0
+
+
+def _width(law: Any) -> int:
+    """Numbers that a row of a law stands for: a list has one for each set."""
+    listed = law.sets if hasattr(law, "sets") else getattr(law, "space", None)
+    return max(law.n_labels, len(getattr(listed, "parameters", () if listed is None else listed)))

@@ -44,6 +44,8 @@ from setwise.validation import positive_number, require_one_of, whole_number
 Array = NDArray[Any]
 
 STOPPING = ("log_loss", "target")
+# Trees of fewer entries of the inputs, times labels, are grown on one thread.
+SMALL = 2**23
 
 
 @dataclass(eq=False, repr=False)
@@ -70,6 +72,9 @@ class SetBooster(ScoredModel):
         Shares of the rows that a tree, and of the features that a level of it, is grown on.
     reg_lambda : float, default 1.0
         Penalty of leaves.
+    max_bin : int, default 64
+        Values of a feature that splits tell apart. (With XGBoost's own 256, rounds on a few
+        thousand rows take about four times as long.)
     stopping : {"log_loss", "target"}, default "log_loss"
         What is judged on held-out rows after each round: the mean log-loss (of other losses than a
         likelihood, the loss itself), or the loss of the target.
@@ -82,7 +87,7 @@ class SetBooster(ScoredModel):
         Columns of an array that hold categories, as codes 0, 1, ... (Those of a data frame that
         have the type category need not be named.)
     xgboost_params : dict, optional
-        Further parameters for XGBoost, as it names them, such as ``{"max_bin": 64}``.
+        Further parameters for XGBoost, as it names them, such as ``{"gamma": 1.0}``.
     q, sparse_output, n_jobs, verbose
         As in `SetClassifier`.
     time_budget, on_interrupt
@@ -110,8 +115,9 @@ class SetBooster(ScoredModel):
     a data frame) are split as sets of categories, by trees of one label each; without such columns
     a tree has a leaf for all labels.
 
-    For the target's own losses the variance of each label stands for the second derivative, which
-    may be negative; it is of the same order.
+    For the target's own losses the second derivative is that of the logistic one (q = 0), as steep
+    as the loss is: its own may be negative. Losses are scaled to begin as steep as a likelihood, so
+    ``min_child_weight`` and ``reg_lambda`` mean the same for all.
     """
 
     target: Any = "f1"
@@ -126,6 +132,7 @@ class SetBooster(ScoredModel):
     subsample: float = 0.8
     colsample: float = 0.5
     reg_lambda: float = 1.0
+    max_bin: int = 64
     stopping: str = "log_loss"
     patience: int | None = 30
     validation_fraction: float = 0.2
@@ -274,18 +281,22 @@ class SetBooster(ScoredModel):
         """The parameters of XGBoost, which splits categories in trees of one label only."""
         has_any = has_categories(inputs) or self.categorical_features is not None
         trees = "one_output_per_tree" if has_any else "multi_output_tree"
+        entries = inputs.nnz if issparse(inputs) else inputs.shape[0] * inputs.shape[1]
+        # Threads that share little work wait for each other most of the time.
+        n_threads = 1 if entries * len(self.classes_) < SMALL else thread_count()
         return {
             "tree_method": "hist", "multi_strategy": trees, "base_score": 0.0,
-            "disable_default_eval_metric": True, "nthread": thread_count(), "seed": self._seed,
+            "disable_default_eval_metric": True, "nthread": n_threads, "seed": self._seed,
             "learning_rate": float(self.learning_rate), "max_depth": self.max_depth,
             "min_child_weight": self.min_child_weight, "subsample": self.subsample,
             "colsample_bylevel": self.colsample, "reg_lambda": self.reg_lambda,
-            **(self.xgboost_params or {}),
+            "max_bin": self.max_bin, **(self.xgboost_params or {}),
         }  # fmt: skip
 
     def _require_settings(self) -> None:
         whole_number(self.n_estimators, "n_estimators", 1)
         whole_number(self.max_depth, "max_depth", 1)
+        whole_number(self.max_bin, "max_bin", 2)
         positive_number(self.learning_rate, "learning_rate")
         if self.patience is not None:
             whole_number(self.patience, "patience", 1)

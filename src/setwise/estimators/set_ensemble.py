@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
 from setwise.decoders.minimum_risk import UndecodableError
-from setwise.distributions import Independent, Mixture
-from setwise.estimators.catalog_classifier import CatalogClassifier
+from setwise.distributions import Independent, Listed, Mixture
+from setwise.distributions.distribution import is_listed
+from setwise.estimators.finished import finished_in, identity_of
 from setwise.estimators.guarantee import claim_of_mixture, claim_of_population, log_loss_of
 from setwise.estimators.held_out import folds_for
-from setwise.estimators.members import Given, Member, seen_before, settled, within, wrapped
-from setwise.estimators.mixing import mixture_weights, temperature
+from setwise.estimators.members import (
+    ROWS,
+    Given,
+    Held,
+    Member,
+    Schedule,
+    default_members,
+    refuse_unweighted,
+    wrapped,
+)
+from setwise.estimators.mixing import backed, contributions, mixture_weights, temperature
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.running import (
     INTERRUPTS,
@@ -35,8 +42,6 @@ from setwise.estimators.running import (
     run,
     warn_of_end,
 )
-from setwise.estimators.set_booster import SetBooster
-from setwise.estimators.set_classifier_cv import SetClassifierCV
 from setwise.estimators.wrapped import handed_on, seeded
 from setwise.persistence import save
 from setwise.targets.target import method_of
@@ -46,9 +51,13 @@ from setwise.validation import require_one_of, whole_number
 Array = NDArray[Any]
 
 
-# Of the time that is left to a member, what its fit to all rows may take, where it can be told;
-# and how much longer than the last fold the next one may take.
-OF_SHARE, SLOWER = 0.3, 1.25
+OF_MEMBERS = 0.85  # Of the time of a fit, what all members may take.
+# Beyond the first number of rows one part is held out: a fifth, at most the second number of rows.
+MANY, MOST_HELD = 10_000, 5_000
+# Lists of more label sets are not looked through for the best one.
+MOST_LISTED = 2**14
+# Losses that differ by no more are equal.
+TIE = 1e-12
 
 
 @dataclass(eq=False, repr=False)
@@ -58,7 +67,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     p(y) = sum_m w_m p_m(y). Each member is fitted to all rows, and again to all folds but one, the
     same for all members. What these say of the rows held out gives each member a temperature, if
     that makes it likelier, and the mixture its weights: those of the highest log-likelihood, or
-    equal ones where these decide better for the target. The divergence of the best mixture from the
+    equal ones where these lose less for the target, by more than a standard error, and are as
+    likely as the best member. The divergence of the best mixture from the
     truth is at most that of its best member, and the bound sqrt(2 KL) of the regret holds for it.
 
     Parameters
@@ -67,18 +77,23 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         What a prediction is judged by.
     members : "auto", or mapping of names to classifiers, or list of classifiers
         Estimators of setwise, or any classifier with `predict_proba`, which `TargetDecoder` wraps.
-        "auto": `SetClassifierCV`, 300 extra trees on the label sets seen (`CatalogClassifier`),
-        and `SetBooster`, if XGBoost is installed.
+        "auto": `SetClassifierCV`, 300 extra trees on the label sets seen (`CatalogClassifier` of a
+        `LeafForest`), and `SetBooster`, if XGBoost is installed.
     decoder : default "auto"
         For measures of all rows together, a rule of `PopulationRule`.
     cv : int, splitter or list of splits, optional
-        Folds; by default 5 up to 10,000 rows, else 3.
+        Folds; by default 5 up to 10,000 rows. Beyond, one part is held out, once: a fifth of the
+        rows, at most 5,000.
     calibrate : bool, default True
         Whether members may have temperatures.
     sparse_output : bool, default False
         Whether `predict` returns a CSR array.
     time_budget : float, optional
-        Seconds that `fit` may take; members, or folds, that would take longer are left out.
+        Seconds that `fit` may take. Of many rows a member learns from as many as time allows, and
+        members, or folds, that would take longer are left out; the first member is always there.
+    folder : str or path, optional
+        Where fits are kept as they are finished: a second run with the same rows and settings goes
+        on where the first one ended. A folder of another ensemble is refused.
     on_interrupt : {"raise", "finish"}, default "raise"
         Whether an interrupt ends `fit` with an error, or with the members trained so far.
     n_jobs : int, optional
@@ -95,7 +110,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Of the members, with a sum of 1; 0 for one that brings nothing.
     contributions_ : list of dict
         For each member its name, weight, temperature (the power of its law), and on held-out rows
-        its log-loss alone and that of the mixture without it.
+        its log-loss alone and that of the best mixture without it. A set that a member gives no
+        probability counts as though each had seen one row more, of independent labels.
     is_equal_ : bool
         Whether equal weights were taken, since they decide better.
     classes_, target_, guarantee_, n_features_in_
@@ -118,6 +134,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     calibrate: bool = True
     sparse_output: bool = False
     time_budget: float | None = None
+    folder: Any = None
     on_interrupt: str = "raise"
     n_jobs: int | None = None
     verbose: bool = False
@@ -149,98 +166,83 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def _fit(self, rows: Given, watch: Watch) -> None:
         risk = decoder_of(self.target, self.decoder)
-        splits = self._splits(rows)
-        members, trained = self._members(), []
-        try:
-            for number, (name, member) in enumerate(members.items()):
-                share = watch.left / (len(members) - number)
-                trained.append(self._trained(name, member, rows, splits, watch, share))
-        except OutOfTime:
+        splits, members = self._splits(rows), self._members()
+        if rows.sample_weight is not None:
+            for name, member in members.items():
+                refuse_unweighted(name, member)
+        # The rest of the time is for mixing.
+        watch.end -= (1.0 - OF_MEMBERS) * watch.left if np.isfinite(watch.left) else 0.0
+        identity = {} if self.folder is None else identity_of(rows, splits, members)
+        with finished_in(self.folder, identity) as finished:
+            schedule = Schedule(rows, splits, watch, finished)
+            try:
+                schedule.train(members)
+            except OutOfTime:
+                schedule.is_cut = True
+            except KeyboardInterrupt:
+                if self.on_interrupt == "raise" or not schedule.trained:
+                    raise
+                self.stopped_ = "interrupt"
+        if schedule.is_cut:
             self.stopped_ = "time_budget"
-        except KeyboardInterrupt:
-            if self.on_interrupt == "raise" or not trained:
-                raise
-            self.stopped_ = "interrupt"
         # What all members have said something of.
-        folds = min(len(one.laws) for one in trained)
-        self._mix(
-            [one._replace(laws=one.laws[:folds]) for one in trained], rows, splits[:folds], risk
-        )
+        held = rows.held(splits[: min(one.n_folds for one in schedule.trained)])
+        trained = [one._replace(laws=one.laws[: len(held)]) for one in schedule.trained]
+        self._mix(trained, rows, held, risk)
         first = self._mixed[0].estimator
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(first, name):
                 setattr(self, name, getattr(first, name))
 
-    def _trained(
-        self, name: str, member: Any, rows: Given, splits: list[Any], watch: Watch, share: float
-    ) -> Member:
-        """A member fitted to all rows, and what models like it say of each fold, as time allows.
-
-        ``share`` is the time in seconds that is left to it. The first member is always there.
-        """
-        watch.words = f"{name}: all rows"
-        watch.step()
-        begun = time.monotonic()
-        member = within(member, OF_SHARE * share, rows)
-        if member is None:
-            raise OutOfTime
-        estimator = rows.fit(member, slice(None))
-        laws, again, taken = [], settled(estimator), time.monotonic() - begun
-        for number, (train, test) in enumerate(splits):
-            if watch.left < SLOWER * taken:
-                if number == 0 and watch.kept < np.inf:
-                    raise OutOfTime
-                self.stopped_ = "time_budget"
-                break
-            watch.words, begun = f"{name}: fold {number + 1} of {len(splits)}", time.monotonic()
-            watch.step()
-            fold = rows.fit(again, train)
-            laws.append(fold.predict_distribution(_safe_indexing(rows.X, test)))
-            taken = time.monotonic() - begun
-        # From now on there is a model to end with.
-        watch.kept = 0.0
-        return Member(name, estimator, laws)
-
-    def _mix(self, trained: list[Member], rows: Given, splits: list[Any], risk: Decoder) -> None:
+    def _mix(self, trained: list[Member], rows: Given, held: list[Held], risk: Decoder) -> None:
         """Temperatures, weights, and the decoder fitted to the mixture of rows held out."""
         self.target_, self._risk = risk.target, risk
-        if not splits:
+        if not held:
             self._alone(trained[0])
             return
-        truths = [rows.sets[test] for _, test in splits]
-        weights = [rows.weights[test] for _, test in splits]
+        truths = [rows.sets[one.test] for one in held]
+        weights = [rows.weights[one.test] for one in held]
         if self.calibrate:
             trained = [
                 one._replace(power=temperature(one.laws, truths, weights)) for one in trained
             ]
         laws = [[one.law(law) for law in one.laws] for one in trained]
-        logs = np.array([
-            np.concatenate([law.log_probability(y) for law, y in zip(of, truths, strict=True)])
-            for of in laws
-        ])  # fmt: skip
-        counted = np.concatenate([seen_before(rows.sets, *split) for split in splits])
+        self._answers = (
+            all(parts[0][:1].label_sizes() is not None for parts in laws),
+            all(is_listed(parts[0], MOST_LISTED) for parts in laws),
+        )
+        sets, mass = np.concatenate(truths), np.concatenate(weights)
+        logs = backed(
+            [[law.log_probability(y) for law, y in zip(of, truths, strict=True)] for of in laws],
+            rows.sets, rows.weights, sets,
+        )  # fmt: skip
+        counted = np.concatenate([one.seen for one in held])
         counted = counted if counted.any() else np.ones_like(counted)
-        mass = np.concatenate(weights)
-        learnt = mixture_weights(logs.T[counted], mass[counted])
         equal = np.full(len(trained), 1.0 / len(trained))
-        held = [
+        learnt = mixture_weights(logs.T[counted], mass[counted])
+        told = contributions(logs[:, counted].T, mass[counted])
+        mixed = [
             [Mixture(list(parts), w) for parts in zip(*laws, strict=True)] for w in (learnt, equal)
         ]
-        losses = [self._loss(one, truths, weights) for one in held]
-        self.is_equal_ = len(trained) > 1 and losses[1] < losses[0] - 1e-12
+        as_likely = told.log_loss(equal) <= told.alone.min() + TIE
+        self.is_equal_ = bool(
+            as_likely and len(trained) > 1 and self._decides_better(*mixed, sets, mass)
+        )
         self.weights_ = equal if self.is_equal_ else learnt
-        self._tell(trained, logs, counted, mass)
-        mixed = held[int(self.is_equal_)]
+        self.log_loss_ = told.log_loss(self.weights_)
+        self.contributions_ = [
+            {"member": one.name, "weight": float(weight), "temperature": one.power,
+             "log_loss": float(alone), "log_loss_without": without}
+            for one, weight, alone, without in zip(
+                trained, self.weights_, told.alone, told.without, strict=True
+            )
+        ]  # fmt: skip
+        best = mixed[self.is_equal_]
         self._held_out = log_loss_of(
-            np.concatenate([m.log_probability(y) for m, y in zip(mixed, truths, strict=True)]), mass
+            np.concatenate([m.log_probability(y) for m, y in zip(best, truths, strict=True)]), mass
         )
-        marginals = np.concatenate([one.marginals() for one in mixed]).astype(np.float32)
-        self._out_of_fold = HeldOut(marginals, np.concatenate(truths), mass)
-        rows_of_one = [parts[0][:1] for parts in laws]
-        self._answers = (
-            all(law.label_sizes() is not None for law in rows_of_one),
-            all(law.listed() is not None for law in rows_of_one),
-        )
+        marginals = np.concatenate([one.marginals() for one in best]).astype(np.float32)
+        self._out_of_fold = HeldOut(marginals, sets, mass)
         self._mixed = [one._replace(laws=[]) for one in trained]
         if not self._names.one_dimensional:
             self._risk = risk.fitted(lambda: self._out_of_fold)
@@ -256,45 +258,39 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         }]  # fmt: skip
         self._risk = self._risk.fitted(lambda: None)
 
-    def _tell(self, trained: list[Member], logs: Array, counted: Array, mass: Array) -> None:
-        """What each member contributes, by the log-loss of the rows that decide the weights."""
+    def _decides_better(
+        self, learnt: list[Mixture], equal: list[Mixture], sets: Array, mass: Array
+    ) -> bool:
+        """Whether the second loses less on rows held out, by more than a standard error."""
+        gain = self._losses(learnt, sets, mass) - self._losses(equal, sets, mass)
+        mean = np.average(gain, weights=mass)
+        spread = np.average((gain - mean) ** 2, weights=mass)
+        return bool(mean > TIE + np.sqrt(spread * (mass**2).sum()) / mass.sum())
 
-        def log_loss(weights: Array) -> float:
-            with np.errstate(divide="ignore"):
-                mixed = np.logaddexp.reduce(logs + np.log(weights)[:, None], axis=0)[counted]
-            return log_loss_of(mixed, mass[counted])["log_loss"]
-
-        self.contributions_ = []
-        for number, one in enumerate(trained):
-            alone = np.eye(len(trained))[number]
-            others = np.delete(np.arange(len(trained)), number)
-            without = np.zeros(len(trained))
-            if len(others):
-                without[others] = mixture_weights(logs[others].T[counted], mass[counted])
-            self.contributions_.append({
-                "member": one.name, "weight": float(self.weights_[number]),
-                "temperature": one.power, "log_loss": log_loss(alone),
-                "log_loss_without": log_loss(without) if len(others) else None,
-            })  # fmt: skip
-        self.log_loss_ = log_loss(self.weights_)
-
-    def _loss(self, mixtures: list[Mixture], truths: list[Array], weights: list[Array]) -> float:
-        """The loss of the target for rows held out."""
-        sets, mass = np.concatenate(truths), np.concatenate(weights)
+    def _losses(self, mixtures: list[Mixture], sets: Array, mass: Array) -> Array:
+        """The loss of the target for each row held out, (n,)."""
         if self._names.one_dimensional:
             guess = np.concatenate([one.marginals().argmax(axis=1) for one in mixtures])
-            return float(np.average(guess != sets.argmax(axis=1), weights=mass))
+            return (guess != sets.argmax(axis=1)).astype(np.float64)
         if self._risk.is_of_whole:
             marginals = np.concatenate([one.marginals() for one in mixtures])
-            rule = self._risk.fitted(lambda: HeldOut(marginals, sets, mass))
-            return 1.0 - method_of(self.target_, "utility")(rule.decode(marginals), sets, mass)
+            decided = self._risk.fitted(lambda: HeldOut(marginals, sets, mass)).decode(marginals)
+            return method_of(self.target_, "row_losses")(decided, sets, mass)
         decided = np.concatenate([self._decided(one) for one in mixtures])
-        return 1.0 - method_of(self.target_, "utility")(decided, sets, mass)
+        return np.asarray(self.target_.loss(decided, sets), np.float64)
 
     def _decided(self, law: Mixture) -> Array:
-        """The best label set of each row; as though labels were independent, where no way is."""
+        """The best label set of each row.
+
+        Where that would take a list which not all members have, given that it is a set that some
+        member lists; where none does, as though labels were independent.
+        """
+        by_list = self.target_.form == "subset" or not self._risk.covers_all(law.n_labels)
+        found = None
+        if by_list and len(law.weights) > 1 and not self._answers[1]:
+            found = law.among_listed(MOST_LISTED)
         try:
-            return self._risk.decode(law)
+            return self._risk.decode(law if found is None else Listed.trusted(*found))
         except UndecodableError:
             return self._risk.decode(Independent(law.marginals()))
 
@@ -339,15 +335,26 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def predict_proba(self, X):
         """The probability of each label (or class), (n, l)."""
-        found = self.predict_distribution(X).marginals()
-        return np.asarray(found.todense()) if hasattr(found, "todense") else found
+        return self._by_parts(lambda law: law.marginals(), X)
+
+    def _by_parts(self, function: Callable[[Mixture], Any], X: Any) -> Array:
+        """A function of the mixture of some rows at a time, so that lists of sets fit in memory."""
+        check_is_fitted(self)
+        (X,) = indexable(handed_on(X))
+        parts = [slice(first, first + ROWS) for first in range(0, max(_num_samples(X), 1), ROWS)]
+        given = [X] if len(parts) == 1 else (_safe_indexing(X, part) for part in parts)
+        found = [function(self.predict_distribution(part)) for part in given]
+        return np.concatenate([one.toarray() if issparse(one) else one for one in found])
 
     def predict(self, X):
         """The label sets, or classes, to predict."""
-        law = self.predict_distribution(X)
+        check_is_fitted(self)
         if self._names.one_dimensional:
-            return self.classes_[np.asarray(law.marginals()).argmax(axis=1)]
-        sets = self._risk.decode(law.marginals()) if self._risk.is_of_whole else self._decided(law)
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        if self._risk.is_of_whole:
+            sets = self._risk.decode(self.predict_proba(X))
+        else:
+            sets = self._by_parts(self._decided, X)
         return csr_array(sets).astype(np.int64) if self.sparse_output else self._names.decode(sets)
 
     def score(self, X, y, sample_weight=None) -> float:
@@ -368,13 +375,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """The members by name, with seeds."""
         given = self.members
         if isinstance(given, str) and given == "auto":
-            trees = ExtraTreesClassifier(300, min_samples_leaf=1, n_jobs=self.n_jobs)
-            given = {
-                "linear": SetClassifierCV(self.target),
-                "extra trees": CatalogClassifier(trees, self.target),
-            }
-            if find_spec("xgboost") is not None:
-                given["booster"] = SetBooster(self.target)
+            given = default_members(self.target)
         if not isinstance(given, Mapping):
             given = {f"{type(one).__name__} {k}": one for k, one in enumerate(given, 1)}
         members = {name: wrapped(one, self.target) for name, one in given.items()}
@@ -385,10 +386,14 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if self.cv is not None and not isinstance(self.cv, int | np.integer):
             splitter: Any = check_cv(self.cv)
             return list(splitter.split(rows.X, csr_array(rows.sets)))
-        folds = folds_for(len(rows.sets), seed=self.random_state)
+        n_rows = len(rows.sets)
+        folds = folds_for(n_rows, seed=self.random_state)
         if self.cv is not None:
             folds = replace(folds, n_splits=whole_number(self.cv, "cv", 2))
-        return list(folds.split(None, csr_array(rows.sets)))
+        elif n_rows > MANY:
+            folds = replace(folds, n_splits=max(folds_for(MANY).n_splits, n_rows // MOST_HELD))
+        splits = folds.split(None, csr_array(rows.sets))
+        return [next(splits)] if self.cv is None and n_rows > MANY else list(splits)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -213,6 +213,15 @@ class Objective:
             return np.zeros(self.space.n_scores)
         return self.space.start_scores(self.y_true, self.weights)
 
+    @cached_property
+    def steepness(self) -> float:
+        """The mean steepness of a comp-sum loss at the start; 1 for a likelihood."""
+        if self.stage is None or self._is_separate:
+            return 1.0
+        loss: Any = self.stage(self.space)
+        found = loss.steepness(self.y_true.astype(np.uint8))
+        return float(np.average(found, weights=self.weights))
+
     def spread(self) -> Array:
         """Variance at the start of what each parameter of the space multiplies, (p,).
 
@@ -242,8 +251,8 @@ class Objective:
         """The second derivative of the weighted loss of each row by each of its scores.
 
         Exact for a likelihood, 4 P (1 - P), and for labels one by one, P (1 - P): there P - y is
-        half the gradient, and the gradient. For other losses, whose own may be negative, the first
-        with the marginals of the space.
+        half the gradient, and the gradient. For comp-sum losses the first with the marginals of
+        the space, times the loss's steepness: exact for q = 0; others may be negative.
         """
         weights, y_true = self.weights[rows, None], self.y_true[rows]
         slope = 1.0 if self._is_separate else 2.0
@@ -252,6 +261,8 @@ class Objective:
         else:
             space = self.space.with_parameters(parameters) if self.learns else self.space
             likely = space.marginals(scores)
+            steep = self.stage(space).steepness(y_true.astype(np.uint8), scores)  # type: ignore
+            weights = weights * steep[:, None]
         return slope**2 * weights * likely * (1.0 - likely)
 
     def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:

@@ -69,6 +69,12 @@ def seeded(estimator: Any, random_state: Any) -> Any:
     return copy
 
 
+def takes_weights(fit: Any) -> bool:
+    """Whether a `fit` takes weights of rows, or whatever it is handed."""
+    taken = inspect.signature(fit).parameters.values()
+    return any(one.name == "sample_weight" or one.kind is one.VAR_KEYWORD for one in taken)
+
+
 def routed(meta: Any, rows: Any, sample_weight: Any, fit_params: dict) -> tuple[dict, dict]:
     """What the estimator's `fit`, and the splitter's `split`, are handed beside X and y.
 
@@ -80,9 +86,7 @@ def routed(meta: Any, rows: Any, sample_weight: Any, fit_params: dict) -> tuple[
     if get_config()["enable_metadata_routing"]:
         found = process_routing(meta, "fit", **params)
         return dict(found.estimator.fit), dict(found.get("splitter", {}).get("split", {}))
-    taken = inspect.signature(fit).parameters.values()
-    takes = any(one.name == "sample_weight" or one.kind is one.VAR_KEYWORD for one in taken)
-    if sample_weight is not None and not takes:
+    if sample_weight is not None and not takes_weights(fit):
         raise ValueError(
             f"{type(meta.estimator).__name__}.fit takes no sample_weight, so none can be passed on"
         )

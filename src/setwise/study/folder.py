@@ -14,8 +14,7 @@ import json
 import os
 import warnings
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
@@ -25,17 +24,11 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from setwise.atomic_write import naming, remove_partial, write_whole
+from setwise.run_folder import LOCK, differences
 from setwise.study.results import Outcome, Results, Scale, joined
 from setwise.taxonomy import Taxonomy
 
-try:
-    import fcntl
-except ImportError:  # (Windows, where nobody looks whether another run is at work.)
-    fcntl = None
-
-RESULTS, LOCK = "results.jsonl", ".lock"
-# Values up to this many characters, fewer than a digest has, are shown where two studies differ.
-SHOWN = 32
+RESULTS = "results.jsonl"
 
 
 class Unit(NamedTuple):
@@ -184,12 +177,8 @@ def prepare(folder: Path, study: Results, identity: Mapping[str, Any]) -> Summar
                 f"name a new or an empty folder"
             )
         write_whole(folder / RESULTS, _line({"identity": identity, "study": study}))
-    found, different = summary(folder), []
-    for name in dict.fromkeys([*found.identity, *identity]):
-        before, now = (json.dumps(of.get(name, "nothing")) for of in (found.identity, identity))
-        if before != now:
-            short = max(len(before), len(now)) <= SHOWN
-            different.append(f"{name}: {before}, now {now}" if short else f"{name}: another")
+    found = summary(folder)
+    different = differences(found.identity, identity)
     if different:
         raise ValueError(
             f"{str(folder)!r} holds another study and is left as it is. What differs: "
@@ -208,61 +197,6 @@ def store(folder: Path, unit: Unit, found: Outcome | str) -> None:
     with naming(file_name), open(file_name, "ab", buffering=0) as file:
         file.write(_line({"unit": unit, key: found}))
         os.fsync(file.fileno())
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, or raise a ValueError if another run does; made if it is not there.
-
-    The lock is the operating system's and belongs to the open file, so it ends with the process,
-    however that ends. The file holds the process to name in the message, and is gone at the end;
-    so are folders that were made here and are still empty.
-    """
-    new = [place for place in (folder, *folder.parents) if not place.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with _lock_of(folder):
-            yield
-    finally:
-        for place in new:
-            with suppress(OSError):
-                place.rmdir()
-
-
-@contextmanager
-def _lock_of(folder: Path) -> Iterator[None]:
-    path, mine = folder / LOCK, False
-    while not mine:
-        with open(path, "a+") as file:
-            _take(file, folder)
-            # Another run may have ended, and removed the file, since it was opened.
-            with suppress(FileNotFoundError):
-                mine = os.path.samestat(os.fstat(file.fileno()), path.stat())
-            if not mine:
-                continue
-            with naming(path):
-                file.truncate(0)
-                file.write(f"{os.getpid()}\n")
-                file.flush()
-            try:
-                yield
-            finally:
-                with suppress(OSError):
-                    path.unlink()
-
-
-def _take(file: Any, folder: Path) -> None:
-    """Take the lock of an open file, or raise, naming the process that has it."""
-    if fcntl is None:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.seek(0)
-        raise ValueError(
-            f"another run is at work in {str(folder)!r} (process {file.read().strip() or '?'})"
-            f"; wait for it, or give this study a folder of its own"
-        ) from None
 
 
 # --------------------------------------------------------------------------------------- the lines

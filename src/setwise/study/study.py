@@ -23,9 +23,10 @@ from setwise.atomic_write import write_whole
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.evaluation.label_sets import checked_taxonomy, checked_zero_division
 from setwise.labels import form_of
+from setwise.run_folder import locked
 from setwise.sparse import tidied
 from setwise.spelling import some
-from setwise.study.folder import Unit, locked, prepare, store, summary
+from setwise.study.folder import Unit, prepare, store, summary
 from setwise.study.methods import get_methods
 from setwise.study.results import Outcome, Results, Scale
 from setwise.study.work import Plan, do_tasks

@@ -117,6 +117,19 @@ class CompSum:
         """
         return self.space.marginals(scores)
 
+    def steepness(self, y_true: Array, scores: Array | None = None) -> Array:
+        """F(q) of checked arrays, on this scale, (n,): derivatives are in proportion to it.
+
+        Without scores, where all sets are alike. At q = 0, where that is everywhere, the Hessian by
+        the scores is F(0) times the covariance of the labels under s_h.
+        """
+        scale = self._log_scale
+        if scores is None or self.q == 0.0:
+            return self.expectation.uniform(y_true, log_scale=scale)
+        return self.expectation.moment(
+            scores, y_true, self.q, log_scale=scale, parameters=False
+        ).value
+
     @property
     def _log_scale(self) -> float:
         """log of what the unit scale is multiplied by: |Y|^(1-q) on the paper's."""

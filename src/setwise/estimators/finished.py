@@ -1,0 +1,98 @@
+"""What of an ensemble is finished, in a folder, so that a second run goes on where one ended.
+
+``ensemble.json`` says what the ensemble is. Beside it is a file for each fit that is finished: a
+member fitted to all rows, or what one fitted to all folds but one says of that one. They appear
+whole or not at all, and reading them runs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from setwise.atomic_write import remove_partial, write_whole
+from setwise.persistence import load, save
+from setwise.run_folder import LOCK, differences, locked
+
+IDENTITY = "ensemble.json"
+# Settings of members that change what is found only by how long they may take.
+OF_TIME = ("time_budget", "n_jobs", "verbose", "on_interrupt")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Fits that are finished, by name, in a folder; without one nothing is kept."""
+
+    folder: Path | None = None
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What is stored under a name; if nothing is, what ``make`` gives, which is then stored."""
+        if self.folder is None:
+            return make()
+        file = self.folder / f"{name}.skops"
+        if file.exists():
+            return load(file)
+        found = make()
+        save(found, file)
+        return found
+
+    def has(self, name: str) -> bool:
+        """Whether something is stored under a name."""
+        return self.folder is not None and (self.folder / f"{name}.skops").exists()
+
+
+@contextmanager
+def finished_in(folder: Any, identity: dict[str, str]) -> Iterator[Finished]:
+    """The fits in a folder, which is locked meanwhile; raises if it is of another ensemble."""
+    if folder is None:
+        yield Finished()
+        return
+    place = Path(folder)
+    with locked(place):
+        if not (place / IDENTITY).exists():
+            refuse_others(place)
+            write_whole(place / IDENTITY, json.dumps(identity, indent=1).encode())
+        try:
+            different = differences(json.loads((place / IDENTITY).read_text()), identity)
+        except ValueError as error:
+            raise ValueError(f"{str(place / IDENTITY)!r} cannot be read: {error}") from None
+        if different:
+            raise ValueError(
+                f"{str(place)!r} holds another ensemble and is left as it is. What differs: "
+                f"{'; '.join(different)}. Choose another folder, or remove this one to begin anew"
+            )
+        remove_partial(place)
+        yield Finished(place)
+
+
+def refuse_others(folder: Path) -> None:
+    """Raise for a folder with something else in it."""
+    own = (LOCK, f".{IDENTITY}.")
+    others = sorted(one.name for one in folder.iterdir() if not one.name.startswith(own))
+    if others:
+        raise ValueError(
+            f"{str(folder)!r} holds no ensemble but is not empty (there is {others[0]!r}); name a "
+            f"new or an empty folder"
+        )
+
+
+def identity_of(rows: Any, splits: list[Any], members: dict[str, Any]) -> dict[str, str]:
+    """What the fits of an ensemble depend on, as digests."""
+    parts = {
+        "X": rows.X, "y": (rows.sets, rows.names.names), "sample_weight": rows.sample_weight,
+        "folds": splits, "order of the members": list(members),
+    }  # fmt: skip
+    for name, member in members.items():
+        given = member.get_params(deep=True).items()
+        settings = {key: value for key, value in given if key.split("__")[-1] not in OF_TIME}
+        parts[f"member {name!r}"] = {
+            key: repr(value) if hasattr(value, "get_params") else value
+            for key, value in settings.items()
+        }
+    return {name: str(joblib.hash(part)) for name, part in parts.items()}

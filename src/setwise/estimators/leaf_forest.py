@@ -1,0 +1,247 @@
+"""Extra trees for very many classes: a leaf holds the classes of its rows, not a number for each.
+
+scikit-learn's trees keep a number for each class at each node. Where every label set is a class
+that is gigabytes for a few thousand rows. Here trees are grown a few at a time, and what is kept of
+them is how they split and which classes are in their leaves: one entry a row and tree.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse, vstack
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from setwise.estimators.running import Watch
+from setwise.kernels import kernel
+from setwise.sparse import row_ranges
+from setwise.threads import for_rows, thread_count
+from setwise.validation import whole_number
+
+Array = NDArray[Any]
+
+# Trees that are grown at a time, and the rows for which a leaf has one more row at least.
+BATCH, ROWS_A_LEAF = 10, 10_000
+# Splits tell so many classes apart: the most frequent ones, and others by chance together.
+TOLD_APART, TOGETHER = 48, 16
+
+
+@dataclass(eq=False, repr=False)
+class LeafForest(ClassifierMixin, BaseEstimator):
+    """Extremely randomised trees whose leaves hold the classes of their training rows.
+
+    P(class | x) is the mean, over trees, of the share of the class among the training rows in the
+    leaf of x, by weight: that of scikit-learn's `ExtraTreesClassifier`, in far less memory. Up to
+    64 classes the trees are the same; of more, splits tell the 48 most frequent apart, and the
+    others in 16 groups that chance makes for each ten trees. Leaves tell all apart.
+
+    Parameters
+    ----------
+    n_estimators : int, default 300
+        Number of trees.
+    min_samples_leaf : int, optional
+        Least rows of a leaf; by default 1, and one more for every 10,000 rows.
+    max_features : default "sqrt"
+        Features that a split is chosen among, as in `ExtraTreesClassifier`.
+    time_budget : float, optional
+        Seconds for `fit`: no more trees are begun when the next ones would take longer. There are
+        always some.
+    random_state : int, RandomState or None, default None
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+    trees_ : Splits
+        How the trees split, as arrays.
+    shares_ : CSR array of shape (nodes, K)
+        The share of each class in each leaf.
+    masses_ : array of shape (nodes,)
+        The weight of the rows in each leaf.
+    n_trees_, n_features_in_ : int
+    """
+
+    n_estimators: int = 300
+    min_samples_leaf: int | None = None
+    max_features: Any = "sqrt"
+    time_budget: float | None = None
+    random_state: Any = None
+
+    def fit(self, X, y, sample_weight=None) -> Self:
+        """Grow the trees; rows of weight 0 are not there."""
+        watch, whole = (
+            Watch(self.time_budget, None),
+            whole_number(self.n_estimators, "n_estimators", 1),
+        )
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float32, ensure_all_finite="allow-nan"
+        )
+        check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        used = np.flatnonzero(weights)
+        X, weights = X[used], weights[used]
+        self.classes_, number = np.unique(y[used], return_inverse=True)
+        rng, grown, seconds = check_random_state(self.random_state), [], 0.0
+        while len(grown) < whole and (not grown or watch.left > seconds):
+            begun = time.monotonic()
+            grown += self._batch(min(BATCH, whole - len(grown)), X, number, weights, rng)
+            seconds = time.monotonic() - begun
+        self.n_trees_ = len(grown)
+        splits, shares, masses = zip(*grown, strict=True)
+        self.trees_, self.masses_ = Splits.joined(list(splits)), np.concatenate(masses)
+        self.shares_ = csr_array(vstack(shares, format="csr"))
+        return self
+
+    def _batch(self, n_trees: int, X: Any, number: Array, weights: Array, rng: Any) -> list[Any]:
+        """How some more trees split, and the shares of the classes in their leaves."""
+        n_rows, n_classes = len(number), len(self.classes_)
+        told = number
+        if n_classes > TOLD_APART + TOGETHER:
+            order = np.argsort(-np.bincount(number), kind="stable")
+            group = TOLD_APART + rng.randint(TOGETHER, size=n_classes)
+            group[order[:TOLD_APART]] = np.arange(TOLD_APART)
+            told = group[number]
+        leaf = self.min_samples_leaf
+        forest = ExtraTreesClassifier(
+            n_trees, min_samples_leaf=1 + n_rows // ROWS_A_LEAF if leaf is None else leaf,
+            max_features=self.max_features, n_jobs=thread_count(), random_state=rng,
+        ).fit(X, told, weights)  # fmt: skip
+        leaves, found = forest.apply(X), []
+        for tree, of_rows in zip(forest.estimators_, leaves.T, strict=True):
+            shape = tree.tree_.node_count, n_classes
+            shares = csr_array((weights, (of_rows, number)), shape=shape, dtype=np.float32)
+            masses = shares.sum(axis=1)
+            shares.data /= np.repeat(masses, np.diff(shares.indptr))
+            found.append((Splits.of(tree.tree_), shares, masses))
+        return found
+
+    def predict_proba(self, X) -> Array:
+        """The probability of each class, (n, K)."""
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=np.float32,
+            ensure_all_finite="allow-nan",
+        )  # fmt: skip
+        probability = np.zeros((X.shape[0], len(self.classes_)))
+        shares = self.shares_
+        for rows in row_ranges(X.shape[0], X.shape[1]):
+            inputs = X[rows].toarray() if issparse(X) else X[rows]
+            listed = shares.indptr, shares.indices, shares.data
+            found = probability[rows]
+            for_rows(fall_rows, len(inputs), inputs, *self.trees_, *listed, found)
+        return probability / probability.sum(axis=1, keepdims=True)
+
+    def parts(self, row: Any) -> tuple[Array, Array]:
+        """P(class) over all training rows (K,), and what splits change of it for a row, (K, d).
+
+        A node has the classes of the rows that reach it; what they change from a node to the next
+        on the way of the row is by the feature of the split. The sum of all is `predict_proba`.
+        """
+        check_is_fitted(self)
+        inputs = row.toarray()[0] if issparse(row) else np.asarray(row, np.float32)[0]
+        start, parts = (
+            np.zeros(len(self.classes_)),
+            np.zeros((len(self.classes_), self.n_features_in_)),
+        )
+        ends = [*self.trees_.roots[1:].tolist(), len(self.masses_)]
+        for root, end in zip(self.trees_.roots.tolist(), ends, strict=True):
+            told = self._share(root, end)
+            start += told
+            # (The nodes below one follow it, those on the left first.)
+            for node, first, last in self.trees_.way(inputs, root, end):
+                there = self._share(first, last)
+                parts[:, self.trees_.feature[node]] += there - told
+                told = there
+        return start / self.n_trees_, parts / self.n_trees_
+
+    def _share(self, first: int, last: int) -> Array:
+        """P(class) among the rows in the leaves of a range of nodes, (K,)."""
+        masses = self.masses_[first:last].astype(np.float64)
+        return self.shares_[first:last].T @ masses / masses.sum()
+
+    def predict(self, X) -> Array:
+        """The most probable class, (n,)."""
+        most_likely = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[most_likely]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class Splits(NamedTuple):
+    """How trees split: by node the feature, its threshold, where missing values go, the next nodes.
+
+    ``left`` is -1 at a leaf; ``roots`` are the nodes that trees begin at.
+    """
+
+    roots: Array
+    feature: Array
+    threshold: Array
+    missing_left: Array
+    left: Array
+    right: Array
+
+    @classmethod
+    def of(cls, tree: Any) -> Splits:
+        """Those of a tree of scikit-learn's."""
+        return cls(
+            np.zeros(1, np.int32), tree.feature.astype(np.int32), tree.threshold.copy(),
+            tree.missing_go_to_left.astype(np.bool_), tree.children_left.astype(np.int32),
+            tree.children_right.astype(np.int32),
+        )  # fmt: skip
+
+    def way(self, row: Array, node: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Each split that a row meets below a node, and the range of nodes it is sent to."""
+        while self.left[node] >= 0:
+            value, right = row[self.feature[node]], int(self.right[node])
+            is_left = value <= self.threshold[node]
+            if np.isnan(value):
+                is_left = self.missing_left[node]
+            first, end = (int(self.left[node]), right) if is_left else (right, end)
+            yield node, first, end
+            node = first
+
+    @classmethod
+    def joined(cls, trees: list[Splits]) -> Splits:
+        """Those of several, one after the other."""
+        first = np.cumsum([0, *(len(tree.left) for tree in trees)], dtype=np.int32)
+        moved = [
+            tree._replace(
+                roots=tree.roots + begin,
+                left=np.where(tree.left < 0, -1, tree.left + begin),
+                right=np.where(tree.right < 0, -1, tree.right + begin),
+            )
+            for tree, begin in zip(trees, first[:-1], strict=True)
+        ]
+        return cls(*(np.concatenate(parts) for parts in zip(*moved, strict=True)))
+
+
+@kernel
+def fall_rows(
+    start, stop, inputs, roots, feature, threshold, missing_left, left, right,
+    indptr, indices, shares, probability,
+):  # fmt: skip
+    """probability[row, class] += the share of the class in the leaf of each tree."""
+    for row in range(start, stop):
+        for tree in range(len(roots)):
+            node = roots[tree]
+            while left[node] >= 0:
+                value = inputs[row, feature[node]]
+                # (A comparison with NaN is false.)
+                goes_left = value <= threshold[node]
+                if value != value:
+                    goes_left = missing_left[node]
+                node = left[node] if goes_left else right[node]
+            for entry in range(indptr[node], indptr[node + 1]):
+                probability[row, indices[entry]] += shares[entry]

@@ -1,0 +1,71 @@
+"""Trees whose leaves hold classes: the same as scikit-learn's, in plain arrays."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.utils import check_random_state
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from setwise import CatalogClassifier, load, save
+from setwise.estimators.leaf_forest import LeafForest
+
+
+def problem(n=150, n_classes=5, seed=0):
+    """Inputs, and classes that depend on them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)).astype(np.float32)
+    return X, np.digitize(X[:, 0] + 0.3 * rng.normal(size=n), np.linspace(-1, 1, n_classes - 1))
+
+
+@pytest.mark.parametrize("leaf", [1, 4])
+def test_up_to_64_classes_it_is_the_forest_of_scikit_learn(leaf):
+    X, y = problem()
+    X[::9, 1] = np.nan
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
+    ours = LeafForest(10, min_samples_leaf=leaf, random_state=3).fit(X, y, weights)
+    theirs = ExtraTreesClassifier(
+        10, min_samples_leaf=leaf, random_state=check_random_state(3)
+    ).fit(X, y, weights)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+def test_leaves_tell_all_of_many_classes_apart():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 3))
+    y = np.arange(200) % 100
+    model = LeafForest(25, random_state=0).fit(X, y)
+    # Rows share a leaf at most with rows of the same group.
+    np.testing.assert_array_equal(model.predict(X), y)
+    assert (model.predict_proba(X)[np.arange(200), y] > 0.9).all()
+
+
+def test_sparse_rows_fall_as_dense_ones():
+    X, y = problem(seed=3)
+    X[X < 0.3] = 0.0
+    dense, sparse = (LeafForest(12, random_state=0).fit(A, y) for A in (X, csr_array(X)))
+    np.testing.assert_allclose(
+        sparse.predict_proba(csr_array(X)), sparse.predict_proba(X), atol=1e-12
+    )
+    assert dense.predict_proba(X).shape == (len(X), len(dense.classes_))
+
+
+def test_no_more_trees_are_begun_when_time_is_up():
+    X, y = problem(seed=4)
+    assert LeafForest(100, time_budget=1e-6, random_state=0).fit(X, y).n_trees_ == 10
+    assert LeafForest(25, time_budget=1e6, random_state=0).fit(X, y).n_trees_ == 25
+
+
+def test_a_file_holds_the_trees_as_arrays(tmp_path):
+    X, y = problem(seed=5)
+    Y = np.eye(5, dtype=int)[y]
+    model = CatalogClassifier(LeafForest(12)).fit(X, Y)
+    save(model, tmp_path / "forest.skops")
+    again = load(tmp_path / "forest.skops")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@parametrize_with_checks([LeafForest(12, random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
