@@ -16,6 +16,8 @@ SHOWN = {
     "tuned one-vs-rest": "the same, tuned",
     "TargetDecoder(tuned one-vs-rest)": '**`TargetDecoder`**`(tuned one-vs-rest, "f1")`',
     "SetClassifierCV": '**`SetClassifierCV`**`("f1")`',
+    "SetBooster": '**`SetBooster`**`("f1")`',
+    "SetEnsemble": '**`SetEnsemble`**`("f1")`',
 }
 RIVALS = re.compile(r"(?<=\n)\| F1 \| .*?\n(?=\n)", re.DOTALL)
 REGRETS = re.compile(r"(?<=```text\n)Exact regret.*?(?=```)", re.DOTALL)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from setwise.estimators import SetEnsemble as SetEnsemble
     from setwise.estimators import TargetDecoder as TargetDecoder
     from setwise.estimators import explain as explain
-    from setwise.estimators import importance as importance
+    from setwise.estimators import feature_importance as feature_importance
     from setwise.persistence import load as load
     from setwise.persistence import save as save
     from setwise.persistence import trusted_types as trusted_types
@@ -34,8 +34,8 @@ _NAMES = {
     "TargetDecoder": "setwise.estimators",
     "Taxonomy": "setwise.taxonomy",
     "explain": "setwise.estimators",
+    "feature_importance": "setwise.estimators",
     "get_target": "setwise.targets",
-    "importance": "setwise.estimators",
     "load": "setwise.persistence",
     "save": "setwise.persistence",
     "trusted_types": "setwise.persistence",

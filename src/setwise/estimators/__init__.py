@@ -1,6 +1,8 @@
 """Classifiers in the manner of scikit-learn: linear ones, and any model decoded for the target."""
 
 from setwise.estimators.catalog_classifier import CatalogClassifier
+from setwise.estimators.explaining import explain
+from setwise.estimators.permuting import feature_importance
 from setwise.estimators.set_booster import SetBooster
 from setwise.estimators.set_classifier import SetClassifier
 from setwise.estimators.set_classifier_cv import SetClassifierCV
@@ -9,5 +11,5 @@ from setwise.estimators.target_decoder import TargetDecoder
 
 __all__ = [
     "CatalogClassifier", "SetBooster", "SetClassifier", "SetClassifierCV", "SetEnsemble",
-    "TargetDecoder",
+    "TargetDecoder", "explain", "feature_importance",
 ]  # fmt: skip

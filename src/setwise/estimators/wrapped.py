@@ -296,6 +296,12 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return probability
 
     @property
+    def feature_importances_(self) -> Array:
+        """Those of the estimator, if it has any, (n_features,)."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.feature_importances_
+
+    @property
     def depends_on_batch_(self) -> bool:
         """Whether what is predicted for a row depends on the rows that come with it."""
         check_is_fitted(self, "estimator_")
