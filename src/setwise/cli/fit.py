@@ -302,6 +302,13 @@ class Fitted:
         return any(isinstance(step, SimpleImputer) for _, step in steps)
 
     @property
+    def mean_row(self) -> Any:
+        """The mean of each feature over the training rows, (1, n_features); None if not kept."""
+        steps = getattr(self.model, "steps", ())
+        means = (getattr(step, "statistics_", None) for _, step in steps)
+        return next((row[None] for row in means if row is not None), None)
+
+    @property
     def rows_at_once(self) -> int:
         """How many rows of a file are predicted together."""
         return rows_at_once(max(len(self.schema.label_names), self.classifier.n_features_in_))

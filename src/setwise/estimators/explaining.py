@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import quad_vec
 from scipy.sparse import issparse
+from scipy.special import expit
 from sklearn.ensemble._forest import BaseForest
 from sklearn.pipeline import Pipeline
 
@@ -81,13 +82,29 @@ class Explanation:
     @property
     def probability(self) -> Array:
         """The probability of each label, (s,)."""
-        return 1.0 / (1.0 + np.exp(-self.log_odds))
+        return expit(self.log_odds)
 
     def strongest(self, label: int, most: int = 8) -> list[tuple[int, float]]:
         """The features that say most of a label, by its place, with what they add."""
         own = self.contributions[label]
         order = np.argsort(-np.abs(own), kind="stable")[:most]
         return [(int(place), float(own[place])) for place in order if own[place] != 0.0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, ready for JSON: features with a contribution, strongest first."""
+        labels = []
+        for place, name in enumerate(self.labels):
+            features = [
+                {"feature": str(self.feature_names[k]), "value": _plain(self.values[k]), "added": v}
+                for k, v in self.strongest(place, len(self.feature_names))
+            ]
+            odds = [_infinite_as_none(own[place]) for own in (self.log_odds, self.base)]
+            labels.append({
+                "label": str(name), "predicted": bool(self.predicted[place]),
+                "probability": float(self.probability[place]), "log_odds": odds[0],
+                "base": odds[1], "features": features,
+            })  # fmt: skip
+        return {"labels": labels, "apart": list(self.apart)}
 
     def __str__(self) -> str:
         lines = []
@@ -99,8 +116,9 @@ class Explanation:
             )
             chosen = self.strongest(place)
             for feature, added in chosen:
-                value = self.values[feature]
-                lines.append(f"  {added:+8.3f}  {self.feature_names[feature]} = {value:.6g}")
+                value = _plain(self.values[feature])
+                value = "missing" if value is None else value
+                lines.append(f"  {added:+8.3f}  {self.feature_names[feature]} = {value}")
             rest = self.contributions[place].sum() - sum(added for _, added in chosen)
             n_rest = np.count_nonzero(self.contributions[place]) - len(chosen)
             if n_rest > 0:
@@ -367,6 +385,21 @@ def _feature_names(model: Any, given: Any, n_features: int) -> Array:
     if len(names) != n_features:
         raise ValueError(f"feature_names must be {n_features} names, but there are {len(names)}")
     return names
+
+
+def _plain(value: Any) -> Any:
+    """A value of a feature as a number or text; None where it is missing."""
+    if isinstance(value, str):
+        return value
+    return _finite(value) if isinstance(value, float | np.floating) else str(value)
+
+
+def _infinite_as_none(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _finite(value: Any) -> float | None:
+    return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
 def _dense(values: Any) -> Any:
