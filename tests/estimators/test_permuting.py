@@ -10,7 +10,13 @@ from sklearn.inspection import permutation_importance
 from sklearn.metrics import accuracy_score, f1_score, jaccard_score
 from sklearn.pipeline import make_pipeline
 
-from setwise import CatalogClassifier, SetClassifier, TargetDecoder, feature_importance
+from setwise import (
+    CatalogClassifier,
+    SetClassifier,
+    SetClassifierCV,
+    TargetDecoder,
+    feature_importance,
+)
 from setwise.estimators.permuting import label_measure
 from setwise.targets import get_target
 
@@ -76,6 +82,12 @@ def test_of_each_label_it_is_its_own_measure(target, measure):
     expected = utility(parts[0], Y) - utility(parts[1], Y)
     assert found.mean[0] == pytest.approx(expected, abs=1e-12)
     assert found.of_label == str(label_measure(get_target(target)).of)
+
+
+def test_a_search_is_worth_what_its_choice_is():
+    search = SetClassifierCV("f1", alphas=[0.1], spaces=["catalog"], cv=2).fit(X, Y)
+    found, chosen = (feature_importance(one, X, Y) for one in (search, search.best_estimator_))
+    np.testing.assert_array_equal(found.mean, chosen.mean)
 
 
 def test_pipelines_names_and_weights():

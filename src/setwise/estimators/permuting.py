@@ -103,6 +103,7 @@ def feature_importance(
     """
     whole_number(n_repeats, "n_repeats", 1)
     last = last_estimator(model)
+    last = getattr(last, "best_estimator_", last)
     target = get_target(getattr(last, "target_", last.target))
     of_label = label_measure(target)
     known = encode_truth(target, last._names, y)
