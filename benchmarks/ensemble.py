@@ -48,10 +48,13 @@ def alone(function: Any, *arguments: Any) -> Any:
         return pool.submit(function, *arguments).result()
 
 
-def fit_rows(data: Path, name: str, seed: int) -> list[dict[str, Any]]:
-    """A row for each target of one fit."""
+def fit_rows(data: Path, name: str, seed: int, folder: Path | None = None) -> list[dict[str, Any]]:
+    """A row for each target of one fit; one that goes on in a folder has no seconds."""
     X, Y, X_test, Y_test = load(data / name)
-    model, cost = fitted(SetEnsemble("f1", random_state=seed), X, Y)
+    goes_on = folder is not None and folder.exists()
+    model, cost = fitted(SetEnsemble("f1", random_state=seed, folder=folder), X, Y)
+    if goes_on:
+        cost |= {"wall_seconds": None, "cpu_seconds": None}
     told = log_losses(model, Y, X_test, Y_test)
     rows = []
     for target in TARGETS:
@@ -130,7 +133,13 @@ def by_seed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         weights = [list(row["weights"].values()) for row in group]
         means.append({
             **group[0], "set": name, "target": target, "seeds": len(group),
-            **{key: float(np.mean([row[key] for row in group])) for key in numbers},
+            **{key: mean_of([row[key] for row in group]) for key in numbers},
             "weights": ", ".join(f"{w:.2f}" for w in np.mean(weights, axis=0)),
         })  # fmt: skip
     return means
+
+
+def mean_of(values: list[Any]) -> float | None:
+    """The mean of those that are known."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None

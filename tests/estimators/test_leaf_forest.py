@@ -41,6 +41,32 @@ def test_leaves_tell_all_of_many_classes_apart():
     assert (model.predict_proba(X)[np.arange(200), y] > 0.9).all()
 
 
+@pytest.mark.parametrize("n_labels", [14, 40])
+def test_label_sets_reach_the_splits_of_many_classes(n_labels):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(300, 5))
+    # One label by the first feature; the others are noise that makes most sets single ones.
+    Y = (rng.uniform(size=(300, n_labels)) < 0.4).astype(int)
+    Y[:, : n_labels // 2] = (X[:, :1] > 0) & np.ones(n_labels // 2, bool)
+    seen, number = np.unique(Y, axis=0, return_inverse=True)
+    told, blind = (
+        LeafForest(30, random_state=0).fit(X, number.ravel(), vectors=vectors)
+        for vectors in (seen, None)
+    )
+    new = rng.normal(size=(300, 5))
+    right = [
+        ((one.predict_proba(new) @ seen)[:, 0] > 0.5) == (new[:, 0] > 0) for one in (told, blind)
+    ]
+    assert right[0].mean() > right[1].mean()
+    assert right[0].mean() > 0.9
+    weights = np.ones(300)
+    weights[number.ravel() == 0] = 0.0
+    catalog = CatalogClassifier(LeafForest(10)).fit(X, Y)
+    assert len(catalog.estimator_.classes_) == len(seen)
+    few = LeafForest(10, random_state=0).fit(X, number.ravel(), weights, seen)
+    assert 0 not in few.classes_
+
+
 def test_sparse_rows_fall_as_dense_ones():
     X, y = problem(seed=3)
     X[X < 0.3] = 0.0
@@ -53,7 +79,7 @@ def test_sparse_rows_fall_as_dense_ones():
 
 def test_no_more_trees_are_begun_when_time_is_up():
     X, y = problem(seed=4)
-    assert LeafForest(100, time_budget=1e-6, random_state=0).fit(X, y).n_trees_ == 10
+    assert LeafForest(100, time_budget=1e-6, random_state=0).fit(X, y).n_trees_ == 1
     assert LeafForest(25, time_budget=1e6, random_state=0).fit(X, y).n_trees_ == 25
 
 

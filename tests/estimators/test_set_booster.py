@@ -61,6 +61,13 @@ def test_derivatives_of_the_likelihood_are_those_of_enumeration(name):
     # By logits, of which scores are half.
     np.testing.assert_allclose(by_score / 2, weights[:, None] * (likely - sets), atol=1e-10)
     np.testing.assert_allclose(curvature / 4, weights[:, None] * likely * (1 - likely), atol=1e-10)
+    # All rows at once, in the precision of XGBoost.
+    gradient, hessian, by_parameter = objective.derivatives(scores, objective.parameters)
+    np.testing.assert_allclose(gradient, by_score, atol=2e-6)
+    np.testing.assert_allclose(hessian, curvature, atol=2e-6)
+    exact = objective.sums(slice(0, 20), scores, objective.parameters)[2]
+    finite = np.isfinite(objective.parameters)
+    np.testing.assert_allclose(by_parameter[finite], exact[finite], atol=2e-5)
 
 
 @pytest.mark.parametrize("target", ["f1", "hamming", "subset"])

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.estimators.training import Objective, penalty, ranges_for
+from setwise.estimators.training import Objective, penalty
 from setwise.spaces.space import Space
 
 Array = NDArray[Any]
@@ -200,14 +200,10 @@ class Boosting:
             Of a loss as steep as a likelihood, so that penalties of leaves mean the same for all.
             """
             scores = scores_of(margins, self.offset)
-            gradient, hessian = (np.empty(scores.shape, np.float32) for _ in range(2))
-            for rows in ranges_for(objective.space, len(scores)):
-                _, by_score, by_part = objective.sums(rows, scores[rows], self.parameters)
-                curvature = objective.curvature(rows, scores[rows], by_score, self.parameters)
-                gradient[rows] = by_score / (2.0 * objective.steepness)
-                hessian[rows] = curvature / (4.0 * objective.steepness)
-                by_parameter[:] += by_part
-            return gradient, np.maximum(hessian, LEAST_HESSIAN)
+            gradient, hessian, by_parameter[:] = objective.derivatives(scores, self.parameters)
+            gradient *= 0.5 / objective.steepness
+            hessian *= 0.25 / objective.steepness
+            return gradient, np.maximum(hessian, LEAST_HESSIAN, out=hessian)
 
         self.booster.update(self.inputs, self.rounds, derivatives)
         self.rounds += 1

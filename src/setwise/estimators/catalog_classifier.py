@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from setwise.decoders.for_target import Together
 from setwise.decoders.minimum_risk import OVER, MinimumRisk
@@ -156,8 +156,10 @@ class SetModel:
 
     @classmethod
     def fit(cls, inner: Any, X: Any, seen: SeenSets, params: dict) -> SetModel:
-        """A clone fitted to the number of the set of each row."""
+        """A clone fitted to the number of the set of each row, and to the sets if it takes them."""
         numbers = np.arange(len(seen.sets))
+        if has_fit_parameter(inner, "vectors"):
+            params = {**params, "vectors": seen.sets}
         return cls(ClassModel.fit(inner, X, seen.number, numbers, params), seen.sets)
 
     @property

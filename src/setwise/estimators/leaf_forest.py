@@ -8,6 +8,7 @@ them is how they split and which classes are in their leaves: one entry a row an
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -33,6 +34,8 @@ Array = NDArray[Any]
 BATCH, ROWS_A_LEAF = 10, 10_000
 # Splits tell so many classes apart: the most frequent ones, and others by chance together.
 TOLD_APART, TOGETHER = 48, 16
+# Vectors of classes are at most so long where splits are chosen.
+MOST_COLUMNS = 32
 
 
 @dataclass(eq=False, repr=False)
@@ -41,8 +44,9 @@ class LeafForest(ClassifierMixin, BaseEstimator):
 
     P(class | x) is the mean, over trees, of the share of the class among the training rows in the
     leaf of x, by weight: that of scikit-learn's `ExtraTreesClassifier`, in far less memory. Up to
-    64 classes the trees are the same; of more, splits tell the 48 most frequent apart, and the
-    others in 16 groups that chance makes for each ten trees. Leaves tell all apart.
+    64 classes the trees are the same. Of more, splits make the vectors of the classes, if `fit` has
+    them, as alike as can be (squared error); without vectors they tell the 48 most frequent classes
+    apart, and the others in 16 groups that chance makes for each ten trees.
 
     Parameters
     ----------
@@ -53,8 +57,7 @@ class LeafForest(ClassifierMixin, BaseEstimator):
     max_features : default "sqrt"
         Features that a split is chosen among, as in `ExtraTreesClassifier`.
     time_budget : float, optional
-        Seconds for `fit`: no more trees are begun when the next ones would take longer. There are
-        always some.
+        Seconds for `fit`: as many trees are grown as there is time for, one at least.
     random_state : int, RandomState or None, default None
 
     Attributes
@@ -75,8 +78,12 @@ class LeafForest(ClassifierMixin, BaseEstimator):
     time_budget: float | None = None
     random_state: Any = None
 
-    def fit(self, X, y, sample_weight=None) -> Self:
-        """Grow the trees; rows of weight 0 are not there."""
+    def fit(self, X, y, sample_weight=None, vectors=None) -> Self:
+        """Grow the trees; rows of weight 0 are not there.
+
+        ``vectors`` has a row for each class in increasing order, such as the label set it stands
+        for; `CatalogClassifier` hands it on.
+        """
         watch, whole = (
             Watch(self.time_budget, None),
             whole_number(self.n_estimators, "n_estimators", 1),
@@ -84,34 +91,39 @@ class LeafForest(ClassifierMixin, BaseEstimator):
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float32, ensure_all_finite="allow-nan"
         )
-        check_classification_targets(y)
+        with warnings.catch_warnings():
+            # Many classes are what it is for.
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         used = np.flatnonzero(weights)
         X, weights = X[used], weights[used]
         self.classes_, number = np.unique(y[used], return_inverse=True)
-        rng, grown, seconds = check_random_state(self.random_state), [], 0.0
-        while len(grown) < whole and (not grown or watch.left > seconds):
-            begun = time.monotonic()
-            grown += self._batch(min(BATCH, whole - len(grown)), X, number, weights, rng)
-            seconds = time.monotonic() - begun
+        if vectors is not None:
+            vectors = np.asarray(vectors)[np.isin(np.unique(y), self.classes_)]
+        rng, grown, more = check_random_state(self.random_state), [], BATCH
+        if self.time_budget is not None:
+            more = 1
+        while more > 0 and len(grown) < whole:
+            begun, more = time.monotonic(), min(more, whole - len(grown))
+            grown += self._batch(more, X, number, weights, vectors, rng)
+            # As many as there is time for; a millionth of a second is as short as any.
+            affordable = watch.left * more / (time.monotonic() - begun + 1e-6)
+            more = int(min(max(affordable, 0.0), BATCH))
         self.n_trees_ = len(grown)
         splits, shares, masses = zip(*grown, strict=True)
         self.trees_, self.masses_ = Splits.joined(list(splits)), np.concatenate(masses)
         self.shares_ = csr_array(vstack(shares, format="csr"))
         return self
 
-    def _batch(self, n_trees: int, X: Any, number: Array, weights: Array, rng: Any) -> list[Any]:
+    def _batch(
+        self, n_trees: int, X: Any, number: Array, weights: Array, vectors: Any, rng: Any
+    ) -> list[Any]:
         """How some more trees split, and the shares of the classes in their leaves."""
-        n_rows, n_classes = len(number), len(self.classes_)
-        told = number
-        if n_classes > TOLD_APART + TOGETHER:
-            order = np.argsort(-np.bincount(number), kind="stable")
-            group = TOLD_APART + rng.randint(TOGETHER, size=n_classes)
-            group[order[:TOLD_APART]] = np.arange(TOLD_APART)
-            told = group[number]
-        leaf = self.min_samples_leaf
-        forest = ExtraTreesClassifier(
-            n_trees, min_samples_leaf=1 + n_rows // ROWS_A_LEAF if leaf is None else leaf,
+        leaf, n_classes = self.min_samples_leaf, len(self.classes_)
+        kind, told = told_apart(number, n_classes, vectors, rng)
+        forest = kind(
+            n_trees, min_samples_leaf=1 + len(number) // ROWS_A_LEAF if leaf is None else leaf,
             max_features=self.max_features, n_jobs=thread_count(), random_state=rng,
         ).fit(X, told, weights)  # fmt: skip
         leaves, found = forest.apply(X), []
@@ -177,6 +189,21 @@ class LeafForest(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
+
+
+def told_apart(number: Array, n_classes: int, vectors: Any, rng: Any) -> tuple[Any, Array]:
+    """The kind of forest to grow, and what its splits are chosen by: a class or a vector a row."""
+    if n_classes <= TOLD_APART + TOGETHER:
+        return ExtraTreesClassifier, number
+    if vectors is not None:
+        if vectors.shape[1] > MOST_COLUMNS:
+            # Random projections keep squared distances, but for a factor, on average.
+            vectors = vectors @ rng.normal(size=(vectors.shape[1], MOST_COLUMNS))
+        return ExtraTreesRegressor, vectors[number].astype(np.float64)
+    order = np.argsort(-np.bincount(number), kind="stable")
+    group = TOLD_APART + rng.randint(TOGETHER, size=n_classes)
+    group[order[:TOLD_APART]] = np.arange(TOLD_APART)
+    return ExtraTreesClassifier, group[number]
 
 
 class Splits(NamedTuple):

@@ -19,7 +19,7 @@ from setwise.distributions import Distribution, Listed
 from setwise.estimators.catalog_classifier import CatalogClassifier
 from setwise.estimators.finished import Finished
 from setwise.estimators.leaf_forest import LeafForest
-from setwise.estimators.running import OutOfTime, Watch
+from setwise.estimators.running import Watch
 from setwise.estimators.set_booster import SetBooster
 from setwise.estimators.set_classifier_cv import SetClassifierCV
 from setwise.estimators.target_decoder import TargetDecoder
@@ -30,8 +30,9 @@ Array = NDArray[Any]
 
 # Rows whose laws are asked for, and mixed, at a time: a law over a list has a number for each set.
 ROWS = 1000
-# Rows by which the time of a fit to all of them is estimated, and how that time grows with rows.
-PILOT, GROWTH = 1000, 1.2
+# Rows, and trees, by which the time of a fit to all of them is estimated, and how time grows with
+# rows.
+PILOT, FEW, GROWTH = 500, 20, 1.2
 # Of the time that is left to a member, what its fit to all rows may take, with several folds and
 # with one; and how much longer than the last fold the next one may take.
 OF_SHARE, OF_ONE, SLOWER = 0.3, 0.45, 1.25
@@ -130,18 +131,28 @@ class Schedule:
     watch: Watch
     finished: Finished
     trained: list[Member] = field(default_factory=list)
+    untried: list[Member] = field(default_factory=list)
     is_cut: bool = False
 
+    @property
+    def found(self) -> list[Member]:
+        """Those that were tried on a fold at least; if there are none, the first one."""
+        return self.trained or self.untried[:1]
+
     def train(self, members: dict[str, Any]) -> None:
-        """Fit them in their order; the first one in any case, the others while there is time."""
+        """Fit them in their order, while there is time."""
         for number, (name, member) in enumerate(members.items()):
             share = self.watch.left / (len(members) - number)
-            self.trained.append(self._trained(number, name, member, share))
+            found = self._trained(number, name, member, share)
+            (self.trained if found.n_folds else self.untried).append(found)
             # From now on there is a model to end with.
             self.watch.kept = 0.0
 
     def _trained(self, number: int, name: str, member: Any, share: float) -> Member:
-        """A member, and what models like it say of each fold, in ``share`` seconds."""
+        """A member, and what models like it say of each fold, in ``share`` seconds.
+
+        Those before which there is none may take the time of others for their first fold.
+        """
         watch, end = self.watch, time.monotonic() + share
         watch.words = f"{name}: all rows"
         watch.step()
@@ -153,7 +164,8 @@ class Schedule:
         laws, again, seconds, n_folds = [], settled(estimator), time.monotonic() - begun, 0
         for fold, (train, test) in enumerate(self.splits):
             stored, begun = f"{number}-{fold}", time.monotonic()
-            if end - begun < SLOWER * seconds and not self.finished.has(stored):
+            left = watch.left if not (fold or self.trained) else end - begun
+            if left < SLOWER * seconds and not self.finished.has(stored):
                 self.is_cut = True
                 break
             where = f"fold {fold + 1} of {len(self.splits)}"
@@ -163,8 +175,6 @@ class Schedule:
             make = partial(self._of_fold, name, again, part, f"without {where}", test)
             laws += [compact(law) for law in self.finished.once(stored, make)]
             n_folds, seconds = fold + 1, time.monotonic() - begun
-        if n_folds == 0 and self.trained:
-            raise OutOfTime
         return Member(name, estimator, laws, n_folds)
 
     def _of_fold(self, name: str, member: Any, train: Array, where: str, test: Array) -> list[Any]:
@@ -176,7 +186,7 @@ class Schedule:
         begun, rows = time.monotonic(), self.rows
         n_rows = rows_within(name, member, seconds, rows)
         if np.isfinite(seconds):
-            member = budgeted(member, seconds - (time.monotonic() - begun)) or member
+            member = budgeted(member, seconds - (time.monotonic() - begun))
         self.watch.step()
         is_part = n_rows < len(rows.sets)
         return n_rows, rows.fit(member, rows.order[:n_rows] if is_part else slice(None), name)
@@ -218,21 +228,34 @@ def refuse_unweighted(name: str, member: Any) -> None:
         )
 
 
-def budgeted(member: Any, seconds: float) -> Any:
-    """The member with so much time for its fit, if it ends in time by itself; else None."""
+def named(member: Any, name: str) -> str | None:
+    """A setting of the member, or of the estimator that it holds, as `set_params` knows it."""
     given = member.get_params()
-    name = next((n for n in ("time_budget", "estimator__time_budget") if n in given), None)
-    return None if name is None else copy_of(member).set_params(**{name: max(seconds, 1e-3)})
+    return next((one for one in (name, f"estimator__{name}") if one in given), None)
+
+
+def budgeted(member: Any, seconds: float | None) -> Any:
+    """The member with so much time for its fit, if it ends in time by itself."""
+    name = named(member, "time_budget")
+    if name is None:
+        return member
+    return copy_of(member).set_params(**{name: None if seconds is None else max(seconds, 1e-3)})
 
 
 def rows_within(name: str, member: Any, seconds: float, rows: Given) -> int:
-    """How many rows the member can be fitted to in about so long, by its fit to a few of them."""
-    n_rows, begun = len(rows.sets), time.monotonic()
+    """How many rows the member can be fitted to in about so long, by its fit to a few of them.
+
+    Of trees a few are grown; other fits that end in time by themselves do the least they can.
+    """
+    n_rows, trees, begun = len(rows.sets), named(member, "n_estimators"), time.monotonic()
     if not np.isfinite(seconds) or n_rows <= PILOT:
         return n_rows
-    least = budgeted(member, 0.0)
-    rows.fit(member if least is None else least, rows.order[:PILOT], name)
-    share = ALL_WORK if least is None else LEAST_WORK
+    ends = named(member, "time_budget") is not None
+    least = budgeted(member, None if trees else 0.0)
+    if ends and trees:
+        least = copy_of(least).set_params(**{trees: min(FEW, member.get_params()[trees])})
+    rows.fit(least, rows.order[:PILOT], name)
+    share = LEAST_WORK if ends else ALL_WORK
     times = share * seconds / (time.monotonic() - begun)
     return int(min(n_rows, max(PILOT * min(times, 1e9) ** (1.0 / GROWTH), 2)))
 

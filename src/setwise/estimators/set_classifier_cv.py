@@ -312,9 +312,13 @@ class SetClassifierCV(ScoredClassifier):
         return other
 
     def settled(self) -> SetClassifier:
-        """A classifier, to be fitted, with the settings that were chosen."""
+        """A classifier, to be fitted, with the settings that were chosen.
+
+        After a search that was cut, in no more steps than its model took.
+        """
         settled: Any = clone(self._fitted())
-        return settled
+        steps = self.max_iter if self.stopped_ is None else min(self.max_iter, max(self.n_iter_, 1))
+        return settled.set_params(max_iter=steps)
 
     def _fitted(self) -> SetClassifier:
         if "best_estimator_" not in vars(self):

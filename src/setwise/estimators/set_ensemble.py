@@ -180,14 +180,14 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             except OutOfTime:
                 schedule.is_cut = True
             except KeyboardInterrupt:
-                if self.on_interrupt == "raise" or not schedule.trained:
+                if self.on_interrupt == "raise" or not schedule.found:
                     raise
                 self.stopped_ = "interrupt"
         if schedule.is_cut:
             self.stopped_ = "time_budget"
         # What all members have said something of.
-        held = rows.held(splits[: min(one.n_folds for one in schedule.trained)])
-        trained = [one._replace(laws=one.laws[: len(held)]) for one in schedule.trained]
+        held = rows.held(splits[: min(one.n_folds for one in schedule.found)])
+        trained = [one._replace(laws=one.laws[: len(held)]) for one in schedule.found]
         self._mix(trained, rows, held, risk)
         first = self._mixed[0].estimator
         for name in ("n_features_in_", "feature_names_in_"):

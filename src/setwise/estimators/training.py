@@ -265,6 +265,28 @@ class Objective:
             weights = weights * steep[:, None]
         return slope**2 * weights * likely * (1.0 - likely)
 
+    def derivatives(self, scores: Array, parameters: Array) -> tuple[Array, Array, Array]:
+        """Gradient and curvature by the scores of all rows, and the gradient by the parameters.
+
+        The first two, (n, n_scores), as exact as float32 is; see `curvature`.
+        """
+        gradient, hessian = (np.empty(scores.shape, np.float32) for _ in range(2))
+        space = self.space.with_parameters(parameters) if self.learns else self.space
+        in_products = self.stage is None and space.has_expected
+        by_parameter = -self.counts if in_products and self.learns else np.zeros(len(parameters))
+        for rows in ranges_for(space, len(scores)):
+            if in_products:
+                weights, y_true = self.weights[rows, None], self.y_true[rows]
+                likely, expected = space.expected(scores[rows], weights[:, 0])
+                gradient[rows] = 2.0 * weights * (likely - y_true)
+                hessian[rows] = 4.0 * weights * likely * (1.0 - likely)
+            else:
+                _, by_score, expected = self.sums(rows, scores[rows], parameters)
+                gradient[rows] = by_score
+                hessian[rows] = self.curvature(rows, scores[rows], by_score, parameters)
+            by_parameter += expected if self.learns else 0.0
+        return gradient, hessian, by_parameter
+
     def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
         """Weighted loss of the rows, gradient by their scores, gradient by the parameters."""
         space = self.space.with_parameters(parameters) if self.learns else self.space

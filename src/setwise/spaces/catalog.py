@@ -12,9 +12,13 @@ import numpy as np
 from setwise.kernels import copy_into, exp, kernel
 from setwise.spaces.listing import Listing, posterior_of
 from setwise.spaces.space import Array, Moments, Space, tempered_values
+from setwise.sparse import row_ranges
 from setwise.targets.measure import find_rows
-from setwise.threads import for_rows
+from setwise.threads import for_rows, small_products
 from setwise.validation import label_matrix, real_vector, score_matrix
+
+# Entries of rows by sets whose weights stay in the cache of a processor.
+IN_CACHE = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +134,42 @@ class Catalog(Listing, Space):
             likelihood_rows, n, scores, *self._touched, self.bias, place, value, by_score, by_set
         )
         return value, by_score, by_set if parameters else np.empty((n, 0))
+
+    @property
+    def has_expected(self) -> bool:
+        """By matrix products."""
+        return not self.joint
+
+    def expected(self, scores: Array, weights: Array) -> tuple[Array, Array]:
+        """P(label), (n, l), and the weighted sum over rows of P of each listed set, (K,).
+
+        By matrix products in float32, of a few rows at a time, which stay in the cache.
+        """
+        if self.joint:
+            return super().expected(scores, weights)
+        bias, by_label = self.bias.astype(np.float32), 2.0 * self.sets.T.astype(np.float32)
+        # The last column sums all sets.
+        of_sets = np.hstack([self.sets, np.ones((self.count, 1))]).astype(np.float32)
+        given, likely = scores.astype(np.float32), np.empty((len(scores), self.n_labels))
+        totals: list[Array] = []
+
+        def of_rows(start: int, stop: int) -> None:
+            total = np.zeros(self.count)
+            for rows in row_ranges(stop - start, self.count, IN_CACHE, 16):
+                part = slice(start + rows.start, start + rows.stop)
+                weight = given[part] @ by_label
+                weight += bias
+                weight -= weight.max(axis=1, keepdims=True)
+                np.exp(weight, out=weight)
+                sums = weight @ of_sets
+                share = 1.0 / sums[:, -1]
+                likely[part] = sums[:, :-1] * share[:, None]
+                total += (weights[part].astype(np.float32) * share) @ weight
+            totals.append(total)
+
+        with small_products(0.0):
+            for_rows(of_rows, len(scores))
+        return likely, np.sum(totals, axis=0)
 
     def start_scores(self, sets: Array, weights: Array) -> Array:
         """Zeros: the biases hold how frequent the sets are."""

@@ -211,6 +211,16 @@ class Space(Protocol):
 
         return listed_mean(self, target, scores, y_true, of)
 
+    @property
+    def has_expected(self) -> bool:
+        """Whether `expected` has a way that is quicker than `negative_log_likelihood`."""
+        return False
+
+    def expected(self, scores: Array, weights: Array) -> tuple[Array, Array]:
+        """P(label) of each row, (n, l), and the weighted sum over rows of E[feature], (p,)."""
+        m = self.moments(scores, features=True)
+        return m.on, weights @ m.features
+
     def log_probability(self, scores: Array, sets: Array) -> Array:
         """log s(y') of one set a row, -inf outside the support, (n,)."""
         inside = self.contains(sets)
