@@ -133,6 +133,15 @@ def test_without_xgboost_one_sentence_says_what_to_install(words, tmp_path, capf
     assert not (tmp_path / "out").exists()
 
 
+def test_a_mixture_without_xgboost_says_what_is_missing(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr("setwise.cli.fit.no_trees", lambda: boosting.MISSING)
+    data = write_listed(tmp_path / "books.csv", *rows(60))
+    file = tmp_path / "model.skops"
+    status, _, err = run(capfd, "fit", data, *LISTED, "--model", "ensemble", "-o", file)
+    assert status == 0
+    assert f"the mixture has no boosted trees: {boosting.MISSING}" in err
+
+
 def test_compare_takes_both(tmp_path, capfd):
     data = write_listed(tmp_path / "books.csv", *rows(60, missing=0.1))
     methods = ("--methods", "catalog,booster,ensemble", "--targets", "f1", "--folds", 2)

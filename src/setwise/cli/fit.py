@@ -14,6 +14,7 @@ from setwise.cli.models import (
     AS_THEY_ARE,
     MEAN,
     Asked,
+    no_trees,
     settings_of,
     settings_said,
     typed_of_models,
@@ -132,10 +133,8 @@ def fit(
         seed, typed_of_models(context),
     )  # fmt: skip
     refuse_unknown(target)
-    if model == "booster":
-        from setwise.estimators.boosting import xgboost
-
-        xgboost()
+    if model == "booster" and (missing := no_trees()):
+        raise ImportError(missing)
     from scipy.sparse import csr_array
 
     from setwise.persistence import save
@@ -146,6 +145,8 @@ def fit(
     kind, why = asked.chosen_for(train)
     if why is not None:
         echo(f"setwise: {why}", err=True)
+    if kind == "ensemble" and (missing := no_trees()):
+        echo(f"setwise: the mixture has no boosted trees: {missing}", err=True)
     estimator = replace(asked, target=judged).estimator(kind, train)
     with concerning(typed(context, *ASKED)):
         # (A dense column would be taken for classes; a sparse one is a label.)

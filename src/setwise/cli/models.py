@@ -201,3 +201,14 @@ def typed_of_models(context: Any) -> tuple[str, ...]:
     }
     said = [name for name, source in sources.items() if source.name == "COMMANDLINE"]
     return tuple(name for name in said if name != "no_cv" or not context.params["cv"])
+
+
+def no_trees() -> str | None:
+    """What to install for boosted trees, None if it is there."""
+    from setwise.estimators.boosting import xgboost
+
+    try:
+        xgboost()
+    except ImportError as error:
+        return str(error)
+    return None
