@@ -61,8 +61,7 @@ def timed(model: SetBooster, X: Any, Y: Any) -> tuple[float, float]:
 
         return call
 
-    both = {name: counted(getattr(Objective, name)) for name in ("sums", "curvature")}
-    with patch.multiple(Objective, **both):
+    with patch.object(Objective, "derivatives", counted(Objective.derivatives)):
         begun = time.perf_counter()
         model.fit(X, Y)
         return time.perf_counter() - begun, spent[0]

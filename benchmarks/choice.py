@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.quality import load
+from benchmarks.data import load
 from benchmarks.rows import machine
 from setwise import SetClassifierCV
 from setwise.estimators.choice import unseen_mass

@@ -31,7 +31,7 @@ from sklearn.model_selection import ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from benchmarks.quality import load
+from benchmarks.data import load
 from benchmarks.rows import machine
 from setwise import SetClassifier, SetClassifierCV, Taxonomy
 from setwise.estimators.folds import StratifiedLabelSets

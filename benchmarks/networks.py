@@ -20,7 +20,7 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
-from benchmarks.quality import load
+from benchmarks.data import load
 from benchmarks.rows import machine
 from setwise.consistency.known_truth import Problem
 from setwise.decoders import MinimumRisk

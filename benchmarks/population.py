@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 
-from benchmarks.quality import load
+from benchmarks.data import load
 from benchmarks.rows import machine
 from setwise import SetClassifier, SetClassifierCV
 from setwise.decoders import PopulationRule

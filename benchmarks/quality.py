@@ -1,13 +1,12 @@
 """Quality on real data with its official splits: `python -m benchmarks quality --data FOLDER`.
 
-The folder holds a folder for each set: X.npz (CSR) or X.npy, Y.npz (CSR 0/1) and meta.json with the
-split. Without the option nothing is measured. Every method sees the same training and test rows as
-they are stored; nothing is tuned on the test rows. Rows are stored as they are made.
+The folder is as in `benchmarks.data`. Without the option nothing is measured. Every method sees the
+same training and test rows as they are stored; nothing is tuned on the test rows. Rows are stored
+as they are made.
 """
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.data import load
 from benchmarks.rows import machine
 from setwise.study.methods import METHODS, Question
 from setwise.targets import get_target
@@ -37,31 +37,6 @@ COMPARED = {
     "TargetDecoder(random forest)": "forest_decoded",
     "CatalogClassifier(extra trees)": "extra_trees_catalog",
 }
-
-
-def load(folder: Path) -> tuple[Any, Any, Any, Any]:
-    """X and Y to train on, X and Y to test on; rows to choose settings by are trained on."""
-    stored = folder / "X.npz"
-    X = sparse.csr_array(sparse.load_npz(stored)) if stored.exists() else np.load(folder / "X.npy")
-    Y = sparse.load_npz(folder / "Y.npz").toarray().astype(np.int64)
-    split = json.loads((folder / "meta.json").read_text())["split"]
-    if split is None:
-        order = np.random.default_rng(7).permutation(len(Y))
-        train, test = np.split(order, [int(0.7 * len(Y))])
-    else:
-        train, test = (rows(split[part], folder) for part in ("train", "test"))
-        if "valid" in split:
-            train = np.concatenate([train, rows(split["valid"], folder)])
-    return X[train], Y[train], X[test], Y[test]
-
-
-def rows(part: dict[str, Any], folder: Path) -> np.ndarray:
-    """The rows of one part of a split."""
-    if "range" in part:
-        return np.arange(*part["range"])
-    if "indices" in part:
-        return np.array(part["indices"])
-    return np.load(folder / part["file"])
 
 
 def quality(data: Path | None = None, sets: Sequence[str] = SETS) -> Iterator[dict[str, Any]]:

@@ -21,7 +21,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from benchmarks.quality import load
+from benchmarks.data import load
 from benchmarks.rows import load as stored
 from benchmarks.rows import machine
 from setwise import SetBooster, SetClassifierCV, SetEnsemble, TargetDecoder

@@ -27,7 +27,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from threadpoolctl import threadpool_limits
 
-from benchmarks.quality import load
+from benchmarks.data import load
 from benchmarks.rows import machine
 from benchmarks.speed import interleaved
 from setwise import SetClassifier

@@ -1,5 +1,6 @@
 """Laws of the cache of compiled kernels: never stale, never in the way."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -40,7 +41,7 @@ def tree(tmp_path):
     """A copy of the package with two kernels, one of which calls the other."""
     package = tmp_path / "src" / "setwise"
     package.mkdir(parents=True)
-    for name in ("__init__", "kernels", "kernel_cache"):
+    for name in ("__init__", "kernels", "kernel_cache", "kernel_parts"):
         shutil.copy(kernel_cache.PACKAGE / f"{name}.py", package)
     (package / "called.py").write_text(CALLED.format(number=1))
     (package / "caller.py").write_text(CALLER)
@@ -87,6 +88,26 @@ def test_kernels_unused_for_long_are_removed_when_new_ones_are_kept(tree, tmp_pa
 def test_every_module_that_a_kernel_can_reach_is_in_its_stamp():
     reached = {path.name for path in kernel_cache._reached(Path(forest_kernels.__file__))}
     assert {"forest_kernels.py", "nodes.py", "kernels.py", "kernel_cache.py"} <= reached
+
+
+@pytest.mark.parametrize(
+    "folder",
+    sorted({path.parent for path in kernel_cache.PACKAGE.rglob("*.py")}),
+    ids=lambda f: f.name,
+)
+def test_imports_are_found_as_the_parser_finds_them(folder):
+    for file in folder.glob("*.py"):
+        names = set()
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.ImportFrom):
+                names |= {node.module, *(f"{node.module}.{item.name}" for item in node.names)}
+            elif isinstance(node, ast.Import):
+                names |= {item.name for item in node.names}
+        paths = (kernel_cache.PACKAGE.parent.joinpath(*str(name).split(".")) for name in names)
+        files = (p / "__init__.py" if p.is_dir() else p.with_suffix(".py") for p in paths)
+        root = kernel_cache.PACKAGE / "__init__.py"
+        found = {path for path in files if path.is_file()} - {root}
+        assert kernel_cache._imported(file) == found, file
 
 
 def test_a_folder_that_others_can_write_to_is_not_trusted(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from setwise.kernels import exp, kernel, log1p_unit
+from setwise.kernels import exp, inner, kernel, log1p_unit
 from setwise.threads import for_rows
 
 
@@ -20,6 +20,21 @@ def exp_of(x, out):
 def log1p_of(x, out):
     for i in range(len(x)):
         out[i] = log1p_unit(x[i])
+
+
+@inner
+def twice(x):
+    return 2 * x
+
+
+@inner
+def twice_twice(x):
+    return twice(twice(x))
+
+
+@kernel
+def one_more(x):
+    return twice_twice(x) + twice(x) + 1
 
 
 @kernel
@@ -87,3 +102,11 @@ def test_a_forked_child_makes_its_own_threads():
     child.join(60)
     assert child.exitcode == 0
     assert queue.get() == 20_000
+
+
+def test_parts_of_kernels_are_compiled_into_them_and_nowhere_else():
+    assert one_more(3) == 19
+    assert one_more(0.5) == 4.0
+    assert len(twice.overloads) == len(twice_twice.overloads) == 2
+    for made in (*twice.overloads.values(), *twice_twice.overloads.values()):
+        assert not made.library.codegen._engine.is_symbol_defined(made.fndesc.llvm_func_name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from setwise.estimators import CatalogClassifier as CatalogClassifier
+    from setwise.estimators import LabelTreeClassifier as LabelTreeClassifier
     from setwise.estimators import SetBooster as SetBooster
     from setwise.estimators import SetClassifier as SetClassifier
     from setwise.estimators import SetClassifierCV as SetClassifierCV
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "CatalogClassifier": "setwise.estimators",
+    "LabelTreeClassifier": "setwise.estimators",
     "SetBooster": "setwise.estimators",
     "SetClassifier": "setwise.estimators",
     "SetClassifierCV": "setwise.estimators",

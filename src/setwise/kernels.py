@@ -22,6 +22,7 @@ from numba import types
 from numba.extending import intrinsic, overload
 
 from setwise.kernel_cache import cached
+from setwise.kernel_parts import Part
 
 # Without an entry for callers in C, of which there are none.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
@@ -41,8 +42,9 @@ view_kernel = _compiler(_REORDERED, _nrt=False)
 
 # For what only kernels call: it has no entry for Python, which may take as long to compile. (Unlike
 # what the compiler calls jitable, it is compiled once, whether a kernel calls it or a part of one.)
-inner = numba.njit(fastmath=_REORDERED, no_cpython_wrapper=True, **_OPTIONS)
-view_inner = numba.njit(fastmath=_REORDERED, no_cpython_wrapper=True, _nrt=False, **_OPTIONS)
+_PART: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": Part, **_OPTIONS}
+inner = numba.njit(fastmath=_REORDERED, **_PART)
+view_inner = numba.njit(fastmath=_REORDERED, _nrt=False, **_PART)
 # The range reduction of exp is exact only in the order it is written in, so its sums may not be
 # reassociated.
 _IN_ORDER = {"fastmath": {"contract", "nsz"}, **_OPTIONS}

@@ -128,6 +128,15 @@ def load(
     -------
     object
         Equal to what was saved, but for caches.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setwise.targets import FBeta
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(FBeta(2.0), f"{folder}/target.skops")
+    ...     load(f"{folder}/target.skops")
+    FBeta(beta=2.0, empty=1.0)
     """
     trusted, skops = _names(trusted), _skops()
     data, what = Path(path).read_bytes(), f"{os.fspath(path)!r} was not loaded"

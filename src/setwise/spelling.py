@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
+from dataclasses import fields
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any
@@ -35,6 +37,33 @@ def counted(number: int, what: str) -> str:
     ('1 row', '0 rows')
     """
     return f"{number} {what}{'s' * (number != 1)}"
+
+
+def brief(thing: Any) -> str:
+    """The `repr` of a dataclass on one line: of long arrays the shape, fields at defaults left out.
+
+    Examples
+    --------
+    >>> from setwise.spaces import Catalog, Sized
+    >>> Sized(2, [0.0, 1.0, 0.5]), Catalog([[i // 4, i // 2 % 2, i % 2] for i in range(8)])
+    (Sized(n_labels=2, bias=[0.0, 1.0, 0.5]), Catalog(sets=<8 × 3>, bias=[0.0, 0.0, ...]))
+    """
+    shown = ((field, getattr(thing, field.name)) for field in fields(thing) if field.init)
+    given = [
+        f"{field.name}={_shape(value)}"
+        for field, value in shown
+        if hasattr(value, "shape") or value is not field.default
+    ]
+    return f"{type(thing).__name__}({', '.join(given)})"
+
+
+def _shape(value: Any) -> str:
+    """An array as a list, or as its shape if that is long; what is no array as it is."""
+    if not hasattr(value, "shape"):
+        return " ".join(repr(value).split())
+    if math.prod(value.shape) <= MOST_LISTED:
+        return str(value.tolist())
+    return f"<{' × '.join(map(str, value.shape))}>"
 
 
 def some(names: Sequence[Any]) -> str:

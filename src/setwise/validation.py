@@ -44,7 +44,9 @@ def probability_matrix(probability: Any, name: str = "probability") -> Any:
     if hasattr(probability, "tocsr"):
         matrix = tidied(probability, name)
         require_entries(matrix.shape, name)
-        refuse_entries(matrix, ~((matrix.data >= 0) & (matrix.data <= 1)), name, "lie in [0, 1]")
+        stored = matrix.data
+        if stored.size and not (stored.min() >= 0 and stored.max() <= 1):
+            refuse_entries(matrix, ~((stored >= 0) & (stored <= 1)), name, "lie in [0, 1]")
         return matrix.astype(np.float32 if matrix.dtype == np.float32 else np.float64)
     array = real_array(probability, name)
     require_entries(array.shape, name)

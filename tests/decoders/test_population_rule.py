@@ -284,8 +284,65 @@ def test_a_large_sparse_batch_is_never_made_dense():
         (lambda p: PopulationRule("macro_f1").decode(p), "not fitted"),
         (lambda p: PopulationRule("macro_f1").fit(p).gap(p), "with a budget"),
         (lambda p: PopulationRule("macro_f1").fit(p, None, [-1.0, 1.0]), "sample_weight"),
+        (
+            lambda p: PopulationRule("macro_f1", "cross_fitted").fit(p, [[0, 1], [1, 0]], [0, 1]),
+            "at least 2 rows",
+        ),
+        (lambda p: PopulationRule("macro_f1").fit(p[:0]), "at least one row"),
+        (lambda p: PopulationRule("macro_f1").fit(p).decode(p[:0]), "at least one row"),
+        (
+            lambda p: PopulationRule("macro_f1", budget=3).fit(scipy.sparse.csr_array(p)),
+            "number of labels",
+        ),
     ],
 )
 def test_bad_input_is_refused(action, words):
     with pytest.raises(ValueError, match=words):
         action(np.array([[0.2, 0.7], [0.5, 0.1]]))
+
+
+@pytest.mark.parametrize("target", ["macro_f1", "micro_f1", "macro_jaccard"])
+def test_calibrated_thresholds_count_what_is_true_outside_a_shortlist(target):
+    generator = np.random.default_rng(0)
+    probability = generator.random((4000, 3)) ** [2.0, 3.0, 4.0]
+    truth = (generator.random(probability.shape) < probability).astype(np.uint8)
+    listed = scipy.sparse.csr_array(np.where(probability >= 0.3, probability, 0.0))
+    whole, short = (
+        PopulationRule(target, "calibrated").fit(table, truth).thresholds_
+        for table in (scipy.sparse.csr_array(probability), listed)
+    )
+    assert listed.nnz < 0.6 * probability.size
+    np.testing.assert_allclose(short, whole, atol=0.015)
+
+
+ROWS = np.random.default_rng(5).random((12, 4))
+SETS = (np.random.default_rng(6).random((12, 4)) < ROWS).astype(int)
+ODD = {
+    "a label never true": (ROWS, SETS * [1, 0, 1, 1], None),
+    "a label always true": (ROWS, np.maximum(SETS, [0, 0, 1, 0]), None),
+    "no label ever true": (ROWS, SETS * 0, None),
+    "all labels always true": (ROWS, SETS * 0 + 1, None),
+    "probabilities of 0": (ROWS * 0, SETS, None),
+    "probabilities of 1": (ROWS * 0 + 1, SETS, None),
+    "two rows": (ROWS[:2], SETS[:2], None),
+    "one label": (ROWS[:, :1], SETS[:, :1], None),
+    "all weight on two rows": (ROWS, SETS, np.eye(12)[3] + np.eye(12)[7]),
+    "nothing stored": (scipy.sparse.csr_array((12, 4)), scipy.sparse.csr_array(SETS), None),
+    "sparse, label sets dense": (scipy.sparse.csr_array(ROWS), SETS, None),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+@pytest.mark.parametrize("name", ["macro_f1", "micro_jaccard", "weighted_recall", "g_mean"])
+def test_odd_rows_are_decided_within_the_budget_by_every_rule(case, name):
+    probability, y_true, weight = ODD[case]
+    for rule in RULES[1:]:
+        for mode in ({}, {"budget": 1}, {"at_most": 1}, {"budget": probability.shape[1]}):
+            if mode and rule in OF_THRESHOLDS:
+                continue
+            fitted = PopulationRule(name, rule, **mode).fit(probability, y_true, weight)
+            sets = fitted.decode(probability)
+            sizes = np.asarray(sets.sum(axis=1))
+            assert sets.shape == probability.shape
+            assert (sizes == mode["budget"]).all() if "budget" in mode else sizes.max() <= 4
+            assert sizes.max() <= mode.get("at_most", 4)

@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 from setwise.estimators.choice import space_for
-from setwise.estimators.design import MOST_ROTATED, Conditioning, Design, Rows
+from setwise.estimators.design import Conditioning, Design, Rows
+from setwise.estimators.moments import MOST_ROTATED
 from setwise.estimators.training import Training
 from setwise.targets import get_target
 

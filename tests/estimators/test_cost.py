@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from setwise.estimators import SetClassifier, SetClassifierCV, cost
+from setwise.estimators.design import Rows
 from setwise.spaces import Sized
 from tests.estimators.test_set_classifier_cv import drawn
 
@@ -63,7 +64,7 @@ def test_thousands_of_labels_and_features_are_estimated_without_an_array_of_them
     """20,000 rows by 10,000 features with 5,000 labels: 7.6 GB, as it was seen to take."""
     X = sparse.csr_array((20_000, 10_000))
     Y = np.zeros((20_000, 5_000), np.uint8)
-    plan = cost.affordable(X, Y)
+    plan = cost.affordable(Rows(X, Y, np.ones(len(Y))))
     needed = 8 * 10_000 * 5_000 * (2 * 3 + cost.ARRAYS)
     assert needed == pytest.approx(7.6e9)
     assert (plan.surrogate == "binary_relevance") == (needed > cost.memory() / 4)

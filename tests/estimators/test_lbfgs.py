@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import rosen, rosen_der
 
-from setwise.estimators.lbfgs import lbfgs
+from setwise.estimators.lbfgs import Pairs, lbfgs
 
 
 def told(evaluate, values):
@@ -71,3 +71,26 @@ def test_a_minimum_is_not_left():
     start = np.zeros(3)
     found = lbfgs(lambda x: (float(x @ x), 2.0 * x), start, 5, 10, lambda: pytest.fail("a step"))
     np.testing.assert_array_equal(found, start)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 5), st.integers(0, 12))
+def test_a_direction_is_that_of_the_updated_inverse_hessian(seed, size, memory, n_pairs):
+    """H <- (I - s y'/b) H (I - y s'/b) + s s'/b, from the scaled unit matrix, oldest first."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(size, size))
+    hessian, pairs = A @ A.T + np.eye(size), Pairs(memory, size)
+    steps = rng.normal(size=(n_pairs, size))
+    for step in steps:
+        pairs.add(step, hessian @ step)
+    inverse, unit = np.eye(size), np.eye(size)
+    last = steps[-memory:]
+    for step in last[-1:]:
+        change = hessian @ step
+        inverse *= step @ change / (change @ change)
+    for step in last:
+        change = hessian @ step
+        bend = step @ change
+        left = unit - np.outer(step, change) / bend
+        inverse = left @ inverse @ left.T + np.outer(step, step) / bend
+    gradient = rng.normal(size=size)
+    np.testing.assert_allclose(pairs.direction(gradient), -inverse @ gradient, 1e-7, 1e-9)

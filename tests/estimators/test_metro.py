@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.special import expit
 
 import setwise
 from setwise import SetClassifier
@@ -80,3 +81,30 @@ def test_what_cannot_be_is_refused():
             SetClassifier(target, "metro", **settings).fit(X, y)
     with pytest.raises(ValueError, match="fit it again"):
         SetClassifier("macro_f1", "metro").fit(X, Y).for_target("f1")
+
+
+def two_corners(X):
+    """Labels true where two features have one sign: no line tells."""
+    return expit(2.5 * np.sign(X[:, :1] * X[:, 1:2]) + X @ SLOPES - [1.2, 1.6, 2.0])
+
+
+def of_steps(X):
+    """Probabilities that rise with a linear score, but in two steps."""
+    score = X @ SLOPES
+    return 0.03 + 0.6 * (score > 1.2) + 0.3 * (score > 2.5)
+
+
+SLOPES = np.random.default_rng(0).normal(size=(4, 3))
+
+
+@pytest.mark.parametrize(("truth", "gains"), [(two_corners, True), (of_steps, False)])
+def test_where_scores_cannot_hold_the_truth_it_may_gain_or_lose(truth, gains):
+    """The value of the expected counts of fresh rows, beside thresholds on plain regressions."""
+    rng, target, found = np.random.default_rng(1), setwise.get_target("micro_f1"), []
+    X, fresh = rng.normal(size=(2000, 4)), rng.normal(size=(20_000, 4))
+    Y, chance = (rng.random((2000, 3)) < truth(X)).astype(int), truth(fresh)
+    for surrogate in ("metro", "binary_relevance"):
+        taken = SetClassifier("micro_f1", surrogate, alpha=1e-4).fit(X, Y).predict(fresh)
+        sums = (part.sum(axis=0) for part in (chance * taken, taken, chance))
+        found.append(float(target.utility_of(len(fresh), *sums)))
+    assert (found[0] > found[1]) == gains

@@ -177,3 +177,20 @@ def test_the_losses_of_rows_are_first_order(target):
 def test_a_search_refuses_metro_and_says_who_takes_it():
     with pytest.raises(ValueError, match="SetClassifier takes it"):
         SetClassifierCV("macro_f1", surrogates=["likelihood", "metro"]).fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_rule_of_another_measure_is_refused_and_taken_over_by_another_target(kind):
+    rule = PopulationRule("micro_f1", at_most=2)
+    with pytest.raises(ValueError, match="decides for micro_f1, but the target is macro_f1"):
+        ESTIMATORS[kind]("macro_f1").set_params(decoder=rule).fit(X, Y)
+    model = ESTIMATORS[kind]("micro_f1").set_params(decoder=rule).fit(X, Y)
+    other = model.for_target("macro_f1")
+    assert other.predict(X_TEST).sum(axis=1).max() <= 2
+    assert str(get_target(other.decoder.target)) == "macro_f1"
+
+
+def test_a_rule_of_label_sets_is_refused_where_there_are_none():
+    model = SetClassifier("f1").fit(X, Y)
+    with pytest.raises(ValueError, match="known label sets"):
+        model.for_target("macro_f1", "thresholds")

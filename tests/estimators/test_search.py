@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import norm
+from sklearn.datasets import make_multilabel_classification
 
 from setwise.estimators import SetClassifier, SetClassifierCV, running, search
 from setwise.estimators.design import Design, Rows, Turned
@@ -255,3 +256,13 @@ def test_penalties_that_all_rows_do_not_tell_apart_are_chosen_by_likelihood():
         model = SetClassifierCV("macro_f1", alphas=[10.0, 0.1, 1e-3], spaces=["catalog"], cv=3)
         chosen.append(model.fit(X, Y).best_params_["alpha"])
     assert sum(alpha == 10.0 for alpha in chosen) >= 7
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_measure_that_rare_labels_do_not_decide_is_chosen_by_alone(seed):
+    X, Y = make_multilabel_classification(120, 12, n_classes=4, random_state=seed)
+    alphas = np.logspace(1, -3, 9)
+    model = SetClassifierCV("micro_f1", alphas=alphas, spaces=["catalog"], cv=3).fit(X, Y)
+    tried = [row["loss"] for row in model.cv_results_ if len(row["fold_losses"]) == 3]
+    assert len(tried) > 1
+    assert model.best_loss_ == min(tried)

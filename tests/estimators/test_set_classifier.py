@@ -16,11 +16,13 @@ from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from setwise import load
+from setwise.blocks import Block
+from setwise.blocks.memory import Whole
 from setwise.decoders import MinimumRisk
 from setwise.estimators import SetClassifier, SetClassifierCV
 from setwise.estimators.choice import choose_space, unseen_mass
-from setwise.estimators.design import standard_deviations
 from setwise.estimators.guarantee import claim_of_sets
+from setwise.estimators.moments import standard_deviations
 from setwise.estimators.training import Objective, Training
 from setwise.spaces import Catalog, Cube, Paths, Sized
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
@@ -428,19 +430,23 @@ def test_predictions_of_ranges_are_those_of_rows(monkeypatch):
     np.testing.assert_array_equal(model.predict_proba(X), expected[1])
 
 
+def deviations(form, weights):
+    return standard_deviations(Whole(Block(form, None, weights)), float(weights.sum()))
+
+
 def test_a_constant_sparse_feature_has_the_unit_one():
     for value in (3.0, 7.0, 0.3, 1.1):
         for n in (10, 1000):
             constant = np.full((n, 1), value)
             for form in (constant, sparse.csr_array(constant)):
-                assert standard_deviations(form, np.ones(n)) == 1.0
+                assert deviations(form, np.ones(n)) == 1.0
     rng = np.random.default_rng(0)
     values = rng.normal(size=(50, 3)) * (rng.random((50, 3)) < 0.3) + [0.0, 0.0, 1e6]
     weights = rng.random(50)
     mean = weights @ values / weights.sum()
     expected = np.sqrt(weights @ (values - mean) ** 2 / weights.sum())
     for form in (values, sparse.csr_array(values)):
-        np.testing.assert_allclose(standard_deviations(form, weights), expected, rtol=1e-8)
+        np.testing.assert_allclose(deviations(form, weights), expected, rtol=1e-8)
 
 
 def test_a_solver_that_stops_early_says_so_with_the_gradient():

@@ -169,6 +169,8 @@ def test_the_average_of_an_unknown_measure_is_refused_by_its_whole_name(name):
         ("macro p@5", "'precision@5', the mean over rows"),
         ("macro_log_loss", "judges probabilities"),
         ("micro_ndcg", "judges a ranking"),
+        ("macro_f0", "beta must be a positive number"),
+        ("f1_binary", "judges one label"),
     ],
 )
 def test_an_average_is_offered_only_of_what_has_one(name, said):

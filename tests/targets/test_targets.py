@@ -1,6 +1,7 @@
 """Laws of the targets: each loss is its definition, lies in [0, 1], and says what 0/0 means."""
 
 import itertools
+import tracemalloc
 from dataclasses import dataclass
 
 import numpy as np
@@ -295,3 +296,25 @@ def test_facts_are_stated_and_not_guessed_from_names():
     assert (predicted_size(PrecisionAtK(2)), beta_of(FBeta(2.0))) == (2, 2.0)
     assert is_hamming(Hamming())
     assert not is_hamming(Hamming([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("name", ["f1", "jaccard", "hamming", "subset", "precision@2", "recall@2"])
+def test_sparse_sets_are_judged_as_dense_ones_without_a_dense_copy(name):
+    generator = np.random.default_rng(0)
+    n, n_labels = 600, 30_000
+    columns = generator.integers(0, n_labels, (2, n, 2)) // 2 * 2 + np.arange(2)
+    ends, ones = np.arange(0, 2 * n + 1, 2), np.ones(2 * n, np.uint8)
+    y_pred, y_true = (
+        scipy.sparse.csr_array((ones, part.ravel(), ends), (n, n_labels)) for part in columns
+    )
+    y_true = scipy.sparse.vstack([y_pred[: n // 2], y_true[n // 2 :]], format="csr")
+    target = get_target(name)
+    tracemalloc.start()
+    losses = target.loss(y_pred, y_true)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    dense = target.loss(*(sets[:100].toarray() for sets in (y_pred, y_true)))
+    np.testing.assert_array_equal(losses[:100], dense)
+    assert (losses[: n // 2] == 0).all()
+    assert (losses[n // 2 :] > 0).any()
+    assert peak < 80 * 2**20

@@ -89,7 +89,7 @@ def evaluate(
                 "a model reads the file as it read its training file: --truth, --probabilities and "
                 "options of reading go with --predictions"
             )
-        rows, y_pred, probability, target = _of_model(model, data, part, reading)
+        rows, y_pred, probability, target = of_model(model, data, part, reading)
     elif model is None and predictions is not None and truth is not None:
         if reading.unseen_categories is not None or reading.unseen_labels is not None:
             raise ValueError(
@@ -173,7 +173,7 @@ def _said(judged: Any, rows: Any, n_completed: int | None, probable: bool) -> tu
     return told, "\n".join(words)
 
 
-def _of_model(model: Path, data: Path, part: str | None, reading: Reading) -> tuple[Any, ...]:
+def of_model(model: Path, data: Path, part: str | None, reading: Reading) -> tuple[Any, ...]:
     """The rows of a file, what the model predicts for them, with what probability; its target."""
     from setwise.datasets.taxonomy_schema import TaxonomySchema, spread
     from setwise.targets.target import hierarchy_of

@@ -10,21 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from setwise.cli.models import (
-    AS_THEY_ARE,
-    MEAN,
-    Asked,
-    no_trees,
-    settings_of,
-    settings_said,
-    typed_of_models,
-)
+from setwise.cli.models import Asked, about, labels_of, no_trees, typed_of_models, words
 from setwise.cli.options import (
     MODEL,
     Reading,
     can_write,
     command,
     concerning,
+    decoder_asked,
     echo,
     held_out,
     names,
@@ -41,7 +34,10 @@ if TYPE_CHECKING:
 # Rows are taken in parts of at most so many, and so many entries of features or labels.
 MOST_ROWS, MOST_ENTRIES, LEAST_ROWS = 10_000, 2**23, 64
 # Options that a refusal of the fit may concern.
-ASKED = ("target", "model", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds")
+ASKED = (
+    *("target", "model", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds"),
+    *("decoder", "budget", "at_most"),
+)
 # The exit status of a search that was interrupted, though a model is written.
 INTERRUPTED = 130
 # Surrogates whose scores are log-probabilities.
@@ -79,6 +75,9 @@ def fit(
     space: str = "auto",
     alpha: str | None = None,
     scaling: str = "auto",
+    decoder: str = "auto",
+    budget: int | None = None,
+    at_most: int | None = None,
     time: float | None = None,
     jobs: int | None = None,
     cv: bool = True,
@@ -102,6 +101,10 @@ def fit(
     they will take. Ctrl-C, like --time, ends the search: the best model so far is trained and
     written; a second Ctrl-C ends at once.
 
+    A folder of blocks that `setwise convert` wrote is trained on from the disk, so that rows may be
+    more than fit into memory. With --no-cv an interrupted training leaves a checkpoint beside the
+    output, from which the same command goes on.
+
     Labels may stand in a hierarchy: the file's own, that of --taxonomy, or the one that path names
     say. Every prediction for the target tree has all that stands above its labels.
 
@@ -115,7 +118,9 @@ def fit(
       setwise fit yeast.arff --test yeast-test.arff --target subset -o model.skops
       setwise fit big.csv --label-prefix is_ --no-cv --alpha 0.01 --json -o model.skops
       setwise fit news.csv --label-column topics --target macro_f1 -o model.skops
+      setwise fit news.csv --label-column topics --target macro_f1 --at-most 3 -o model.skops
       setwise fit shop.csv --label-column cats --path-separator / --close --target tree -o m.skops
+      setwise fit blocks --no-cv --alpha 0.001 -o model.skops
       setwise fit genes.arff --target tree --test-share 0.3 -o model.skops
 
     Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted: the best model so far is
@@ -135,97 +140,58 @@ def fit(
     refuse_unknown(target)
     if model == "booster" and (missing := no_trees()):
         raise ImportError(missing)
-    from scipy.sparse import csr_array
-
+    from setwise.cli.blocks import BlockData
     from setwise.persistence import save
 
-    rows = held_out(reading.read(data, test), test_share, seed)
-    train = rows.train() if "train" in (rows.split or {}) else rows
+    rows = _rows(data, test, test_share, seed, reading)
     judged: Any = target_for(target, rows)
-    kind, why = asked.chosen_for(train)
+    with concerning(typed(context, *ASKED)):
+        decides = decoder_asked(judged, decoder, budget, at_most)
+    asked = replace(asked, target=judged, decoder=decides)
+    train = rows.train() if "train" in (rows.split or {}) else rows
+    kind, why = asked.chosen_for(train, isinstance(rows, BlockData))
     if why is not None:
         echo(f"setwise: {why}", err=True)
     if kind == "ensemble" and (missing := no_trees()):
         echo(f"setwise: the mixture has no boosted trees: {missing}", err=True)
-    estimator = replace(asked, target=judged).estimator(kind, train)
     with concerning(typed(context, *ASKED)):
-        # (A dense column would be taken for classes; a sparse one is a label.)
-        estimator.fit(train.X, csr_array(train.Y) if train.n_labels == 1 else train.Y)
+        if isinstance(rows, BlockData):
+            trained = rows.fitted(asked.linear(rows), None if cv else _checkpoint(output))
+        else:
+            trained = asked.estimator(kind, train).fit(train.X, labels_of(train))
     assert rows.schema is not None
-    fitted = Fitted(estimator, rows.schema, judged)
-    fitted = replace(fitted, about={"data": data.name, **_about(kind, fitted, rows, train)})
+    fitted = Fitted(trained, rows.schema, judged)
+    fitted = replace(fitted, about={"data": data.name, **about(kind, fitted, rows, train)})
     save(fitted, output)
-    say(json, {**fitted.about, "output": str(output)}, f"{rows}\n{_words(fitted)}\nwrote {output}")
+    say(json, {**fitted.about, "output": str(output)}, f"{rows}\n{words(fitted)}\nwrote {output}")
     return INTERRUPTED if fitted.about["stopped"] == "interrupt" else 0
 
 
-def _about(kind: str, fitted: Fitted, data: Dataset, train: Dataset) -> dict[str, Any]:
-    """What was chosen and found in training, as JSON."""
-    import numpy as np
+def _rows(
+    data: Path, test: Path | None, test_share: float | None, seed: int, reading: Reading
+) -> Any:
+    """The rows of a file, or of a folder of blocks."""
+    from setwise.blocks.folder import is_block_folder
+    from setwise.cli.blocks import BlockData
 
-    from setwise import __version__
-    from setwise.evaluation import evaluate
-    from setwise.study import Scale
-
-    scale, classifier = Scale.of(fitted.target), fitted.classifier
-    loss, tested = getattr(fitted.model[-1], "best_loss_", None), None
-    if "test" in (data.split or {}):
-        test = data.test()
-        judged = evaluate(fitted.model.predict(test.X), test.Y, targets=[fitted.target])
-        figure = judged[f"loss: {fitted.target}"]
-        tested = {"rows": test.n_rows, "loss": figure.value, "low": figure.low, "high": figure.high}
-        if scale is not None:
-            tested["distance"] = scale.distance(figure.value)
-    values = train.X.data if hasattr(train.X, "tocsr") else train.X
-    return {
-        "setwise": __version__,
-        "rows": train.n_rows,
-        "features": train.n_features,
-        "labels": train.n_labels,
-        "target": str(fitted.target),
-        "chosen": settings_of(kind, classifier),
-        "by_cross_validation": loss is not None,
-        "choice": getattr(fitted.model[-1], "choice_", None),
-        "stopped": getattr(fitted.model[-1], "stopped_", None),
-        "cross_validated_loss": loss,
-        "missing_features": int(np.isnan(values).sum()),
-        "missing_rule": MEAN if fitted.fills_missing else AS_THEY_ARE,
-        "unit": None if scale is None else scale.unit,
-        "cross_validated_distance": None if scale is None or loss is None else scale.distance(loss),
-        "test": tested,
-        "guarantee": fitted.guarantee,
-    }
-
-
-def _words(fitted: Fitted) -> str:
-    from setwise.study import Scale
-
-    about, scale = fitted.about, Scale.of(fitted.target)
-    loss, test = about["cross_validated_loss"], about["test"]
-
-    def scored(loss: float) -> str:
-        distance = "" if scale is None else f", mean tree distance {scale.said(loss)}"
-        mean = "" if fitted.target.form == "population" else "mean "
-        return f"{mean}loss {loss:.4f}, score {1 - loss:.4f}{distance}"
-
-    chosen = settings_said(about["chosen"], about["by_cross_validation"])
-    lines = [f"trained for {about['target']} on {about['rows']} rows: {chosen}"]
-    if about["choice"] is not None:
-        lines.append(f"not as usual: {about['choice']}")
-    if about["stopped"] is not None:
-        why = "time was up" if about["stopped"] == "time_budget" else "it was interrupted"
-        lines.append(f"the search was cut, since {why}: this is the best model found so far")
-    if loss is not None:
-        optimistic = "the choice was made by it, so a little optimistic"
-        lines.append(f"cross-validated: {scored(loss)} ({optimistic})")
-    if test is not None:
-        ends = f"95 % interval of the score {1 - test['high']:.4f} to {1 - test['low']:.4f}"
-        lines.append(f"on {test['rows']} test rows: {scored(test['loss'])}, {ends}")
-    if about["missing_features"]:
-        lines.append(
-            f"missing features ({about['missing_features']} in training): {about['missing_rule']}"
+    if not is_block_folder(data):
+        return held_out(reading.read(data, test), test_share, seed)
+    if test is not None or test_share is not None:
+        raise ValueError(
+            "--test and --test-share are for files: of blocks, all rows are trained on; convert "
+            "the rows to test on by themselves"
         )
-    return "\n".join([*lines, f"guarantee: {about['guarantee']}"])
+    if reading != Reading():
+        raise ValueError(
+            f"{str(data)!r} is a folder of blocks, which was read when it was converted: options "
+            f"of reading belong to `setwise convert`"
+        )
+    return BlockData.opened(data)
+
+
+def _checkpoint(output: Path) -> Path:
+    """Where the best solution so far is kept, beside the model that is to be."""
+    return output.with_name(f"{output.name}.checkpoint")
 
 
 # ----------------------------------------------------------------------------- what is written
@@ -289,6 +255,16 @@ class Fitted:
         last = self.model[-1] if hasattr(self.model, "steps") else self.model
         return getattr(last, "best_estimator_", last)
 
+    def decided_by(self, decoder: Any) -> Fitted:
+        """The same model, its label sets decided in another way; nothing is trained again."""
+        from sklearn.pipeline import Pipeline
+
+        if not hasattr(self.model, "steps"):
+            return replace(self, model=self.model.for_target(self.target, decoder))
+        *before, (name, last) = self.model.steps
+        last = last.for_target(self.target, decoder)
+        return replace(self, model=Pipeline([*before, (name, last)]))
+
     @property
     def has_probability(self) -> bool:
         """Whether the scores of the model are log-probabilities."""
@@ -319,8 +295,17 @@ class Fitted:
 
         Labels of the file are not looked at, and need not be there.
         """
-        found = self.schema.chunks(path, self.rows_at_once if rows is None else rows)
+        found = self.chunks(path, self.rows_at_once if rows is None else rows)
         yield from (Part(data, sets) for data, sets in self.predicted(found))
+
+    def chunks(self, path: str | os.PathLike[str], rows: int, **options: Any) -> Iterator[Dataset]:
+        """The rows of a file, or of a folder of blocks, in parts, without their labels."""
+        from setwise.blocks.folder import is_block_folder
+        from setwise.cli.blocks import BlockData
+
+        if not is_block_folder(path):
+            return self.schema.chunks(path, rows, **options)
+        return BlockData.opened(Path(path)).chunks(self.schema, rows)
 
     def predicted(self, parts: Iterable[Dataset]) -> Iterator[tuple[Dataset, Any]]:
         """Parts of a file with the label sets predicted for their rows.

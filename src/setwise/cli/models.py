@@ -47,6 +47,7 @@ class Asked:
     jobs: int | None
     seed: int
     given: tuple[str, ...] = ()
+    decoder: Any = "auto"
 
     def __post_init__(self):
         if self.model not in MODELS:
@@ -79,8 +80,15 @@ class Asked:
             "scaling": self.scalings,
         }  # fmt: skip
 
-    def chosen_for(self, train: Dataset) -> tuple[str, str | None]:
+    def chosen_for(self, train: Any, is_on_disk: bool = False) -> tuple[str, str | None]:
         """The model to train, and why, where that was left open and time is limited."""
+        if is_on_disk:
+            if self.model not in ("auto", "linear"):
+                raise ValueError(
+                    f"--model {self.model} needs all rows in memory; of a folder of blocks it is "
+                    f"linear"
+                )
+            return "linear", None
         if self.model != "auto":
             return self.model, None
         if self.time is None or not self.cv:
@@ -104,21 +112,29 @@ class Asked:
         from sklearn.impute import SimpleImputer
         from sklearn.pipeline import make_pipeline
 
-        always: Any = {"random_state": self.seed, "verbose": True, "n_jobs": self.jobs}
-        timed = {**always, "time_budget": self.time, "on_interrupt": "finish"}
         if model == "booster":
-            return self._booster(train, timed)
+            return self._booster(train)
         if model == "ensemble":
             from setwise.estimators import SetEnsemble
 
-            last: Any = SetEnsemble(self.target, cv=self.folds, **timed)
+            last: Any = SetEnsemble(self.target, cv=self.folds, **self._timed)
         else:
-            last = self._linear(train, always, timed)
+            last = self.linear(train)
         return make_pipeline(SimpleImputer(keep_empty_features=True), last)
 
-    def _linear(self, train: Dataset, always: Any, timed: Any) -> Any:
-        from scipy.sparse import issparse
+    @property
+    def _always(self) -> dict[str, Any]:
+        """What every model is told."""
+        told = {"decoder": self.decoder, "random_state": self.seed, "n_jobs": self.jobs}
+        return {**told, "verbose": True}
 
+    @property
+    def _timed(self) -> dict[str, Any]:
+        """What those are told that can end in time."""
+        return {**self._always, "time_budget": self.time, "on_interrupt": "finish"}
+
+    def linear(self, train: Any) -> Any:
+        """Linear scores, not fitted, chosen by cross-validation or as asked."""
         from setwise.estimators import SetClassifier, SetClassifierCV
 
         scalings = [None if name == "none" else name for name in self.scalings]
@@ -128,14 +144,16 @@ class Asked:
                 f"{name}s": "auto" if own == ["auto"] else own for name, own in several.items()
             }
             return SetClassifierCV(
-                self.target, **settings, alphas=self.alphas, cv=self.folds, **timed
+                self.target, **settings, alphas=self.alphas, cv=self.folds, **self._timed
             )
-        by_form = None if issparse(train.X) else "standard"
+        by_form = None if train.is_sparse else "standard"
         units = by_form if scalings == ["auto"] else scalings[0]
         (surrogate,), (space,), (penalty,), _ = self.tried.values()
-        return SetClassifier(self.target, surrogate, space, alpha=penalty, scaling=units, **always)
+        return SetClassifier(
+            self.target, surrogate, space, alpha=penalty, scaling=units, **self._always
+        )
 
-    def _booster(self, train: Dataset, timed: Any) -> Any:
+    def _booster(self, train: Dataset) -> Any:
         """Trees, which take missing features and categories as they are."""
         from sklearn.pipeline import make_pipeline
 
@@ -145,13 +163,13 @@ class Asked:
         codes = CategoryCodes.of(train.schema)
         (surrogate,), (space,) = self.surrogates, self.spaces
         trees = SetBooster(
-            self.target, surrogate, space, **timed,
+            self.target, surrogate, space, **self._timed,
             categorical_features=None if codes is None else codes.categorical,
         )  # fmt: skip
         return make_pipeline(*([] if codes is None else [codes]), trees)
 
 
-def settings_of(model: str, classifier: Any) -> dict[str, Any]:
+def _settings(model: str, classifier: Any) -> dict[str, Any]:
     """What was chosen for a fitted model, as JSON."""
     told: dict[str, Any] = {"model": model}
     if model == "ensemble":
@@ -164,7 +182,7 @@ def settings_of(model: str, classifier: Any) -> dict[str, Any]:
     return {**told, "decoder": classifier.decoder_}
 
 
-def settings_said(chosen: Mapping[str, Any], by_search: bool) -> str:
+def _settings_said(chosen: Mapping[str, Any], by_search: bool) -> str:
     """The same in words."""
     model = chosen["model"]
     if model == "ensemble":
@@ -193,6 +211,74 @@ def _members_said(chosen: Mapping[str, Any]) -> str:
     return aligned(lines) + equal
 
 
+def about(kind: str, fitted: Any, data: Any, train: Any) -> dict[str, Any]:
+    """What was chosen and found in training, as JSON."""
+    from setwise import __version__
+    from setwise.evaluation import evaluate
+    from setwise.study import Scale
+
+    scale, classifier = Scale.of(fitted.target), fitted.classifier
+    loss, tested = getattr(fitted.model[-1], "best_loss_", None), None
+    if "test" in (data.split or {}):
+        test = data.test()
+        judged = evaluate(fitted.model.predict(test.X), test.Y, targets=[fitted.target])
+        figure = judged[f"loss: {fitted.target}"]
+        tested = {"rows": test.n_rows, "loss": figure.value, "low": figure.low, "high": figure.high}
+        if scale is not None:
+            tested["distance"] = scale.distance(figure.value)
+    return {
+        "setwise": __version__,
+        "rows": train.n_rows,
+        "features": train.n_features,
+        "labels": train.n_labels,
+        "target": str(fitted.target),
+        "chosen": _settings(kind, classifier),
+        "by_cross_validation": loss is not None,
+        "choice": getattr(fitted.model[-1], "choice_", None),
+        "stopped": getattr(fitted.model[-1], "stopped_", None),
+        "cross_validated_loss": loss,
+        "missing_features": train.n_missing,
+        "missing_rule": MEAN if fitted.fills_missing else AS_THEY_ARE,
+        "unit": None if scale is None else scale.unit,
+        "cross_validated_distance": None if scale is None or loss is None else scale.distance(loss),
+        "test": tested,
+        "guarantee": fitted.guarantee,
+    }
+
+
+def words(fitted: Any) -> str:
+    """The same in words."""
+    from setwise.study import Scale
+    from setwise.targets.target import judges_all_rows
+
+    told, scale = fitted.about, Scale.of(fitted.target)
+    loss, test = told["cross_validated_loss"], told["test"]
+
+    def scored(loss: float) -> str:
+        distance = "" if scale is None else f", mean tree distance {scale.said(loss)}"
+        mean = "" if judges_all_rows(fitted.target) else "mean "
+        return f"{mean}loss {loss:.4f}, score {1 - loss:.4f}{distance}"
+
+    chosen = _settings_said(told["chosen"], told["by_cross_validation"])
+    lines = [f"trained for {told['target']} on {told['rows']} rows: {chosen}"]
+    if told["choice"] is not None:
+        lines.append(f"not as usual: {told['choice']}")
+    if told["stopped"] is not None:
+        why = "time was up" if told["stopped"] == "time_budget" else "it was interrupted"
+        lines.append(f"the search was cut, since {why}: this is the best model found so far")
+    if loss is not None:
+        optimistic = "the choice was made by it, so a little optimistic"
+        lines.append(f"cross-validated: {scored(loss)} ({optimistic})")
+    if test is not None:
+        ends = f"95 % interval of the score {1 - test['high']:.4f} to {1 - test['low']:.4f}"
+        lines.append(f"on {test['rows']} test rows: {scored(test['loss'])}, {ends}")
+    if told["missing_features"]:
+        lines.append(
+            f"missing features ({told['missing_features']} in training): {told['missing_rule']}"
+        )
+    return "\n".join([*lines, f"guarantee: {told['guarantee']}"])
+
+
 def typed_of_models(context: Any) -> tuple[str, ...]:
     """Those options of `OF_MODELS` that the user typed."""
     every = dict.fromkeys(name for own in OF_MODELS.values() for name in own)
@@ -212,3 +298,10 @@ def no_trees() -> str | None:
     except ImportError as error:
         return str(error)
     return None
+
+
+def labels_of(train: Dataset) -> Any:
+    """Label sets as `fit` takes them: a dense column would be taken for classes."""
+    from scipy.sparse import csr_array
+
+    return csr_array(train.Y) if train.n_labels == 1 else train.Y

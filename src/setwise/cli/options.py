@@ -45,6 +45,11 @@ HELP = {
     "jobs": "Processes at work at once.",
     "seed": "Of all that is random.",
     "json": "Print one line of JSON.",
+    "decoder": "How label sets follow from probabilities. For all rows together: expected, "
+    "calibrated, batch, thresholds, cross_fitted, micro_macro; for other targets minimum_risk, "
+    "most_likely, marginals. auto: by the target.",
+    "budget": "Predict exactly so many labels a row, the best for a measure of all rows together.",
+    "at_most": "Instead: at most so many labels a row.",
     "zero_division": "The value of 0/0 in precision, recall, F1 and Jaccard: 0 as in scikit-learn, "
     "1, or nan, which leaves such rows and labels out.",
     "labels": "Columns of 0 and 1 that are labels, commas between; of ARFF also how many there "
@@ -72,7 +77,7 @@ HELP = {
     "refused.",
 }
 SPELT = {"output": ["--output", "-o"], "cv": ["--cv/--no-cv"]}
-LEAST = {"seed": 0, "jobs": 1, "folds": 2, "resamples": 0}
+LEAST = {"seed": 0, "jobs": 1, "folds": 2, "resamples": 0, "budget": 1, "at_most": 1}
 # All options of all commands, and arguments of the library that are options by another name.
 OPTIONS = set(HELP)
 RENAMED = {
@@ -81,6 +86,7 @@ RENAMED = {
     "surrogates": "surrogate",
     "spaces": "space",
     "alphas": "alpha",
+    "rule": "decoder",
 }
 
 # Fields of `Reading` that `setwise.datasets.read` does not take, or not in the same way.
@@ -302,6 +308,22 @@ def target_for(name: str, data: Any = None) -> Target:
             raise ValueError(f"{data.name} has no hierarchy, which the target tree needs; {NEEDED}")
         return TreeDistance(data.taxonomy)
     return get_target(name)
+
+
+def decoder_asked(target: Any, decoder: str, budget: int | None, at_most: int | None) -> Any:
+    """What label sets are to be decided by: a name, or a rule with a budget of labels a row."""
+    from setwise.decoders import PopulationRule
+    from setwise.targets.target import judges_all_rows
+
+    if budget is None and at_most is None:
+        return decoder
+    if not judges_all_rows(target):
+        raise ValueError(
+            f"--budget and --at-most are for measures of all rows together, such as macro_f1, but "
+            f"the target is {target}; precision@3 and recall@3 ask for 3 labels a row"
+        )
+    rule: Any = decoder
+    return PopulationRule(target, rule, budget, at_most)
 
 
 def held_out(data: Dataset, share: float | None, seed: int) -> Dataset:

@@ -12,18 +12,25 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+import typer
+
 from setwise.cli.fit import joined_rows, load_fitted, rows_at_once
 from setwise.cli.options import (
     NEEDED,
     Reading,
     can_write,
     command,
+    concerning,
+    decoder_asked,
     names,
     opened_output,
     say_unseen,
     target_for,
+    typed,
 )
 
+# Options that say how label sets are decided.
+DECIDING = ("decoder", "budget", "at_most")
 FORMATS = ("labels", "columns", "json", "probabilities")
 LINES = (
     "labels: CSV, one column that lists them; columns: CSV, a column of 0 and 1 each; json: a line "
@@ -43,17 +50,22 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "
 
 @command(
     **SHARED,
-    data="A file with the columns of the training file, labels or not; - for the standard input.",
+    data="A file with the columns of the training file, labels or not, or a folder of blocks; - "
+    "for the standard input.",
     format=f"{LINES}; probabilities: CSV, the probability of each label.",
     separator="Between listed labels; by default that of the training file, else ;",
 )
 def predict(
+    context: typer.Context,
     model: Path,
     data: Path,
     *,
     output: Path | None = None,
     format: str = "labels",
     separator: str | None = None,
+    decoder: str = "auto",
+    budget: int | None = None,
+    at_most: int | None = None,
     keep: str = "",
     most_specific: bool = False,
     unseen_categories: Literal["refuse", "zeros"] | None = None,
@@ -66,11 +78,15 @@ def predict(
     appears when it is complete. Missing features take their mean over the training rows; how many
     there were is said on the error stream, and so are new categories.
 
+    Label sets are decided as the model was fitted to, unless --decoder, --budget or --at-most ask
+    for another way; nothing is trained again.
+
     \b
     Examples:
       setwise predict model.skops new.csv
       setwise predict model.skops new.csv --keep id,title -o predictions.csv
       setwise predict model.skops new.csv --format probabilities -o probabilities.csv
+      setwise predict model.skops new.csv --at-most 3 -o predictions.csv
       setwise predict model.skops new.csv --unseen-categories zeros --spreadsheet -o for-excel.csv
       gunzip -c new.csv.gz | setwise predict model.skops - --json
 
@@ -91,6 +107,11 @@ def predict(
             f"{model.name} was trained on {fitted.classifier.surrogate}, whose scores are no "
             f"log-probabilities; train it on likelihood or binary_relevance to have probabilities"
         )
+    if asked := typed(context, *DECIDING):
+        if probable:
+            raise ValueError(f"{asked}: label sets are decided, not --format probabilities")
+        with concerning(asked):
+            fitted = fitted.decided_by(decoder_asked(fitted.target, decoder, budget, at_most))
     mark, kept = own if separator is None else separator, tuple(names(keep))
     lines = Lines(
         fitted.label_names, format, mark, str(column or "labels"), kept, spreadsheet, most_specific
@@ -99,9 +120,7 @@ def predict(
 
     def found(path: Path) -> Iterator[Any]:
         nonlocal unseen, n_missing
-        chunks = fitted.schema.chunks(
-            path, fitted.rows_at_once, unseen_categories=unseen_categories
-        )
+        chunks = fitted.chunks(path, fitted.rows_at_once, unseen_categories=unseen_categories)
         of_parts = ((part, fitted.probability(part.X)) for part in chunks)
         for part, values in of_parts if probable else fitted.predicted(chunks):
             unseen, n_missing = unseen + part.unseen, n_missing + part.n_missing
@@ -136,9 +155,13 @@ def _of_hierarchy(part: Any, model: Path) -> Any:
     separator="Between listed labels.",
 )
 def decode(
+    context: typer.Context,
     probabilities: Path,
     *,
     target: str = "f1",
+    decoder: str = "auto",
+    budget: int | None = None,
+    at_most: int | None = None,
     output: Path | None = None,
     format: str = "labels",
     separator: str = ";",
@@ -162,6 +185,7 @@ def decode(
     Examples:
       setwise decode probabilities.csv --target f1 -o predictions.csv
       setwise decode probabilities.csv --target macro_f1 -o predictions.csv
+      setwise decode probabilities.csv --target macro_f1 --budget 5 -o predictions.csv
       setwise decode probabilities.csv --keep id -o predictions.csv
       setwise decode probabilities.npy --target precision@3 --json
       setwise decode probabilities.csv --target tree --path-separator / --most-specific
@@ -174,6 +198,7 @@ def decode(
     from setwise.decoders.for_target import decoder_of
     from setwise.targets.registry import known_name
     from setwise.targets.target import hierarchy_of
+    from setwise.validation import require_one_of
 
     wanted, kept = "json" if json else format, tuple(names(keep))
     if wanted == "probabilities":
@@ -189,10 +214,14 @@ def decode(
             reading = Reading(taxonomy=taxonomy, path_separator=path_separator)
             file, judged = _in_taxonomy(file, reading)
         # Without rows to fit to, a measure of all rows together is decided for by the whole file.
-        decoder = decoder_of(judged).fitted(lambda: None)
+        with concerning(typed(context, "target", *DECIDING)):
+            decides = decoder_of(judged, decoder_asked(judged, decoder, budget, at_most))
+            if not decides.is_of_whole:
+                require_one_of(decoder, ("auto", "minimum_risk"), "decoder")
+            decides = decides.fitted(lambda: None)
         parts = file.parts(rows_at_once(len(file.names)))
-        parts = [joined_rows(list(parts))] if decoder.depends_on_batch else parts
-        found: Any = map(decoder.decode, parts)
+        parts = [joined_rows(list(parts))] if decides.depends_on_batch else parts
+        found: Any = map(decides.decode, parts)
         if most_specific:
             found = map(hierarchy_of(judged).most_specific, found)  # type: ignore
         lines = Lines(

@@ -5,7 +5,10 @@ regrets of targets and surrogates. `certify` says whether a surrogate is consist
 with the theorem that says so or a distribution that shows it is not. `surrogate_gap` and
 `target_gap` are the minimizability gaps of linear scores. `independent`, `chain`, `exclusive`,
 `hierarchy` and `rare_but_joint` make data whose p(y | x) is known, for the
-`excess_risk` of any model.
+`excess_risk` of any model. `THEOREMS` are the statements that `certify` goes by.
+
+>>> print(THEOREMS[0].statement[:60])
+Where scores reach every law over the label sets, every comp
 """
 
 from setwise.consistency.certify import certify, examine

@@ -36,6 +36,7 @@ from setwise.surrogates.metro import refuse_others
 from setwise.surrogates.names import DEFAULT_Q, METRO
 from setwise.targets.additive import CostSensitive
 from setwise.targets.registry import get_target
+from setwise.targets.target import judges_all_rows
 from setwise.validation import whole_number
 
 # A counterexample's scores have at most this surrogate regret.
@@ -118,7 +119,7 @@ def certify(
     if effort is not None and not isinstance(effort, Effort):
         raise ValueError(f"effort must be an Effort, such as Effort(draws=500), not {effort!r}")
     effort, judge = effort or Effort(), get_target(target)
-    if judge.form == "population":
+    if judges_all_rows(judge):
         return certified(judge, surrogate, space, min(effort.draws, MOST_PROBLEMS), seed)
     if isinstance(surrogate, str) and surrogate == METRO:
         refuse_others(judge)

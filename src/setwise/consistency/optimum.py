@@ -54,6 +54,15 @@ class Optimum:
     over all scores. "multistart" is the best of many descents of a risk that is not convex: its
     ``lower`` is only the least risk over all laws, reachable or not. ``others`` are further
     minimisers, where the method shows them. Values are on the paper's scale.
+
+    Examples
+    --------
+    >>> from setwise.consistency import best_in_class
+    >>> from setwise.spaces import Cube
+    >>> from setwise.surrogates import MeanAbsoluteError
+    >>> best = best_in_class(MeanAbsoluteError("hamming", Cube(1)), [0.3, 0.7])
+    >>> best.method, round(best.value, 4)
+    ('closed form', 0.3)
     """
 
     scores: Array

@@ -83,7 +83,14 @@ def regret(target: Any, space: Space, distribution: Any, y_pred: Any) -> float:
 
 
 def surrogate_risk(surrogate: Surrogates, scores: Any, distribution: Any) -> float:
-    """Expected surrogate loss of scores (n_scores,), on the surrogate's own scale."""
+    """Expected surrogate loss of scores (n_scores,), on the surrogate's own scale.
+
+    Examples
+    --------
+    >>> from setwise.surrogates import Logistic
+    >>> round(surrogate_risk(Logistic("subset", Cube(2)), [0.0, 0.0], [0.3, 0.3, 0.0, 0.4]), 4)
+    0.0
+    """
     truth = _truth(surrogate, distribution)
     row = real_vector(scores, None, "scores")
     values, _ = surrogate.value_and_gradient(np.tile(row, (len(truth.sets), 1)), truth.sets)
@@ -96,6 +103,13 @@ def best_in_class(
     """The least expected surrogate loss over all scores, certified, on the paper's scale.
 
     With ``scores="joint"`` over a score for each label set, whatever the space.
+
+    Examples
+    --------
+    >>> from setwise.surrogates import Logistic
+    >>> best = best_in_class(Logistic("subset", Cube(2)), [0.3, 0.3, 0.0, 0.4])
+    >>> best.scores.round(3), best.is_certain
+    (array([-0.203,  0.424]), True)
     """
     truth = _truth(surrogate, distribution)
     return _setting(surrogate, truth, scores).optimum(truth.probability, seed)
@@ -148,6 +162,14 @@ class Gap:
 
     ``lower`` is a lower bound on ``best``, -inf where the best of many descents is all there is;
     ``method`` says how it was found. On the paper's scale.
+
+    Examples
+    --------
+    >>> law = [[0.9, 0.1], [0.2, 0.8]]
+    >>> inputs = FiniteInputs([[0.0], [1.0]], [0.5, 0.5], [[1, 0], [1, 1]], law)
+    >>> gap = target_gap("f1", Cube(2), inputs)
+    >>> round(gap.value, 4), gap.method
+    (0.0, 'all assignments compared')
     """
 
     best: float
@@ -167,6 +189,14 @@ class FiniteInputs:
 
     The inputs ``X`` (m, d) have the probabilities ``weight`` (m,), and each the law
     ``conditional`` (m, K) of the true label sets ``sets`` (K, n_labels).
+
+    Examples
+    --------
+    >>> law = [[0.9, 0.1], [0.2, 0.8]]
+    >>> inputs = FiniteInputs([[0.0], [1.0]], [0.5, 0.5], [[1, 0], [1, 1]], law)
+    >>> inputs.features
+    array([[0., 1.],
+           [1., 1.]])
     """
 
     X: Any
@@ -211,6 +241,13 @@ def surrogate_gap(
 
     On every space that can be listed. Convex surrogates with a certificate; comp-sum losses with
     q > 0, and the rho margin on more than a few inputs, as the best of many descents.
+
+    Examples
+    --------
+    >>> law = [[0.9, 0.1], [0.2, 0.8]]
+    >>> inputs = FiniteInputs([[0.0], [1.0]], [0.5, 0.5], [[1, 0], [1, 1]], law)
+    >>> round(surrogate_gap("logistic", Cube(2), inputs).value, 6)
+    0.0
     """
     target = getattr(surrogate, "target", target)
     setting = Setting.of(target, surrogate, space, scores, q, inputs.sets)
@@ -238,6 +275,13 @@ def target_gap(
 
     Of all ways to part the inputs in two, those that linear scores with an intercept can do are
     found by linear programs; all combinations of one for each label are compared.
+
+    Examples
+    --------
+    >>> law = [[0, 1], [1, 0], [0, 1]]  # true at both ends, false between: no line does that
+    >>> inputs = FiniteInputs([[0.0], [1.0], [2.0]], [0.25, 0.5, 0.25], [[0], [1]], law)
+    >>> target_gap("hamming", Cube(1), inputs).value
+    0.25
     """
     setting = Setting.of(target, "mean_absolute_error", space, truths=inputs.sets)
     losses = inputs.weight[:, None] * (inputs.conditional @ setting.losses)

@@ -224,7 +224,14 @@ def _unit_losses(target: Target, truths: Array, sets: Array) -> Array:
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to try: distributions drawn, those kept, variations of each, rounds."""
+    """How hard to try: distributions drawn, those kept, variations of each, rounds.
+
+    Examples
+    --------
+    >>> from setwise.consistency import certify
+    >>> certify("f1", "logistic", effort=Effort(draws=200, kept=4, rounds=4)).verdict
+    'counterexample'
+    """
 
     draws: int = 2000
     kept: int = 24

@@ -70,7 +70,15 @@ MOST_INDEPENDENT = 1024
 
 @dataclass(frozen=True)
 class Theorem:
-    """A statement, its source and the idea of its proof; ``key`` is how tables refer to it."""
+    """A statement, its source and the idea of its proof; ``key`` is how tables refer to it.
+
+    Examples
+    --------
+    >>> [theorem.key for theorem in THEOREMS][:3]
+    ['R', 'C', 'A']
+    >>> THEOREMS[0].source
+    'Theorem 9 (section 6) of Mao, Mohri and Zhong (2024); q = 0 is their Theorem 7'
+    """
 
     key: str
     statement: str

@@ -224,6 +224,15 @@ class Certificate(_Answer):
     ``gamma`` is the theorem's bound on the paper's scale, None where it has no rate.
     ``worst_ratio`` is the largest ratio of regret to bound met, ``worst_regret`` the largest regret
     at surrogate regret 0, over ``tried`` distributions.
+
+    Examples
+    --------
+    >>> from setwise.consistency import certify
+    >>> found = certify("hamming", "binary_relevance")
+    >>> found.theorem, found.verdict
+    ('B', 'certificate')
+    >>> print(found.gamma)
+    sqrt(2 t / l) = 0.8165 sqrt(t)
     """
 
     theorem: str
@@ -263,6 +272,15 @@ class Counterexample(_Answer):
     risk is (on the paper's scale), by the method named; ``note`` says what is special: ties at the
     minimiser, minimisers that are not unique, a risk that is not convex; ``check`` how it was
     verified with the loss that is trained.
+
+    Examples
+    --------
+    >>> from setwise.consistency import certify
+    >>> found = certify("f1", "logistic")
+    >>> print(found.distribution)
+    P(000) = 0.72, P(100) = 0.28
+    >>> found.prediction, found.bayes, round(found.regret, 2)
+    ((1, 0, 0), (0, 0, 0), 0.44)
     """
 
     decoder: str
@@ -308,6 +326,14 @@ class Undecided(_Answer):
 
     ``nearest`` is how far, in score (or in expected loss, after a likelihood), a set of regret
     above 0.002 stayed from being predicted; None if there was no such set.
+
+    Examples
+    --------
+    >>> from setwise.consistency import certify
+    >>> from setwise.targets import CountTarget
+    >>> found = certify(CountTarget(lambda tp, fp, fn, tn: 0.0 * tp), "logistic")
+    >>> found.verdict
+    'undecided'
     """
 
     worst_regret: float
@@ -338,7 +364,15 @@ _READERS: dict[str, Any] = {
 
 
 def from_dict(values: dict[str, Any]) -> Verdict:
-    """The verdict that `to_dict` wrote."""
+    """The verdict that `to_dict` wrote.
+
+    Examples
+    --------
+    >>> from setwise.consistency import certify
+    >>> found = certify("f1", "logistic")
+    >>> from_dict(found.to_dict()) == found
+    True
+    """
     if not isinstance(values, dict):
         raise ValueError(f"a verdict is read from a dictionary, not from a {type(values).__name__}")
     kinds = {kind.verdict: kind for kind in (Certificate, Counterexample, Undecided)}
@@ -364,5 +398,12 @@ def from_dict(values: dict[str, Any]) -> Verdict:
 
 
 def to_json(verdict: Any) -> str:
-    """A verdict as one line of JSON."""
+    """A verdict as one line of JSON.
+
+    Examples
+    --------
+    >>> from setwise.consistency import certify
+    >>> to_json(certify("f1", "logistic"))[:45]
+    '{"verdict": "counterexample", "target": "f1",'
+    """
     return json.dumps(verdict.to_dict())

@@ -6,6 +6,7 @@ same columns, whole or in parts. `fetch` gets data sets from OpenML. A malformed
 """
 
 from setwise.datasets.arff import read_arff
+from setwise.datasets.convert import convert
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.folder import read_folder
 from setwise.datasets.reading import fetch, read
@@ -18,6 +19,7 @@ __all__ = [
     "DataError",
     "Dataset",
     "Schema",
+    "convert",
     "fetch",
     "read",
     "read_arff",

@@ -26,8 +26,7 @@ from setwise.datasets.arff_header import (
     unquoted,
 )
 from setwise.datasets.columns import Categories, Features, Number, Text
-from setwise.datasets.dataset import Dataset
-from setwise.datasets.schema import NamedColumns, Raw
+from setwise.datasets.schema import First, NamedColumns, Raw, Reader
 from setwise.datasets.sparse_text import BLOCK_ROWS, Lines, blocks, number_pairs, sparse_matrix
 from setwise.datasets.table import compute, parsed
 from setwise.datasets.unseen import Unseen
@@ -255,6 +254,7 @@ class ArffSchema(NamedColumns):
         return kind or Number()
 
 
+@Reader
 def read_arff(
     path: File,
     *,
@@ -269,8 +269,8 @@ def read_arff(
     dtype: str = "float64",
     encoding: str = "utf-8",
     max_bytes: int | None = None,
-) -> Dataset:
-    """Read an ARFF file, dense or sparse.
+) -> First:
+    r"""Read an ARFF file, dense or sparse.
 
     Numbers are features as they are. A nominal attribute is a 0/1 feature for each value but the
     first, which sparse rows of ARFF leave out; {0,1} is the number itself. Strings have to be named
@@ -296,18 +296,27 @@ def read_arff(
         listed too; a file that could be either is refused.
     unseen_categories : {"refuse", "zeros"}
         What a value of a nominal attribute means that later files declare and this one does not.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> text = "@relation tiny\n@attribute size numeric\n@attribute red {0,1}\n@data\n1.5,1\n2,0\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (file := Path(folder, "tiny.arff")).write_text(text)
+    ...     print(read_arff(file, labels=["red"]))
+    tiny: 2 rows, 1 feature, 1 label, 0.50 labels a row, 2 distinct sets
     """
     file = existing(path)
-    with named(path):
-        with opened(file, max_bytes) as stream:
-            header = read_header(numbered(stream, file), file, encoding)
-        source = labels_of(header, labels, xml, file, dag)
-        kinds = {name: Text(dict(text_options or {})) for name in text}
-        features = _features(header, {*source.columns, *drop}, file, kinds, dtype)
-        features = features.reading(unseen_categories)
-        schema = ArffSchema(features, source, unknown_labels, encoding, max_bytes)
-        title = header.relation.partition(":")[0].strip()
-        return schema.first(schema.raws(file, True, BLOCK_ROWS), path, name=title)
+    with opened(file, max_bytes) as stream:
+        header = read_header(numbered(stream, file), file, encoding)
+    source = labels_of(header, labels, xml, file, dag)
+    kinds = {name: Text(dict(text_options or {})) for name in text}
+    features = _features(header, {*source.columns, *drop}, file, kinds, dtype)
+    features = features.reading(unseen_categories)
+    schema = ArffSchema(features, source, unknown_labels, encoding, max_bytes)
+    title = header.relation.partition(":")[0].strip()
+    return schema.first(lambda: schema.raws(file, True, BLOCK_ROWS), name=title)
 
 
 def _features(

@@ -148,7 +148,7 @@ class Text:
         if any(map(callable, self.options.values())):
             raise ValueError("options of text must be data, so that a schema can be saved")
 
-    def fitted(self, texts: Sequence[str]) -> Text:
+    def fitted(self, texts: Iterable[str]) -> Text:
         """With the terms of these texts."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -220,7 +220,7 @@ class Features:
         kinds = self.coded.items()
         return {n: k for n, k in kinds if isinstance(k, Categories) and k.unseen == "zeros"}
 
-    def fitted(self, texts: Mapping[str, Sequence[str]]) -> Features:
+    def fitted(self, texts: Mapping[str, Iterable[str]]) -> Features:
         """With the terms of the columns of text."""
         kinds = {name: kind.fitted(texts[name]) for name, kind in self.texts.items()}
         return Features(self.columns, {**self.kinds, **kinds}, self.dtype)

@@ -134,6 +134,11 @@ class Dataset:
         return int(np.isnan(self.X.data if issparse(self.X) else self.X).sum())
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether the features are sparse."""
+        return issparse(self.X)
+
+    @property
     def has_missing(self) -> bool:
         """Whether a feature is NaN somewhere."""
         return self.n_missing > 0

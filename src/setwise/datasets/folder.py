@@ -19,13 +19,12 @@ from scipy.sparse import csr_array, load_npz
 
 from setwise.archives import refuse_large_arrays
 from setwise.datasets.dataset import Dataset, text_array
-from setwise.datasets.schema import Rows, Schema
+from setwise.datasets.schema import First, Reader, Rows, Schema
 from setwise.datasets.sparse_text import MAX_FEATURES
 from setwise.files import (
     DataError,
     File,
     existing,
-    named,
     read_json,
     read_names,
     shown,
@@ -46,7 +45,8 @@ class FolderSchema(Schema):
     format = "folder"
 
     def whole(self, path: Path, labels: bool, source: File) -> Dataset:
-        return self._whole(path, _read_rows(path, self.max_bytes, labels), source)
+        rows = self._fitting(_read_rows(path, self.max_bytes, labels), path)
+        return self.dataset(rows, source, **self._about(path))
 
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         whole = self._fitting(_read_rows(path, self.max_bytes, labels), path)
@@ -54,10 +54,10 @@ class FolderSchema(Schema):
             X, Y, specific = (m if m is None else m[start : start + rows] for m in whole[:3])
             yield Rows(X, Y, specific)
 
-    def _whole(self, folder: Path, rows: Rows, path: File) -> Dataset:
+    def _about(self, folder: Path) -> dict[str, Any]:
         meta = _read_meta(folder)
         split, title = _split(folder, meta.get("split")), str(meta.get("name") or folder.name)
-        return self.dataset(self._fitting(rows, folder), path, name=title, split=split)
+        return {"name": title, "split": split}
 
     def _fitting(self, rows: Rows, folder: Path) -> Rows:
         """The rows, if they have these numbers of features and labels."""
@@ -69,26 +69,39 @@ class FolderSchema(Schema):
         return rows
 
 
-def read_folder(path: File, *, max_bytes: int | None = None) -> Dataset:
-    """Read a folder of arrays; ``max_bytes`` is that of `read`."""
+@Reader
+def read_folder(path: File, *, max_bytes: int | None = None) -> First:
+    """Read a folder of arrays; ``max_bytes`` is that of `read`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from scipy.sparse import csr_array, save_npz
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     np.save(f"{place}/X.npy", [[0.5, 1.0], [2.0, 0.0]])
+    ...     save_npz(f"{place}/Y.npz", csr_array([[1, 0, 1], [0, 1, 0]]))
+    ...     _ = Path(place, "meta.json").write_text("{}")
+    ...     print(read_folder(place).Y.toarray())
+    [[1 0 1]
+     [0 1 0]]
+    """
     folder = existing(path)
-    with named(path):
-        meta = _read_meta(folder)
-        X, Y, *_ = rows = _read_rows(folder, max_bytes, True)
-        for key, count in (("n", X.shape[0]), ("d", X.shape[1]), ("l", Y.shape[1])):
-            if meta.get(key, count) != count:
-                reason = f"{key!r} is {meta[key]!r}, but there are {count}"
-                raise DataError(folder / "meta.json", None, reason)
-        names, edges = _names(folder, meta, "label_names"), meta.get("hierarchy_edges")
-        schema = FolderSchema(
-            X.shape[1],
-            text_array(range(Y.shape[1])) if names is None else names,
-            _names(folder, meta, "feature_names"),
-            None if edges is None else _whole_numbers(edges, folder, "'hierarchy_edges'"),
-            max_bytes,
-            meta.get("hierarchy_lengths"),
-        )
-        return schema._whole(folder, rows, path)
+    meta = _read_meta(folder)
+    X, Y, *_ = rows = _read_rows(folder, max_bytes, True)
+    for key, count in (("n", X.shape[0]), ("d", X.shape[1]), ("l", Y.shape[1])):
+        if meta.get(key, count) != count:
+            reason = f"{key!r} is {meta[key]!r}, but there are {count}"
+            raise DataError(folder / "meta.json", None, reason)
+    names, edges = _names(folder, meta, "label_names"), meta.get("hierarchy_edges")
+    schema = FolderSchema(
+        X.shape[1],
+        text_array(range(Y.shape[1])) if names is None else names,
+        _names(folder, meta, "feature_names"),
+        None if edges is None else _whole_numbers(edges, folder, "'hierarchy_edges'"),
+        max_bytes,
+        meta.get("hierarchy_lengths"),
+    )
+    return First(schema, lambda: [schema._fitting(rows, folder)], schema._about(folder))
 
 
 def _read_rows(folder: Path, max_bytes: int | None, labels: bool) -> Rows:

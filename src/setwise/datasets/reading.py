@@ -9,7 +9,7 @@ import os
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
@@ -22,7 +22,7 @@ from setwise.atomic_write import opened_whole
 from setwise.datasets.arff import read_arff
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.folder import read_folder
-from setwise.datasets.schema import stacked
+from setwise.datasets.schema import Reader, stacked
 from setwise.datasets.sparse_text import read_extreme, read_libsvm
 from setwise.datasets.table import is_parquet
 from setwise.datasets.table_schema import read_table
@@ -31,7 +31,7 @@ from setwise.files import DataError, File, existing, opened, plain_name, shown
 from setwise.spelling import argument
 from setwise.validation import whole_number
 
-READERS: dict[str, Callable[..., Dataset]] = {
+READERS: dict[str, Reader[...]] = {
     "arff": read_arff,
     "libsvm": read_libsvm,
     "extreme": read_extreme,
@@ -124,6 +124,16 @@ def read(
     ...     print(read(file, label_column="tags", separator=";"))
     books: 2 rows, 1 feature, 2 labels, 1.50 labels a row, 2 distinct sets
     """
+    reader = reader_of(path, format, options)
+    if test is None and unseen_labels is not None:
+        hint = f"{argument('unseen_labels', unseen_labels)} is for labels that only a second file"
+        raise ValueError(f"{hint} has, and there is none ({argument('test', ...)})")
+    data = reader(path, **options)
+    return data if test is None else with_test(data, test, unseen_labels)
+
+
+def reader_of(path: File, format: str | None, options: Mapping[str, Any]) -> Reader:
+    """The reader of a file, which takes these options."""
     found = existing(path)
     kind = recognise(found) if format is None else format
     if kind not in READERS:
@@ -135,11 +145,7 @@ def read(
         raise ValueError(
             f"the format {kind!r} has no option {', '.join(unknown)}; it has {', '.join(known)}"
         )
-    if test is None and unseen_labels is not None:
-        hint = f"{argument('unseen_labels', unseen_labels)} is for labels that only a second file"
-        raise ValueError(f"{hint} has, and there is none ({argument('test', ...)})")
-    data = reader(path, **options)
-    return data if test is None else with_test(data, test, unseen_labels)
+    return reader
 
 
 def recognise(path: Path) -> str:
@@ -244,6 +250,11 @@ def fetch(
     ------
     DataError
         If the server cannot be reached, does not have the data set, or its file is damaged.
+
+    Examples
+    --------
+    >>> fetch(41465).Y.shape  # doctest: +SKIP
+    (593, 6)
     """
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "setwise" / "openml"
     folder = Path(cache or home) / (quote(urlsplit(url).netloc, safe="") or "server")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import update_wrapper
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, ParamSpec
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
@@ -21,6 +22,8 @@ from setwise.validation import require_one_of, whole_number
 
 # Rows that are read at once where nobody says how many.
 BLOCK_ROWS = 2**16
+# So many numbers or cells of a first file are kept while it is looked through.
+MOST_KEPT = 2**25
 
 
 class Rows(NamedTuple):
@@ -32,8 +35,65 @@ class Rows(NamedTuple):
     unseen: Unseen = Unseen()
 
 
+class Again:
+    """What can be gone through several times: kept in memory where it is little, else read again.
+
+    ``size`` says how many numbers or cells a part has.
+    """
+
+    def __init__(self, make: Callable[[], Iterator[Any]], size: Callable[[Any], int]):
+        self.make, self.size = make, size
+        self.kept: list[Any] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.kept is not None:
+            yield from self.kept
+            return
+        kept, left = [], MOST_KEPT
+        for part in self.make():
+            left -= self.size(part)
+            if left >= 0:
+                kept.append(part)
+            else:
+                kept.clear()
+            yield part
+        self.kept = kept if left >= 0 else None
+
+    def once_more(self) -> Iterator[Any]:
+        """The last time: what is kept is let go, one by one, once it is used."""
+        if self.kept is None:
+            return self.make()
+        parts, self.kept = self.kept, None
+        return (parts.pop(0) for _ in range(len(parts)))
+
+
+class First(NamedTuple):
+    """A first file: how it is read, its rows on their way, and what else is known of it."""
+
+    schema: Any
+    parts: Callable[[], Iterable[Rows]]
+    more: dict[str, Any]
+
+
+Options = ParamSpec("Options")
+
+
+class Reader(Generic[Options]):
+    """Reads a first file: as a data set, or as what it is made from (``first``)."""
+
+    def __init__(self, first: Callable[Options, First]):
+        self.first = first
+        update_wrapper(self, first)
+
+    def __call__(self, *given: Options.args, **options: Options.kwargs) -> Dataset:
+        path: Any = given[0]
+        with named(path):
+            first = self.first(*given, **options)
+            return first.schema.gathered(first.parts(), path, **first.more)
+
+
 class Schema(ABC):
-    """Reads files into the columns of the first: same features, same labels.
+    r"""Reads files into the columns of the first: same features, same labels.
 
     `setwise.save` keeps one beside a model, so that predictions for a new file see the columns the
     model was fitted on.
@@ -46,6 +106,17 @@ class Schema(ABC):
         The features, where they have names.
     label_names : array of str
         The labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setwise.datasets import read
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (first := Path(folder, "a.csv")).write_text("tempo,moods\n1.2,calm;sad\n0.7,glad\n")
+    ...     _ = (second := Path(folder, "b.csv")).write_text("tempo,moods\n0.3,sad\n")
+    ...     schema = read(first, label_column="moods", separator=";").schema
+    ...     print(schema.read(second).Y.toarray())
+    [[0 0 1]]
     """
 
     format: Any
@@ -253,11 +324,10 @@ class NamedColumns(Schema):
         X = X if made.known.all() else X[made.known]
         return Rows(X, made.Y, made.specific, raw.unseen)
 
-    def first(self, raws: Iterable[Raw], path: File, **more: Any) -> Dataset:
-        """The data set of a first file, whose texts say which terms there are."""
-        schema = self
+    def first(self, make: Callable[[], Iterator[Raw]], **more: Any) -> First:
+        """The first file, whose texts say which terms there are."""
+        schema, raws = self, Again(make, lambda raw: sum(map(len, raw.texts.values())))
         if self.features.texts:
-            raws = list(raws)
-            texts = {n: [t for raw in raws for t in raw.texts[n]] for n in self.features.texts}
+            texts = {n: (t for raw in raws for t in raw.texts[n]) for n in self.features.texts}
             schema = replace(self, features=self.features.fitted(texts))
-        return schema.gathered(map(schema.rows, raws), path, **more)
+        return First(schema, lambda: map(schema.rows, raws.once_more()), more)

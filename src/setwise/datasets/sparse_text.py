@@ -26,7 +26,7 @@ from scipy.sparse import csr_array
 
 from setwise.datasets.columns import TYPES, Number, indicator
 from setwise.datasets.dataset import Dataset, text_array
-from setwise.datasets.schema import Rows, Schema, with_new_labels
+from setwise.datasets.schema import Again, First, Reader, Rows, Schema, with_new_labels
 from setwise.datasets.separators import warn_of_separator
 from setwise.datasets.table import parsed
 from setwise.datasets.unseen import unseen_hint
@@ -37,7 +37,6 @@ from setwise.files import (
     Place,
     decoded,
     existing,
-    named,
     numbered,
     opened,
     read_names,
@@ -52,6 +51,8 @@ MAX_FEATURES, MAX_LABELS = 2**24, 2**22
 ORDINARY = b" \n0123456789.+-eE:?"
 # Lines are turned into numbers at most so many, and so many bytes, at a time.
 BLOCK_ROWS, BLOCK_BYTES = 4096, 2**22
+# About so many rows tell whether labels may be parted by something else than commas.
+MOST_TEXTS = 2**20
 
 Lines = list[tuple[int, bytes]]
 
@@ -187,7 +188,8 @@ class SparseTextSchema(Schema):
             return super().whole(path, labels, source)
         lines = blocks(_lines(path, self.max_bytes, None), BLOCK_ROWS)
         parts = [_read_rows(block, path, self.n_features + self.first) for block in lines]
-        new = [name for name in _found(parts) if name not in self._columns]
+        found = {label for part in parts for labels in part.labels for label in labels}
+        new = [name for name in _sorted(found) if name not in self._columns]
         names = [*self.names.tolist(), *new]
         schema = replace(self, names=names, n_labels=len(names), unseen_labels="refuse")
         return with_new_labels(schema.gathered(map(schema.rows, parts), source), len(new))
@@ -268,6 +270,7 @@ def _refuse_many(path: Path, n_features: int, n_labels: int, most: int | None) -
 # ------------------------------------------------------------------------------------ a first file
 
 
+@Reader
 def read_libsvm(
     path: File,
     *,
@@ -277,8 +280,8 @@ def read_libsvm(
     max_columns: int | None = None,
     dtype: str = "float64",
     max_bytes: int | None = None,
-) -> Dataset:
-    """Read a LIBSVM file.
+) -> First:
+    r"""Read a LIBSVM file.
 
     Parameters
     ----------
@@ -293,39 +296,54 @@ def read_libsvm(
         Whether indices count from 0; "auto": if a 0 occurs.
     max_columns : int, optional
         Most features and most labels; by default 2**24 and 2**22.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (file := Path(folder, "tiny.svm")).write_text("0,2 1:0.5 3:1\n1 2:2.0\n")
+    ...     print(read_libsvm(file))
+    tiny: 2 rows, 3 features, 3 labels, 1.50 labels a row, 2 distinct sets
     """
     file = existing(path)
-    with named(path):
-        width = (max_columns or MAX_FEATURES) + 1
-        found = blocks(_lines(file, max_bytes, None), BLOCK_ROWS)
-        parts = [_read_rows(block, file, width) for block in found]
-        lowest = min((int(part.X.indices.min(initial=1)) for part in parts), default=1)
-        highest = max((int(part.X.indices.max(initial=0)) for part in parts), default=0)
-        first = int(lowest > 0 if zero_based == "auto" else not zero_based)
-        needed = max(highest + 1 - first, 1)
-        if n_features is not None and needed > whole_number(n_features, "n_features", 1):
-            raise ValueError(f"index {highest}, but n_features is {n_features}")
-        names = _found(parts) if labels is None else list(labels)
-        texts = [",".join(labels) for part in parts for labels in part.labels]
-        hint = "the labels of a LIBSVM file have commas between"
-        warn_of_separator(texts, ",", file.name, lambda _: hint)
-        if not names or repeated(names) is not None:
-            twice = f"labels must differ, but {repeated(names)!r} is named twice"
-            raise ValueError(twice if names else "no row has a label")
-        _refuse_many(file, needed, len(names), max_columns)
-        sizes = n_features or needed, len(names)
-        schema = SparseTextSchema(*sizes, names, first, dtype, max_bytes)
-        return schema.gathered(map(schema.rows, parts), path)
+    width = (max_columns or MAX_FEATURES) + 1
+
+    def rows() -> Iterator[_SparseRows]:
+        for block in blocks(_lines(file, max_bytes, None), BLOCK_ROWS):
+            yield _read_rows(block, file, width)
+
+    parts = Again(rows, lambda part: part.X.nnz + len(part.labels))
+    lowest, highest, found, texts = 1, 0, set[str](), list[str]()
+    for part in parts:
+        lowest = min(lowest, int(part.X.indices.min(initial=1)))
+        highest = max(highest, int(part.X.indices.max(initial=0)))
+        found.update(label for names in part.labels for label in names)
+        if len(texts) < MOST_TEXTS:
+            texts += [",".join(names) for names in part.labels]
+    first = int(lowest > 0 if zero_based == "auto" else not zero_based)
+    needed = max(highest + 1 - first, 1)
+    if n_features is not None and needed > whole_number(n_features, "n_features", 1):
+        raise ValueError(f"index {highest}, but n_features is {n_features}")
+    names = _sorted(found) if labels is None else list(labels)
+    hint = "the labels of a LIBSVM file have commas between"
+    warn_of_separator(texts, ",", file.name, lambda _: hint)
+    if not names or repeated(names) is not None:
+        twice = f"labels must differ, but {repeated(names)!r} is named twice"
+        raise ValueError(twice if names else "no row has a label")
+    _refuse_many(file, needed, len(names), max_columns)
+    sizes = n_features or needed, len(names)
+    schema = SparseTextSchema(*sizes, names, first, dtype, max_bytes)
+    return First(schema, lambda: map(schema.rows, parts.once_more()), {})
 
 
-def _found(parts: list[_SparseRows]) -> list[str]:
-    """The labels that occur, sorted as numbers if all are whole numbers, else as text."""
-    names = {label for part in parts for labels in part.labels for label in labels}
+def _sorted(names: set[str]) -> list[str]:
+    """Labels sorted as numbers if all are whole numbers, else as text."""
     if all(len(n) < 19 and n.isascii() and n.removeprefix("-").isdigit() for n in names):
         return sorted(names, key=lambda name: (int(name), name))
     return sorted(names)
 
 
+@Reader
 def read_extreme(
     path: File,
     *,
@@ -335,8 +353,8 @@ def read_extreme(
     max_columns: int | None = None,
     dtype: str = "float64",
     max_bytes: int | None = None,
-) -> Dataset:
-    """Read a file of the extreme classification repository.
+) -> First:
+    r"""Read a file of the extreme classification repository.
 
     Parameters
     ----------
@@ -348,20 +366,27 @@ def read_extreme(
         Which of the splits.
     max_columns : int, optional
         Most features and most labels; by default 2**24 and 2**22.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (file := Path(folder, "tiny.txt")).write_text("2 3 3\n0,2 1:0.5 2:1\n1 0:2.0\n")
+    ...     print(read_extreme(file))
+    tiny: 2 rows, 3 features, 3 labels, 1.50 labels a row, 2 distinct sets
     """
     file = existing(path)
-    with named(path):
-        with opened(file, max_bytes) as stream:
-            n_rows, n_features, n_labels = _sizes(numbered(stream, file), file)
-        _refuse_many(file, n_features, n_labels, max_columns)
-        schema = SparseTextSchema(n_features, n_labels, dtype=dtype, max_bytes=max_bytes)
-        files = {"train": train_split, "test": test_split}
-        split = {
-            name: _read_split(existing(part), split_column, n_rows)
-            for name, part in files.items()
-            if part is not None
-        }
-        return schema.gathered(schema.parts(file, True, BLOCK_ROWS), path, split=split)
+    with opened(file, max_bytes) as stream:
+        n_rows, n_features, n_labels = _sizes(numbered(stream, file), file)
+    _refuse_many(file, n_features, n_labels, max_columns)
+    schema = SparseTextSchema(n_features, n_labels, dtype=dtype, max_bytes=max_bytes)
+    files = {"train": train_split, "test": test_split}
+    split = {
+        name: _read_split(existing(part), split_column, n_rows)
+        for name, part in files.items()
+        if part is not None
+    }
+    return First(schema, lambda: schema.parts(file, True, BLOCK_ROWS), {"split": split})
 
 
 def _read_split(path: Path, column: int, n_rows: int) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,8 +17,7 @@ from setwise.datasets.columns import (
     Text,
     listed,
 )
-from setwise.datasets.dataset import Dataset
-from setwise.datasets.schema import BLOCK_ROWS, NamedColumns, Raw
+from setwise.datasets.schema import BLOCK_ROWS, Again, First, NamedColumns, Raw, Reader
 from setwise.datasets.separators import warn_of_separator
 from setwise.datasets.table import Cells, Table, open_table
 from setwise.datasets.unseen import Unseen
@@ -27,6 +26,8 @@ from setwise.spelling import argument, known_names
 
 # With categorical="auto", a column that is no number has at most so many categories.
 AUTO_CATEGORIES = 64
+# About so many cells tell whether the separator of listed labels may be another.
+MOST_TEXTS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,7 @@ class TableSchema(NamedColumns):
         return Raw(cells.matrix(self.features.coded), texts, given, cells.place, new)
 
 
+@Reader
 def read_table(
     path: File,
     *,
@@ -76,8 +78,8 @@ def read_table(
     dtype: str = "float64",
     encoding: str = "utf-8",
     max_bytes: int | None = None,
-) -> Dataset:
-    """Read a CSV, TSV or Parquet file, its first line the names of the columns.
+) -> First:
+    r"""Read a CSV, TSV or Parquet file, its first line the names of the columns.
 
     Columns are numbers unless ``categorical``, ``text`` or ``drop`` names them; another column that
     is no number is an error, not a guess. An empty cell, '?', 'NA', 'NaN', 'null' and 'None' are
@@ -109,42 +111,48 @@ def read_table(
         Columns not to read.
     delimiter : str, optional
         Between cells; by default a tab in .tsv files and a comma in others.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (file := Path(folder, "a.csv")).write_text("tempo,moods\n1.2,calm;sad\n0.7,glad\n")
+    ...     print(read_table(file, label_column="moods", separator=";").label_names)
+    ['calm' 'glad' 'sad']
     """
     if isinstance(categorical, str) and categorical != "auto":
         raise ValueError(f"categorical must be a list of columns or 'auto', not {categorical!r}")
     file, auto = existing(path), categorical == "auto"
-    with named(path):
-        table = open_table(file, delimiter, encoding, max_bytes)
-        columns = label_columns(table, labels, label_prefix, label_column)
-        chosen = [] if auto else list(categorical)
-        others: dict[str, Any] = {name: Text(dict(text_options or {})) for name in text}
-        others |= kinds or {}
-        table.require([*columns, *others, *chosen, *drop])
-        inputs = [n for n in table.names if n not in {*columns, *drop}]
-        if not inputs:
-            raise DataError(file, None, "no column is left to be a feature")
-        if "" in inputs:
-            what = f"column {table.names.index('') + 1} has no name"
-            hint = f"the index of a data frame? Leave it out ({argument('drop', [''])}), or name it"
-            raise table.error(f"{what}: {hint}")
-        numbers = set() if auto else {*inputs} - {*others, *chosen}
-        numbers.update(columns if label_column is None else ())
-        cells = table.parts({*inputs, *columns}, BLOCK_ROWS, numbers)
-        source = None if label_column is not None else Labels(columns)
-        if auto or chosen or source is None:
-            # Which categories and labels there are is known once all rows are read.
-            parts = list(cells)
-            if auto:
-                chosen = [n for n in inputs if n not in others and not _are_numbers(parts, n)]
-            most = AUTO_CATEGORIES if auto else None
-            others |= {n: _categories(parts, n, unseen_categories, most) for n in chosen}
-            source = source or listed_labels([parts], columns[0], separator)
-            cells = (parts.pop(0) for _ in range(len(parts)))  # (each is let go once it is used)
-        features = Features(inputs, others, dtype)
-        schema = TableSchema(
-            features, source, unknown_labels, encoding, max_bytes, delimiter=delimiter
-        )
-        return schema.first(map(schema.raw, cells), path)
+    table = open_table(file, delimiter, encoding, max_bytes)
+    columns = label_columns(table, labels, label_prefix, label_column)
+    chosen = [] if auto else list(categorical)
+    others: dict[str, Any] = {name: Text(dict(text_options or {})) for name in text}
+    others |= kinds or {}
+    table.require([*columns, *others, *chosen, *drop])
+    inputs = [n for n in table.names if n not in {*columns, *drop}]
+    if not inputs:
+        raise DataError(file, None, "no column is left to be a feature")
+    if "" in inputs:
+        what = f"column {table.names.index('') + 1} has no name"
+        hint = f"the index of a data frame? Leave it out ({argument('drop', [''])}), or name it"
+        raise table.error(f"{what}: {hint}")
+    numbers = set() if auto else {*inputs} - {*others, *chosen}
+    numbers.update(columns if label_column is None else ())
+    # Which categories and labels there are is known once all rows are read.
+    parts = Again(
+        lambda: table.parts({*inputs, *columns}, BLOCK_ROWS, numbers),
+        lambda cells: cells.count * len(cells.columns),
+    )
+    source = None if label_column is not None else Labels(columns)
+    if auto:
+        chosen = _no_numbers(parts, [n for n in inputs if n not in others])
+    if chosen:
+        most = AUTO_CATEGORIES if auto else None
+        others |= _categories(parts, chosen, unseen_categories, most)
+    source = source or listed_labels([parts], columns[0], separator)
+    features = Features(inputs, others, dtype)
+    schema = TableSchema(features, source, unknown_labels, encoding, max_bytes, delimiter=delimiter)
+    return schema.first(lambda: map(schema.raw, parts.once_more()))
 
 
 def label_columns(table: Table, labels: Any, prefix: str | None, column: str | None) -> list[str]:
@@ -169,13 +177,14 @@ def label_columns(table: Table, labels: Any, prefix: str | None, column: str | N
     return found
 
 
-def listed_labels(tables: Sequence[Sequence[Cells]], column: str, separator: str) -> Labels:
+def listed_labels(tables: Sequence[Iterable[Cells]], column: str, separator: str) -> Labels:
     """The labels that a column of some tables lists, sorted."""
     names: set[str] = set()
     texts: list[str] = []
     for cells in (cells for table in tables for cells in table):
         found = cells.lists(column)
-        texts += [cell for cell in found if isinstance(cell, str)]
+        if len(texts) < MOST_TEXTS:
+            texts += [cell for cell in found if isinstance(cell, str)]
         for row, cell in enumerate(found):
             names.update(listed(cell, separator, row, cells.place) or ())
     if not names:
@@ -185,21 +194,37 @@ def listed_labels(tables: Sequence[Sequence[Cells]], column: str, separator: str
     return Labels(sorted(names), None, column, separator)
 
 
-def _categories(parts: list[Cells], name: str, unseen: str, most: int | None) -> Categories:
-    """The categories of a column; more than ``most`` are refused."""
-    values = {value.strip() for cells in parts for value in cells.texts(name)}
-    values = sorted(value for value in values if value.lower() not in MISSING)
-    if most is not None and len(values) > most:
-        raise ValueError(
-            f"column {shown(name)} has {len(values)} different values, too many for "
-            f"{argument('categorical', 'auto')}; name it among the "
-            f"categories, the texts or what is left out"
-        )
-    return Categories(values, unseen=unseen)
+def _categories(
+    parts: Iterable[Cells], names: list[str], unseen: str, most: int | None
+) -> dict[str, Categories]:
+    """The categories of some columns; more than ``most`` of one are refused."""
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for cells in parts:
+        for name, values in found.items():
+            values.update(value.strip() for value in cells.texts(name))
+    kinds = {}
+    for name, every in found.items():
+        values = sorted(value for value in every if value.lower() not in MISSING)
+        if most is not None and len(values) > most:
+            raise ValueError(
+                f"column {shown(name)} has {len(values)} different values, too many for "
+                f"{argument('categorical', 'auto')}; name it among the "
+                f"categories, the texts or what is left out"
+            )
+        kinds[name] = Categories(values, unseen=unseen)
+    return kinds
 
 
-def _are_numbers(parts: list[Cells], name: str) -> bool:
+def _no_numbers(parts: Iterable[Cells], names: list[str]) -> list[str]:
+    """The columns that hold something else than numbers."""
+    others: set[str] = set()
+    for cells in parts:
+        others.update(n for n in names if n not in others and not _are_numbers(cells, n))
+    return [name for name in names if name in others]
+
+
+def _are_numbers(cells: Cells, name: str) -> bool:
     try:
-        return all(cells.codes(name, Number()) is not None for cells in parts)
+        return cells.codes(name, Number()) is not None
     except ValueError:
         return False

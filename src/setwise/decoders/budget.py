@@ -2,8 +2,7 @@
 
 The measure is a mean over labels of a function of each label's counts, and the budget couples the
 labels of a row. Frank and Wolfe's method replaces the measure by its linear part at the counts
-reached, for which the best decisions are the k largest gains of each row. Coordinate ascent decides
-one row after the other, exactly, given the counts of all the others.
+reached, for which the best decisions are the k largest gains of each row.
 """
 
 from __future__ import annotations
@@ -14,25 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from setwise.decoders.population import Metric, Population, Quotient, utility_at
+from setwise.decoders.population import Metric, Population, Quotient
 from setwise.decoders.threshold_search import EQUAL, Sample, halfway
 from setwise.kernels import kernel
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
 
-# Steps of Frank and Wolfe, and of them without a better decision, and passes of coordinate ascent,
-# at most; and the gain that is none.
-STEPS, PATIENCE, PASSES, LEAST_GAIN = 40, 5, 50, 1e-6
-# Up to so many entries, coordinate ascent begins from several choices.
-FEW_ENTRIES = 2**18
-# How many labels without an entry coordinate ascent tries beyond the budget.
-TRIED = 32
+# Steps of Frank and Wolfe, and of them without a better decision, at most; the gain that is none.
+STEPS, PATIENCE, LEAST_GAIN = 40, 5, 1e-6
 # How many entries the steps of Frank and Wolfe look at, at most (but all of them once).
 WORK = 2**20
 # Gains below this are none.
 LEAST = 1e-200
-# What one more false alarm adds to tp, fp, fn, tn.
-ONE_FALSE_ALARM = np.array([[0.0], [1.0], [0.0], [-1.0]])
 
 
 class Budget(NamedTuple):
@@ -68,8 +60,29 @@ class Entries(NamedTuple):
             true = (sample.true * weight[:, None]).ravel()
             return cls(ends, label, sample.scores.astype(np.float64).ravel(), true, weight)
         row, label, score, true = sample.entries
-        ends = np.append(0, np.cumsum(np.bincount(row, minlength=n)))
-        return cls(ends, label.astype(np.int32), score, true, weight)
+        ends = np.searchsorted(row, np.arange(n + 1))
+        return cls(ends, label.astype(np.int32, copy=False), score, true, weight)
+
+    def choose(self, budget: Budget, slope: Array, offset: Array) -> Choice:
+        """The k largest of slope · probability + offset in each row; of at most k, those above 0.
+
+        Of equal gains the lower label.
+        """
+        choice, gain_of = self.nothing(budget), np.stack([slope, offset], axis=1)
+        # A row takes k labels at most of those that it does not store.
+        most = int(np.diff(self.ends).max()) + budget.size
+        order = np.arange(len(offset))
+        if most < len(offset):
+            least = np.partition(offset, len(offset) - most)[len(offset) - most]
+            order = np.flatnonzero(offset >= least)
+        order = order[np.argsort(-offset[order], kind="stable")]
+        for_rows(choose_rows, len(self.weight), self, gain_of, order, budget.exact, *choice)
+        return choice
+
+    def nothing(self, budget: Budget) -> Choice:
+        """No label chosen for any row."""
+        shape = len(self.weight), budget.size
+        return Choice(np.full(shape, -1, np.int32), np.full(shape, -1, np.int64))
 
 
 class Choice(NamedTuple):
@@ -114,7 +127,7 @@ class Problem:
 
     def value(self, tp: Array, predicted: Array) -> float:
         """The measure where labels have so many true and so many predictions."""
-        return float(self.factor @ self.quotient.of_counts(self.counts(tp, predicted)))
+        return float((self.factor * self.quotient.of_counts(self.counts(tp, predicted))).sum())
 
     def counts(self, tp: Array, predicted: Array) -> Array:
         """tp, fp, fn, tn of each label, (4, l)."""
@@ -128,20 +141,6 @@ class Problem:
             self.factor * ((at_tp - at_fn) - (at_fp - at_tn)),
             self.factor * (at_fp - at_tn),
         )
-
-    def choose(self, slope: Array, offset: Array) -> Choice:
-        """The k largest gains of each row; with a budget of at most k only those above 0."""
-        choice = self.nothing()
-        order = np.argsort(-offset, kind="stable")
-        gain_of = np.stack([slope, offset], axis=1)
-        arguments = self.entries, gain_of, order, self.budget.exact, *choice
-        for_rows(choose_rows, len(choice.label), *arguments)
-        return choice
-
-    def nothing(self) -> Choice:
-        """No label chosen for any row."""
-        shape = len(self.entries.weight), self.budget.size
-        return Choice(np.full(shape, -1, np.int32), np.full(shape, -1, np.int64))
 
     def tallies(self, choice: Choice) -> tuple[Array, Array]:
         """What is true of the choice, and what is predicted, of each label."""
@@ -168,7 +167,7 @@ def frank_wolfe(problem: Problem, tp: Array, predicted: Array) -> Linear:
     best, reached, last = None, (tp, predicted), 0
     for step in range(min(STEPS, max(1, WORK // max(1, len(problem.entries.label))))):
         gains = problem.gains(*reached)
-        there = problem.tallies(problem.choose(*gains))
+        there = problem.tallies(problem.entries.choose(problem.budget, *gains))
         value = problem.value(*there)
         if best is None or value > best.value + LEAST_GAIN:
             best, last = Linear(*gains, value), step
@@ -187,7 +186,8 @@ def cut_together(problem: Problem, metric: Metric) -> float:
     Only the k most probable labels of each row can be taken.
     """
     entries, n_labels = problem.entries, len(problem.positives)
-    chosen = problem.choose(np.ones(n_labels), np.zeros(n_labels)).entry
+    even = np.ones(n_labels), np.zeros(n_labels)
+    chosen = entries.choose(problem.budget, *even).entry
     place = chosen[chosen >= 0]
     order = np.argsort(-entries.probability[place], kind="stable")
     score, true = entries.probability[place][order], entries.true[place][order]
@@ -201,49 +201,6 @@ def cut_together(problem: Problem, metric: Metric) -> float:
     taken = int(np.argmax(values >= values.max() - EQUAL))
     upper, lower = np.append(np.inf, score)[taken], np.append(score, 0.0)[taken]
     return float(halfway(np.array([lower]), np.array([upper]))[0])
-
-
-def best_ascent(problem: Problem, choice: Choice) -> Choice:
-    """The best of coordinate ascents from this choice and, unless entries are many, from others.
-
-    The ascent ends at a choice that no single row betters, which depends on where it begins. The
-    others are the labels of each row most probable beside their frequency, and nothing, so that
-    rows are decided one after the other by what those before them have left.
-    """
-    starts, n_labels = [choice], len(problem.positives)
-    if len(problem.entries.label) <= FEW_ENTRIES:
-        frequent = np.where(problem.positives > 0.0, problem.positives, 1.0)
-        starts += [problem.choose(1.0 / frequent, np.zeros(n_labels)), problem.nothing()]
-    found = [coordinate_ascent(problem, start) for start in starts]
-    values = [problem.value(*problem.tallies(one)) for one in found]
-    return found[int(np.argmax(values))]
-
-
-def coordinate_ascent(problem: Problem, choice: Choice) -> Choice:
-    """Decide row after row, given all others, until no row gains; the choice is changed in place.
-
-    A pass never lowers the measure, so the result is at least as good as the choice it began with,
-    and no other labels for any single row are better. Of labels without an entry those are
-    tried that cost least at the beginning of a pass.
-    """
-    value = -np.inf
-    for _ in range(PASSES):
-        tp, predicted = problem.tallies(choice)
-        reached = problem.value(tp, predicted)
-        if reached <= value + LEAST_GAIN:
-            break
-        value = reached
-        counts, exact = problem.counts(tp, predicted), problem.budget.exact
-        now = problem.quotient.of_counts(counts)
-        cost = problem.factor * (now - problem.quotient.of_counts(counts + ONE_FALSE_ALARM))
-        state = np.stack([tp, predicted, now, problem.positives, problem.factor], axis=1)
-        bounds = np.empty((len(state), 2))
-        for_labels(problem.quotient, problem.total, state, bounds)
-        order, fills = np.argsort(cost, kind="stable"), exact or bool(cost.min() < 0)
-        arguments = problem.quotient, problem.total, order, exact, fills, state, bounds, choice
-        if not ascend(problem.entries, *arguments):
-            break
-    return choice
 
 
 @kernel
@@ -275,7 +232,7 @@ def choose_rows(first, last, entries, gain_of, order, exact, labels, places):
     the gain of those that are not stored.
     """
     ends, label, probability = entries[0], entries[1], entries[2]
-    gains, met = np.empty(labels.shape[1]), np.full(len(order), -1)
+    gains, met = np.empty(labels.shape[1]), np.full(len(gain_of), -1)
     for row in range(first, last):
         filled, least = 0, -np.inf if exact else LEAST
         for i in range(ends[row], ends[row + 1]):
@@ -310,119 +267,3 @@ def count_choice(entries, labels, places, tp, predicted):
             if j >= 0:
                 tp[j] += true[i] if i >= 0 else 0.0
                 predicted[j] += weight[row]
-
-
-# What is known of a label while rows are decided: tp, predicted, its utility, its positives and its
-# factor; and in an array of their own, which every entry is looked up in, bounds on its gains.
-TP, PREDICTED, UTILITY, POSITIVES, FACTOR = range(5)
-SLOPE, OFFSET = range(2)
-
-
-@kernel
-def utility_with(quotient, total, labels, j, true, size):
-    """The utility of label j with so much more that is true and predicted."""
-    tp, positives = labels[j, TP] + true, labels[j, POSITIVES]
-    fp = labels[j, PREDICTED] + size - tp
-    return utility_at(quotient, j, tp, fp, positives - tp, total - positives - fp)
-
-
-@kernel
-def gain_with(quotient, total, labels, j, true, size):
-    """What the measure gains by such a prediction of label j."""
-    utility = utility_with(quotient, total, labels, j, true, size)
-    return labels[j, FACTOR] * (utility - labels[j, UTILITY])
-
-
-@kernel
-def count_in(quotient, total, labels, bounds, j, true, size):
-    """Add to the counts of label j, and bring what follows from them up to date."""
-    labels[j, TP] += true
-    labels[j, PREDICTED] += size
-    value = utility_with(quotient, total, labels, j, 0.0, 0.0)
-    labels[j, UTILITY] = value
-    above, below, _, geometric = quotient
-    row = j if len(above) > 1 else 0
-    false_below, true_below = below[row, 2] - below[row, 4], below[row, 1] - below[row, 3]
-    bottom = below[row, 0] + below[row, 3] * labels[j, POSITIVES]
-    bottom += below[row, 4] * (total - labels[j, POSITIVES])
-    bottom += false_below * (labels[j, PREDICTED] - labels[j, TP]) + true_below * labels[j, TP]
-    # Where a prediction does not lower the denominator D, it gains at most what N - v D gains by
-    # it, divided by D. (A little more, for rounding.)
-    is_bounded = false_below >= 0.0 and true_below >= 0.0 and bottom > 0.0 and not geometric
-    scale = (1.0 + 1e-9) * labels[j, FACTOR] / bottom if is_bounded else 0.0
-    if_false = (above[row, 2] - above[row, 4]) - value * false_below
-    if_true = (above[row, 1] - above[row, 3]) - value * true_below
-    bounds[j, SLOPE] = scale * (if_true - if_false)
-    bounds[j, OFFSET] = scale * (if_false + 1e-9 * abs(if_false)) if is_bounded else np.inf
-
-
-@kernel
-def for_labels(quotient, total, labels, bounds):
-    """Bring what follows from the counts of each label up to date."""
-    for j in range(len(labels)):
-        count_in(quotient, total, labels, bounds, j, 0.0, 0.0)
-
-
-@kernel
-def ascend(entries, quotient, total, order, exact, fills, state, bounds, choice):
-    """Decide each row anew, given the counts of all the others; whether a row has changed.
-
-    ``state`` (l, 5) and ``bounds`` (l, 2) have what is known of each label. ``fills``: labels that
-    are not stored, or gain nothing, may have to be taken too.
-    """
-    ends, label, probability, true, weight = entries
-    (labels, places), size, has_changed = choice, choice[0].shape[1], False
-    gains, old, its_place = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
-    met, was = np.full(len(order), -1), np.full(len(order), -1)
-    for row in range(len(weight)):
-        w, filled, before = weight[row], 0, 0
-        for c in range(size):
-            j, i = labels[row, c], places[row, c]
-            if j >= 0:
-                count_in(quotient, total, state, bounds, j, -(true[i] if i >= 0 else 0.0), -w)
-                old[before], its_place[before], was[j] = j, i, row
-                before += 1
-        # First the labels that gain; then, if more must be taken, all.
-        for takes_all in (False, True):
-            if takes_all and (filled == size or not fills):
-                break
-            filled, least = 0, -np.inf if takes_all and exact else LEAST
-            # (Those chosen before are likely to be the best.)
-            for c in range(before):
-                j, i = old[c], its_place[c]
-                gain = gain_with(quotient, total, state, j, true[i] if i >= 0 else 0.0, w)
-                if gain >= least:
-                    filled = insert(labels, places, row, gains, filled, j, i, gain)
-                    least = gains[filled - 1] if filled == size else least
-            for i in range(ends[row], ends[row + 1]):
-                j = label[i]
-                # (The bound holds for gains above 0.)
-                bound = w * (bounds[j, SLOPE] * probability[i] + bounds[j, OFFSET])
-                if (takes_all or bound >= least) and was[j] != row:
-                    gain = gain_with(quotient, total, state, j, true[i], w)
-                    if gain >= least:
-                        filled = insert(labels, places, row, gains, filled, j, i, gain)
-                        least = gains[filled - 1] if filled == size else least
-            if not takes_all:
-                continue
-            for i in range(ends[row], ends[row + 1]):
-                met[label[i]] = row
-            tried = 0
-            for j in order:
-                if tried == size + TRIED:
-                    break
-                if met[j] != row and was[j] != row:
-                    tried += 1
-                    gain = gain_with(quotient, total, state, j, 0.0, w)
-                    if gain >= least:
-                        filled = insert(labels, places, row, gains, filled, j, -1, gain)
-                        least = gains[filled - 1] if filled == size else least
-        has_changed = has_changed or filled != before
-        for c in range(size):
-            j, i = labels[row, c], places[row, c]
-            if c < filled:
-                count_in(quotient, total, state, bounds, j, true[i] if i >= 0 else 0.0, w)
-                has_changed = has_changed or was[j] != row
-            else:
-                labels[row, c] = places[row, c] = -1
-    return has_changed

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
@@ -74,13 +75,32 @@ class Labels:
         slope, always = if_false - if_true, np.where(if_false < 0.0, -np.inf, np.inf)
         return np.where(slope > 0.0, if_false / np.where(slope > 0.0, slope, 1.0), always)
 
-    def decide(self, values: Array, second: bool) -> Decisions:
-        """The labels whose loss is less when predicted; on a tie left out."""
+    @property
+    def takes_outside(self) -> bool:
+        """Whether improbable labels, of which only a sum is known, are left out."""
+        return self.thresholds is not None
+
+    @property
+    def least_gainful(self) -> tuple[float, float]:
+        """The probability from which on some label is predicted, and the most that is lost by one.
+
+        That is by leaving out a label that is true.
+        """
+        thresholds: Any = self.thresholds
+        return float(thresholds.min()), float((self.table[1, 0] - self.table[1, 1]).max())
+
+    def decide(self, values: Array, second: bool, outside: Array | None = None) -> Decisions:
+        """The labels whose loss is less when predicted; on a tie left out.
+
+        True labels outside, ``outside[:, 0]`` of them, are missed at the dearest one's cost.
+        """
         if not second and self.thresholds is not None:
             return Decisions.of_sets((values > self.thresholds).view(np.uint8))
         absent, present = self.losses(values)
         chosen = present < absent
         risk = np.where(chosen, present, absent).sum(axis=1) + self.constant
+        if outside is not None:
+            risk = risk + outside[:, 0] * (self.table[1, 0] - self.table[0, 0]).max()
         gap = np.abs(present - absent).min(axis=1)
         return Decisions(chosen.astype(np.uint8), risk, risk + gap)
 
@@ -109,10 +129,16 @@ class Mode:
 
     is_by_marginals = False
     leaves_out_impossible = True
+    takes_outside = True
+    # The probability from which on a label is predicted, and what is lost by leaving one out.
+    least_gainful = 0.5, 1.0
 
-    def decide(self, values: Array, second: bool) -> Decisions:
-        """The labels with a probability above 1/2."""
-        return of_mode(*Independent(values).most_likely(second))
+    def decide(self, values: Array, second: bool, outside: Array | None = None) -> Decisions:
+        """The labels with a probability above 1/2; that none outside is true is a part of it."""
+        sets, *logs = Independent(values).most_likely(second)
+        if outside is not None:
+            logs = [log - outside[:, 0] for log in logs]
+        return of_mode(sets, *logs)
 
     def of_sets(self, values: Array, sets: Array) -> Array:
         """1 less the probability of given sets, (n,)."""

@@ -103,14 +103,23 @@ class BySize:
     def _can_prune(self) -> bool:
         return self.utilities.can_prune and bool(self.top.all())
 
-    def decide(self, values: Array, second: bool) -> Decisions:
-        """The best set of each row, by probabilities or scores."""
+    @property
+    def takes_outside(self) -> bool:
+        """Whether labels of which only a sum is known, all of them improbable, can be counted."""
+        return self.leaves_out_impossible and getattr(self.utilities, "only_hits", False)
+
+    def decide(self, values: Array, second: bool, outside: Array | None = None) -> Decisions:
+        """The best set of each row, by probabilities or scores.
+
+        ``outside`` (n, 2) are mass and chance of further labels: see `size_kernels`.
+        """
         if not second and np.count_nonzero(self.top) == 1 and not self.bottom.any():
             return Decisions.of_sets(top_labels(values, int(np.argmax(self.top))))
         if not second and self._can_prune:
-            return Decisions.of_sets(self.utilities.best(values))
+            return Decisions.of_sets(self.utilities.best(values, outside))
         orders = ((-values, self.top), (values, self.bottom))
-        found = [self._in_order(values, *order, second) for order in orders if order[1].any()]
+        more = () if outside is None else (outside,)
+        found = [self._in_order(values, *o, second, *more) for o in orders if o[1].any()]
         sets, best, other = found[0]
         for sets_too, best_too, other_too in found[1:]:
             smaller = sets_too.sum(axis=1) < sets.sum(axis=1)
@@ -125,7 +134,7 @@ class BySize:
         arranged = np.take_along_axis(values, order, axis=1).astype(np.float64)
         return 1.0 - self.utilities.of_first(arranged, size, size)[np.arange(len(size)), size]
 
-    def _in_order(self, values: Array, rank: Array, allowed: Array, second: bool):
+    def _in_order(self, values: Array, rank: Array, allowed: Array, second: bool, *outside: Array):
         """Sets, utilities and the next best ones among the first labels by ``rank``."""
         n, width = values.shape
         order, rows = np.argsort(rank, axis=1, kind="stable"), np.arange(n)
@@ -133,7 +142,7 @@ class BySize:
         # Of some labels only there are fewer sizes.
         allowed = allowed[: width + 1]
         ends = (np.full(n, end) for end in np.flatnonzero(allowed)[[0, -1]])
-        utility = np.where(allowed, self.utilities.of_first(arranged, *ends), -np.inf)
+        utility = np.where(allowed, self.utilities.of_first(arranged, *ends, *outside), -np.inf)
         size = np.argmax(utility >= utility.max(axis=1, keepdims=True) - TIE, axis=1)
         best = utility[rows, size]
         utility[rows, size] = -np.inf
@@ -145,7 +154,8 @@ class BySize:
             inside = np.flatnonzero((size > 0) & (size < width))
             places, k, at = arranged[inside], size[inside], np.arange(len(inside))
             places[at, k - 1], places[at, k] = places[at, k], places[at, k - 1]
-            swapped = self.utilities.of_first(places, k, k)[at, k]
+            rest = (part[inside] for part in outside)
+            swapped = self.utilities.of_first(places, k, k, *rest)[at, k]
             other[inside] = np.maximum(other[inside], swapped)
         return sets, best, other
 
@@ -241,32 +251,42 @@ class ByQuadrature:
         Adding a label of probability 0 then never helps.
         """
         table = self.table
-        only_hits = not table.above[[0, 1, 3]].any()
         rising = table.slope > 0.0 and table.start[1] + table.step[0] >= 1.0
-        return bool(only_hits and rising and not table.flips.any() and table.step[1] == 1.0)
+        return bool(self.only_hits and rising and table.step[1] == 1.0)
 
-    def best(self, values: Array) -> Array:
+    @property
+    def only_hits(self) -> bool:
+        """Whether N is a multiple of tp, and D does not count false labels."""
+        return not (self.table.above[[0, 1, 3]].any() or self.table.flips.any())
+
+    def best(self, values: Array, outside: Array | None = None) -> Array:
         """The best sets of probabilities, (n, l); only where `can_prune`."""
         sets = np.zeros(values.shape, np.uint8)
+        outside = np.zeros((len(values), 2)) if outside is None else outside
 
         def run(start: int, stop: int) -> None:
             work = scratch(values.shape[1], self.table)
             for first in range(start, stop, BATCH):
                 rows = slice(first, min(first + BATCH, stop))
                 ordered = np.sort(values[rows], axis=1)
-                best_rows(values[rows], ordered, self.table, self._quick, *work, sets[rows])
+                inputs = values[rows], ordered, outside[rows]
+                best_rows(*inputs, self.table, self._quick, *work, sets[rows])
 
         for_rows(run, len(values))
         return sets
 
-    def of_first(self, arranged: Array, low: Array, high: Array) -> Array:
+    def of_first(
+        self, arranged: Array, low: Array, high: Array, outside: Array | None = None
+    ) -> Array:
         """Expected utility of the first k labels of each row for k from low to high, (n, l + 1)."""
         n, width = arranged.shape
+        outside = np.zeros((n, 2)) if outside is None else outside
         utility, high = np.full((n, width + 1), -np.inf), np.minimum(high, width)
 
         def run(start: int, stop: int) -> None:
             rows, work = slice(start, stop), scratch(width, self.table)
-            size_rows(arranged[rows], low[rows], high[rows], self.table, *work, utility[rows])
+            inputs = arranged[rows], low[rows], high[rows], outside[rows]
+            size_rows(*inputs, self.table, *work, utility[rows])
 
         for_rows(run, n)
         return utility

@@ -20,6 +20,13 @@ class Decisions(NamedTuple):
     """Label sets with their expected loss, and the least expected loss of any other set.
 
     ``second_risk`` is inf where there is no other set to predict.
+
+    Examples
+    --------
+    >>> from setwise.decoders import MinimumRisk
+    >>> sets, risk, second = MinimumRisk("f1").decode([[0.8, 0.4, 0.1]], return_risk=True)
+    >>> sets, risk.round(3), second.round(3)
+    (array([[1, 1, 0]], dtype=uint8), array([0.322]), array([0.328]))
     """
 
     sets: Any
@@ -45,21 +52,24 @@ class Decisions(NamedTuple):
         return self._replace(sets=entries_of(self.sets).astype(np.uint8))
 
 
-def decide_sparse(matrix, decide: Callable[[Array], Decisions], spare: int | None) -> Decisions:
+def decide_sparse(
+    matrix, decide: Callable[[Array, Any], Decisions], spare: int | None
+) -> Decisions:
     """Decisions from a CSR matrix without a dense copy of it, their sets in CSR.
 
     Rows are taken in groups of similar length, and their entries laid side by side. Behind them
     stand ``spare`` of the first labels without an entry: as many as must be predicted, one more for
     the second best. With None ``decide`` sees every label in its place, some whole rows at a time.
+    It is told the values and which rows they are.
     """
     if spare is None:
         ranges = row_ranges(*matrix.shape)
-        return Decisions.joined([decide(matrix[rows].toarray()).sparse() for rows in ranges])
+        return Decisions.joined([decide(matrix[rows].toarray(), rows).sparse() for rows in ranges])
     n = matrix.shape[0]
     places, risk, second = [], np.empty(n), np.empty(n)
     for rows in _groups(np.diff(matrix.indptr), spare):
         values, labels = _side_by_side(matrix, rows, spare)
-        decisions = decide(values)
+        decisions = decide(values, rows)
         risk[rows], second[rows] = decisions.risk, decisions.second_risk
         chosen = np.nonzero(decisions.sets)
         for row in np.unique(chosen[0][labels[chosen] < 0]):
@@ -160,5 +170,5 @@ class TopK:
         if not is_sparse:
             return top_labels(matrix, self.k)
         refuse_entries(matrix, ~np.isfinite(matrix.data), "scores", "be finite")
-        decide = lambda rows: Decisions.of_sets(top_labels(rows, self.k))  # noqa: E731
+        decide = lambda values, _: Decisions.of_sets(top_labels(values, self.k))  # noqa: E731
         return decide_sparse(matrix, decide, self.k).sets

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from setwise.decoders.population import POPULATIONS, ZERO_SHARE, Average, Metric, Quotient
+from setwise.decoders.population import (
+    POPULATIONS,
+    ZERO_SHARE,
+    Average,
+    Metric,
+    Quotient,
+    utility_at,
+)
 from setwise.decoders.threshold_search import EQUAL, Sample, best_thresholds, halfway
 from setwise.kernels import kernel
 from setwise.targets.measure import Array
@@ -22,20 +29,29 @@ def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:
     population, count, total = sample.populations(by)
     entries = population, sample.entries[2], sample.sizes, sample.entries[3]
     positives, stored = (np.bincount(population, part, count) for part in entries[:1:-1])
+    if sample.missed is not None and by != "row":
+        positives = positives + (sample.missed if by == "label" else sample.missed.sum())
     quotient, rest = Quotient.of(metric, positives, total), np.maximum(total - stored, 0.0)
-    tp, predicted = np.zeros((2, count))
-    values = quotient.of_counts(_counts(tp, predicted, positives, total))
-    cut, improved = np.full(count, np.inf), np.ones(count, bool)
+    # To begin with, nothing or every entry, whichever is better.
+    values = _values(quotient, *np.zeros((2, count)), positives, total)
+    whole = _values(quotient, positives, stored, positives, total)
+    better = (whole > values + EQUAL) & (positives > 0)
+    values = np.where(better, whole, values)
+    cut = np.where(better, np.where(rest > 0, 0.0, -np.inf), np.inf)
+    improved = np.ones(count, bool)
+    left, n_left, last = _all(population), len(population), np.full(count, -np.inf)
     while improved.any() and not quotient.geometric:
         tried, falls = _gainful(quotient, values)
         if (falls & (positives > 0)).any():
             break
-        tp, predicted = np.zeros(count), np.where(tried < 0.0, rest, 0.0)
-        count_above(entries, tried, tp, predicted)
-        reached = quotient.of_counts(_counts(tp, predicted, positives, total))
+        if (tried < last).any():
+            left, n_left = _all(population), len(population)
+        tp, predicted, last = np.zeros(count), np.where(tried < 0.0, rest, 0.0), tried
+        n_left = count_above(entries, tried, left, n_left, tp, predicted)
+        reached = _values(quotient, tp, predicted, positives, total)
         improved = (reached > values + EQUAL) & (positives > 0)
         cut[improved], values[improved] = tried[improved], reached[improved]
-    every = quotient.of_counts(_counts(positives, np.full(count, total), positives, total))
+    every = _values(quotient, positives, np.full(count, total), positives, total)
     if improved.any() or (every > values + EQUAL).any():
         return _of_best_cuts(sample, metric, average)
     lower, upper = np.where((rest > 0) & (cut >= 0.0), 0.0, -np.inf), np.full(count, np.inf)
@@ -43,11 +59,18 @@ def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:
     return _within(quotient, values, positives, lower, upper)
 
 
+def _all(population: Array) -> Array:
+    """The places of all entries, in the narrowest type."""
+    many = len(population) > np.iinfo(np.int32).max
+    return np.arange(len(population), dtype=np.int64 if many else np.int32)
+
+
 def _gainful(quotient: Quotient, values: Array) -> tuple[Array, Array]:
     """The probability above which an entry adds to N - v D, (m,), and where its gain falls."""
-    # What predicting an entry adds if it is false, and if it is true.
-    net = quotient.above[:, 1:] - values[:, None] * quotient.below[:, 1:]
-    if_false, slope = net[:, 1] - net[:, 3], net[:, 0] - net[:, 2] - (net[:, 1] - net[:, 3])
+    # What predicting an entry adds if it is false, and how much more if it is true.
+    above, below = quotient.above.T[1:], quotient.below.T[1:]
+    if_false = (above[1] - above[3]) - values * (below[1] - below[3])
+    slope = (above[0] - above[2]) - values * (below[0] - below[2]) - if_false
     scale = (np.abs(quotient.above) + np.abs(quotient.below)).sum(axis=1)
     flat = np.abs(slope) <= EQUAL * scale
     level = np.where(if_false > EQUAL * scale, -np.inf, np.inf)
@@ -93,23 +116,44 @@ def _of_best_cuts(sample: Sample, metric: Metric, average: Average) -> Array:
     return np.where(no_value & (positives > 0), thresholds, found)
 
 
-def _counts(tp: Array, predicted: Array, positives: Array, total: float) -> Array:
-    """tp, fp, fn, tn of each population, (4, m); a difference that is only rounding is 0."""
-    fp, fn = predicted - tp, positives - tp
-    counts = np.stack([tp, fp, fn, total - positives - fp])
-    terms = np.stack([tp, predicted, positives, np.full(len(tp), total)])
-    return np.where(np.abs(counts) <= ZERO_SHARE * terms, 0.0, counts)
+def _values(quotient: Quotient, tp: Array, predicted: Array, positives: Array, total: float):
+    """The utility of each population, (m,); a count that is only rounding is 0."""
+    values = np.empty(len(tp))
+    utilities_without_rounding(quotient, tp, predicted, positives, total, values)
+    return values
 
 
 @kernel
-def count_above(entries, thresholds, tp, predicted):
-    """Add to each population the entries above its threshold: what is true, and how many."""
+def utilities_without_rounding(quotient, tp, predicted, positives, total, values):
+    """See `_values`."""
+    for j in range(len(values)):
+        found, taken, true = tp[j], predicted[j], positives[j]
+        fp, fn, tn = taken - found, true - found, total - true - (taken - found)
+        fp = 0.0 if abs(fp) <= ZERO_SHARE * taken else fp
+        fn = 0.0 if abs(fn) <= ZERO_SHARE * true else fn
+        tn = 0.0 if abs(tn) <= ZERO_SHARE * total else tn
+        values[j] = utility_at(quotient, j, found, fp, fn, tn)
+
+
+@kernel
+def count_above(entries, thresholds, left, n_left, tp, predicted):
+    """Add to each population the entries above its threshold: what is true, and how many.
+
+    Only the first ``n_left`` entries of ``left`` are looked at. Those above stay there, and their
+    number is returned: while thresholds rise, no other entry need be looked at again.
+    """
     population, score, size, true = entries
-    for i in range(len(score)):
+    kept = 0
+    for place in range(n_left):
+        i = left[place]
         j = population[i]
-        if score[i] > thresholds[j]:
-            tp[j] += true[i]
-            predicted[j] += size[i]
+        # (Without a branch, which would be guessed wrong too often.)
+        above = 1 if score[i] > thresholds[j] else 0
+        tp[j] += above * true[i]
+        predicted[j] += above * size[i]
+        left[kept] = i
+        kept += above
+    return kept
 
 
 @kernel

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from setwise.decoders.minimum_risk import MinimumRisk
-from setwise.decoders.population_rule import RULES, PopulationRule
+from setwise.decoders.population_rule import NEED_SETS, RULES, PopulationRule
 from setwise.distributions import Listed
 from setwise.spaces.space import Space
+from setwise.spelling import argument
 from setwise.targets.additive import CostSensitive
 from setwise.targets.measure import Array
 from setwise.targets.registry import get_target
-from setwise.targets.target import Target
+from setwise.targets.target import Target, judges_all_rows
 from setwise.validation import require_one_of
 
 
@@ -51,11 +52,20 @@ class Together:
         return self.rule.depends_on_batch
 
     def fitted(self, held_out: Callable[[], HeldOut | None]) -> Together:
-        """The same with its rule fitted to rows held out, if it needs any and there are some."""
+        """The same with its rule fitted to rows held out, if it needs any and there are some.
+
+        Refused where there are none and the rule asked for goes by their label sets.
+        """
         if self.depends_on_batch:
             return self
         found = held_out()
         if found is None:
+            if self.rule.rule in NEED_SETS:
+                raise ValueError(
+                    f"{argument('decoder', self.rule.rule)} is found by rows with known label sets "
+                    f"that were not trained on, and there are none here; 'batch' and 'auto' go by "
+                    f"the probabilities of the rows to be predicted"
+                )
             return Together(replace(self.rule, rule="batch"))
         return Together(replace(self.rule).fit(*found))
 
@@ -85,7 +95,8 @@ class Together:
             )
 
     def prepare(self, space: Space) -> None:
-        """Nothing to prepare: every space has marginals."""
+        """Refuse a budget of more labels than there are; every space has marginals."""
+        self.rule.require_room(space.n_labels)
 
     def decodes(self, space: Space) -> bool:
         """On every space."""
@@ -130,17 +141,31 @@ Decoder = MinimumRisk | Together | AtCosts
 def decoder_of(target: Any, rule: Any = "auto") -> MinimumRisk | Together:
     """The decoder of a target, by name or as an object.
 
-    ``rule`` is for a measure of all rows: one of `RULES`, or a `PopulationRule` with settings.
+    ``rule`` is for a measure of all rows: one of `RULES`, or a `PopulationRule` of that measure
+    with settings.
     """
     target = get_target(target)
-    if target.form != "population":
-        if isinstance(rule, PopulationRule):
+    is_rule = isinstance(rule, PopulationRule)
+    if not judges_all_rows(target):
+        if is_rule:
             raise ValueError(
                 f"{rule!r} decides for measures of all rows together, such as 'macro_f1', but the "
                 f"target is {target}"
             )
         return MinimumRisk(target)
-    if isinstance(rule, PopulationRule):
-        return Together(replace(rule, target=target))
-    require_one_of(rule, RULES, "decoder")
-    return Together(PopulationRule(target, rule))
+    if not is_rule:
+        require_one_of(rule, RULES, "decoder")
+        return Together(PopulationRule(target, rule))
+    # (By what they say of themselves: parts may be arrays, and nan is not equal to itself.)
+    if repr(get_target(rule.target)) != repr(target):
+        raise ValueError(
+            f"the decoder {rule!r} decides for {get_target(rule.target)}, but the target is "
+            f"{target}: both must name the same measure"
+        )
+    return Together(replace(rule, target=target))
+
+
+def with_target(rule: Any, target: Any) -> Any:
+    """What a model was to be decoded by, for another target; a `PopulationRule` takes it over."""
+    both = isinstance(rule, PopulationRule) and judges_all_rows(get_target(target))
+    return replace(rule, target=target) if both else rule

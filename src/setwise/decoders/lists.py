@@ -249,9 +249,8 @@ def label_size_rows(start, stop, joint, chance, weights, empty, chosen, best, se
                 utility += value[order[j]]
             if utility > high + TIE:
                 high, next_high = utility, max(high, next_high)
-                chosen[row] = 0
-                for j in range(k):
-                    chosen[row, order[j]] = 1
+                for j in range(n_labels):
+                    chosen[row, order[j]] = j < k
             else:
                 next_high = max(next_high, utility)
             if k < n_labels:

@@ -15,7 +15,7 @@ from setwise.kernels import kernel
 from setwise.targets import LinearFractional, Target, get_target
 from setwise.targets.measure import ROUNDING, Array
 from setwise.targets.registry import match
-from setwise.targets.target import predicted_size, rates_mean, utility_quotient
+from setwise.targets.target import judges_all_rows, predicted_size, rates_mean, utility_quotient
 
 Average = Literal["micro", "macro", "instance"]
 By = Literal["all", "label", "row"]
@@ -52,7 +52,7 @@ def get_metric(metric: Any) -> Metric:
             f"'jaccard' or 'hamming', by name or as an object, but it is {metric!r}; which "
             f"average is meant is another argument"
         ) from error
-    if target.form == "population":
+    if judges_all_rows(target):
         raise ValueError(
             f"metric must say what is averaged, and average over what, but it is {metric!r}: use "
             f"Thresholds({str(target).partition('_')[2]!r}, average=...)"

@@ -9,21 +9,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from setwise.decoders.budget import (
-    Budget,
-    Linear,
-    Problem,
-    best_ascent,
-    cut_together,
-    frank_wolfe,
-)
+from setwise.decoders.budget import Budget, Entries, Linear, Problem, cut_together, frank_wolfe
 from setwise.decoders.calibration import Calibration
+from setwise.decoders.coordinate_ascent import best_ascent
 from setwise.decoders.dual_bound import dual_bound
 from setwise.decoders.fixed_point import fixed_points
 from setwise.decoders.micro_macro import micro_macro
 from setwise.decoders.population import POPULATIONS, Population
 from setwise.decoders.threshold_search import Sample, best_thresholds, labelled, weighted
 from setwise.decoders.thresholds import cross_fit, reached
+from setwise.spelling import argument
 from setwise.targets import get_target
 from setwise.targets.measure import Array
 from setwise.validation import probability_matrix, require_one_of, whole_number
@@ -102,7 +97,9 @@ class PopulationRule(BaseEstimator):
     values the one with fewer predictions is taken, of equal gains the lower label.
     ``zero_division`` of nan counts as 0 while deciding.
 
-    **Sparse probabilities** (CSR) count as 0 where nothing is stored; no dense copy is made.
+    **Sparse probabilities** (CSR) count as 0 where nothing is stored; no dense copy is made. With
+    known label sets, those true where nothing is stored are counted all the same ("calibrated" too,
+    but for G-mean): so thresholds do not suffer from shortlists that end at some probability.
 
     **Cost.** "expected", "calibrated" and "batch" take a few passes over the entries, without a
     sort; with a budget as many more. The others sort.
@@ -140,12 +137,13 @@ class PopulationRule(BaseEstimator):
                 whole_number(getattr(self, name), name, 1)
         if self.budget is not None and self.at_most is not None:
             raise ValueError(
-                f"a row has exactly budget={self.budget} labels or at_most={self.at_most}, not both"
+                f"{argument('budget', self.budget)} and {argument('at_most', self.at_most)} "
+                f"exclude each other: a row has exactly so many labels, or at most, not both"
             )
         if self._budget is not None and self.rule in OF_THRESHOLDS:
             raise ValueError(
-                f"rule={self.rule!r} finds a threshold for each label, which a budget of labels a "
-                f"row does not go by; use 'expected', 'batch' or 'thresholds'"
+                f"{argument('rule', self.rule)} finds a threshold for each label, which a budget "
+                f"of labels a row does not go by; use 'expected', 'batch' or 'thresholds'"
             )
         if self.random_state is not None:
             whole_number(self.random_state, "random_state", 0)
@@ -171,13 +169,13 @@ class PopulationRule(BaseEstimator):
         if rule in NEED_SETS:
             if y_true is None:
                 raise ValueError(
-                    f"rule={rule!r} needs label sets: fit(probability, y_true); 'expected' and "
-                    f"'batch' go by probabilities alone"
+                    f"{argument('rule', rule)} needs label sets: fit(probability, y_true); "
+                    f"'expected' and 'batch' go by probabilities alone"
                 )
             sample = labelled(table, y_true, sample_weight)
         else:
             sample = weighted(table, table, sample_weight)
-        self._require_room(sample.shape[1])
+        self.require_room(sample.shape[1])
         self.rule_, self.n_labels_ = rule, sample.shape[1]
         self.thresholds_ = self.slopes_ = self.offsets_ = None
         if rule == "batch":
@@ -220,21 +218,22 @@ class PopulationRule(BaseEstimator):
         if self.thresholds_ is not None:
             return reached(table, self.thresholds_)
         fitted: Any = self
-        problem = Problem.of(sample, self._population, fitted._budget)
-        return problem.choose(fitted.slopes_, fitted.offsets_).sets(table)
+        choice = Entries.of(sample).choose(fitted._budget, fitted.slopes_, fitted.offsets_)
+        return choice.sets(table)
 
     def _decode_batch(self, sample: Sample) -> Any:
         """The decisions with the largest measure of the expected counts of these rows."""
         if sample.shape[0] == 1:
             raise ValueError(
-                f"rule='batch' decides all rows of a batch together, and {self.target} of a single "
-                f"row says nothing; decode more rows at once, or use another rule"
+                f"{argument('rule', 'batch')} decides all rows of a batch together, and "
+                f"{self.target} of a single row says nothing; decode more rows at once, or use "
+                f"another rule"
             )
         if self._budget is None:
             return reached(sample.scores, self._thresholds(sample, "expected"))
         problem = Problem.of(sample, self._population, self._budget)
         linear = self._linear(problem, sample, "expected")
-        choice = problem.choose(linear.slope, linear.offset)
+        choice = problem.entries.choose(problem.budget, linear.slope, linear.offset)
         if self._population.average == "macro":
             choice = best_ascent(problem, choice)
         return choice.sets(sample.scores)
@@ -269,11 +268,16 @@ class PopulationRule(BaseEstimator):
         elif rule == "calibrated":
             calibration = Calibration.of(sample)
             table = calibration.applied(sample.scores)
-            right = Sample(table, table, sample.weight)
+            right = Sample(table, table, sample.weight, _missed(sample))
             found = calibration.undone(fixed_points(right, metric, average))
         elif rule == "thresholds":
             found = best_thresholds(sample, metric, average, own)[0]
         elif rule == "cross_fitted":
+            if sample.shape[0] < 2:
+                raise ValueError(
+                    f"{argument('rule', rule)} compares folds, so it needs at least 2 rows of "
+                    f"positive weight, but there is 1"
+                )
             found = cross_fit(sample, metric, average, own, self._folds(sample))[0]
         else:
             found = micro_macro(sample, metric, self._folds(sample))
@@ -317,10 +321,19 @@ class PopulationRule(BaseEstimator):
         size = self.budget if self.budget is not None else self.at_most
         return None if size is None else Budget(size, self.budget is not None)
 
-    def _require_room(self, n_labels: int) -> None:
+    def require_room(self, n_labels: int) -> None:
+        """Raise where the budget is of more labels than there are."""
         if self._budget is not None and self._budget.size > n_labels:
             name = "budget" if self._budget.exact else "at_most"
             raise ValueError(
                 f"{name} must be at most the number of labels, which is {n_labels}, but it is "
                 f"{self._budget.size}"
             )
+
+
+def _missed(sample: Sample) -> Array | None:
+    """The weight of true entries that have no stored probability, by label, (l,)."""
+    if isinstance(sample.scores, np.ndarray):
+        return None
+    _, label, score, true = sample.entries
+    return np.bincount(label, np.where(score == 0.0, true, 0.0), sample.shape[1])

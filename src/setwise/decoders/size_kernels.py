@@ -9,6 +9,11 @@ mean is a sum over the nodes t of a rule for 1/D,
 f_j = 1 - a_j (1 - t^step_j), a_j the probability that label j counts; G and R are the means of tp
 and of missed under the distribution tilted by t^D. The head are the labels before k, the tail the
 others: as k grows, one label at a time moves from the tail to the head.
+
+Behind the labels of a row may stand others that are never predicted, of which only a sum is known:
+``mass``, the expected number of true ones. They are a Poisson number of labels where ``chance`` is
+0, else mass / chance labels of that probability each. (Only for utilities whose N is a multiple of
+tp, and whose D does not count false labels.)
 """
 
 from typing import Any, NamedTuple
@@ -60,11 +65,12 @@ class SizeTable(NamedTuple):
     weight: Any  # (rules, bins + 1, nodes)
 
 
-# Rows of the working space ``work`` (13, l + 1) of a row of labels: probabilities by falling value;
-# sums of the first k, and of their squares; bounds of the utility of each size; 1 - p and its sums;
-# f and p / f of the labels that move; products of the factors of the tail, and n2 R, from the last
-# label on; the probabilities that no predicted, and no other, label counts; utilities. (Rows of one
-# array, not a named tuple: that would be copied at every call.)
+# Rows of the working space ``work`` (13, l + 2) of a row of labels: probabilities by falling value;
+# sums of the first k, and of their squares, behind them those with the labels outside the row;
+# bounds of the utility of each size; 1 - p and its sums; f and p / f of the labels that move;
+# products of the factors of the tail, and n2 R, from the last label on; the probabilities that no
+# predicted, and no other, label counts; utilities. (Rows of one array, not a named tuple: that
+# would be copied at every call.)
 SORTED, SUMS, SQUARES, BOUNDS, REST, REST_SUMS, FACTOR, SHARE, PRODUCTS, TOTALS = range(10)
 BEFORE, AFTER, UTILITY = 10, 11, 12
 # Rows of ``nodes`` (4, nodes): t to the step of a predicted label, of another; weights; t^slope.
@@ -74,7 +80,17 @@ T_HEAD, T_TAIL, WEIGHT, RATIO = range(4)
 def scratch(n_labels: int, table: SizeTable) -> tuple[Any, Any]:
     """Working space for rows of so many labels: ``work`` and ``nodes``."""
     n_nodes = max(table.weight.shape[2], table.far_x.shape[1]) + 1
-    return np.zeros((13, n_labels + 1)), np.empty((4, n_nodes))
+    return np.zeros((13, n_labels + 2)), np.empty((4, n_nodes))
+
+
+@view_inner
+def outside_factor(mass, chance, lack):
+    """The product of 1 - p lack over the labels outside the row."""
+    if mass == 0.0:
+        return 1.0
+    if chance == 0.0:
+        return exp(-mass * lack)
+    return exp(mass / chance * np.log1p(-chance * lack))
 
 
 @view_inner
@@ -107,7 +123,7 @@ def factors(p, chance, lack, factor, share):
 
 
 @view_inner
-def evaluate(p, head, tail, low, high, n_nodes, table, work, nodes, utility):
+def evaluate(p, head, tail, low, high, n_nodes, mass, chance, table, work, nodes, utility):
     """utility[k] for k from low to high by one set of nodes, their weights those at k = low.
 
     ``head`` and ``tail`` (l,) are the probabilities that predicted, and other, labels count.
@@ -125,7 +141,7 @@ def evaluate(p, head, tail, low, high, n_nodes, table, work, nodes, utility):
         t_head, t_tail = nodes[T_HEAD, m], nodes[T_TAIL, m]
         lack = min(1.0 - t_tail, ALMOST_ONE)
         if above[3] == 0.0:
-            product = product_of_factors(tail_after, lack)
+            product = product_of_factors(tail_after, lack) * outside_factor(mass, chance, lack)
         else:
             gain = above[3] * (1.0 if table.flips[1] else t_tail)
             product, total = product_and_total(after, tail_after, lack)
@@ -190,16 +206,16 @@ def stretch(k, table, head_sums, tail_sums, high):
 
 
 @view_inner
-def add_convention(k, end, head, tail, rule_at_zero, table, work, utility):
+def add_convention(k, end, head, tail, rule_at_zero, outside, table, work, utility):
     """Where D can be 0: take out what the rule made of that, and put the convention in.
 
     D = 0 if no label with a step counts. Then tp and missed are known (a flipped label counts when
     false, so it is true) or, for labels without a step, independent of it. ``rule_at_zero`` is the
-    sum of the weights of the rule.
+    sum of the weights of the rule, ``outside`` the probability that no label outside is true.
     """
     n_labels, step, flips, above = len(head), table.step, table.flips, table.above
     sums, before, after = work[SUMS], work[BEFORE], work[AFTER]
-    before[0] = after[n_labels] = 1.0
+    before[0], after[n_labels] = 1.0, outside
     for j in range(n_labels):
         before[j + 1] = before[j] * (1.0 - head[j] if step[0] > 0.0 else 1.0)
     for j in range(n_labels - 1, -1, -1):
@@ -217,18 +233,19 @@ def add_convention(k, end, head, tail, rule_at_zero, table, work, utility):
 
 
 @view_inner
-def prefix_sums(values, sums, squares):
-    """The sums of the first k values, and of their squares."""
+def prefix_sums(values, mass, chance, sums, squares):
+    """The sums of the first k values, and of their squares; last, with the labels outside."""
     total, square = 0.0, 0.0
     sums[0] = squares[0] = 0.0
     for k in range(len(values)):
         total += values[k]
         square += values[k] * values[k]
         sums[k + 1], squares[k + 1] = total, square
+    sums[-1], squares[-1] = total + mass, square + mass * chance
 
 
 @view_inner
-def utilities(p, low, high, table, work, nodes, utility):
+def utilities(p, low, high, mass, chance, table, work, nodes, utility):
     """utility[k] for k from low to high; the working space holds the prefix sums of p."""
     sums, above, step, start = work[SUMS], table.above, table.step, table.start
     if step[0] == 0.0 and step[1] == 0.0:
@@ -242,7 +259,7 @@ def utilities(p, low, high, table, work, nodes, utility):
         rest = work[REST][: len(p)]
         for j in range(len(p)):
             rest[j] = 1.0 - p[j]
-        prefix_sums(rest, work[REST_SUMS], work[BOUNDS])
+        prefix_sums(rest, 0.0, 0.0, work[REST_SUMS], work[BOUNDS])
         if table.flips[0]:
             head, head_sums = rest, work[REST_SUMS]
         if table.flips[1]:
@@ -266,21 +283,24 @@ def utilities(p, low, high, table, work, nodes, utility):
             nodes[RATIO, m] = exp(-table.slope * x)
             weight[m] *= exp(-extra * x)
             rule_at_zero += weight[m]
-        evaluate(p, head, tail, k, end, n_nodes, table, work, nodes, utility)
+        evaluate(p, head, tail, k, end, n_nodes, mass, chance, table, work, nodes, utility)
         if table.zero[k] or table.zero[end]:
-            add_convention(k, end, head, tail, rule_at_zero, table, work, utility)
+            outside = outside_factor(mass, chance, 1.0)
+            add_convention(k, end, head, tail, rule_at_zero, outside, table, work, utility)
         k = end + 1
 
 
 @view_kernel
-def size_rows(arranged, low, high, table, work, nodes, utility):
+def size_rows(arranged, low, high, outside, table, work, nodes, utility):
     """utility[row, k] for k from low[row] to high[row], the labels of each row as they stand.
 
-    ``arranged`` (n, l), ``low`` and ``high`` (n,), ``utility`` (n, l + 1).
+    ``arranged`` (n, l), ``low`` and ``high`` (n,), ``outside`` (n, 2) with mass and chance of the
+    labels outside, ``utility`` (n, l + 1).
     """
     for row in range(len(arranged)):
-        prefix_sums(arranged[row], work[SUMS], work[SQUARES])
-        utilities(arranged[row], low[row], high[row], table, work, nodes, utility[row])
+        p, mass, chance = arranged[row], outside[row, 0], outside[row, 1]
+        prefix_sums(p, mass, chance, work[SUMS], work[SQUARES])
+        utilities(p, low[row], high[row], mass, chance, table, work, nodes, utility[row])
 
 
 # --------------------------------------------------------- the best size, most others ruled out
@@ -302,7 +322,7 @@ def candidates(p, table, nothing, sums, squares, bounds):
     """
     start, step, n1, high = table.start, table.step, table.above[2], len(p)
     fixed = step[1] * sums[-1] - (1.0 + step[0] * p[0] - step[0])
-    for k in range(len(bounds)):
+    for k in range(high + 1):
         room = start[k] + (step[0] - step[1]) * sums[k] + fixed
         bounds[k] = n1 * sums[k] / room if room > 0.0 else np.inf
     # The peak by halving: the bounds rise up to it and fall from there on.
@@ -343,17 +363,18 @@ def tight_bound(k, highest, start, step, sums, squares):
 
 
 @view_inner
-def best_size(p, table, quick, work, nodes):
+def best_size(p, mass, chance, table, quick, work, nodes):
     """The best size; the smallest of those whose utilities differ by rounding.
 
     Most sizes are ruled out by bounds, then by the rules of ``quick``, which have fewer nodes;
     those that remain are compared exactly.
     """
     utility, sums, squares = work[UTILITY], work[SUMS], work[SQUARES]
-    prefix_sums(p, sums, squares)
+    prefix_sums(p, mass, chance, sums, squares)
     nothing = table.empty * product_of_factors(p, 1.0) if table.zero[0] else 0.0
+    nothing *= outside_factor(mass, chance, 1.0)
     first, final = candidates(p, table, nothing, sums, squares, work[BOUNDS])
-    utilities(p, first, final, quick, work, nodes, utility)
+    utilities(p, first, final, mass, chance, quick, work, nodes, utility)
     best = utility[first]
     for k in range(first + 1, final + 1):
         best = max(best, utility[k])
@@ -363,7 +384,7 @@ def best_size(p, table, quick, work, nodes):
         final -= 1
     if first == final and abs(best - nothing) > DOUBT:
         return first if best > nothing else 0
-    utilities(p, first, final, table, work, nodes, utility)
+    utilities(p, first, final, mass, chance, table, work, nodes, utility)
     best = nothing
     for k in range(first, final + 1):
         best = max(best, utility[k])
@@ -375,18 +396,18 @@ def best_size(p, table, quick, work, nodes):
 
 
 @view_kernel
-def best_rows(values, ordered, table, quick, work, nodes, sets):
+def best_rows(values, ordered, outside, table, quick, work, nodes, sets):
     """Mark the labels of the best size of each row in ``sets`` (n, l).
 
-    ``ordered`` (n, l) are the values by rising size. Of labels that tie for the last places the
-    first are taken.
+    ``ordered`` (n, l) are the values by rising size, ``outside`` (n, 2) as in `size_rows`.
+    Of labels that tie for the last places the first are taken.
     """
     n_labels = values.shape[1]
     p = work[SORTED][:n_labels]
     for row in range(len(values)):
         for j in range(n_labels):
             p[j] = ordered[row, n_labels - 1 - j]
-        size = best_size(p, table, quick, work, nodes)
+        size = best_size(p, outside[row, 0], outside[row, 1], table, quick, work, nodes)
         if size == 0:
             continue
         least, room = ordered[row, n_labels - size], size

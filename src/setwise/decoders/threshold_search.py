@@ -75,12 +75,14 @@ class Sample:
     """Scores and what is true of them, (n, l): 0 or 1, or a probability; rows may have weights.
 
     Both matrices are dense, or both tidy CSR: an entry that is not stored has score 0 and is false.
-    The weights (n,) are above 0; by default a row counts once.
+    The weights (n,) are above 0; by default a row counts once. ``missed`` (l,) is the weight of
+    what is true of entries that are not stored, where that is known.
     """
 
     scores: Any
     true: Any
     weight: Array | None = None
+    missed: Array | None = None
 
     def __getitem__(self, rows) -> Sample:
         weight, scores = None if self.weight is None else self.weight[rows], self.scores[rows]

@@ -285,8 +285,9 @@ def reached(table: Any, thresholds: Array) -> Any:
     always, every_row = np.flatnonzero(thresholds <= 0), np.arange(table.shape[0])
     kept = table.data >= thresholds[table.indices]
     if len(always) == 0:
-        ends = np.append(0, np.cumsum(kept))[table.indptr].astype(table.indptr.dtype)
-        labels = table.indices[kept]
+        place = np.flatnonzero(kept)
+        ends = np.searchsorted(place, table.indptr).astype(table.indptr.dtype)
+        labels = table.indices[place]
         return csr_array((np.ones(len(labels), np.uint8), labels, ends), shape=table.shape)
     kept &= thresholds[table.indices] > 0
     rows = np.append(rows_of(table)[kept], np.repeat(every_row, len(always)))

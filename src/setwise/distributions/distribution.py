@@ -25,10 +25,13 @@ class Ranked(NamedTuple):
 
     ``values`` (n, l) are the probabilities of independent labels where ``bias`` is None. Otherwise
     they are scores, and a set weighs exp(2 · (their sum over it) + bias[its size]), bias (K + 1,).
+    ``outside`` (n, 2): the expected number of true labels beside these, which are independent too,
+    and the probability of each of them; 0 where their number is taken for a Poisson one.
     """
 
     values: Any
     bias: Array | None
+    outside: Array | None = None
 
 
 @runtime_checkable
@@ -37,6 +40,13 @@ class Distribution(Protocol):
 
     Every distribution has marginals and the probability of a set. The other questions are for
     decoders, and answered by None where there is no exact answer at a bearable cost.
+
+    Examples
+    --------
+    >>> from setwise.distributions import Independent
+    >>> rows = Independent([[0.8, 0.4]])
+    >>> isinstance(rows, Distribution), len(rows), rows.n_labels
+    (True, 1, 2)
     """
 
     @property

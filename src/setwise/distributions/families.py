@@ -346,7 +346,7 @@ class OfSpace(Distribution):
         """From the ranking of the labels or from the list, where there is one."""
         ranked = self.ranked()
         if ranked is not None:
-            return label_sizes(*ranked)
+            return label_sizes(ranked.values, ranked.bias)
         if self.space.has_label_sizes and self.space.favoured is not None:
             base, sets = self.space.favoured
             found: Any = replace(self, space=base).label_sizes()

@@ -2,6 +2,7 @@
 
 from setwise.estimators.catalog_classifier import CatalogClassifier
 from setwise.estimators.explaining import explain
+from setwise.estimators.label_tree_classifier import LabelTreeClassifier
 from setwise.estimators.permuting import feature_importance
 from setwise.estimators.set_booster import SetBooster
 from setwise.estimators.set_classifier import SetClassifier
@@ -10,6 +11,6 @@ from setwise.estimators.set_ensemble import SetEnsemble
 from setwise.estimators.target_decoder import TargetDecoder
 
 __all__ = [
-    "CatalogClassifier", "SetBooster", "SetClassifier", "SetClassifierCV", "SetEnsemble",
-    "TargetDecoder", "explain", "feature_importance",
+    "CatalogClassifier", "LabelTreeClassifier", "SetBooster", "SetClassifier", "SetClassifierCV",
+    "SetEnsemble", "TargetDecoder", "explain", "feature_importance",
 ]  # fmt: skip

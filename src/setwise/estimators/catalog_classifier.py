@@ -17,7 +17,7 @@ from setwise.estimators.wrapped import DecodedClassifier, gives_probability, req
 from setwise.spaces import Catalog
 from setwise.targets import Hamming
 from setwise.targets.measure import Array
-from setwise.targets.target import Target, predicted_size
+from setwise.targets.target import Target, judges_all_rows, predicted_size
 from setwise.targets.truth import refuse_open
 from setwise.validation import require_one_of, whole_number
 
@@ -207,7 +207,7 @@ def merge_rare(seen: SeenSets, min_count: int, target: Target) -> SeenSets:
     # In the order of preference, so that the first of the least losses is the one to take.
     order = np.flatnonzero(kept)[np.argsort(-seen.counts[kept], kind="stable")]
     into = np.where(kept, np.cumsum(kept) - 1, -1)
-    of_rows = predicted_size(target) is None and target.form != "population"
+    of_rows = predicted_size(target) is None and not judges_all_rows(target)
     judge = target if of_rows else Hamming()
     measure, listed = judge.measure(seen.sets.shape[1], "loss"), Catalog(seen.sets[order])
     rare = np.flatnonzero(~kept)

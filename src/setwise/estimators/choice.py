@@ -43,21 +43,26 @@ DECODERS = {
 }
 
 
-def unseen_mass(sets: NDArray[np.uint8]) -> float:
+def unseen_mass(sets: NDArray[np.uint8], counts: NDArray[np.int64] | None = None) -> float:
     """Good and Turing's estimate of the mass of label sets never seen.
+
+    Of the sets of all rows; or of those that differ, with how many rows have each.
 
     Examples
     --------
     >>> unseen_mass(np.array([[1, 0], [1, 0], [0, 1]], dtype=np.uint8)).__round__(3)
     0.333
     """
-    counts = np.unique(np.packbits(sets, axis=1), axis=0, return_counts=True)[1]
-    return float(np.count_nonzero(counts == 1) / len(sets))
+    if counts is None:
+        counts = np.unique(np.packbits(sets, axis=1), axis=0, return_counts=True)[1]
+    return float(np.count_nonzero(counts == 1) / counts.sum())
 
 
-def space_for(space: Any, training: Training, is_class: bool, sets, weights) -> Space:
+def space_for(space: Any, training: Training, is_class: bool, sets, weights, counts=None) -> Space:
     """The space that was asked for, by name or as an object, for these training labels.
 
+    ``sets`` and ``weights`` are those of all rows; or the sets that differ, what the rows of each
+    weigh together, and ``counts``, how many they are.
     ``is_class`` says that exactly one label is in every set: a one-dimensional y, where the
     likelihood is a softmax of twice the scores.
     """
@@ -87,27 +92,30 @@ def space_for(space: Any, training: Training, is_class: bool, sets, weights) -> 
         return hierarchy_space(space, training.target, sets)
     if is_auto and not training.is_likelihood:
         return space_of_target(training.target, n_labels) if own is None else own
-    return choose_space(space, sets, weights)
+    return choose_space(space, sets, weights, counts)
 
 
 def choose_space(
-    name: str, sets: NDArray[np.uint8], weights: NDArray[np.float64] | None = None
+    name: str,
+    sets: NDArray[np.uint8],
+    weights: NDArray[np.float64] | None = None,
+    counts: NDArray[np.int64] | None = None,
 ) -> Space:
     """The space of that name for training labels, its biases at their frequencies by weight."""
     n_labels = sets.shape[1]
     if name == "auto":
-        name = "catalog" if unseen_mass(sets) <= MOST_UNSEEN else "sized"
+        name = "catalog" if unseen_mass(sets, counts) <= MOST_UNSEEN else "sized"
     if name == "cube":
         return Cube(n_labels)
     mass = np.ones(len(sets)) if weights is None else weights
     if name == "forest":
-        return chow_liu(sets, mass)
+        return chow_liu(sets, mass, None if counts is None else int(counts.sum()))
     if name in ("catalog", "joint"):
         seen, place = np.unique(sets, axis=0, return_inverse=True)
         share = np.bincount(place.ravel(), mass) / mass.sum()
         return Catalog(seen, np.log(share), joint=name == "joint")
     base = sized_space(sets, mass)
-    return base if name == "sized" else favouring(base, sets, mass)
+    return base if name == "sized" else favouring(base, sets, mass, counts)
 
 
 def sized_space(sets: NDArray[np.uint8], mass: NDArray[np.float64]) -> Sized:
@@ -123,14 +131,17 @@ def sized_space(sets: NDArray[np.uint8], mass: NDArray[np.float64]) -> Sized:
         return Sized(sets.shape[1], np.log(share) - np.log(np.maximum(law, 1e-300)))
 
 
-def favouring(base: Space, sets: NDArray[np.uint8], mass: NDArray[np.float64]) -> Space:
+def favouring(
+    base: Space, sets: NDArray[np.uint8], mass: NDArray[np.float64], counts: Any = None
+) -> Space:
     """A space with a bonus for the label sets seen often: see `LEAST_SEEN`.
 
     The bonuses begin where the sets are as frequent as in training, if the base is at the scores
     that training begins with; a set that it has more often begins, and may stay, without one.
     """
-    seen, place, count = np.unique(sets, axis=0, return_inverse=True, return_counts=True)
-    often = (count >= LEAST_SEEN) & (count >= LEAST_SHARE * len(sets))
+    seen, place = np.unique(sets, axis=0, return_inverse=True)
+    count = np.bincount(place.ravel(), counts)
+    often = (count >= LEAST_SEEN) & (count >= LEAST_SHARE * count.sum())
     if not often.any():
         return base
     share = (np.bincount(place.ravel(), mass) / mass.sum())[often]
@@ -183,6 +194,7 @@ def decoder_for(name: Any, training: Training, risk: Decoder, space: Space, is_c
     exclusive classes (``is_class``) the most likely one is predicted, whatever the target.
     """
     if risk.is_of_whole:
+        risk.prepare(space)
         return "population"
     require_one_of(name, ("auto", "minimum_risk", "most_likely", "marginals"), "decoder")
     if name == "auto" and not (training.is_likelihood or training.is_separate):

@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from setwise.estimators.choice import MOST_UNSEEN, unseen_mass
-from setwise.estimators.design import Rows
 from setwise.estimators.solver import remembered
 from setwise.targets.target import Target, hierarchy_of
 
@@ -66,12 +64,10 @@ def memory() -> int:
     return min(limits, default=ASSUMED)
 
 
-def affordable(inputs: Any, sets: Any) -> Plan:
-    """What "auto" trains on these rows: the joint likelihood, if it fits."""
-    n, d = inputs.shape
-    n_labels = sets.shape[1]
-    entries = SPARSE * inputs.nnz if issparse(inputs) else inputs.size
-    products = 4.0 * entries * n_labels
+def affordable(rows: Any) -> Plan:
+    """What "auto" trains on rows, in memory or in blocks: the joint likelihood, if it fits."""
+    n, d, sets, n_labels = rows.n_rows, rows.n_features, rows.sets, rows.sets.shape[1]
+    products = 4.0 * (SPARSE if rows.is_sparse else 1) * rows.n_entries * n_labels
     size = d * n_labels
     needed = 8.0 * size * (2 * remembered(size) + ARRAYS)
     most = SHARE * memory()
@@ -85,7 +81,7 @@ def affordable(inputs: Any, sets: Any) -> Plan:
     if by_size > MOST_OPERATIONS:
         reason = f"{joint} would take about {by_size:.0e} operations a pass over the data, {alone}"
         return Plan("binary_relevance", "auto", reason)
-    if unseen_mass(sets) > MOST_UNSEEN:
+    if unseen_mass(sets, rows.counts) > MOST_UNSEEN:
         return Plan("likelihood", "auto")
     n_sets = len(np.unique(np.packbits(sets, axis=1), axis=0))
     listed = products + 4.0 * n * n_sets * n_labels
@@ -99,7 +95,7 @@ def affordable(inputs: Any, sets: Any) -> Plan:
 
 
 def planned(
-    estimator: Any, surrogate: Any, space: Any, is_free: bool, rows: Rows, target: Target
+    estimator: Any, surrogate: Any, space: Any, is_free: bool, rows: Any, target: Target
 ) -> Plan:
     """What is trained: what was asked for; of "auto" what fits, if it is free to choose.
 
@@ -108,7 +104,7 @@ def planned(
     plan = Plan(surrogate, space)
     if is_auto(surrogate):
         free = is_free and hierarchy_of(target) is None
-        plan = affordable(rows.inputs, rows.sets) if free else Plan("likelihood", space)
+        plan = affordable(rows) if free else Plan("likelihood", space)
     estimator.choice_ = plan.reason
     if plan.reason is not None:
         warnings.warn(plan.reason, UserWarning, stacklevel=5)

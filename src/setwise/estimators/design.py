@@ -14,35 +14,34 @@ directions once for all of them (`Turned`).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
-from sklearn.utils.sparsefuncs import inplace_column_scale, mean_variance_axis
+from sklearn.utils.sparsefuncs import inplace_column_scale
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from setwise.blocks.block import Block, Function
+from setwise.blocks.memory import Whole
+from setwise.estimators.moments import Columns, principal, standard_deviations
 from setwise.labels import LabelNames, read_labels
 from setwise.sparse import tidied
 from setwise.targets.truth import read_truth, refuse_open
-from setwise.threads import small_products
 from setwise.validation import refuse_large, require_one_of, same_rows
 
 Array = NDArray[Any]
 
-# Features are rotated to their principal directions only where that costs less than it saves.
-MOST_ROTATED = 1024
-ROTATION_COST = 16
 # Inputs are turned once for many models up to this many directions and entries.
 MOST_TURNED, MOST_TURNED_ENTRIES = 2560, 2**24
+# What an entry of sparse inputs costs a solver, and a variable more, by an entry of turned ones.
+ENTRY_COST, VARIABLE_COST = 16, 512
 # Inputs of at most this many entries are turned into float64 once, others by ranges of rows.
 ENTRIES_AT_ONCE = 2**24
-CHUNK_ROWS = 4096
 # The squares of larger inputs cannot be summed over any number of rows.
 LARGEST_INPUT = 1e140
 # Turned inputs beyond this are kept in float64: sums of products would overflow in float32.
@@ -60,10 +59,38 @@ class Rows(NamedTuple):
     weights: NDArray[np.float64]
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.inputs.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.inputs.shape[1]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the inputs are sparse."""
+        return issparse(self.inputs)
+
+    @property
+    def n_entries(self) -> int:
+        """Stored entries of the inputs."""
+        return int(self.inputs.nnz if self.is_sparse else self.inputs.size)
+
+    @property
+    def counts(self) -> None:
+        """How many rows each label set stands for: here one."""
+        return None
+
+    @property
     def multiplications(self) -> float:
         """Of a pass over the rows, for a score a label."""
-        entries = self.inputs.nnz if issparse(self.inputs) else self.inputs.size
-        return float(entries) * self.sets.shape[1]
+        return float(self.n_entries) * self.sets.shape[1]
+
+    def design(self, scaling: str | None, fit_intercept: bool) -> Design:
+        """The inputs as a solver sees them."""
+        return Design.of(self, scaling, fit_intercept)
 
     def taken(self) -> Rows:
         """Those that have a positive weight: others are as if not there."""
@@ -151,12 +178,13 @@ def rows_of(inputs: Any, sets: Any, sample_weight: Any) -> Rows:
 
 
 @dataclass(frozen=True)
-class Design:
+class Design(Columns):
     """Inputs (n, d), dense or CSR, in the model's scaling; each feature divided by ``unit``.
 
     A row counts by its weight in all that is computed of them, so that a row of weight 3 and a row
     that is there three times lead a solver along the same path. ``is_turned`` says that the
-    features are about principal directions already.
+    features are about principal directions already, or as good as those, and that products with
+    them need not be more precise than they are.
     """
 
     inputs: Any
@@ -164,6 +192,7 @@ class Design:
     fit_intercept: bool
     weights: Array
     is_turned: bool = False
+    in_memory: ClassVar[bool] = True
 
     @classmethod
     def of(cls, rows: Rows, scaling: str | None, fit_intercept: bool) -> Design:
@@ -175,13 +204,29 @@ class Design:
         require_one_of(scaling, SCALINGS, "scaling")
         unit = np.ones(inputs.shape[1])
         if scaling == "standard":
-            unit = standard_deviations(inputs, rows.weights)
-            if issparse(inputs):
-                inputs = inputs.copy()
-                inplace_column_scale(inputs, 1.0 / unit)
-            else:
-                inputs = (inputs / unit).astype(inputs.dtype)
-        return cls(scaled_rows(inputs, scaling), unit, fit_intercept, rows.weights)
+            whole = Whole(Block(inputs, None, rows.weights))
+            unit = standard_deviations(whole, float(rows.weights.sum()))
+        return cls(scaled(inputs, scaling, unit), unit, fit_intercept, rows.weights)
+
+    @property
+    def n_features(self) -> int:
+        return self.inputs.shape[1]
+
+    @property
+    def dtype(self) -> Any:
+        """That of the inputs."""
+        return self.inputs.dtype
+
+    @property
+    def mass(self) -> float:
+        return float(self.weights.sum())
+
+    def sum(self, function: Function, *parameters: Any) -> tuple[Any, ...]:
+        return function(Block(self.inputs, None, self.weights), *parameters)
+
+    def rows(self, sets: Any, weights: Array) -> Whole:
+        """The rows with their label sets and weights, as a solver sums over them."""
+        return Whole(Block(self.precise, sets, weights))
 
     @cached_property
     def precise(self) -> Any:
@@ -194,50 +239,11 @@ class Design:
         """Stored entries."""
         return int(self.inputs.nnz if issparse(self.inputs) else self.inputs.size)
 
-    @cached_property
-    def center(self) -> Array:
-        """The mean of each feature, or 0 without intercepts, (d,)."""
-        if not self.fit_intercept:
-            return np.zeros(self.inputs.shape[1])
-        total = np.zeros(self.inputs.shape[1])
-        for part, weights in self._parts():
-            total += part.T @ weights
-        return total / self.weights.sum()
-
-    def _parts(self) -> Iterator[tuple[Any, Array]]:
-        """Some rows at a time, in float64, with their weights."""
-        for first in range(0, self.inputs.shape[0], CHUNK_ROWS):
-            rows = slice(first, first + CHUNK_ROWS)
-            yield self.inputs[rows].astype(np.float64), self.weights[rows]
-
     def centred(self) -> tuple[Any, Array]:
         """Inputs less their center, and it, if they are dense and there are intercepts."""
         if issparse(self.inputs) or not self.fit_intercept:
             return self.inputs, np.zeros(self.inputs.shape[1])
         return (self.inputs - self.center).astype(self.inputs.dtype), self.center
-
-    @cached_property
-    def spectrum(self) -> tuple[Array, Array | None]:
-        """Variances (d,) along the principal directions (d, d), or along the features and None."""
-        d = self.inputs.shape[1]
-        if self.is_turned or d > MOST_ROTATED or d * d > ROTATION_COST * self.n_entries:
-            mean, variance = moments(self.inputs, self.weights)
-            return variance + (mean - self.center) ** 2, None
-        variance, rotation = principal(self.covariance())
-        return np.maximum(variance, 0.0), rotation
-
-    def covariance(self) -> Array:
-        """Of the features about the center, (d, d)."""
-        d = self.inputs.shape[1]
-        # Of dense inputs about the center, of sparse ones about 0.
-        total, sparse = np.zeros((d, d)), issparse(self.inputs)
-        for part, weights in self._parts():
-            part = part if sparse else part - self.center
-            root = np.sqrt(weights)[:, None]
-            part = part.multiply(root).tocsr() if sparse else part * root
-            product = part.T @ part
-            total += product.toarray() if sparse else product
-        return total / self.weights.sum() - np.outer(self.center, self.center) * sparse
 
 
 @dataclass(frozen=True)
@@ -262,20 +268,23 @@ class Turned:
         r = min(n, d)
         if r > MOST_TURNED or n * r > MOST_TURNED_ENTRIES or r == 0:
             return None
+        plain = ENTRY_COST * design.n_entries + VARIABLE_COST * (d - r)
+        if issparse(design.inputs) and n * r > plain:
+            return None
         center = design.center
         if d <= n:
             basis = principal(design.covariance())[1]
             inputs = np.asarray(design.precise @ basis) - center @ basis
-            return cls(design, _kept(inputs, dtype), basis)
+            return cls(design, kept(inputs, dtype), basis)
         gram = design.precise @ design.precise.T
         gram = gram.toarray() if issparse(gram) else gram
         shift = np.asarray(design.precise @ center)
         gram = gram - shift[:, None] - shift + center @ center
         values, vectors = principal(gram)
-        kept = values > n * np.finfo(np.float64).eps * max(values[-1], 0.0)
-        root = np.sqrt(values[kept])
-        inputs = _kept(vectors[:, kept] * root, dtype)
-        return cls(design, inputs, vectors[:, kept] / root)
+        large = values > n * np.finfo(np.float64).eps * max(values[-1], 0.0)
+        root = np.sqrt(values[large])
+        inputs = kept(vectors[:, large] * root, dtype)
+        return cls(design, inputs, vectors[:, large] / root)
 
     def point(self, weights: Array, intercept: Array) -> tuple[Array, Array]:
         """Weights (d, m) and intercepts (m,) for the design, of those for the turned inputs."""
@@ -287,45 +296,27 @@ class Turned:
         return plain, intercept - center @ plain
 
 
-def principal(symmetric: Array) -> tuple[Array, Array]:
-    """Eigenvalues, ascending, and the directions that belong to them, as columns.
-
-    The factorisation takes its steps by products with a vector. Several threads save a third of the
-    time on processors that are free, and take ten times as long on busy ones.
-    """
-    with small_products(float(symmetric.size)):
-        values, vectors = np.linalg.eigh(symmetric)
-    return values, vectors
+def kept(inputs: Any, dtype: Any) -> Any:
+    """Inputs, dense or CSR, in that type, or as they are if they are too large for it."""
+    entries = inputs.data if issparse(inputs) else inputs
+    small = np.abs(entries).max(initial=0.0) <= LARGEST_SINGLE
+    return inputs.astype(dtype, copy=False) if small else inputs
 
 
-def _kept(turned: Array, dtype: Any) -> Array:
-    """Turned inputs in that type, or as they are if they are too large for it."""
-    return turned.astype(dtype) if np.abs(turned).max(initial=0.0) <= LARGEST_SINGLE else turned
+def scaled(inputs: Any, scaling: str | None, unit: Array) -> Any:
+    """The inputs in a scaling, in their own type; ``unit`` are the standard deviations, if used."""
+    if scaling != "standard":
+        return scaled_rows(inputs, scaling)
+    if not issparse(inputs):
+        return (inputs / unit).astype(inputs.dtype)
+    inputs = inputs.copy()
+    inplace_column_scale(inputs, 1.0 / unit)
+    return inputs
 
 
 def scaled_rows(inputs: Any, scaling: str | None) -> Any:
     """The inputs, with rows of Euclidean length 1 if that is the scaling; a row of 0 stays."""
-    return normalize(inputs) if scaling == "rows" else inputs
-
-
-def moments(inputs: Any, weights: Array) -> tuple[Array, Array]:
-    """Weighted mean and variance of each feature, (d,)."""
-    if issparse(inputs):
-        found: Any = mean_variance_axis(inputs.astype(np.float64), 0, weights)
-        return found
-    share = weights / weights.sum()
-    mean, variance = share @ inputs, np.zeros(inputs.shape[1])
-    for first in range(0, len(inputs), CHUNK_ROWS):
-        rows = slice(first, first + CHUNK_ROWS)
-        variance += share[rows] @ np.square(inputs[rows] - mean)
-    return mean, variance
-
-
-def standard_deviations(inputs: Any, weights: Array) -> Array:
-    """Of each feature, 1 for one that is constant, (d,)."""
-    mean, variance = moments(inputs, weights)
-    deviation = np.sqrt(variance)
-    return np.where(deviation > 1e-7 * np.abs(mean), deviation, 1.0)
+    return normalize(inputs) if scaling == "rows" and inputs.shape[0] else inputs
 
 
 @dataclass(frozen=True)

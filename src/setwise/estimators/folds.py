@@ -13,7 +13,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-from setwise.kernels import inner, kernel
+from setwise.kernels import view_inner, view_kernel
 from setwise.labels import read_labels
 from setwise.validation import whole_number
 
@@ -128,9 +128,7 @@ class StratifiedLabelSets:
         )
         dealt, sizes = np.full(n_rows, -1), np.zeros(self.n_splits, np.int64)
         counts = np.zeros((n_labels, self.n_splits), np.int64)
-        _deal_out(*by_row, *by_label, np.diff(by_label[0]), turns, dealt, counts, sizes)
-        _improve(*by_row, dealt, counts, sizes)
-        _even_out(*by_row, dealt, counts, sizes)
+        _assign(*by_row, *by_label, np.diff(by_label[0]), turns, dealt, counts, sizes)
         folds = np.empty(n_rows, dtype=np.int64)
         folds[order] = dealt
         return folds
@@ -156,7 +154,7 @@ def splits_of(cv: Any, X: Any, sets: NDArray[Any], random_state: Any, params: di
 NONE = np.int64(-1)
 
 
-@kernel
+@view_inner
 def _deal_out(start, labels, label_start, rows_of, left, turns, folds, counts, sizes):
     """Deal the rows of the label that has the fewest left, label by label; then the others.
 
@@ -182,7 +180,7 @@ def _deal_out(start, labels, label_start, rows_of, left, turns, folds, counts, s
             _move(row, fold, start, labels, folds, counts, sizes)
 
 
-@inner
+@view_inner
 def _neediest(counts, sizes, turn):
     """The fold with the lowest count, of those the smallest, of those the next from ``turn``."""
     best = turn
@@ -194,7 +192,7 @@ def _neediest(counts, sizes, turn):
     return best
 
 
-@inner
+@view_inner
 def _move(row, fold, start, labels, folds, counts, sizes):
     """Move a row to another fold, or into a first one."""
     source = folds[row]
@@ -206,22 +204,30 @@ def _move(row, fold, start, labels, folds, counts, sizes):
     folds[row] = fold
 
 
-@inner
+@view_inner
+def _total(counts):
+    total = 0
+    for fold in range(len(counts)):
+        total += counts[fold]
+    return total
+
+
+@view_inner
 def _harm(row, source, fold, start, labels, counts, sizes):
     """What a move does to the counts: half the growth of sum (count - mean)² / positives.
 
     The number of rows counts like one more label, and a label lost from a fold, or won, outweighs
     all the rest.
     """
-    harm = (sizes[fold] - sizes[source] + 1) / sizes.sum()
+    harm = (sizes[fold] - sizes[source] + 1) / _total(sizes)
     for entry in range(start[row], start[row + 1]):
         count = counts[labels[entry]]
-        harm += (count[fold] - count[source] + 1) / count.sum()
+        harm += (count[fold] - count[source] + 1) / _total(count)
         harm += LOST * (count[source] == 1) - LOST * (count[fold] == 0)
     return harm
 
 
-@kernel
+@view_inner
 def _improve(start, labels, folds, counts, sizes):
     """Move each row to the fold where it does most good, if it does any; several times."""
     for _ in range(PASSES):
@@ -239,7 +245,7 @@ def _improve(start, labels, folds, counts, sizes):
             break
 
 
-@kernel
+@view_inner
 def _even_out(start, labels, folds, counts, sizes):
     """Move the row that does least harm from the largest fold to the smallest, until even."""
     while True:
@@ -256,3 +262,11 @@ def _even_out(start, labels, folds, counts, sizes):
                 if harm < least:
                     best, least = row, harm
         _move(best, smallest, start, labels, folds, counts, sizes)
+
+
+@view_kernel
+def _assign(start, labels, label_start, rows_of, left, turns, folds, counts, sizes):
+    """Fill ``folds``: deal the rows out, then move some."""
+    _deal_out(start, labels, label_start, rows_of, left, turns, folds, counts, sizes)
+    _improve(start, labels, folds, counts, sizes)
+    _even_out(start, labels, folds, counts, sizes)

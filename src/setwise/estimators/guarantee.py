@@ -93,6 +93,12 @@ SENTENCES = {
     "consistent for costs (theorem V: {source}). Assumed: {complete}; the value that was found on "
     "folds is the best one; and counts of rows still to come are near their means, as they are "
     "where no label is rare.",
+    "shortlists": "Predictions are best for {target} if the learnt probabilities of the labels are "
+    "right and labels are independent given the input, but for labels less probable than "
+    "{floor:g}, of which only sums are known: `gap(X)` says by how much at most that lowers the "
+    "expected utility of a prediction. Of wrong probabilities nothing is claimed.",
+    "marginals": "Predictions are best for {target} if the learnt probabilities of the labels are "
+    "right. Of wrong ones nothing is claimed.",
     "rounds": "No theorem covers 'metro' for {target}: {why_not}.",
     "origin": "Without an intercept an input of zeros has scores of 0, and is not covered.",
     "not convex": "The objective is not convex, and the solver may have stopped short of its "
@@ -217,6 +223,13 @@ def claim_of_population(rule: PopulationRule, target: Any, n_rows: int | None) -
     about |= {"n_rows": n_rows, "rule": rule.rule_}
     how = {"thresholds": "swept", "micro_macro": "smoothed"}.get(rule.rule_, "grows")
     return Claim("thresholds", ("thresholds", "fitted", how), about)
+
+
+def claim_of_shortlists(target: Any, n_labels: int, floor: float) -> Claim:
+    """What is proved of decisions from the labels above a floor and the sum of the others."""
+    about = {"target": in_words(target), "floor": floor}
+    enough = follows_from_marginals(target, n_labels) and floor <= 0.5
+    return Claim("nothing", ("marginals" if enough else "shortlists",), about)
 
 
 def claim_of_costs(target: Any) -> Claim:

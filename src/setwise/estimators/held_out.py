@@ -2,7 +2,8 @@
 
 Most targets judge each row, so a mean of losses over rows is all there is to compare. A measure of
 all rows together is decided for, and judged, once all rows held out so far are laid together. Rows
-still have losses to compare, to first order (`row_losses` of such a target).
+still have losses to compare, to first order (`row_losses` of such a target). The log-loss of the
+marginals judges rows whatever the target.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from setwise.decoders.for_target import Decoder, HeldOut
-from setwise.estimators.design import Design, Rows
+from setwise.estimators.design import Rows
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.labels import LabelNames
 from setwise.targets.measure import Array
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 # Folds, and the most rows they are for: to fit a decoder.
 FOLDS = ((5, 10_000), (3, np.inf))
+# Gains in mean loss that are not worth going on for; of a log-loss, by the loss itself.
+LEAST_GAIN, LEAST_SHARE = 3e-4, 0.005
+# Probabilities this far from 0 and 1 are as surprising as any beyond.
+LEAST = 1e-6
 
 
 def folds_for(n_rows: int, by_rows: Sequence = FOLDS, seed: Any = None) -> StratifiedLabelSets:
@@ -40,8 +45,15 @@ def folds_for(n_rows: int, by_rows: Sequence = FOLDS, seed: Any = None) -> Strat
     return StratifiedLabelSets(min(folds, n_rows), random_state=0 if seed is None else seed)
 
 
-def held_out_rows(model: SetClassifier, design: Design, rows: Rows) -> HeldOut:
-    """What models trained on all folds but one say of the rows of that one."""
+def held_out_rows(model: SetClassifier, design: Any, rows: Any) -> HeldOut:
+    """What models trained on all folds but one say of the rows of that one.
+
+    Of rows in blocks, of a sample of them.
+    """
+    if not design.in_memory:
+        from setwise.estimators.block_folds import BlockFolds
+
+        return BlockFolds.of(rows, None, model._seed).held_out(model)
     marginals = np.empty(rows.sets.shape, np.float32)
     splitter = folds_for(len(rows.sets), seed=model.random_state)
     for train, test in splitter.split(None, csr_array(rows.sets)):
@@ -80,8 +92,30 @@ class ByRow:
 
     def judged(self, folds: list[HeldOut]) -> Judged:
         """The mean loss of the folds, and the loss of each row."""
-        means = [np.average(fold[0], weights=fold.weights) for fold in folds]
-        return Judged(float(np.mean(means)), np.concatenate([fold[0] for fold in folds]))
+        return mean_of(folds)
+
+    def least_gain(self, loss: float) -> float:
+        """Gains over that loss that are not worth going on for."""
+        return LEAST_GAIN
+
+
+@dataclass(frozen=True)
+class ByLikelihood:
+    """Judges each row by the log-loss of its marginals: less noise, and the same for any target."""
+
+    keeps_marginals: ClassVar[bool] = False
+
+    def kept(self, model: SetClassifier, inputs: Any, sets: Array) -> Array:
+        """What is kept of the rows of a fold: their losses, (n,)."""
+        return surprise_of(model._marginals_of(inputs), sets)
+
+    def judged(self, folds: list[HeldOut]) -> Judged:
+        """The mean loss of the folds, and the loss of each row."""
+        return mean_of(folds)
+
+    def least_gain(self, loss: float) -> float:
+        """Gains over that loss that are not worth going on for: it has no unit of its own."""
+        return LEAST_SHARE * loss
 
 
 @dataclass(frozen=True)
@@ -101,6 +135,22 @@ class AllTogether:
         predicted = self.decoder.fitted(lambda: whole).decode(whole.probability)
         losses = target.row_losses(predicted, whole.sets, whole.weights)
         return Judged(float(np.average(losses, weights=whole.weights)), losses)
+
+    def least_gain(self, loss: float) -> float:
+        """Gains over that loss that are not worth going on for."""
+        return LEAST_GAIN
+
+
+def mean_of(folds: list[HeldOut]) -> Judged:
+    """The mean over folds of the losses of their rows, and those."""
+    means = [np.average(fold[0], weights=fold.weights) for fold in folds]
+    return Judged(float(np.mean(means)), np.concatenate([fold[0] for fold in folds]))
+
+
+def surprise_of(marginals: Array, sets: Array) -> Array:
+    """The log-loss of the marginals of rows, all labels together, (n,)."""
+    likely = np.clip(marginals, LEAST, 1.0 - LEAST)
+    return -np.log(np.where(sets == 1, likely, 1.0 - likely)).sum(axis=1)
 
 
 def judge_of(decoder: Decoder, names: LabelNames) -> ByRow | AllTogether:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -40,39 +39,72 @@ def lbfgs(
     True
     """
     point, (value, gradient) = start, evaluate(start)
-    pairs: deque[tuple[Array, Array, float]] = deque(maxlen=memory)
+    pairs = Pairs(memory, len(start))
     for _ in range(max_iter):
-        direction = _direction(gradient, pairs)
+        direction = pairs.direction(gradient)
         slope = float(gradient @ direction)
         if not slope < 0.0:
-            pairs.clear()
+            pairs.order.clear()
             direction, slope = -gradient, -float(gradient @ gradient)
         found = _search(evaluate, point, direction, value, slope)
         if found is None:
             return point
         length, value, ahead = found
         change, step = ahead - gradient, length * direction
-        bend = float(step @ change)
-        if bend > NOISE * float(change @ change):
-            pairs.append((step, change, bend))
+        if float(step @ change) > NOISE * float(change @ change):
+            pairs.add(step, change)
         point, gradient = point + step, ahead
         if after_step():
             return point
     return point
 
 
-def _direction(gradient: Array, pairs: deque[tuple[Array, Array, float]]) -> Array:
-    """-H gradient, for the inverse Hessian H that the pairs tell of."""
-    way, shares = -gradient, []
-    for step, change, bend in reversed(pairs):
-        shares.append(float(step @ way) / bend)
-        way -= shares[-1] * change
-    if pairs:
-        _, change, bend = pairs[-1]
-        way *= bend / float(change @ change)
-    for (step, change, bend), share in zip(pairs, reversed(shares), strict=True):
-        way += (share - float(change @ way) / bend) * step
-    return way
+class Pairs:
+    """The last so many steps and the changes of the gradient along them.
+
+    All products between them are kept, so that a direction takes four products of a matrix of
+    them with a vector, whatever their number (Byrd, Nocedal and Schnabel, 1994).
+    """
+
+    def __init__(self, memory: int, size: int):
+        self.steps, self.changes = np.empty((memory, size)), np.empty((memory, size))
+        # Of steps by changes, and of changes by changes.
+        self.across, self.among = np.zeros((memory, memory)), np.zeros((memory, memory))
+        # The places of those there are, the oldest first.
+        self.order: list[int] = []
+
+    def add(self, step: Array, change: Array) -> None:
+        """Remember one more, in place of the oldest if there is no other."""
+        there = len(self.order)
+        place = there if there < len(self.steps) else self.order.pop(0)
+        self.order.append(place)
+        self.steps[place], self.changes[place] = step, change
+        used = slice(0, len(self.order))
+        self.across[used, place] = self.steps[used] @ change
+        self.across[place, used] = self.changes[used] @ step
+        self.among[used, place] = self.among[place, used] = self.changes[used] @ change
+
+    def direction(self, gradient: Array) -> Array:
+        """-H gradient, for the inverse Hessian H that the pairs tell of."""
+        if not self.order:
+            return -gradient
+        used, order = slice(0, len(self.order)), self.order
+        by_step, by_change = self.steps[used] @ gradient, self.changes[used] @ gradient
+        across, among = self.across[used, used], self.among[used, used]
+        bends, newest = np.diag(across), order[-1]
+        # The way is first -gradient - shares · changes, from the newest pair to the oldest, then
+        # that times ``scale`` plus gains · steps, from the oldest to the newest.
+        shares, gains = np.zeros(len(order)), np.zeros(len(order))
+        for place in reversed(order):
+            shares[place] = -(by_step[place] + across[place] @ shares) / bends[place]
+        scale = bends[newest] / among[newest, newest]
+        for place in order:
+            along = gains @ across[:, place] - scale * (by_change[place] + among[place] @ shares)
+            gains[place] = shares[place] - along / bends[place]
+        way = gains @ self.steps[used]
+        way -= (scale * shares) @ self.changes[used]
+        way -= scale * gradient
+        return way
 
 
 def _search(

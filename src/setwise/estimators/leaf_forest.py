@@ -138,7 +138,7 @@ class LeafForest(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X) -> Array:
         """The probability of each class, (n, K)."""
         check_is_fitted(self)
-        X = validate_data(
+        X: Any = validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=np.float32,
             ensure_all_finite="allow-nan",
         )  # fmt: skip

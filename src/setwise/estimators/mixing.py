@@ -105,7 +105,7 @@ def mixed_log_loss(logs: Array, row_weights: Array, weights: Array) -> float:
     return -float(np.average(mixed, weights=row_weights))
 
 
-def backed(logs: list[list[Array]], known: Array, row_weights: Array, sets: Array) -> Array:
+def backed(logs: list[list[Array]], known: Any, row_weights: Array, sets: Any) -> Array:
     """log P of the true sets (n,) by each member, none of them impossible, (m, n).
 
     As though each member had seen one row more, of independent labels as frequent as they are in

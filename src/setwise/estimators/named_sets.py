@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cache
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
 from setwise.labels import named_sets
@@ -10,11 +12,28 @@ from setwise.targets.registry import get_target
 from setwise.targets.target import hierarchy_of
 
 
+@cache
+def documentation() -> str:
+    """The address of the site, as the package's metadata has it; empty where they have none."""
+    try:
+        links = metadata("setwise").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return ""
+    named = dict(str(link).split(", ", 1) for link in links)
+    return named.get("Documentation", "").rstrip("/")
+
+
 class NamedSets(ABC):
     """What every classifier of label sets has beside `predict`: its answer in names."""
 
     target: Any
     classes_: Any
+    # Where scikit-learn's HTML representation leads to; see `documentation`.
+    _doc_link_module = "setwise"
+
+    @property
+    def _doc_link_template(self) -> str:
+        return f"{home}/api/setwise.{{estimator_name}}.html" if (home := documentation()) else ""
 
     @abstractmethod
     def predict(self, X) -> Any:

@@ -20,7 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from setwise.estimators.design import Solution, moments, warn_of
+from setwise.blocks.block import Block
+from setwise.blocks.memory import Whole
+from setwise.estimators.design import Solution, warn_of
+from setwise.estimators.moments import moments
 from setwise.estimators.newton_passes import (
     Array,
     Passes,
@@ -93,7 +96,7 @@ def solve_binary_relevance(
         values[settled] = dearest * np.logaddexp(0.0, -INTERCEPT_LIMIT)
         by_weight = np.abs(np.asarray(inputs.T @ (weights / passes.mass))).max(initial=1.0)
         norms[settled] = dearest * float(by_weight) / (1.0 + np.exp(INTERCEPT_LIMIT))
-    mean, variance = moments(inputs, weights)
+    mean, variance = moments(Whole(Block(inputs, None, weights)), passes.mass)
     spread = np.append(variance + mean**2, 1.0)
     newton = _Newton(passes, spread, float(alpha), fit_intercept, float(tol), progress)
     if block is None:

@@ -14,7 +14,7 @@ from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
-from setwise.decoders.for_target import AtCosts, Decoder, HeldOut, decoder_of
+from setwise.decoders.for_target import AtCosts, Decoder, HeldOut, decoder_of, with_target
 from setwise.distributions import Distribution, Independent, OfSpace
 from setwise.estimators.choice import decoder_for
 from setwise.estimators.design import (
@@ -223,7 +223,8 @@ class ScoredModel(ScoredClassifier):
                 f"for {target}: fit it again; only 'likelihood' and 'binary_relevance' serve all"
             )
         other: Any = copy(self)
-        other.set_params(target=target, decoder=self.decoder if decoder is None else decoder)
+        decoder = with_target(self.decoder, target) if decoder is None else decoder
+        other.set_params(target=target, decoder=decoder)
         judge = get_target(target)
         refuse_other_labels(judge, self._names)
         risk = decoder_of(judge, other.decoder).fitted(lambda: self._out_of_fold)

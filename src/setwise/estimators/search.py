@@ -15,32 +15,38 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
 from setwise.decoders.for_target import Decoder, HeldOut
-from setwise.estimators.design import Design, Rows, Turned
+from setwise.estimators.design import Design, Rows, Turned, kept
 from setwise.estimators.guarantee import log_loss_of
-from setwise.estimators.held_out import Judged, judge_of, together
+from setwise.estimators.held_out import (
+    ByLikelihood,
+    Judged,
+    judge_of,
+    surprise_of,
+    together,
+)
 from setwise.estimators.running import Watch
 from setwise.estimators.set_classifier import SetClassifier
 from setwise.labels import LabelNames
+from setwise.targets.target import averages_labels
 
-# Gains in mean loss that are not worth going on for, and the least number of rows to judge by.
-LEAST_GAIN, LEAST_JUDGED = 3e-4, 60
+# The least number of rows to judge by.
+LEAST_JUDGED = 60
 # A path of penalties ends after this many in a row that are worse than its best, and not worth it.
 PATIENCE = 2
 # So many times the tolerance of a fit is enough to compare by.
 LOOSER = 3.0
 TIE = 1e-12
-# Probabilities this far from 0 and 1 are as surprising as any beyond.
-LEAST = 1e-6
 # The least tolerance for which products in float32 are good enough.
 LEAST_SINGLE = 1e-4
 # Marginals of so many entries are kept of every combination for measures of all rows together.
@@ -51,9 +57,12 @@ FINISH = 8.0
 
 
 class Split(NamedTuple):
-    """Places of the rows to learn from and of those held out, all of positive weight."""
+    """Places of the rows to learn from and of those held out, all of positive weight.
 
-    train: NDArray[np.int64]
+    Of rows in blocks, the number of the fold to leave out, and places in the sample.
+    """
+
+    train: Any
     test: NDArray[np.int64]
 
 
@@ -61,8 +70,8 @@ class Split(NamedTuple):
 class Trial:
     """A penalty of a path: what is kept of the rows held out, by fold, and the loss of each fold.
 
-    ``judged`` has what was made of the first so many folds together. ``marginals``, of few rows,
-    are kept for other targets.
+    ``judged`` has what was made of the first so many folds together. ``means`` are losses of the
+    target, whatever the trial is judged by. ``marginals``, of few rows, are kept for other targets.
     Where a guarantee is in terms of it, ``log_probability`` too: of their true label sets.
     """
 
@@ -82,21 +91,42 @@ class Trial:
         return self.seconds / max(len(self.kept), 1)
 
 
+class Reached(NamedTuple):
+    """Where a fit to a fold ended, for others on the same inputs to begin at."""
+
+    fold: int
+    coef: Any
+    intercept: Any
+    space: Any
+
+    def begin(self, model: SetClassifier) -> None:
+        """Let the next fit of a model begin here."""
+        vars(model).update(coef_=self.coef, intercept_=self.intercept, space_=self.space)
+
+
 @dataclass(eq=False)
 class Path:
-    """Penalties, from large to small, for one surrogate, space and scaling."""
+    """Penalties, from large to small, for one surrogate, space and scaling.
+
+    ``reached`` is by the best of them on the last fold.
+    """
 
     settings: dict[str, Any]
-    inputs: Inputs
+    inputs: Any
     trials: list[Trial] = field(default_factory=list)
+    reached: Reached | None = None
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """All rows in a scaling, turned to their principal directions where that saves time."""
+    """All rows in a scaling, turned to their principal directions where that saves time.
+
+    ``inputs`` are what is learnt from: the turned ones, or those of the design.
+    """
 
     design: Design
     turned: Turned | None
+    inputs: Any
 
     @classmethod
     def of(cls, rows: Rows, scaling: str | None, fit_intercept: bool, tol: float) -> Inputs:
@@ -105,20 +135,38 @@ class Inputs:
         Products are in float32 where the gradient need not be known any better.
         """
         design = Design.of(rows, scaling, fit_intercept)
-        return cls(design, Turned.of(design, np.float32 if tol >= LEAST_SINGLE else np.float64))
+        dtype = np.float32 if tol >= LEAST_SINGLE else np.float64
+        turned = Turned.of(design, dtype)
+        if turned is not None:
+            return cls(design, turned, turned.inputs)
+        sparse = issparse(design.inputs)
+        return cls(design, None, kept(design.inputs, dtype) if sparse else design.inputs)
 
     def part(self, rows: Any = slice(None)) -> Design:
-        """Some of the rows, to learn from."""
-        turned = self.turned is not None
-        inputs = self.turned.inputs if self.turned is not None else self.design.inputs
-        unit = np.ones(inputs.shape[1])
+        """Some of the rows, to learn from. (Features of sparse inputs are nearly uncorrelated.)"""
+        is_turned = self.turned is not None or issparse(self.inputs)
+        unit = np.ones(self.inputs.shape[1])
         fit_intercept, weights = self.design.fit_intercept, self.design.weights[rows]
-        return Design(inputs[rows], unit, fit_intercept, weights, turned)
+        return Design(self.inputs[rows], unit, fit_intercept, weights, is_turned)
+
+    def learnt(self, split: Split, rows: Rows) -> tuple[Design, Rows]:
+        """Rows to learn from, as a solver sees them, and their label sets."""
+        design = self.part(split.train)
+        return design, Rows(design.inputs, rows.sets[split.train], rows.weights[split.train])
+
+    def everything(self, rows: Rows) -> tuple[Design, Rows, Design]:
+        """All rows to learn from: along a path, their label sets, by the plain features."""
+        places, whole = rows.positive(slice(None)), self.design
+        plain = replace(whole, inputs=whole.inputs[places], weights=whole.weights[places])
+        return self.part(places), rows.taken(), plain
 
 
 @dataclass(eq=False)
 class Race:
-    """Paths of penalties on the same folds; ``model`` makes the classifier of some settings."""
+    """Paths of penalties on the same folds; ``model`` makes the classifier of some settings.
+
+    Judged by the target or, ``by_likelihood``, by the marginals.
+    """
 
     rows: Rows
     names: LabelNames
@@ -126,6 +174,7 @@ class Race:
     splits: list[Split]
     model: Callable[..., SetClassifier]
     watch: Watch
+    by_likelihood: bool = False
     paths: list[Path] = field(default_factory=list)
 
     @property
@@ -150,15 +199,16 @@ class Race:
     def complete(self, best: Trial) -> None:
         """Try the chosen combination on the folds it has not seen, where all rows are to be judged.
 
-        Measures of all rows together are decided for by what was said of each row held out. Few
-        rows of rare labels decide them, so that the best penalty is often the luckiest: of the
-        scalings and penalties within a standard error of it, for its space and surrogate, the one
-        with the most likely marginals is chosen.
+        Measures of all rows together are decided for by what was said of each row held out. A mean
+        over labels is decided by few rows of rare labels, so that the best penalty is often the
+        luckiest: of the scalings and penalties within a standard error of it, for its space and
+        surrogate, the one with the most likely marginals is chosen.
         """
         if not self.judge.keeps_marginals:
             return
-        close = [one for one in self.trials if one.kept and self._is_close(one, best)]
-        best = min(close, key=lambda one: self.surprise(one, best) - self.surprise(best, one))
+        if averages_labels(self.risk.target):
+            close = [one for one in self.trials if one.kept and self._is_close(one, best)]
+            best = min(close, key=lambda one: self.surprise(one, best) - self.surprise(best, one))
         for trial in self.trials:
             trial.left_out = trial is not best
         for fold, split in enumerate(self.splits):
@@ -171,8 +221,12 @@ class Race:
             return
         model, worse, best = self.model(**path.settings), 0, None
         model.set_params(tol=LOOSER * model.tol)
-        learnt, held = path.inputs.part(split.train), path.inputs.part(split.test)
-        rows = Rows(learnt.inputs, self.rows.sets[split.train], self.rows.weights[split.train])
+        for other in self.paths:
+            # Another space, of the same scores, has come near the solution already.
+            if other.inputs is path.inputs and other.reached and other.reached.fold == fold:
+                other.reached.begin(model)
+        learnt, rows = path.inputs.learnt(split, self.rows)
+        held = path.inputs.part(split.test)
         for trial in trials:
             if worse == PATIENCE:
                 trial.left_out = True
@@ -183,7 +237,7 @@ class Race:
             truth = self.rows.sets[split.test], self.rows.weights[split.test]
             trial.kept.append(self.judge.kept(model, held.inputs, truth[0]))
             trial.seconds += time.monotonic() - begun
-            trial.means.append(self.judge.judged([HeldOut(trial.kept[-1], *truth)]).loss)
+            trial.means.append(self._loss(trial, model, held.inputs, truth))
             if self.rows.sets.size <= MOST_KEPT and not self.judge.keeps_marginals:
                 trial.marginals.append(model._marginals_of(held.inputs).astype(np.float32))
             if model._claim().kind == "bounded":
@@ -192,10 +246,11 @@ class Race:
             self.watch.kept = FINISH * leader.seconds_a_fold
             if best is None or self._excess(trial, best)[0] < -TIE:
                 best = trial
+                path.reached = Reached(fold, model.coef_, model.intercept_, model.space_)
             is_worse = fold == 0 and self._excess(trial, best)[0] > TIE
             worse = worse + 1 if is_worse and self._is_out(trial, best) else 0
 
-    def fit(self, model: SetClassifier, design: Design, rows: Rows, alpha: float) -> None:
+    def fit(self, model: SetClassifier, design: Any, rows: Any, alpha: float) -> None:
         """Learn on a path: begins where the last one ended, and need not converge."""
         model.set_params(alpha=alpha)
         with warnings.catch_warnings():
@@ -205,7 +260,19 @@ class Race:
     @cached_property
     def judge(self) -> Any:
         """How rows held out are judged."""
+        return ByLikelihood() if self.by_likelihood else self.of_target
+
+    @cached_property
+    def of_target(self) -> Any:
+        """How they are judged by the target."""
         return judge_of(self.risk, self.names)
+
+    def _loss(self, trial: Trial, model: SetClassifier, inputs: Any, truth: tuple) -> float:
+        """The loss of the target on the fold that was judged last."""
+        kept = trial.kept[-1]
+        if self.judge is not self.of_target:
+            kept = self.of_target.kept(model, inputs, truth[0])
+        return self.of_target.judged([HeldOut(kept, *truth)]).loss
 
     def judged(self, trial: Trial, folds: int) -> Judged:
         """Its loss on all rows of the first so many folds together, and that of each row."""
@@ -271,6 +338,14 @@ class Race:
         excess = self.judged(trial, both).loss - self.judged(best, both).loss
         return self.judged(best, len(best.kept)).loss + excess
 
+    def target_loss(self, trial: Trial, best: Trial) -> float:
+        """The same by the loss of the target, where that is not what it is judged by."""
+        if not self.by_likelihood:
+            return self.estimate(trial, best)
+        both = min(len(trial.means), len(best.means))
+        excess = np.mean(trial.means[:both]) - np.mean(best.means[:both])
+        return float(np.mean(best.means) + excess)
+
     def _excess(self, trial: Trial, other: Trial) -> tuple[float, float]:
         """How much more it loses than another on the rows that both saw, and its standard error."""
         both = min(len(trial.kept), len(other.kept))
@@ -289,15 +364,15 @@ class Race:
     def surprise(self, trial: Trial, other: Trial) -> float:
         """The log-loss of its marginals, on the rows that both saw."""
         seen = together(self._folds(trial.kept[: min(len(trial.kept), len(other.kept))]))
-        likely = np.clip(seen.probability, LEAST, 1.0 - LEAST)
-        losses = -np.log(np.where(seen.sets == 1, likely, 1.0 - likely)).sum(axis=1)
+        losses = surprise_of(seen.probability, seen.sets)
         return float(np.average(losses, weights=seen.weights))
 
     def _is_out(self, trial: Trial, other: Trial) -> bool:
         """Whether too little is to be gained by it in place of another."""
         if not trial.kept or trial is other:
             return False
-        return expected_gain(*self._excess(trial, other)) < LEAST_GAIN
+        least = self.judge.least_gain(self.judged(other, len(other.kept)).loss)
+        return expected_gain(*self._excess(trial, other)) < least
 
 
 def expected_gain(excess: float, spread: float) -> float:

@@ -118,6 +118,14 @@ class SetBooster(ScoredModel):
     For the target's own losses the second derivative is that of the logistic one (q = 0), as steep
     as the loss is: its own may be negative. Losses are scaled to begin as steep as a likelihood, so
     ``min_child_weight`` and ``reg_lambda`` mean the same for all.
+
+    Examples
+    --------
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.9], [0.9, 0.1]] * 4
+    >>> Y = [[0, 1], [1, 0], [1, 1], [0, 1], [1, 0]] * 4
+    >>> SetBooster("f1", n_estimators=20).fit(X, Y).predict([[0.1, 0.8], [0.8, 0.0]])
+    array([[0, 1],
+           [1, 0]])
     """
 
     target: Any = "f1"

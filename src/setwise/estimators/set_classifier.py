@@ -9,16 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders.for_target import AtCosts, Decoder, decoder_of
+from setwise.estimators.blocked import read_rows
+from setwise.estimators.checkpoint import Checkpoint
 from setwise.estimators.choice import space_for, unseen_mass
 from setwise.estimators.cost import is_auto, planned
-from setwise.estimators.design import (
-    Design,
-    Rows,
-    Solution,
-    checked_inputs,
-    read_training,
-    scaled_rows,
-)
+from setwise.estimators.design import Solution, checked_inputs, scaled_rows
 from setwise.estimators.held_out import held_out_rows
 from setwise.estimators.metro import Metro
 from setwise.estimators.running import Progress, progress_shown, run
@@ -56,10 +51,11 @@ class SetClassifier(ScoredModel):
         "constrained_exponential", "constrained_squared_hinge", "constrained_hinge",
         "constrained_rho"; for a measure of all rows together, such as "macro_f1", "metro": binary
         relevance with costs of misses and false alarms that stand for the measure, found in rounds
-        on three folds, and decided by the sign of the scores (a model that cannot hold the truth
-        may gain by that; one that can does not); or a surrogate object, whose target, space (unless
-        one is given) and settings are kept. One that is not convex begins at the solution of a
-        convex one and ends no higher.
+        on three folds, and decided by the sign of the scores (where linear scores can hold the
+        truth that is worth as much as thresholds; where they cannot, it may be worth more, or less:
+        see docs/populations.md); or a surrogate object, whose target, space (unless one is given)
+        and settings are kept. One that is not convex begins at the solution of a convex one and
+        ends no higher.
     space : str or Space, default "auto"
         The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
         "sized" (all of the sizes seen, a bias for each size), "backoff" (the same, with a bonus for
@@ -114,7 +110,8 @@ class SetClassifier(ScoredModel):
     ----------
     classes_ : array of shape (n_labels,)
         Names of the labels, or the classes of a one-dimensional y.
-    coef_ : array of shape (n_scores, n_features); intercept_ : array of shape (n_scores,)
+    coef_ : array of shape (n_scores, n_features)
+    intercept_ : array of shape (n_scores,)
         With label_features (m, n_features) and (m,).
     space_ : Space
         With the parameters learnt.
@@ -159,37 +156,54 @@ class SetClassifier(ScoredModel):
     verbose: bool = False
     random_state: Any = None
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None, *, checkpoint=None):
         """Learn weights and the parameters of the space.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, n_features)
+        X : array or sparse matrix of shape (n, n_features), or Blocks
+            Blocks have label sets and weights of their own; what comes out is the same to the last
+            bit whatever holds them and however many threads sum over them.
         y : label sets in any form of `setwise.labels.read_labels`, or one class a row
         sample_weight : array of shape (n,), optional
+        checkpoint : path, optional
+            A file for the best solution so far, every ten seconds and when the fit is interrupted.
+            Where it is there already, the fit goes on from it; a fit that has ended removes it.
         """
         with run(self):
-            rows, names = read_training(self, X, y, sample_weight)
-            rows = rows.taken()
+            rows, names = read_rows(self, X, y, sample_weight)
             with small_products(rows.multiplications):
-                design = Design.of(rows, self.scaling, self.fit_intercept)
+                design = rows.design(self.scaling, self.fit_intercept)
+                kept = Checkpoint.at(checkpoint, design.unit)
                 risk, surrogate = decoder_of(self.target, self.decoder), self.surrogate
                 if isinstance(surrogate, str) and surrogate == METRO:
-                    settings = self.alpha, self.tol, self.max_iter
-                    metro = Metro(risk.target, design, rows.sets, *settings)
-                    surrogate = metro.surrogate(names, self.decoder)
+                    surrogate = self._metro(design, rows, names, risk)
                     risk = AtCosts(risk.target, surrogate.costs)
-                self._fit(design, rows, names, risk, surrogate=surrogate)
-                return self._settle(risk, lambda: held_out_rows(self, design, rows))
+                self._fit(design, rows, names, risk, surrogate=surrogate, checkpoint=kept)
+                self._settle(risk, lambda: held_out_rows(self, design, rows))
+        if kept is not None:
+            kept.done()
+        return self
+
+    def _metro(self, design: Any, rows: Any, names: LabelNames, risk: Decoder) -> Any:
+        if not design.in_memory:
+            raise ValueError(
+                f"{METRO!r} looks at all rows at once, and is not trained on blocks; use another "
+                f"surrogate, such as 'binary_relevance'"
+            )
+        settings = self.alpha, self.tol, self.max_iter
+        return Metro(risk.target, design, rows.sets, *settings).surrogate(names, self.decoder)
 
     def _fit(
-        self, design: Design, rows: Rows, names: LabelNames, risk: Decoder,
+        self, design: Any, rows: Any, names: LabelNames, risk: Decoder,
         progress: Progress | None = None, surrogate: Any = None,
+        checkpoint: Checkpoint | None = None,
     ):  # fmt: skip
         """Learn from what has been read and checked, to be decoded by ``risk``.
 
         ``progress`` hears of each step of the solver, and may raise to end it. ``surrogate`` is
-        what to train where that is not simply what was asked for.
+        what to train where that is not simply what was asked for. It begins at the
+        ``checkpoint``, if there is one.
         """
         surrogate = self.surrogate if surrogate is None else surrogate
         positive_number(self.alpha, "alpha")
@@ -199,17 +213,17 @@ class SetClassifier(ScoredModel):
         is_free = is_auto(self.space) and not is_class and self.label_features is None
         plan = planned(self, surrogate, self.space, is_free, rows, risk.target)
         training = self._training(plan.surrogate, risk.target)
-        space = space_for(plan.space, training, is_class, sets, rows.weights)
+        space = space_for(plan.space, training, is_class, sets, rows.weights, rows.counts)
         self._names, self.classes_ = names, names.names
-        last = self._last(design)
+        last = self._last(design) if checkpoint is None else checkpoint.last()
         self._decode_by(risk, training, space)
         fitting = Fitting(
             training, space, design, sets, rows.weights, float(self.alpha), float(self.tol),
-            self.max_iter, self.label_features,
+            self.max_iter, self.label_features, checkpoint,
         )  # fmt: skip
         with progress_shown(self.verbose) as shown:
             solution = fitting.solve(last, progress or shown)
-        dtype, intercept = design.inputs.dtype, solution.intercept
+        dtype, intercept = design.dtype, solution.intercept
         self._scaling, self._features = self.scaling, fitting.features()
         self._has_intercept = design.fit_intercept
         self.space_ = fitting.learnt(solution)
@@ -221,7 +235,7 @@ class SetClassifier(ScoredModel):
         self.intercept_ = intercept.astype(dtype)
         self.objective_, self.n_iter_ = solution.value, solution.n_iter
         # What the guarantee tells of rows.
-        self._unseen = unseen_mass(sets) if isinstance(self.space, str) else None
+        self._unseen = unseen_mass(sets, rows.counts) if isinstance(self.space, str) else None
         self._held_out: dict[str, float] | None = None
         self._out_of_fold = None
         return self
@@ -238,7 +252,7 @@ class SetClassifier(ScoredModel):
 
     # ------------------------------------------------------------------ what training begins with
 
-    def _last(self, design: Design) -> Solution | None:
+    def _last(self, design: Any) -> Solution | None:
         """The last solution if a fit is to begin there, else None."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -15,7 +16,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from setwise.blocks import Blocks
 from setwise.decoders.for_target import decoder_of
+from setwise.estimators.block_folds import BlockFolds, BlockInputs
+from setwise.estimators.blocked import read_rows
 from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
 from setwise.estimators.cost import is_auto, planned
 from setwise.estimators.design import SCALINGS, Rows, read_training
@@ -43,8 +47,8 @@ from setwise.validation import positive_number, require_one_of, same_rows, whole
 # features of a scaling, the smaller their weights.
 DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}
 SETTINGS = ("surrogate", "space", "scaling")
-# The path of the final fit takes every so many penalties.
-WIDER = 4
+# What combinations are compared by, and the surrogates whose marginals can be.
+CRITERIA, LIKELIHOODS = ("auto", "likelihood", "target"), ("likelihood", "binary_relevance")
 # Folds, and the most rows they are for.
 FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
 
@@ -55,17 +59,17 @@ class SetClassifierCV(ScoredClassifier):
 
     Every combination is trained on all folds but one and judged by the mean loss of the target on
     that one; for a measure of all rows together, such as "macro_f1", by its value on the rows of
-    all folds, decided together, and among scalings and alphas within a standard error of the best
-    by the likelihood of the marginals. Alphas go from large to small, each starting from the
-    solution before; further spaces are tried with the best one and its neighbours. After each fold,
-    combinations leave from which little is to be gained: less than 3e-4 in mean loss is expected of
-    them over the best one, by the losses of the rows judged so far, 60 or more. (On the first fold
-    a path of alphas ends after two in a row like that.) When one is left, the search is over: with
-    many rows one fold may be enough. Features are turned to their principal directions once for all
-    of it where that saves time; the scaling is by all rows. The combination of least loss is
-    trained on all rows, its alpha moved to the vertex of the parabola through the losses of the
-    best one and its two neighbours, which smooths the noise of the folds; ties: the larger alpha,
-    the earlier space.
+    all folds, decided together, and where it is a mean over labels, which few rows decide, among
+    scalings and alphas within a standard error of the best by the likelihood of the marginals.
+    Alphas go from large to small, each starting from the solution before; further spaces are tried
+    with the best one and its neighbours. After each fold, combinations leave from which little is
+    to be gained: less than 3e-4 in mean loss is expected of them over the best one, by the losses
+    of the rows judged so far, 60 or more. (On the first fold a path of alphas ends after two in a
+    row like that.) When one is left, the search is over: with many rows one fold may be enough.
+    Features are turned to their principal directions once for all of it where that saves time; the
+    scaling is by all rows. The combination of least loss is trained on all rows, its alpha moved to
+    the vertex of the parabola through the losses of the best one and its two neighbours, which
+    smooths the noise of the folds; ties: the larger alpha, the earlier space.
 
     Parameters
     ----------
@@ -115,7 +119,8 @@ class SetClassifierCV(ScoredClassifier):
     ----------
     best_estimator_ : SetClassifier
         Trained on all rows; what predicts.
-    coef_ : array of shape (n_scores, n_features); intercept_ : array of shape (n_scores,)
+    coef_ : array of shape (n_scores, n_features)
+    intercept_ : array of shape (n_scores,)
         Those of ``best_estimator_``.
     best_params_ : dict
         The surrogate, space, scaling and alpha that were chosen; alpha lies within half a step of
@@ -146,6 +151,7 @@ class SetClassifierCV(ScoredClassifier):
     spaces: Any = "auto"
     surrogates: Any = "auto"
     scalings: Any = "auto"
+    choose_by: str = "auto"
     cv: Any = None
     decoder: str = "auto"
     q: float = DEFAULT_Q
@@ -159,12 +165,14 @@ class SetClassifierCV(ScoredClassifier):
     verbose: bool = False
     random_state: Any = None
 
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X, y=None, sample_weight=None, groups=None):
         """Choose by cross-validation, then learn from all rows.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, n_features)
+        X : array or sparse matrix of shape (n, n_features), or Blocks
+            Blocks have label sets and weights of their own. Their rows are in three folds (``cv`` a
+            number), and up to 262,144 rows of them, in memory, are what combinations are judged by.
         y : label sets in any form of `setwise.labels.read_labels`, or one class a row
         sample_weight : array of shape (n,), optional
             For training; the losses of held-out rows are weighted by it too.
@@ -174,21 +182,18 @@ class SetClassifierCV(ScoredClassifier):
         require_one_of(self.on_interrupt, INTERRUPTS, "on_interrupt")
         with run(self), progress_shown(self.verbose) as tell:
             watch = Watch(self.time_budget, tell)
-            rows, names = read_training(self, X, y, sample_weight)
-            if groups is not None:
-                groups = column_or_1d(groups)
-                same_rows(X=rows.inputs, groups=groups)
-            # A row of weight 0 is not there; splits that are given count it all the same.
-            if not hasattr(self.cv, "__iter__"):
-                groups = None if groups is None else groups[rows.positive(slice(None))]
-                rows = rows.taken()
-            splits = self._splits(rows, names, groups)
+            rows, names, splits, inputs_of = self._rows(X, y, sample_weight, groups)
+            sample = rows
+            if isinstance(rows, BlockFolds):
+                sample, rows = rows.sample[0], rows.rows
             risk = decoder_of(self.target, self.decoder)
-            race = Race(rows, names, risk, splits, self._model, watch)
+            pairs = self._pairs(names, rows)
+            by_likelihood = self._is_by_likelihood(pairs, names)
+            race = Race(sample, names, risk, splits, self._model, watch, by_likelihood)
             self.stopped_ = None
             with small_products(rows.multiplications):
                 try:
-                    self._run(race)
+                    self._run(race, pairs, inputs_of)
                 except OutOfTime:
                     self.stopped_ = "time_budget"
                 except KeyboardInterrupt:
@@ -204,13 +209,36 @@ class SetClassifierCV(ScoredClassifier):
         warn_of_end(self.stopped_, f"the model is the best of {tried}")
         return self
 
-    def _run(self, race: Race) -> None:
+    def _rows(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, ...]:
+        """The rows, names of labels, splits, and what gives the rows in a scaling."""
+        if isinstance(X, Blocks):
+            if groups is not None:
+                raise ValueError("groups are of rows in memory: fit(blocks) takes none")
+            whole, names = read_rows(self, X, y, sample_weight)
+            seed = SetClassifier(random_state=self.random_state)._seed
+            folds = BlockFolds.of(whole, self.cv, seed)  # type: ignore
+            fold_of = folds.sample[1]
+            splits = [Split(k, np.flatnonzero(fold_of == k)) for k in range(folds.count)]
+            return folds, names, splits, lambda s: BlockInputs.of(folds, s, self.fit_intercept)
+        rows, names = read_training(self, X, y, sample_weight)
+        if groups is not None:
+            groups = column_or_1d(groups)
+            same_rows(X=rows.inputs, groups=groups)
+        # A row of weight 0 is not there; splits that are given count it all the same.
+        if not hasattr(self.cv, "__iter__"):
+            groups = None if groups is None else groups[rows.positive(slice(None))]
+            rows = rows.taken()
+        splits = self._splits(rows, names, groups)
+        return rows, names, splits, lambda s: Inputs.of(rows, s, self.fit_intercept, self.tol)
+
+    def _run(
+        self, race: Race, pairs: list[tuple[Any, Any]], inputs_of: Callable[[Any], Any]
+    ) -> None:
         """Try all there is to try: the scalings with the first pair, the others with the best."""
-        rows = race.rows
-        first, *others = self._pairs(race.names, rows)
-        for scaling in self._scalings(rows.inputs):
-            inputs = Inputs.of(rows, scaling, self.fit_intercept, self.tol)
-            race.paths.append(self._path(first, scaling, inputs, self._alphas(scaling)))
+        first, *others = pairs
+        for scaling in self._scalings(race.rows.inputs):
+            path = self._path(first, scaling, inputs_of(scaling), self._alphas(scaling))
+            race.paths.append(path)
         race.run()
         for pair in others:
             path, alphas = race.best().path, self._alphas(race.best().path.settings["scaling"])
@@ -230,9 +258,7 @@ class SetClassifierCV(ScoredClassifier):
             raise ValueError("cv must give at least one split, but it gives none")
         return splits
 
-    def _path(
-        self, pair: tuple[Any, Any], scaling: Any, inputs: Inputs, alphas: list[float]
-    ) -> Path:
+    def _path(self, pair: tuple[Any, Any], scaling: Any, inputs: Any, alphas: list[float]) -> Path:
         path = Path(dict(zip(SETTINGS, (*pair, scaling), strict=True)), inputs)
         path.trials += [Trial(path, alpha) for alpha in alphas]
         return path
@@ -241,11 +267,12 @@ class SetClassifierCV(ScoredClassifier):
         """Learn from all rows with what was chosen."""
         best = race.best()
         self.cv_results_ = [
-            {**trial.path.settings, "alpha": trial.alpha, "loss": race.estimate(trial, best),
+            {**trial.path.settings, "alpha": trial.alpha, "loss": race.target_loss(trial, best),
+             "log_loss": race.estimate(trial, best) if race.by_likelihood else None,
              "fold_losses": trial.means, "held_out": race.held_out(trial)}
             for trial in race.trials if trial.kept
         ]  # fmt: skip
-        self.best_loss_ = race.estimate(best, best)
+        self.best_loss_ = race.target_loss(best, best)
         model = self._train(best, race, _between(best, race))
         self.best_estimator_ = model
         model._held_out = race.held_out(best)
@@ -259,28 +286,25 @@ class SetClassifierCV(ScoredClassifier):
         self.classes_, self.n_iter_ = model.classes_, model.n_iter_
 
     def _train(self, best: Trial, race: Race, alpha: float) -> SetClassifier:
-        """Train on all rows: along a path to the penalty, and from there by the plain features.
+        """Train on all rows, from where a fold ended, and from there by the plain features.
 
-        The penalty of the model is a larger one where time is up before.
+        What a fold learnt is also what the model has where time is up before.
         """
         inputs, scaling = best.path.inputs, best.path.settings["scaling"]
-        everything, places = race.rows.taken(), race.rows.positive(slice(None))
-        watch, model, reached = race.watch, self._model(**best.path.settings), None
-        watch.words, watch.kept = "training on all rows", np.inf
-        larger = [trial.alpha for trial in best.path.trials if trial.alpha > alpha]
+        walked, everything, design = inputs.everything(race.rows)
+        watch, model = race.watch, self._model(**best.path.settings)
+        watch.words, watch.kept, model.n_iter_ = "training on all rows", 0.0, 0
+        assert best.path.reached is not None
+        best.path.reached.begin(model)
         try:
-            for penalty in [*larger[::WIDER], alpha]:
-                race.fit(model, inputs.part(places), everything, penalty)
-                # From now on there is a model to end with.
-                reached, watch.kept = penalty, 0.0
+            race.fit(model, walked, everything, alpha)
         except OutOfTime:
             self.stopped_ = "time_budget"
-        whole = inputs.design
-        design = replace(whole, inputs=whole.inputs[places], weights=whole.weights[places])
+        weights, intercept = model.coef_.T, model.intercept_
         if inputs.turned is not None:
-            weights, intercept = inputs.turned.point(model.coef_.T, model.intercept_)
-            model.coef_, model.intercept_ = (weights / design.unit[:, None]).T, intercept
-        model.set_params(alpha=reached, scaling=scaling, sparse_output=self.sparse_output)
+            weights, intercept = inputs.turned.point(weights, intercept)
+        model.coef_, model.intercept_ = (weights / design.unit[:, None]).T, intercept
+        model.set_params(alpha=alpha, scaling=scaling, sparse_output=self.sparse_output)
         steps = model.n_iter_
         try:
             model._fit(design, everything, race.names, race.risk, watch.step)
@@ -337,7 +361,7 @@ class SetClassifierCV(ScoredClassifier):
 
     # ------------------------------------------------------------------------------ what is tried
 
-    def _pairs(self, names: LabelNames, rows: Rows) -> list[tuple[Any, Any]]:
+    def _pairs(self, names: LabelNames, rows: Any) -> list[tuple[Any, Any]]:
         """Surrogates with the spaces to try them on; binary relevance has its own."""
         spaces = _several(self.spaces, "spaces")
         surrogates = _several(self.surrogates, "surrogates")
@@ -353,7 +377,7 @@ class SetClassifierCV(ScoredClassifier):
         plan = planned(self, "auto", "auto", may_fall_back, rows, target)
         if is_free:
             # Where nearly every row has a set of its own, a list is as long as the data.
-            few = plan.space == "auto" and unseen_mass(rows.sets) <= MOST_UNSEEN
+            few = plan.space == "auto" and unseen_mass(rows.sets, rows.counts) <= MOST_UNSEEN
             listed = ["catalog"] if few else []
             spaces = [*listed, "sized"]
             if hierarchy_of(target) is not None:
@@ -365,6 +389,22 @@ class SetClassifierCV(ScoredClassifier):
             alone = named or isinstance(surrogate, BinaryRelevance)
             pairs += [(surrogate, space) for space in (["auto"] if alone else spaces)]
         return pairs
+
+    def _is_by_likelihood(self, pairs: list[tuple[Any, Any]], names: LabelNames) -> bool:
+        """Whether combinations are compared by their marginals, which all of them must have."""
+        require_one_of(self.choose_by, CRITERIA, "choose_by")
+        target = get_target(self.target)
+        likely = all(one in LIKELIHOODS for one, _ in pairs if isinstance(one, str))
+        likely &= all(isinstance(one, str) for one, _ in pairs)
+        if self.choose_by == "likelihood" and not likely:
+            known = " and ".join(map(repr, LIKELIHOODS))
+            raise ValueError(
+                f"choose_by='likelihood' compares probabilities, which the surrogates {known} give "
+                f"and others do not; use choose_by='target'"
+            )
+        by_row = not names.one_dimensional and not decoder_of(self.target, self.decoder).is_of_whole
+        usual = likely and by_row and hierarchy_of(target) is None
+        return usual if self.choose_by == "auto" else self.choose_by == "likelihood"
 
     def _splitter(self, n_rows: int) -> Any:
         if self.cv is not None and not isinstance(self.cv, int | np.integer):

@@ -15,7 +15,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
+from setwise.decoders.for_target import Decoder, HeldOut, decoder_of, with_target
 from setwise.decoders.minimum_risk import UndecodableError
 from setwise.distributions import Independent, Listed, Mixture
 from setwise.distributions.distribution import is_listed
@@ -124,6 +124,19 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     A label set that occurs in one fold only is on no list that was learnt without it: all lists
     give such rows probability 0, and would leave them to members that know of no list. These rows
     are left out of the weights.
+
+    Examples
+    --------
+    >>> from setwise import SetClassifier
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.9], [0.9, 0.1]] * 4
+    >>> Y = [[0, 1], [1, 0], [1, 1], [0, 1], [1, 0]] * 4
+    >>> members = {"mild": SetClassifier("f1", alpha=0.1), "free": SetClassifier("f1")}
+    >>> mixture = SetEnsemble("f1", members, cv=3).fit(X, Y)
+    >>> mixture.predict([[0.1, 0.8], [0.8, 0.0]])
+    array([[0, 1],
+           [1, 0]])
+    >>> round(sum(mixture.weights_), 6)
+    1.0
     """
 
     target: Any = "f1"
@@ -226,7 +239,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         ]
         as_likely = told.log_loss(equal) <= told.alone.min() + TIE
         self.is_equal_ = bool(
-            as_likely and len(trained) > 1 and self._decides_better(*mixed, sets, mass)
+            as_likely and len(trained) > 1 and self._decides_better(mixed, sets, mass)
         )
         self.weights_ = equal if self.is_equal_ else learnt
         self.log_loss_ = told.log_loss(self.weights_)
@@ -258,11 +271,9 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         }]  # fmt: skip
         self._risk = self._risk.fitted(lambda: None)
 
-    def _decides_better(
-        self, learnt: list[Mixture], equal: list[Mixture], sets: Array, mass: Array
-    ) -> bool:
+    def _decides_better(self, mixed: list[list[Mixture]], sets: Array, mass: Array) -> bool:
         """Whether the second loses less on rows held out, by more than a standard error."""
-        gain = self._losses(learnt, sets, mass) - self._losses(equal, sets, mass)
+        gain = np.subtract(*(self._losses(one, sets, mass) for one in mixed))
         mean = np.average(gain, weights=mass)
         spread = np.average((gain - mean) ** 2, weights=mass)
         return bool(mean > TIE + np.sqrt(spread * (mass**2).sum()) / mass.sum())
@@ -285,7 +296,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Where that would take a list which not all members have, given that it is a set that some
         member lists; where none does, as though labels were independent.
         """
-        by_list = self.target_.form == "subset" or not self._risk.covers_all(law.n_labels)
+        risk: Any = self._risk
+        by_list = self.target_.form == "subset" or not risk.covers_all(law.n_labels)
         found = None
         if by_list and len(law.weights) > 1 and not self._answers[1]:
             found = law.among_listed(MOST_LISTED)
@@ -299,10 +311,11 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def for_target(self, target, decoder=None):
         """The same mixture, decoded for another target; nothing is trained again."""
         check_is_fitted(self)
-        risk = decoder_of(target, self.decoder if decoder is None else decoder)
+        decoder = with_target(self.decoder, target) if decoder is None else decoder
+        risk = decoder_of(target, decoder)
         refuse_other_labels(risk.target, self._names)
         other: Any = copy(self)
-        other.set_params(target=target)
+        other.set_params(target=target, decoder=decoder)
         other.target_, other._risk = risk.target, risk.fitted(lambda: self._out_of_fold)
         return other
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
+from scipy.sparse import issparse
 
-from setwise.estimators.design import Array, Conditioning, Design, Solution, warn_of
+from setwise.blocks.block import Block
+from setwise.estimators.checkpoint import Checkpoint
+from setwise.estimators.design import Array, Conditioning, Solution, warn_of
 from setwise.estimators.lbfgs import lbfgs
 from setwise.estimators.newton import solve_binary_relevance
 from setwise.estimators.running import Progress
@@ -25,13 +29,66 @@ ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
+class Terms:
+    """What a block of rows adds to the sums that a solver needs; rows in ranges, of few entries.
+
+    ``objective`` has no rows of its own. With ``label_features`` V the scores are (X W + b) V^T.
+    Products with inputs that are turned are in their type, others in float64.
+    """
+
+    objective: Objective
+    label_features: Array | None
+    is_turned: bool
+
+    def value_and_gradient(
+        self, block: Block, weights: Array, intercept: Array, parameters: Array
+    ) -> tuple[float, Array, Array, Array]:
+        """The weighted losses, and their gradients by weights, intercepts and parameters."""
+        features, value, by_weight = self.label_features, 0.0, np.zeros_like(weights)
+        by_intercept, by_parameter = np.zeros_like(intercept), np.zeros_like(parameters)
+        for objective, part, scores in self._scores(block, weights, intercept):
+            loss, gradient, by_part = objective.sums(slice(None), scores, parameters)
+            gradient = gradient if features is None else gradient @ features
+            value += loss
+            by_weight += part.T @ gradient.astype(part.dtype, copy=False)
+            by_intercept += gradient.sum(axis=0)
+            by_parameter += by_part
+        return value, by_weight, by_intercept, by_parameter
+
+    def variance(
+        self, block: Block, weights: Array, intercept: Array, parameters: Array
+    ) -> tuple[Array]:
+        """The weighted variance of what each score multiplies, (n_scores,)."""
+        spread = np.zeros(self.objective.space.n_scores)
+        for objective, _, scores in self._scores(block, weights, intercept):
+            spread += objective.variance(slice(None), scores, parameters)
+        return (spread,)
+
+    def _scores(
+        self, block: Block, weights: Array, intercept: Array
+    ) -> Iterator[tuple[Objective, Any, Array]]:
+        """Rows in ranges: their objective, inputs and scores."""
+        inputs, features, n = block.inputs, self.label_features, block.inputs.shape[0]
+        kind: Any = inputs.dtype if self.is_turned else np.float64
+        weights = weights.astype(kind, copy=False)
+        for rows in ranges_for(self.objective.space, n) if n else ():
+            part = inputs if rows == slice(0, n) else inputs[rows]
+            part = part.astype(kind, copy=False)
+            scores = part @ weights + intercept
+            sets = block.sets[rows]
+            sets = sets.toarray() if issparse(sets) else sets
+            objective = self.objective.of_rows(sets, block.weights[rows])
+            yield objective, part, scores if features is None else scores @ features.T
+
+
+@dataclass(frozen=True)
 class Problem:
     """A design and an objective, whose value is divided by the sum of the weights of the rows.
 
     With ``label_features`` V, a row for each score, the scores are (X W + b) V^T.
     """
 
-    design: Design
+    design: Any
     objective: Objective
     alpha: float
     label_features: Array | None = None
@@ -43,7 +100,7 @@ class Problem:
             intercept = np.linalg.lstsq(self.label_features, intercept)[0]
         if not self.design.fit_intercept:
             intercept = np.zeros_like(intercept)
-        weights = np.zeros((self.design.inputs.shape[1], len(intercept)))
+        weights = np.zeros((self.design.n_features, len(intercept)))
         return Solution(weights, intercept, self.objective.parameters)
 
     def value_and_gradient(
@@ -53,32 +110,24 @@ class Problem:
 
         In float64, but for the products with turned inputs, which are in the type of these.
         """
-        mass, features = self.objective.mass, self.label_features
-        value, by_weight = 0.0, np.zeros_like(weights)
-        by_intercept, by_parameter = np.zeros_like(intercept), np.zeros_like(parameters)
-        for rows, part, scores in self._scores(weights, intercept):
-            loss, gradient, by_part = self.objective.sums(rows, scores, parameters)
-            gradient = gradient if features is None else gradient @ features
-            value += loss
-            by_weight += part.T @ gradient.astype(part.dtype, copy=False)
-            by_intercept += gradient.sum(axis=0)
-            by_parameter += by_part
+        mass = self.objective.mass
+        value, by_weight, by_intercept, by_parameter = self._rows.sum(
+            self._terms.value_and_gradient, weights, intercept, parameters
+        )
         shrinkage, by_shrinkage = penalty(self.objective.space, parameters)
         value, by_parameter = value + shrinkage, by_parameter + by_shrinkage
         value = value / mass + self.alpha / 2.0 * float((weights**2).sum())
         by_weight = by_weight / mass + self.alpha * weights
-        by_intercept *= self.design.fit_intercept
+        by_intercept = by_intercept * self.design.fit_intercept
         return value, by_weight, by_intercept / mass, by_parameter / mass
 
-    def _scores(self, weights: Array, intercept: Array) -> Iterator[tuple[slice, Any, Array]]:
-        """Rows in ranges, with their inputs and their scores."""
-        inputs, features, n = self.design.precise, self.label_features, len(self.design.weights)
-        kind: Any = inputs.dtype if self.design.is_turned else np.float64
-        for rows in ranges_for(self.objective.space, n):
-            part = inputs if rows == slice(0, n) else inputs[rows]
-            part = part.astype(kind, copy=False)
-            scores = part @ weights.astype(kind, copy=False) + intercept
-            yield rows, part, scores if features is None else scores @ features.T
+    @cached_property
+    def _rows(self) -> Any:
+        return self.design.rows(self.objective.y_true, self.objective.weights)
+
+    @cached_property
+    def _terms(self) -> Terms:
+        return Terms(self.objective.of_no_rows(), self.label_features, self.design.is_turned)
 
     def value(self, at: Solution) -> float:
         """The objective at a point."""
@@ -100,10 +149,8 @@ class Problem:
 
     def conditioning(self, at: Solution) -> Conditioning:
         """The change of variables for the solver where it is; of parameters the finite ones."""
-        spread = np.zeros(self.objective.space.n_scores)
-        for rows, _, scores in self._scores(at.weights, at.intercept):
-            spread += self.objective.variance(rows, scores, at.parameters)
-        spread /= self.objective.mass
+        point = at.weights, at.intercept, at.parameters
+        spread = self._rows.sum(self._terms.variance, *point)[0] / self.objective.mass
         if self.label_features is not None:
             spread = spread @ self.label_features**2
         parameters = self.objective.spread()[np.isfinite(at.parameters)]
@@ -117,13 +164,25 @@ def solve(
     max_iter: int,
     warn: bool,
     progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Solution:
     """The minimiser by L-BFGS from ``start``, in variables of like curvature.
 
     Ends where no entry of the gradient exceeds ``tol``; else warns with the one that does. Never
-    ends higher than it began. ``progress`` hears of each step, in words.
+    ends higher than it began. ``progress`` hears of each step, in words. What interrupts it leaves
+    the best point in the ``checkpoint``.
     """
-    search = _Search(problem, start, tol, progress)
+    search = _Search(problem, start, tol, progress, checkpoint)
+    try:
+        return _solved(search, max_iter, warn)
+    except BaseException:
+        if checkpoint is not None:
+            checkpoint.keep(search.best, at_once=True)
+        raise
+
+
+def _solved(search: _Search, max_iter: int, warn: bool) -> Solution:
+    tol, problem = search.tol, search.problem
     norm = np.inf
     # From time to time, and where rounding ended a line search as long as that helps, it begins
     # anew in variables that suit the curvature there.
@@ -166,8 +225,16 @@ def _within_bounds(search: _Search, flat: Array, memory: int, steps: int) -> Non
 class _Search:
     """A problem as a function of flat variables, with the best point it was asked for."""
 
-    def __init__(self, problem: Problem, start: Solution, tol: float, progress: Progress | None):
-        self.problem, self.tol, self.progress = problem, tol, progress
+    def __init__(
+        self,
+        problem: Problem,
+        start: Solution,
+        tol: float,
+        progress: Progress | None,
+        checkpoint: Checkpoint | None = None,
+    ):
+        self.problem, self.tol = problem, tol
+        self.progress, self.checkpoint = progress, checkpoint
         self.parameters, self.free = start.parameters, np.isfinite(start.parameters)
         self.least = problem.objective.lower_bounds[self.free]
         self.conditioning = problem.conditioning(start)
@@ -201,6 +268,8 @@ class _Search:
     def after_step(self) -> bool:
         """Count a step; whether the gradient is small enough to end."""
         self.steps += 1
+        if self.checkpoint is not None:
+            self.checkpoint.keep(self.best)
         if self.progress is not None:
             norm = f"objective {self.best.value:.6g}, |g| {self.best.gradient_norm:.1e}"
             self.progress(description=f"training, step {self.steps}, {norm}")
@@ -230,21 +299,22 @@ class Fitting:
 
     training: Training
     space: Space
-    design: Design
+    design: Any
     sets: Array
     weights: Array
     alpha: float
     tol: float
     max_iter: int
     label_features: Any = None
+    checkpoint: Checkpoint | None = None
 
     def solve(self, last: Solution | None, progress: Progress | None = None) -> Solution:
-        """The solution, from the last one if it is given and fits the space.
+        """The solution, from the last one if it is given and has as many scores.
 
         By Newton steps for labels that are each by themselves, else by L-BFGS, by way of convex
         losses for one that is not.
         """
-        if self.training.is_separate and self.label_features is None:
+        if self.training.is_separate and self.label_features is None and self.design.in_memory:
             return self._by_label(last, progress)
         objectives = [
             self.training.objective(stage, self.space, self.sets, self.weights)
@@ -252,19 +322,21 @@ class Fitting:
         ]
         problems = [Problem(self.design, o, self.alpha, self.features()) for o in objectives]
         blank = problems[-1].start()
-        found = _fitting(last, len(blank.intercept), blank.parameters)
+        found = _fitting(last, blank, self.design.center)
         if found is None or not problems[0].value(found) <= problems[0].value(blank):
             found = blank
-        begun = [found]
+        begun, told = [found], (progress, self.checkpoint)
         for problem in problems[:-1]:
-            begun.append(solve(problem, begun[-1], self.tol, self.max_iter, False, progress))
+            begun.append(solve(problem, begun[-1], self.tol, self.max_iter, False, *told))
         if len(begun) > 1:
             found = min(begun, key=problems[-1].value)
-        return solve(problems[-1], found, self.tol, self.max_iter, True, progress)
+        return solve(problems[-1], found, self.tol, self.max_iter, True, *told)
 
     def _by_label(self, last: Solution | None, progress: Progress | None) -> Solution:
         inputs, center = self.design.centred()
-        start = _fitting(last, self.sets.shape[1], np.empty(0))
+        n_labels = self.sets.shape[1]
+        blank = Solution(np.empty((0, n_labels)), np.zeros(n_labels), np.empty(0))
+        start = _fitting(last, blank, self.design.center)
         if start is not None:
             start = replace(start, intercept=start.intercept + center @ start.weights)
 
@@ -301,11 +373,16 @@ class Fitting:
         return features.astype(np.float64)
 
 
-def _fitting(last: Solution | None, n_scores: int, blank: Array) -> Solution | None:
-    """The last solution with the parameters that are wanted, or None if it does not fit."""
-    if last is None:
+def _fitting(last: Solution | None, blank: Solution, center: Array) -> Solution | None:
+    """The last solution where it has the scores that are wanted, else None.
+
+    Parameters of another space are as in the ``blank`` one, and so are the scores at the center.
+    """
+    if last is None or last.weights.shape[1] != len(blank.intercept):
         return None
-    parameters = last.parameters if len(blank) else np.empty(0)
-    same = np.array_equal(np.isfinite(parameters), np.isfinite(blank))
-    fits = same and last.weights.shape[1] == n_scores
-    return replace(last, parameters=parameters) if fits else None
+    if len(blank.parameters) == 0:
+        return replace(last, parameters=blank.parameters)
+    if np.array_equal(np.isfinite(last.parameters), np.isfinite(blank.parameters)):
+        return last
+    shift = center @ last.weights
+    return replace(last, intercept=blank.intercept - shift, parameters=blank.parameters)

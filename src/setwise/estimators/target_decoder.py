@@ -95,7 +95,7 @@ class TargetDecoder(DecodedClassifier):
         The function of each label, None for one left as it is; None without calibration.
     n_features_in_ : int
         Number of features, if the estimator tells it.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_features,)
         Names of the features, if the estimator tells them.
 
     Examples

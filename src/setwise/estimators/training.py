@@ -8,6 +8,7 @@ solver needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -166,6 +167,18 @@ class Objective:
             loss = self.stage(self.space)
             vars(self).update(stage=lambda _: loss)
 
+    def of_rows(self, y_true: Array, weights: Array) -> Objective:
+        """The same loss of other rows, which are not checked."""
+        other = copy(self)
+        vars(other).update(y_true=y_true, weights=weights)
+        for name in ("mass", "counts"):
+            vars(other).pop(name, None)
+        return other
+
+    def of_no_rows(self) -> Objective:
+        """The same loss without rows, to be sent elsewhere."""
+        return self.of_rows(np.zeros((0, self.space.n_labels), np.uint8), np.zeros(0))
+
     @cached_property
     def mass(self) -> float:
         """The sum of the weights of the rows."""
@@ -276,10 +289,10 @@ class Objective:
         by_parameter = -self.counts if in_products and self.learns else np.zeros(len(parameters))
         for rows in ranges_for(space, len(scores)):
             if in_products:
-                weights, y_true = self.weights[rows, None], self.y_true[rows]
-                likely, expected = space.expected(scores[rows], weights[:, 0])
-                gradient[rows] = 2.0 * weights * (likely - y_true)
-                hessian[rows] = 4.0 * weights * likely * (1.0 - likely)
+                likely, expected = space.expected(scores[rows], self.weights[rows])
+                twice = (2.0 * self.weights[rows, None]).astype(np.float32)
+                np.multiply(likely - self.y_true[rows], twice, out=gradient[rows])
+                np.multiply(likely * (1.0 - likely), 2.0 * twice, out=hessian[rows])
             else:
                 _, by_score, expected = self.sums(rows, scores[rows], parameters)
                 gradient[rows] = by_score

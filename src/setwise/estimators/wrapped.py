@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from setwise.decoders.for_target import HeldOut, Together, decoder_of
+from setwise.decoders.for_target import HeldOut, Together, decoder_of, with_target
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.estimators.folds import splits_of
 from setwise.estimators.named_sets import NamedSets
@@ -242,7 +242,7 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
     def _decide(self, X) -> Array:
         """The label sets that are best for the target, uint8 (n, l)."""
 
-    def for_target(self, target) -> Self:
+    def for_target(self, target, decoder=None) -> Self:
         """The same fit, decoded for another target; nothing is trained again.
 
         A measure of all rows together, such as "macro_f1", is decided for by thresholds that are
@@ -252,8 +252,9 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         check_is_fitted(self, "estimator_")
         refuse_other_labels(target, self._names)
         other: Any = copy(self)
-        other.set_params(target=target)
-        other._decoder = self._decoder_of(target).fitted(lambda: self._out_of_fold)
+        decoder = with_target(self.decoder, target) if decoder is None else decoder
+        other.set_params(target=target, decoder=decoder)
+        other._decoder = other._decoder_of(target).fitted(lambda: self._out_of_fold)
         return other
 
     def _kept(self, inner: Any, X: Any, labels: Any, params: dict, split_params: dict) -> HeldOut:

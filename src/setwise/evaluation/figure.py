@@ -30,6 +30,12 @@ class Figure:
         Ends of the bootstrap interval, which covers the value; None without a bootstrap or value.
     better : {"higher", "lower"} or None
         Which values are good; None for a figure that only describes, such as a mean size.
+
+    Examples
+    --------
+    >>> from setwise.evaluation import evaluate
+    >>> evaluate([[1, 0], [1, 1]], [[1, 0], [0, 1]], n_bootstrap=0)["micro f1"]
+    Figure(name='micro f1', group='micro', value=0.8, low=None, high=None, better='higher')
     """
 
     name: str
@@ -65,6 +71,14 @@ class Difference:
         The p-value after Holm's correction for all figures of the comparison.
     significant : bool or None
         Whether ``adjusted_p`` is at most 1 - confidence.
+
+    Examples
+    --------
+    >>> from setwise.evaluation import compare
+    >>> differences = compare([[1, 0], [1, 1]], [[1, 0], [0, 1]], [[1, 0], [0, 1]], n_bootstrap=0)
+    >>> found = differences["micro f1"]
+    >>> round(found.a, 3), found.b, round(found.value, 3)
+    (0.8, 1.0, 0.2)
     """
 
     name: str
@@ -105,6 +119,13 @@ class Evaluation(Mapping[str, Figure]):
     sample, options : Sample and Options, or None
         The label sets and probabilities it was made of, checked, and what was asked of them: what
         a report is drawn from. No part of what is compared, printed or written to JSON.
+
+    Examples
+    --------
+    >>> from setwise.evaluation import evaluate
+    >>> figures = evaluate([[1, 0], [1, 1]], [[1, 0], [0, 1]], n_bootstrap=0)
+    >>> figures.n_rows, round(figures["instance jaccard"].value, 2)
+    (2, 0.75)
     """
 
     figures: dict[str, Figure]
@@ -162,6 +183,13 @@ class Comparison(Mapping[str, Difference]):
         For the figures that both have and of which some values are better than others.
     a, b : Evaluation
         Each prediction by itself, on the same resamples.
+
+    Examples
+    --------
+    >>> from setwise.evaluation import compare
+    >>> found = compare([[1, 0], [1, 1]], [[1, 0], [0, 1]], [[1, 0], [0, 1]], n_bootstrap=0)
+    >>> found["subset accuracy"].value
+    0.5
     """
 
     differences: dict[str, Difference]

@@ -28,6 +28,7 @@ from setwise.evaluation.statistics import (
 )
 from setwise.sparse import row_ranges
 from setwise.targets import Target
+from setwise.targets.target import averages_labels, judges_all_rows
 from setwise.taxonomy import Taxonomy
 
 FOUR = ("precision", "recall", "f1", "jaccard")
@@ -102,7 +103,7 @@ def label_statistic(sample: Sample, zero_division: float) -> Statistic:
 
 def loss_statistic(title: Title, target: Target, sample: Sample) -> Statistic:
     """The loss of a setwise target: the mean over rows, or of all rows together."""
-    if target.form != "population":
+    if not judges_all_rows(target):
         return row_means([title], row_losses(sample, target)[:, None])
 
     def figures(total: Array, *sums: Array) -> Array:
@@ -112,7 +113,7 @@ def loss_statistic(title: Title, target: Target, sample: Sample) -> Statistic:
 
     parts = target.tallies(sample.predicted, sample.true)  # type: ignore
     # What is averaged over labels is spread by the prior, as macro figures are.
-    return Statistic.of([title], figures, *parts, has_prior=target.average != "micro")  # type: ignore
+    return Statistic.of([title], figures, *parts, has_prior=averages_labels(target))
 
 
 def row_losses(sample: Sample, target: Target) -> Array:
@@ -121,7 +122,7 @@ def row_losses(sample: Sample, target: Target) -> Array:
     An error that names a row says where its range begins. A target that judges all rows together
     is asked for all at once.
     """
-    if target.form == "population":
+    if judges_all_rows(target):
         return target.row_losses(sample.predicted, sample.true)
     losses = np.empty(sample.true.shape[0])
     for rows in row_ranges(*sample.true.shape):
@@ -148,6 +149,12 @@ class PerLabel:
     average_precision, roc_auc : array of float, or None without probabilities
         How well the probabilities rank the rows; NaN where they are not defined: average precision
         of a label that is never true, the area under the ROC curve also of one that always is.
+
+    Examples
+    --------
+    >>> found = per_label([[1, 0], [1, 1]], [[1, 0], [0, 1]])
+    >>> found.support, found.precision
+    (array([1, 1]), array([0.5, 1. ]))
     """
 
     support: NDArray[np.int64]
@@ -211,6 +218,13 @@ class ByLevel:
         How many labels the level has.
     support, predicted, both, precision, recall, f1
         As in `PerLabel`, over the entries of all its labels.
+
+    Examples
+    --------
+    >>> from setwise import Taxonomy
+    >>> levels = by_level([[1, 1, 0]], [[1, 0, 1]], Taxonomy.from_parents([-1, 0, 0]))
+    >>> levels.n_labels, levels.f1
+    (array([1, 2]), array([1., 0.]))
     """
 
     n_labels: NDArray[np.int64]

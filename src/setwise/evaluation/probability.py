@@ -86,6 +86,12 @@ class Reliability:
         Number of entries.
     mean_probability, frequency : array of shape (n_bins,)
         Their mean probability, and the share of them that is true; 0 in a bin without entries.
+
+    Examples
+    --------
+    >>> found = reliability([[0.1, 0.8], [0.2, 0.9]], [[0, 1], [0, 1]], n_bins=2)
+    >>> found.count, found.mean_probability.round(2), found.frequency
+    (array([2, 2]), array([0.15, 0.85]), array([0., 1.]))
     """
 
     edges: NDArray[np.float64]
@@ -139,6 +145,12 @@ class PrecisionRecall:
     average_precision : array of shape (n_curves,)
         The mean over true entries of the precision at the threshold that just finds them; 0 where
         no entry is true, as in scikit-learn.
+
+    Examples
+    --------
+    >>> found = precision_recall([[0.9], [0.8], [0.3]], [[1], [0], [1]])
+    >>> found.threshold, found.precision.round(2), found.recall
+    (array([0.9, 0.3]), array([1.  , 0.67]), array([0.5, 1. ]))
     """
 
     start: NDArray[np.int64]

@@ -11,6 +11,8 @@ from setwise.nn.modules import LearnableSpace, SurrogateLoss
 from setwise.nn.validation import label_numbers, power_of
 from setwise.spaces import Space
 
+__all__ = ["expected_loss", "surrogate_loss"]
+
 
 def expected_loss(
     input: Tensor, y_true: Tensor, target: Any, space: Space | LearnableSpace | None = None,

@@ -246,7 +246,7 @@ class LearnableSpace(nn.Module):
     Parameter containing:
     tensor([0.5000, 0.0000], requires_grad=True)
     >>> space.current()
-    Sized(n_labels=3, bias=array([-inf,  0.5,  0. ]))
+    Sized(n_labels=3, bias=[-inf, 0.5, 0.0])
     """
 
     places: Tensor

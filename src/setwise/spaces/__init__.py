@@ -1,4 +1,10 @@
-"""Which label sets can be predicted, and how sums over them are taken."""
+"""Which label sets can be predicted, and how sums over them are taken.
+
+`SPACES` has a small example of every kind, made from the parent of each label.
+
+>>> SPACES["paths"]([-1, 0, 0])
+Paths(parents=[-1, 0, 0])
+"""
 
 from collections.abc import Callable
 
@@ -38,7 +44,15 @@ def _backoff(sets: Array) -> Backoff:
 
 
 def register(name: str, example: Callable[[Array], Space]) -> None:
-    """Make a kind of space known by name; ``example`` makes a small one from parents of labels."""
+    """Make a kind of space known by name; ``example`` makes a small one from parents of labels.
+
+    Examples
+    --------
+    >>> register("pairs", lambda parents: Slice(len(parents), 2))
+    >>> SPACES["pairs"](np.array([-1, 0, 0]))
+    Sized(n_labels=3, bias=[-inf, -inf, 0.0])
+    >>> del SPACES["pairs"]
+    """
     if name in SPACES:
         raise ValueError(f"there is already a space named {name!r}")
     SPACES[name] = example

@@ -15,6 +15,7 @@ from setwise.spaces.expectation import Mean
 from setwise.spaces.listing import SetList, listing_of
 from setwise.spaces.space import Array, Moments, Space, weighted_features
 from setwise.sparse import row_ranges
+from setwise.spelling import brief
 from setwise.targets.measure import Form, Of, find_rows
 from setwise.targets.target import Target
 from setwise.threads import for_rows
@@ -310,6 +311,8 @@ class Backoff(Space):
         """
         lift, drop = np.maximum(self.bonus, 0.0), np.minimum(self.bonus, 0.0)
         return lift, np.expm1(drop) - np.expm1(-lift), np.exp(drop)
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         return f"Backoff of {len(self.sets)} sets to {self.base}"

@@ -9,16 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from setwise.kernels import copy_into, exp, kernel
+from setwise.kernels import exp, inner, kernel
 from setwise.spaces.listing import Listing, posterior_of
 from setwise.spaces.space import Array, Moments, Space, tempered_values
 from setwise.sparse import row_ranges
+from setwise.spelling import brief
 from setwise.targets.measure import find_rows
 from setwise.threads import for_rows, small_products
 from setwise.validation import label_matrix, real_vector, score_matrix
 
 # Entries of rows by sets whose weights stay in the cache of a processor.
 IN_CACHE = 2**18
+# Rows that a pass over the list takes side by side.
+LANES = 16
+# The exponential of less is 0.
+LEAST_EXPONENT = -700.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,10 +152,13 @@ class Catalog(Listing, Space):
         """
         if self.joint:
             return super().expected(scores, weights)
-        bias, by_label = self.bias.astype(np.float32), 2.0 * self.sets.T.astype(np.float32)
+        # The last row has the biases; what is excluded weighs exp of this, which is 0.
+        bias = np.maximum(self.bias, -1e30)
+        by_label = np.vstack([2.0 * self.sets.T, bias]).astype(np.float32)
         # The last column sums all sets.
         of_sets = np.hstack([self.sets, np.ones((self.count, 1))]).astype(np.float32)
-        given, likely = scores.astype(np.float32), np.empty((len(scores), self.n_labels))
+        given = np.hstack([scores, np.ones((len(scores), 1))]).astype(np.float32)
+        likely = np.empty((len(scores), self.n_labels), np.float32)
         totals: list[Array] = []
 
         def of_rows(start: int, stop: int) -> None:
@@ -158,7 +166,6 @@ class Catalog(Listing, Space):
             for rows in row_ranges(stop - start, self.count, IN_CACHE, 16):
                 part = slice(start + rows.start, start + rows.stop)
                 weight = given[part] @ by_label
-                weight += bias
                 weight -= weight.max(axis=1, keepdims=True)
                 np.exp(weight, out=weight)
                 sums = weight @ of_sets
@@ -181,6 +188,8 @@ class Catalog(Listing, Space):
         if self.joint:
             return np.arange(self.count + 1), np.arange(self.count), 1.0
         return *touched(self.sets), 2.0
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         return f"Catalog of {len(self.sets)} sets of {self.n_labels} labels"
@@ -220,32 +229,77 @@ def likelihood_rows(
     Set k weighs ``factor`` times its scores, columns[begins[k] : begins[k + 1]], plus its bias and
     a number common to all; ``place`` (n,) says where in the list y stands. The true set is kept
     apart from the others: what they weigh together is what y lacks of probability 1, also where
-    that is small.
+    that is small. Rows go through side by side, `LANES` at a time; lanes beyond the last row repeat
+    it and are not written.
     """
-    n_sets = len(bias)
-    weight = np.empty(n_sets)
-    for row in range(start, stop):
-        line, out, true = scores[row], by_score[row], place[row]
-        high, others = -np.inf, 0.0
-        for k in range(n_sets):
-            z = bias[k]
-            for position in range(begins[k], begins[k + 1]):
-                z += factor * np.float64(line[columns[position]])
-            weight[k] = z
-            high = max(high, z)
-        here = weight[true]
-        weight[true] = -np.inf
-        for k in range(n_sets):
-            weight[k] = exp(weight[k] - high) if weight[k] > -np.inf else 0.0
-            others += weight[k]
-        own = exp(here - high) if here - high > -700.0 else 0.0
-        value[row] = np.log1p(others / own) if others < own else np.log(own + others) + high - here
-        share = 1.0 / (own + others)
-        weight[true] = -others
-        out[:] = 0.0
-        for k in range(n_sets):
-            weight[k] *= share
-            for position in range(begins[k], begins[k + 1]):
-                out[columns[position]] += factor * weight[k]
-        if len(by_set) > 0:
-            copy_into(by_set[row], weight)
+    n_sets, n_scores = len(bias), scores.shape[1]
+    line, out = np.empty(n_scores * LANES), np.empty(n_scores * LANES)
+    weight, high, here = np.empty(n_sets * LANES), np.empty(LANES), np.empty(LANES)
+    others, share = np.empty(LANES), np.empty(LANES)
+    for first in range(start, stop, LANES):
+        for b in range(LANES):
+            row = min(first + b, stop - 1)
+            for i in range(n_scores):
+                line[i * LANES + b] = factor * np.float64(scores[row, i])
+        weigh(line, begins, columns, bias, weight, high)
+        for b in range(LANES):
+            true = place[min(first + b, stop - 1)] * LANES + b
+            here[b], weight[true] = weight[true], -np.inf
+        exponentials(weight, high, others)
+        for b in range(LANES):
+            own = exp(here[b] - high[b]) if here[b] - high[b] > LEAST_EXPONENT else 0.0
+            share[b] = 1.0 / (own + others[b])
+            row = min(first + b, stop - 1)
+            weight[place[row] * LANES + b] = -others[b]
+            value[row] = (
+                np.log1p(others[b] / own) if others[b] < own
+                else np.log(own + others[b]) + high[b] - here[b]
+            )  # fmt: skip
+        collect(weight, begins, columns, share, out)
+        for b in range(min(LANES, stop - first)):
+            for i in range(n_scores):
+                by_score[first + b, i] = factor * out[i * LANES + b]
+            if len(by_set) > 0:
+                for k in range(n_sets):
+                    by_set[first + b, k] = weight[k * LANES + b]
+
+
+@inner
+def weigh(line, begins, columns, bias, weight, high):
+    """The weight of each set in each lane, and the highest of each lane."""
+    high[:] = -np.inf
+    for k in range(len(bias)):
+        here = k * LANES
+        for b in range(LANES):
+            weight[here + b] = bias[k]
+        for position in range(begins[k], begins[k + 1]):
+            source = columns[position] * LANES
+            for b in range(LANES):
+                weight[here + b] += line[source + b]
+        for b in range(LANES):
+            high[b] = max(high[b], weight[here + b])
+
+
+@inner
+def exponentials(weight, high, total):
+    """e^(weight - high) in place of the weights, 0 where a set is excluded; their sums by lane."""
+    total[:] = 0.0
+    for k in range(len(weight) // LANES):
+        for b in range(LANES):
+            below = weight[k * LANES + b] - high[b]
+            weight[k * LANES + b] = exp(below) if below > LEAST_EXPONENT else 0.0
+            total[b] += weight[k * LANES + b]
+
+
+@inner
+def collect(weight, begins, columns, share, out):
+    """Weights times the ``share`` of their lane, and their sums over the sets of each score."""
+    out[:] = 0.0
+    for k in range(len(begins) - 1):
+        here = k * LANES
+        for b in range(LANES):
+            weight[here + b] *= share[b]
+        for position in range(begins[k], begins[k + 1]):
+            to = columns[position] * LANES
+            for b in range(LANES):
+                out[to + b] += weight[here + b]

@@ -20,7 +20,7 @@ MOST_LABELS = 5000
 LEAST_INFORMATION, RELATIVE_ROUNDING, ROUNDING = 1e-12, 1e-9, 1e-14
 
 
-def chow_liu(sets: Any, weights: Any = None) -> Forest:
+def chow_liu(sets: Any, weights: Any = None, n_rows: int | None = None) -> Forest:
     """The forest of largest total mutual information between neighbours, with its potentials.
 
     Among all forests the law that factors along this one, with the frequencies of the sets, has the
@@ -35,6 +35,8 @@ def chow_liu(sets: Any, weights: Any = None) -> Forest:
     sets : array or CSR matrix of 0/1, shape (n, l)
     weights : array of shape (n,), optional
         How much each set counts, none negative; their scale does not matter.
+    n_rows : int, optional
+        How many sets these stand for, beside which one is added; by default n.
 
     Examples
     --------
@@ -53,6 +55,7 @@ def chow_liu(sets: Any, weights: Any = None) -> Forest:
     mass = np.ones(n) if weights is None else real_vector(weights, n, "weights")
     if (mass < 0).any() or not mass.sum() > 0:
         raise ValueError("weights must not be negative, nor all 0")
+    n = n if n_rows is None else n_rows
     pairs = pair_law(checked, mass * (n / mass.sum()))
     parents = _spanning_forest(_information(pairs))
     # Shares of labels with one set added, half of it with the label and half without.

@@ -21,6 +21,7 @@ from setwise.spaces.nodes import LANES, Nodes
 from setwise.spaces.quadrature import DOUBLE_ERROR, Rules, jacobi, uniform
 from setwise.spaces.space import FEW, Array, Moments, Space, refuse_large, tempered_values
 from setwise.sparse import entries_of
+from setwise.spelling import brief
 from setwise.targets.measure import ZERO_DENOMINATOR, Fraction, Of
 from setwise.targets.target import Target
 from setwise.taxonomy import are_closed, steps_up, tree_parents
@@ -180,25 +181,20 @@ class Forest(Space):
         the log-partition is -inf and every moment 0.
         """
         n, n_labels = scores.shape
-        n_sums, n_pairs = n if values else 0, n if features else 0
-
-        def room(n: int, n_pairs: int) -> tuple[Array, Array, Array, Array]:
-            pairs = np.empty((n_pairs, n_labels, 2, 2))
-            return np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels)), pairs
-
-        law, sums = room(n, n_pairs), room(n_sums, n_pairs if values else 0)
+        law, pairs = _room(n, n_labels, features)
+        sums, sum_pairs = _room(n if values else 0, n_labels, features and values is not None)
         # The weights of closed sets, one against another, know no fixed labels.
         closed = self.closed_law is not None and bool(np.isfinite(scores).all())
         tree = self._tree(None if closed else self.potentials)
         # (A kernel each: the second takes longer to compile, and few need it.)
         if values is None:
-            for_rows(moments_rows, n, scores, tree, law, least=8 * LANES)
+            for_rows(moments_rows, n, scores, tree, law, pairs, least=8 * LANES)
         else:
-            for_rows(sum_moments_rows, n, scores, tree, values, law, sums, least=8 * LANES)
+            room = law, pairs, sums, sum_pairs
+            for_rows(sum_moments_rows, n, scores, tree, values, *room, least=8 * LANES)
         if self.closed_law is not None and closed:
             law[0][:] += self.closed_law.constant - scores.sum(axis=1)
-        flat = 4 * n_labels if features else 0
-        return Moments(*law[:3], law[3].reshape(n, flat), *sums[:3], sums[3].reshape(n_sums, flat))
+        return Moments(*law, _flat(pairs, n), *sums, _flat(sum_pairs, len(sums[0])))
 
     def mean(
         self, target: Target, scores: Array, y_true: Array, of: Of, parameters: bool = True
@@ -220,10 +216,10 @@ class Forest(Space):
         """By one pass up and one down; inf for a set outside the support."""
         n, n_labels = scores.shape
         value, by_score = np.empty(n), np.empty_like(scores)
-        by_pair = np.empty((n if parameters else 0, n_labels, 2, 2))
+        by_pair = np.empty((n, n_labels, 2, 2)) if parameters else None
         tree = self._tree(self.potentials if self.closed_law is None else None)
         for_rows(likelihood_rows, n, scores, sets, tree, value, by_score, by_pair, least=8 * LANES)
-        return value, by_score, by_pair.reshape(n, 4 * n_labels if parameters else 0)
+        return value, by_score, _flat(by_pair, n)
 
     def log_probability(self, scores: Array, sets: Array) -> Array:
         """log s(y') of one set a row, -inf outside the support, (n,)."""
@@ -246,6 +242,8 @@ class Forest(Space):
         scores = np.log(share) - np.log1p(-share)
         np.add.at(scores, self.parents[child], np.log1p(-share[child]))
         return scores / 2.0
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         kind = ", closed=True" if self.closed else ""
@@ -331,3 +329,14 @@ def _add(total: Mean, m: Moments, weight: Array, constant: Array, factor: float)
         total.scores + base * (m.on - m.off) + gain * (m.total_on - m.total_off),
         total.parameters + base * m.features + gain * m.total_features,
     )
+
+
+def _room(n: int, n_labels: int, features: bool) -> tuple[tuple[Array, Array, Array], Array | None]:
+    """Room for the law of so many rows, and for that of edges where it is asked for."""
+    pairs = np.empty((n, n_labels, 2, 2)) if features else None
+    return (np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels))), pairs
+
+
+def _flat(pairs: Array | None, n: int) -> Array:
+    """What belongs to edges as parameters, (n, 4 l); (n, 0) where it was not asked for."""
+    return np.empty((n, 0)) if pairs is None else pairs.reshape(n, -1)

@@ -52,7 +52,7 @@ class Tree(NamedTuple):
     labels: np.ndarray  # (m,)
     above: np.ndarray  # (m,)
     ends: np.ndarray  # (groups,)
-    potentials: np.ndarray  # (m, 2, 2): [node, its state, its parent's]; (0, 2, 2): closed sets
+    potentials: np.ndarray | None  # (m, 2, 2): [node, its state, its parent's]; None: closed sets
     shift: np.ndarray  # (m,): what the potentials of closed sets add to each label
 
 
@@ -83,12 +83,20 @@ class Room(NamedTuple):
 
 
 @inner
-def room_of(tree):
+def filled(n, value):
+    """So many times the same value. (A way for each would have to be compiled.)"""
+    out = np.empty(n)
+    for j in range(n):
+        out[j] = value
+    return out
+
+
+@inner
+def room_of(tree, potentials):
     """Room for the passes over a forest."""
     size, most = len(tree.labels) * LANES, GROUP * LANES
-    full = size if len(tree.potentials) > 0 else 0
-    n = full if full > 0 else most
-    without = Given(np.full(n, -np.inf), np.zeros(n), np.ones(n), np.zeros(n))
+    full, n = (0, most) if potentials is None else (size, size)
+    without = Given(filled(n, -np.inf), filled(n, 0.0), filled(n, 1.0), filled(n, 0.0))
     beside = Given(np.empty(size), np.empty(size), np.empty(size), np.empty(size))
     return Room(
         np.empty(full), np.empty(full), without, beside, np.empty(size), np.empty(size),
@@ -172,13 +180,17 @@ def compare(absent, present, extra_absent, extra_present, gap, high):
 
 
 @inner
-def climb(scores, row, rows, tree, room):
-    """The pass from the leaves to the roots; if fixed labels leave no set, log_sum is -inf."""
-    labels, above, ends, potentials, _ = tree
+def climb(scores, row, rows, tree, potentials, room):
+    """The pass from the leaves to the roots; if fixed labels leave no set, log_sum is -inf.
+
+    ``potentials`` are those of the tree. (As an argument: where that is None the compiler leaves
+    out what is for others.)
+    """
+    labels, above, ends, _, _ = tree
     absent, present, log_sum, high, part = (
         room.absent, room.present, room.log_sum, room.other, room.part
     )  # fmt: skip
-    if len(potentials) == 0:
+    if potentials is None:
         climb_closed(scores, row, rows, tree, 1.0, room.beside, log_sum, part)
         return
     read_states(scores, row, rows, labels, absent, present)
@@ -272,13 +284,14 @@ def step_away(truth, on, off, part):
 def likelihood_rows(start, stop, scores, y_true, tree, value, by_score, by_pair):
     """-log s(y), inf outside the space, (n,), E[y'] - y (n, l) and that of edges, (n, l, 2, 2).
 
-    The last may have no rows. Slopes are probabilities of other states, accurate where small.
+    The last may be None. Slopes are probabilities of other states, accurate where small.
     """
-    (labels, above, ends), room, total = tree[:3], room_of(tree), np.empty(LANES)
+    labels, above, ends, potentials, _ = tree
+    room, total = room_of(tree, potentials), np.empty(LANES)
     truth, part, other = np.empty(len(room.on)), room.part, room.other
-    nothing = np.zeros(len(room.on) if len(by_pair) > 0 else 0)
+    nothing = None if by_pair is None else filled(len(room.on), 0.0)
     for row in range(start, stop, LANES):
-        climb(scores, row, stop, tree, room)
+        climb(scores, row, stop, tree, potentials, room)
         descend(tree, room, 0)
         read_rows(y_true, row, stop, labels, 1.0, 1.0, truth)
         total[:] = 0.0
@@ -297,7 +310,7 @@ def likelihood_rows(start, stop, scores, y_true, tree, value, by_score, by_pair)
             write_rows(part, row, stop, labels, first, end, by_score)
         for b in range(min(LANES, stop - row)):
             value[row + b] = total[b] if total[b] == total[b] else np.inf
-        if len(by_pair) > 0:
+        if by_pair is not None:
             write_pairs(row, stop, tree, room, room.on, room.off, nothing, by_pair)
             less_truth(row, stop, tree, y_true, by_pair)
 
@@ -322,10 +335,11 @@ def average(p, r, on, off, part):
 
 
 @inner
-def collect(tree, p1, r1, p0, r0, on, off, part):
+def collect(tree, potentials, p1, r1, p0, r0, on, off, part):
     """Turn on and off into V and W, leaves to roots; on[0] is then the mean of the sum.
 
-    p and r of each label given that its parent is present (1) or not (0).
+    p and r of each label given that its parent is present (1) or not (0); ``potentials`` are those
+    of the tree.
     """
     for group in range(len(tree.ends) - 1, 0, -1):
         first, stop = tree.ends[group - 1], tree.ends[group]
@@ -333,7 +347,7 @@ def collect(tree, p1, r1, p0, r0, on, off, part):
         mine_on, mine_off = on[here:until], off[here:until]
         average(p1[here:until], r1[here:until], mine_on, mine_off, part)
         add_to_parents(part, first, stop, tree.above, on)
-        if len(tree.potentials) == 0:
+        if potentials is None:
             add_to_parents(mine_off, first, stop, tree.above, off)
         else:
             average(p0[here:until], r0[here:until], mine_on, mine_off, part)
@@ -361,7 +375,8 @@ def sums_of(values, row, rows, tree, room, gain, joint_on, joint_off, above):
     one, none, size = room.beside, room.without, len(gain)
     read_rows(values[0], row, rows, tree.labels, 1.0, 0.0, gain)
     read_rows(values[1], row, rows, tree.labels, 1.0, 0.0, joint_off)
-    collect(tree, one.p, one.r, none.p, none.r, gain, joint_off, room.part)
+    of_present, of_absent = (one.p, one.r), (none.p, none.r)
+    collect(tree, tree.potentials, *of_present, *of_absent, gain, joint_off, room.part)
     copy_into(joint_on[:LANES], gain)
     gain -= joint_off
     joint_off[:LANES] = 0.0
@@ -380,46 +395,46 @@ def sums_of(values, row, rows, tree, room, gain, joint_on, joint_off, above):
 
 
 @inner
-def write_law(scores, row, rows, tree, room, nothing, law):
-    """Both passes over the rows of the lanes, and their ``law``, see `moments_rows`."""
-    climb(scores, row, rows, tree, room)
+def write_law(scores, row, rows, tree, room, nothing, law, pairs):
+    """Both passes over the rows of the lanes, and their law, see `moments_rows`."""
+    climb(scores, row, rows, tree, tree.potentials, room)
     for group in range(len(tree.ends)):
         descend(tree, room, group)
     write_rows(room.on[LANES:], row, rows, tree.labels, 1, len(tree.labels), law[1])
     write_rows(room.off[LANES:], row, rows, tree.labels, 1, len(tree.labels), law[2])
     write_lanes(room.log_sum, row, rows, law[0])
-    if len(law[3]) > 0:
-        write_pairs(row, rows, tree, room, room.on, room.off, nothing, law[3])
+    if pairs is not None:
+        write_pairs(row, rows, tree, room, room.on, room.off, nothing, pairs)
 
 
 @kernel
-def moments_rows(start, stop, scores, tree, law):
-    """``law`` = log_sum (n,), P(label), P(not label) (n, l) and P(state of edge) (n, l, 2, 2).
+def moments_rows(start, stop, scores, tree, law, pairs):
+    """``law`` = log_sum (n,), P(label), P(not label) (n, l); ``pairs`` P(state of edge).
 
-    What belongs to edges is left out where there are no rows for it.
+    The last is (n, l, 2, 2), or None.
     """
-    room = room_of(tree)
-    nothing = np.zeros(len(room.on) if len(law[3]) > 0 else 0)
+    room = room_of(tree, tree.potentials)
+    nothing = None if pairs is None else filled(len(room.on), 0.0)
     for row in range(start, stop, LANES):
-        write_law(scores, row, stop, tree, room, nothing, law)
+        write_law(scores, row, stop, tree, room, nothing, law, pairs)
 
 
 @kernel
-def sum_moments_rows(start, stop, scores, tree, values, law, sums):
-    """The law of `moments_rows` and ``sums``, the same of a sum over labels N, see `sums_of`."""
-    room, labels, n_nodes = room_of(tree), tree.labels, len(tree.labels)
+def sum_moments_rows(start, stop, scores, tree, values, law, pairs, sums, sum_pairs):
+    """As `moments_rows`; and the same of a sum over labels N, see `sums_of`."""
+    room, labels, n_nodes = room_of(tree, tree.potentials), tree.labels, len(tree.labels)
     size, most = len(room.on), GROUP * LANES
     gain, joint_on, joint_off = np.empty(size), np.empty(size), np.empty(size)
-    nothing = np.zeros(size if len(law[3]) > 0 else 0)
+    nothing = None if pairs is None else filled(size, 0.0)
     above = (np.empty(most), np.empty(most), np.empty(most), np.empty(most))
     for row in range(start, stop, LANES):
-        write_law(scores, row, stop, tree, room, nothing, law)
+        write_law(scores, row, stop, tree, room, nothing, law, pairs)
         sums_of(values, row, stop, tree, room, gain, joint_on, joint_off, above)
         write_rows(joint_on[LANES:], row, stop, labels, 1, n_nodes, sums[1])
         write_rows(joint_off[LANES:], row, stop, labels, 1, n_nodes, sums[2])
         write_lanes(joint_on, row, stop, sums[0])
-        if len(law[3]) > 0:
-            write_pairs(row, stop, tree, room, joint_on, joint_off, gain, sums[3])
+        if sum_pairs is not None:
+            write_pairs(row, stop, tree, room, joint_on, joint_off, gain, sum_pairs)
 
 
 @kernel

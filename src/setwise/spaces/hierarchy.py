@@ -124,7 +124,7 @@ class ClosedLaw:
     @property
     def tree(self) -> Tree:
         """What kernels take."""
-        return Tree(*self.nodes, np.empty((0, 2, 2)), self.shift)
+        return Tree(*self.nodes, None, self.shift)
 
     @cached_property
     def log_counts(self) -> Array:
@@ -223,7 +223,7 @@ def additive_rows(start, stop, scores, y_true, power, own, measure, value, slope
         else:
             climb_closed(scores, row, stop, tree, q, Given(a, p, r, soft), log_sum, part)
         read_values(y_true, row, stop, labels, measure, on, off)
-        collect(tree, p, r, p, r, on, off, part)
+        collect(tree, tree.potentials, p, r, p, r, on, off, part)
         copy_into(log_whole, log_sum)
         if q != 1.0:
             climb_closed(scores, row, stop, tree, 1.0, Given(a, whole, rest, soft), log_whole, part)

@@ -20,6 +20,7 @@ from setwise.spaces.path_kernels import (
     to_roots_rows,
 )
 from setwise.spaces.space import Array, Moments, Space
+from setwise.spelling import brief
 from setwise.targets.target import Target
 from setwise.taxonomy import forest_levels, tree_parents
 from setwise.threads import for_rows
@@ -221,6 +222,8 @@ class Paths(Listing, Space):
         ends = self.is_end if is_end is None else is_end
         for_rows(last_node_rows, len(sets), sets, self.nodes, ends, out)
         return out
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         kind = ", leaves only" if self.leaves_only else ""

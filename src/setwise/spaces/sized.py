@@ -23,6 +23,7 @@ from setwise.spaces.symmetric import (
     moments_rows,
     sum_moments_rows,
 )
+from setwise.spelling import brief
 from setwise.targets.measure import Of
 from setwise.targets.target import Target
 from setwise.threads import for_rows
@@ -172,6 +173,8 @@ class Sized(Space):
         if target.form == "table":
             return super().mean(target, scores, y_true, of, parameters)
         return Mean(*count_mean(target.measure(self.n_labels, of), scores, y_true, self.bias))
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         if len(self.sizes) == 1:

@@ -58,6 +58,12 @@ class Space(Protocol):
     Public methods take anything array-like and check it. Those that take an ``Array`` (`moments`
     and all below it) are for kernels and trust their arguments: float scores (n, n_scores), sets of
     0/1 bytes (n, l).
+
+    Examples
+    --------
+    >>> from setwise.spaces import Cube
+    >>> Cube(2).log_partition([[0.0, 0.0]]).round(3), Cube(2).most_likely([[0.3, -0.2]])
+    (array([1.386]), array([[1, 0]], dtype=uint8))
     """
 
     n_labels: int

@@ -56,9 +56,17 @@ class Group(NamedTuple):
 def group_of(n_labels, largest):
     """Room for so many labels, in their own order, and sizes."""
     width = largest + 1
+    order, keep, step, offset = (
+        np.empty(n_labels, np.int64), np.empty(n_labels), np.empty(width), np.empty(width)
+    )  # fmt: skip
+    # (Loops, since the compiler's own functions that fill arrays take long to compile.)
+    for j in range(n_labels):
+        order[j], keep[j] = j, 1.0
+    for k in range(width):
+        step[k] = offset[k] = 0.0
     return Group(
-        np.arange(n_labels), np.empty(n_labels), np.ones(n_labels), np.empty(n_labels),
-        np.zeros(width), np.empty(width), np.zeros(width), np.empty((n_labels + 1, width)),
+        order, np.empty(n_labels), keep, np.empty(n_labels),
+        step, np.empty(width), offset, np.empty((n_labels + 1, width)),
     )  # fmt: skip
 
 
@@ -70,7 +78,9 @@ def largest_first(logits, largest, order):
     has a ratio of at most 1 to each. By insertion, which is rare once the best have been seen.
     """
     kept, n = 0, len(logits)
-    taken = np.zeros(n, dtype=np.uint8)
+    taken = np.empty(n, np.int64)
+    for i in range(n):
+        taken[i] = 0
     for i in range(n):
         if kept == largest and (kept == 0 or logits[i] <= logits[order[kept - 1]]):
             continue

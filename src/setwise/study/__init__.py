@@ -1,4 +1,10 @@
-"""Which method is best for which target? Every method on the same rows, stored as it goes."""
+"""Which method is best for which target? Every method on the same rows, stored as it goes.
+
+`METHODS` has the methods that are known by name.
+
+>>> METHODS["binary_relevance"].name
+'binary_relevance'
+"""
 
 from setwise.study.folder import Summary, load, summary
 from setwise.study.leaderboard import InHierarchy, Leaderboard, Standing, in_hierarchy, leaderboard

@@ -62,6 +62,17 @@ class Summary:
         Lines that cannot be read.
     length : int
         Of the file in bytes, without a last line that is not whole.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setwise.study import Study
+    >>> X, Y = [[0.0], [1.0]] * 4, [[1, 0], [0, 1]] * 4
+    >>> study = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = study.run(folder)
+    ...     len(summary(folder).finished), summary(folder).failed
+    (2, {})
     """
 
     study: Results
@@ -120,7 +131,19 @@ class Summary:
 
 
 def summary(folder: str | os.PathLike[str]) -> Summary:
-    """How far the study in a folder is, by what is stored; a ValueError if none can be read."""
+    """How far the study in a folder is, by what is stored; a ValueError if none can be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setwise.study import Study
+    >>> X, Y = [[0.0], [1.0]] * 4, [[1, 0], [0, 1]] * 4
+    >>> study = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = study.run(folder)
+    ...     print(summary(folder))
+    2 of 2 units are finished
+    """
     file, found = Path(folder) / RESULTS, None
     if not file.exists():
         raise ValueError(f"there is no study in {str(folder)!r}: it has no {RESULTS}")
@@ -160,6 +183,17 @@ def load(folder: str | os.PathLike[str]) -> Results:
     -------
     Results
         With the methods and targets that have finished all folds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setwise.study import Study
+    >>> X, Y = [[0.0], [1.0]] * 4, [[1, 0], [0, 1]] * 4
+    >>> study = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = study.run(folder)
+    ...     load(folder).methods
+    ('binary_relevance',)
     """
     found = summary(folder)
     found.warn_of_damage()

@@ -28,7 +28,7 @@ from setwise.evaluation.statistics import (
 )
 from setwise.study.results import Outcome, Results, unit_of
 from setwise.targets import Target, get_target
-from setwise.targets.target import method_of
+from setwise.targets.target import judges_all_rows, method_of
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,17 @@ class Standing:
         Of a tree distance, ``value`` in units of length; None for other targets.
     unit : str or None
         What ``distance`` is counted in: "edges" where all lengths are 1, else "units of length".
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setwise.study import Study
+    >>> X, Y = [[0.0], [1.0]] * 4, [[1, 0], [0, 1]] * 4
+    >>> study = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     board = leaderboard(study.run(folder), n_bootstrap=0)
+    >>> board[0].target, board[0].difference, board[0].is_best_or_tied
+    ('f1', 0.0, True)
     """
 
     method: str
@@ -90,6 +101,17 @@ class Leaderboard(Sequence[Standing]):
         Number of resamples behind intervals and p-values; 0 if there are none.
     confidence : float
         Level of the intervals, and 1 - level of the tests.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setwise.study import Study
+    >>> X, Y = [[0.0], [1.0]] * 4, [[1, 0], [0, 1]] * 4
+    >>> study = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     board = leaderboard(study.run(folder), n_bootstrap=0)
+    >>> len(board), board.n_rows
+    (1, 8)
     """
 
     standings: tuple[Standing, ...]
@@ -179,6 +201,17 @@ def leaderboard(
 
     Rows of all folds are resampled together, as they are. That speaks of other rows from the same
     source, not of training again on others.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setwise.study import Study
+    >>> X, Y = [[0.0], [1.0]] * 4, [[1, 0], [0, 1]] * 4
+    >>> study = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     board = leaderboard(study.run(folder), n_bootstrap=0)
+    >>> board[0].method, round(board[0].value, 2)
+    ('binary_relevance', 0.0)
     """
     bootstrap = Bootstrap(n_bootstrap, confidence, seed)
     y_true: Any = results.y_true
@@ -226,7 +259,7 @@ def whole_measure(name: str) -> Target | None:
         target = get_target(name)
     except ValueError:
         return None
-    return target if target.form == "population" else None
+    return target if judges_all_rows(target) else None
 
 
 def _standings(
@@ -282,6 +315,19 @@ class InHierarchy:
         edges of the spanning tree.
     unit : str
         What the distance is counted in.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setwise import Taxonomy
+    >>> from setwise.study import Study
+    >>> X, Y = [[0.0], [1.0]] * 4, [[1, 1, 0], [1, 0, 1]] * 4
+    >>> tree = Taxonomy.from_parents([-1, 0, 0])
+    >>> study = Study(X, Y, methods=["catalog"], targets=["f1"], folds=2, taxonomy=tree)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = in_hierarchy(study.run(folder))
+    >>> found[0].distance, found[0].unit
+    (0.0, 'edges')
     """
 
     method: str
@@ -319,7 +365,21 @@ class InHierarchy:
 
 
 def in_hierarchy(results: Results) -> tuple[InHierarchy, ...]:
-    """Every outcome in the hierarchy of the study, in their order; none without a hierarchy."""
+    """Every outcome in the hierarchy of the study, in their order; none without a hierarchy.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setwise import Taxonomy
+    >>> from setwise.study import Study
+    >>> X, Y = [[0.0], [1.0]] * 4, [[1, 1, 0], [1, 0, 1]] * 4
+    >>> tree = Taxonomy.from_parents([-1, 0, 0])
+    >>> study = Study(X, Y, methods=["catalog"], targets=["f1"], folds=2, taxonomy=tree)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = in_hierarchy(study.run(folder))
+    >>> found[0].method, found[0].closed
+    ('catalog', 1.0)
+    """
     taxonomy, found = results.taxonomy, []
     if taxonomy is None:
         return ()

@@ -32,7 +32,7 @@ from setwise.estimators.reductions import LabelSizeClassifier, PickLabels
 from setwise.estimators.wrapped import seeded
 from setwise.surrogates.names import METRO
 from setwise.targets import FBeta, Hamming, PrecisionAtK, Target, get_target
-from setwise.targets.target import hierarchy_of, predicted_size
+from setwise.targets.target import hierarchy_of, judges_all_rows, predicted_size
 
 N_TREES = 300
 # So many characters of an estimator of a user describe it.
@@ -74,6 +74,11 @@ class Method:
         Whether it sees missing features as they are; else they take their mean.
     require : function, optional
         Raises if something that the method needs is not installed.
+
+    Examples
+    --------
+    >>> METHODS["catalog"].description
+    'Trains linear scores by the likelihood of the label sets seen in training, ...'
     """
 
     name: str
@@ -97,7 +102,7 @@ def _cut(target: Target) -> Target:
 
 def _of_rows(target: Target) -> Target:
     """The target, or for a measure of all rows together Hamming loss, which cuts at 1/2 too."""
-    return Hamming() if target.form == "population" else target
+    return Hamming() if judges_all_rows(target) else target
 
 
 def _cut_decoder(target: Target) -> str:
@@ -170,7 +175,7 @@ def _linear(surrogate: str, question: Question, **chosen: Any) -> Any:
 def _reduction(kind: Any, question: Question, **chosen: Any) -> Any:
     """A reduction with the penalty of `_linear`; for all rows together decided as for F1."""
     target = question.target
-    if target.form == "population":
+    if judges_all_rows(target):
         target = FBeta(1.0)
     alpha, scaling = 1.0 / question.n_rows, None if question.sparse else "standard"
     return kind(target, alpha=alpha, scaling=scaling, random_state=question.seed, **chosen)
@@ -312,7 +317,7 @@ METHODS: dict[str, Method] = {
             "alarms that stand for a measure of all rows together (METRO), and predicts by the "
             "sign. For other targets as binary_relevance, with the set of least expected loss.",
             lambda asked: _linear(
-                METRO if asked.target.form == "population" else "binary_relevance", asked
+                METRO if judges_all_rows(asked.target) else "binary_relevance", asked
             ),
         ),
         Method(

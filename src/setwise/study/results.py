@@ -39,6 +39,17 @@ class Outcome:
         be computed from the target's name.
     members : tuple of MemberFigures
         Of a mixture, its members and last itself; empty for others.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setwise.study import Study
+    >>> X, Y = [[0.0], [1.0]] * 4, [[1, 0], [0, 1]] * 4
+    >>> study = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = study.run(folder)
+    ...     results.outcomes[0].y_pred.shape, results.outcomes[0].losses.tolist()[:3]
+    ((8, 2), [0.0, 0.0, 0.0])
     """
 
     method: str
@@ -85,6 +96,12 @@ class KnownTruth:
         The regret of the loss trained on, where it is known; with ``bound``, it bounds the regret.
     bound : mapping from (method, target) to float
         What the theorem then allows as regret.
+
+    Examples
+    --------
+    >>> truth = KnownTruth({"f1": 0.2}, {("catalog", "f1"): 0.23})
+    >>> round(truth.expected["catalog", "f1"] - truth.best["f1"], 2)
+    0.03
     """
 
     best: Mapping[str, float]
@@ -175,6 +192,17 @@ class Results:
         What each held-out row is called; empty where they are only counted.
     zero_division : float
         The value of 0/0 in precision, recall, F1 and Jaccard. (Losses of targets have their own.)
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setwise.study import Study
+    >>> X, Y = [[0.0], [1.0]] * 4, [[1, 0], [0, 1]] * 4
+    >>> study = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = study.run(folder)
+    ...     results.methods, results.targets, results.n_train
+    (('binary_relevance',), ('f1',), (4, 4))
     """
 
     name: str

@@ -32,6 +32,7 @@ from setwise.study.members import members_of
 from setwise.study.methods import Method, Question
 from setwise.study.results import Outcome
 from setwise.targets import Target
+from setwise.targets.target import judges_all_rows
 from setwise.threads import threads_limited
 
 # Of so many entries (rows held out times labels) or fewer, probabilities are kept.
@@ -108,7 +109,7 @@ class Plan:
         """A model for the target, by a fit or from that of another target."""
         method, target = self.methods[unit.method], self.targets[unit.target]
         # What decides for all rows together is fitted to rows held out, which is part of the fit.
-        is_shared = method.retarget is not None and target.form != "population"
+        is_shared = method.retarget is not None and not judges_all_rows(target)
         if fitted is not None and is_shared:
             return fitted._replace(model=method.retarget(fitted.model, target))  # type: ignore
         sets: Any = self.sets

@@ -211,12 +211,28 @@ def _power(q: Any) -> float:
 
 
 def SumExponential(target: Target | str, space: Space, scale: Scale = "unit") -> CompSum:
-    """The comp-sum loss with q = -1: Psi(v) = v - 1."""
+    """The comp-sum loss with q = -1: Psi(v) = v - 1.
+
+    Examples
+    --------
+    >>> from setwise.spaces import Cube
+    >>> value, gradient = SumExponential("f1", Cube(2)).value_and_gradient([[1.0, -0.5]], [[1, 0]])
+    >>> value.round(3), gradient.round(3)
+    (array([-0.144]), array([[-0.065, -0.205]]))
+    """
     return CompSum(target, space, -1.0, scale)
 
 
 def Logistic(target: Target | str, space: Space, scale: Scale = "unit") -> CompSum:
-    """The comp-sum loss with q = 0: Psi(v) = log v, the paper's multi-label logistic loss."""
+    """The comp-sum loss with q = 0: Psi(v) = log v, the paper's multi-label logistic loss.
+
+    Examples
+    --------
+    >>> from setwise.spaces import Cube
+    >>> value, gradient = Logistic("f1", Cube(2)).value_and_gradient([[1.0, -0.5]], [[1, 0]])
+    >>> value.round(3), gradient.round(3)
+    (array([-0.228]), array([[-0.099, -0.109]]))
+    """
     return CompSum(target, space, 0.0, scale)
 
 
@@ -234,10 +250,28 @@ def inner_power(q: Any) -> float:
 def GeneralizedCrossEntropy(
     target: Target | str, space: Space, q: float = DEFAULT_Q, scale: Scale = "unit"
 ) -> CompSum:
-    """The comp-sum loss with 0 < q < 1: Psi(v) = (1 - v^(-q)) / q."""
+    """The comp-sum loss with 0 < q < 1: Psi(v) = (1 - v^(-q)) / q.
+
+    Examples
+    --------
+    >>> from setwise.spaces import Cube
+    >>> loss = GeneralizedCrossEntropy("f1", Cube(2), q=0.5)
+    >>> value, gradient = loss.value_and_gradient([[1.0, -0.5]], [[1, 0]])
+    >>> value.round(3), gradient.round(3)
+    (array([-0.294]), array([[-0.134, -0.021]]))
+    """
     return CompSum(target, space, inner_power(q), scale)
 
 
 def MeanAbsoluteError(target: Target | str, space: Space, scale: Scale = "unit") -> CompSum:
-    """The comp-sum loss with q = 1: Psi(v) = 1 - 1/v, the expected loss of a random prediction."""
+    """The comp-sum loss with q = 1: Psi(v) = 1 - 1/v, the expected loss of a random prediction.
+
+    Examples
+    --------
+    >>> from setwise.spaces import Cube
+    >>> loss = MeanAbsoluteError("f1", Cube(2))
+    >>> value, gradient = loss.value_and_gradient([[1.0, -0.5]], [[1, 0]])
+    >>> value.round(3), gradient.round(3)
+    (array([-0.385]), array([[-0.191,  0.115]]))
+    """
     return CompSum(target, space, 1.0, scale)

@@ -16,7 +16,7 @@ import numpy as np
 from setwise.targets.additive import CostSensitive
 from setwise.targets.measure import Array, Fraction
 from setwise.targets.registry import get_target
-from setwise.targets.target import rates_mean, utility_quotient
+from setwise.targets.target import judges_all_rows, rates_mean, utility_quotient
 
 
 def costs_at(target: Any, counts: Any) -> CostSensitive:
@@ -68,7 +68,7 @@ def costs_at(target: Any, counts: Any) -> CostSensitive:
 
 def refuse_others(target: Any) -> None:
     """Raise unless the target is a measure of a whole population."""
-    if target.form != "population":
+    if not judges_all_rows(target):
         raise ValueError(
             f"'metro' trains for a measure of a whole population, such as 'macro_f1' or "
             f"Micro('jaccard'), but the target is {target}, of which every row has its own; its "

@@ -15,7 +15,15 @@ Scale = Literal["unit", "paper"]
 
 @runtime_checkable
 class Surrogate(Protocol):
-    """A loss of scores against true label sets that can be minimised by its gradient."""
+    """A loss of scores against true label sets that can be minimised by its gradient.
+
+    Examples
+    --------
+    >>> from setwise.spaces import Cube
+    >>> from setwise.surrogates import Logistic
+    >>> isinstance(Logistic("f1", Cube(3)), Surrogate)
+    True
+    """
 
     def value_and_gradient(self, scores: ArrayLike, y_true: Any) -> tuple[Array, Array]:
         """Values (n,) and the gradient with respect to the scores (n, n_scores)."""

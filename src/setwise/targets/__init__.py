@@ -1,4 +1,10 @@
-"""What a prediction is judged by: losses in [0, 1] between a predicted and a true label set."""
+"""What a prediction is judged by: losses in [0, 1] between a predicted and a true label set.
+
+`TARGETS` has all names, a ``*`` for a number; `register` adds one.
+
+>>> list(TARGETS)[:4]
+['hamming', 'subset', 'jaccard', 'f*']
+"""
 
 from setwise.targets.additive import CostSensitive, Hamming, PrecisionAtK, RecallAtK
 from setwise.targets.arbitrary import CountTarget, TableTarget, ZeroOne

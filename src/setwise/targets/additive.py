@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from setwise.sparse import tidy_sets
+from setwise.spelling import brief
 from setwise.targets.measure import Additive, Array, Form, Fraction, Of
 from setwise.targets.target import Target, require_labels
 from setwise.validation import label_matrix, real_number, real_vector, whole_number
@@ -76,6 +78,8 @@ class Hamming(Target):
     @property
     def _weighed(self) -> tuple[float, ...] | None:
         return None if self.weights is None else tuple(self.weights.tolist())
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         return "hamming" if self.weights is None else "weighted hamming"
@@ -149,6 +153,8 @@ class CostSensitive(Target):
             *np.ravel(self.false_alarm).tolist(),
         )
 
+    __repr__ = brief
+
     def __str__(self) -> str:
         ends = [
             f"{one:g}" if np.ndim(one) == 0 else "by label" for one in (self.miss, self.false_alarm)
@@ -180,9 +186,12 @@ class AtK(Target):
 
     def loss(self, y_pred, y_true) -> Array:
         """The loss of each row, (n,), of predictions of k labels."""
-        predicted = label_matrix(y_pred, None, "y_pred")
+        is_sparse = hasattr(y_pred, "tocsr")
+        predicted = (
+            tidy_sets(y_pred, "y_pred") if is_sparse else label_matrix(y_pred, None, "y_pred")
+        )
         self.require_k(predicted.shape[1])
-        sizes = predicted.sum(axis=1, dtype=np.int64)
+        sizes = np.asarray(predicted.sum(axis=1, dtype=np.int64)).ravel()
         wrong = np.flatnonzero(sizes != self.k)
         if len(wrong):
             raise ValueError(

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from setwise.spelling import brief
 from setwise.targets.measure import Array, Counts, Equality, Form, Of, Table
 from setwise.targets.target import Target, require_labels
 from setwise.taxonomy import parent_vector
@@ -150,6 +151,8 @@ class TableTarget(Target):
         """The table, or 1 minus it."""
         require_labels(self, self.sets.shape[1], n_labels)
         return Table(self.sets, self.losses if of == "loss" else 1.0 - self.losses)
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         return f"TableTarget of {len(self.sets)} label sets"

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from setwise.spelling import brief
 from setwise.targets.measure import ROUNDING, ZERO_DENOMINATOR, Form, Fraction, Of, linear
 from setwise.targets.target import Target
 from setwise.validation import positive_number, real_number, real_vector
@@ -63,6 +64,8 @@ class LinearFractional(Target):
     def utility_quotient(self) -> Fraction:
         """The utility, not yet seen to lie in [0, 1]."""
         return Fraction(self.denominator - self.numerator, self.denominator, self.empty)
+
+    __repr__ = brief
 
     def __str__(self) -> str:
         return f"linear-fractional {self.numerator.tolist()} / {self.denominator.tolist()}"

@@ -55,6 +55,8 @@ ALIASES = {
     "neg_log_loss": "log_loss",
     "cross_entropy": "log_loss",
     "brier": "brier_score",
+    "?_binary": "binary",
+    "binary_?": "binary",
 }
 
 _RANKING = (
@@ -82,6 +84,8 @@ NEAR = {
     "recall": "it is 1 for predicting every label; near are 'recall@5', with five labels "
     "predicted, and 'f2', where recall weighs more than precision; with the average as part of the "
     "name there are 'macro_recall', 'micro_recall', 'weighted_recall' and 'recall_samples'",
+    "binary": "it judges one label, not label sets; averages over several are 'macro_f1', "
+    "'micro_f1' and 'weighted_f1', which of one label are the same number",
     "fbeta": "its beta is part of the name: 'f1', 'f2', 'f0.5'",
     "tree": "it needs a taxonomy, so it is an object: TreeDistance(taxonomy)",
 }

@@ -47,7 +47,16 @@ NUMBER, REST = r"((?:0|[1-9]\d*)(?:\.\d+)?)", r"([^\W_].*)"
 
 
 def register(name: str, make: Callable[..., Target]) -> None:
-    """Make a target known by name; a ``*`` in the name stands for a number handed to ``make``."""
+    """Make a target known by name; a ``*`` in the name stands for a number handed to ``make``.
+
+    Examples
+    --------
+    >>> from setwise.targets import FBeta
+    >>> register("fish*", lambda beta: FBeta(float(beta)))
+    >>> get_target("fish3")
+    FBeta(beta=3.0, empty=1.0)
+    >>> del TARGETS["fish*"]
+    """
     if name in TARGETS:
         raise ValueError(f"there is already a target named {name!r}")
     TARGETS[name] = make
@@ -101,7 +110,7 @@ def _part(name: str, part: str) -> Target:
         found = part_of_average(part)
     except ValueError as error:
         unknown = "no target named" in str(error)
-        said = str(error).partition("is no target: ")[2]
+        said = str(error).rpartition("is no target: ")[2]
         raise ValueError(_unknown(name) if unknown else f"{name!r} is no target: {said}") from None
     if population_measure(found, 0.0) is None:
         raise ValueError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from setwise.sparse import row_ranges, tidy_sets
 from setwise.targets.measure import ROUNDING
 from setwise.validation import label_matrix, real_vector, same_rows
 
@@ -23,6 +24,12 @@ class Target(Protocol):
     """The loss a prediction is judged by, in [0, 1]; its utility is 1 - loss.
 
     ``form`` says how the value depends on the predicted set; `measure` gives it in that form.
+
+    Examples
+    --------
+    >>> from setwise.targets import FBeta
+    >>> FBeta().form, FBeta().loss([[1, 1, 0]], [[1, 0, 0]]).round(3)
+    ('linear_fractional', array([0.333]))
     """
 
     form: ClassVar[Form]
@@ -32,7 +39,12 @@ class Target(Protocol):
         ...
 
     def loss(self, y_pred: ArrayLike, y_true: ArrayLike) -> NDArray[np.float64]:
-        """The loss of each row, (n,)."""
+        """The loss of each row, (n,); of sparse label sets some rows at a time are made dense."""
+        if hasattr(y_pred, "tocsr") and hasattr(y_true, "tocsr"):
+            sets: Any = [tidy_sets(y_pred, "y_pred"), tidy_sets(y_true, "y_true")]
+            ranges = list(row_ranges(*sets[0].shape)) if sets[0].shape[1] else []
+            if len(ranges) > 1 and sets[0].shape == sets[1].shape:
+                return np.concatenate([self.loss(*(s[rows] for s in sets)) for rows in ranges])
         predicted = label_matrix(y_pred, None, "y_pred")
         true = label_matrix(y_true, predicted.shape[1], "y_true")
         same_rows(y_pred=predicted, y_true=true)
@@ -101,6 +113,16 @@ def require_labels(target: Target, expected: int, n_labels: int) -> None:
 
 
 # Facts about a target that other packages go by, in place of its class.
+
+
+def judges_all_rows(target: Target) -> bool:
+    """Whether all rows are judged together, as by macro-F1, so that a single row has no loss."""
+    return target.form == "population"
+
+
+def averages_labels(target: Target) -> bool:
+    """Whether each label is judged over all rows, so that rare ones weigh more than their rows."""
+    return judges_all_rows(target) and target.average != "micro"  # type: ignore
 
 
 def predicted_size(target: Target) -> int | None:

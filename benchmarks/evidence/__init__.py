@@ -1,0 +1,1 @@
+"""Every method, every peer, every measure, on the same rows: `python -m benchmarks.evidence`."""

@@ -1,0 +1,65 @@
+"""Ranks of methods over data sets, and whether they differ by more than chance.
+
+The splits and seeds of a set are averaged first: they are not independent of one another.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import friedmanchisquare, rankdata, wilcoxon
+
+from setwise.evaluation.statistics import holm
+
+
+class Ranking(NamedTuple):
+    """Values (sets, methods) of one measure for methods that have them on every set.
+
+    ``p`` is of the Friedman test that all are alike; ``against`` of Wilcoxon tests of each method
+    against the first of the ranking, after Holm's correction (None for itself).
+    """
+
+    measure: str
+    sets: list[str]
+    methods: list[str]
+    values: np.ndarray
+    ranks: np.ndarray
+    p: float | None
+    against: list[float | None]
+
+
+def means(rows: Sequence[dict[str, Any]], measure: str) -> dict[tuple[str, str], float]:
+    """By set and method the mean over splits and seeds of a measure that the row was made for."""
+    found = defaultdict(list)
+    for row in rows:
+        if row.get("target") == measure:
+            found[row["set"], row["method"]].append(row[measure])
+    return {key: float(np.mean(values)) for key, values in found.items()}
+
+
+def ranking(rows: Sequence[dict[str, Any]], measure: str, among: Sequence[str]) -> Ranking:
+    """Of some methods, best mean rank first."""
+    value = means(rows, measure)
+    sets = sorted({name for name, method in value if method in among})
+    methods = [one for one in among if all((name, one) in value for name in sets)]
+    table = np.array([[value[name, one] for one in methods] for name in sets])
+    if table.size == 0:
+        return Ranking(measure, sets, [], np.empty((len(sets), 0)), np.empty(0), None, [])
+    ranks = np.mean([rankdata(-row.round(6)) for row in table], axis=0)
+    order = np.argsort(ranks, kind="stable")
+    table, ranks, methods = table[:, order], ranks[order], [methods[i] for i in order]
+    tested = len(sets) > 2 and len(methods) > 2
+    p = float(friedmanchisquare(*table.T).pvalue) if tested else None
+    return Ranking(measure, sets, methods, table, ranks, p, _against_first(table))
+
+
+def _against_first(table: np.ndarray) -> list[float | None]:
+    """Holm's p-values of Wilcoxon tests of each column against the first."""
+    raw = []
+    for column in table.T[1:]:
+        same = np.allclose(column, table[:, 0])
+        raw.append(1.0 if same else float(wilcoxon(table[:, 0], column).pvalue))
+    return [None, *(float(p) for p in holm(np.array(raw)))] if raw else [None]

@@ -1,0 +1,146 @@
+"""The same chance for all: one grid of penalties and scalings, one set of folds, the measure asked.
+
+Needs scikit-learn only, so that peers in environments of their own are tuned alike.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import accuracy_score, f1_score, hamming_loss, jaccard_score
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+# A row without true and predicted labels counts 1; a label that never occurs counts 0.
+MEASURES: dict[str, Callable[[Any, Any], float]] = {
+    "f1": partial(f1_score, average="samples", zero_division=1.0),
+    "jaccard": partial(jaccard_score, average="samples", zero_division=1.0),
+    "subset": accuracy_score,
+    "hamming": lambda true, guess: 1.0 - hamming_loss(true, guess),
+    "macro_f1": partial(f1_score, average="macro", zero_division=0.0),
+    "micro_f1": partial(f1_score, average="micro", zero_division=0.0),
+}
+PENALTIES = tuple(float(C) for C in np.logspace(-3, 4, 8))
+# Five folds up to so many rows, else three.
+FEW_ROWS = 5000
+
+
+class Question(NamedTuple):
+    """What a model is made for; rows are those to train on."""
+
+    target: str
+    seed: int
+    n_rows: int
+    is_sparse: bool
+
+
+class Recipe(NamedTuple):
+    """Models for the settings of a grid, and how they decide.
+
+    ``make(question, **settings)`` gives an estimator, ``decide(model, X, target)`` label sets.
+    ``serves_all`` says that one model serves every target.
+    """
+
+    make: Callable[..., Any]
+    grid: Callable[[bool], list[dict[str, Any]]] = lambda is_sparse: [{}]
+    decide: Callable[[Any, Any, str], Any] = lambda model, X, target: model.predict(X)
+    serves_all: bool = True
+    targets: Sequence[str] = tuple(MEASURES)
+
+
+class Answer(NamedTuple):
+    """What a tuned model says of test rows, and what it took, in processor seconds."""
+
+    target: str
+    sets: sparse.csr_array
+    probability: Any
+    settings: dict[str, Any]
+    at_edge: bool
+    fit_seconds: float
+    predict_seconds: float
+
+
+def linear_grid(is_sparse: bool) -> list[dict[str, Any]]:
+    """Penalties and scalings of linear models."""
+    scalings = (None, "rows" if is_sparse else "standard")
+    return [{"C": C, "scaling": scaling} for scaling in scalings for C in PENALTIES]
+
+
+def scaled(model: Any, scaling: str | None) -> Any:
+    """A model of scaled features."""
+    steps = {None: (), "rows": (Normalizer(),), "standard": (StandardScaler(),)}
+    return make_pipeline(*steps[scaling], model) if steps[scaling] else model
+
+
+def answers(recipe: Recipe, X: Any, Y: Any, X_test: Any, seed: int) -> Iterator[Answer]:
+    """For each target the test rows' label sets, by settings chosen on folds of the training rows.
+
+    What serves all targets is trained once for all; the time of choosing counts for each.
+    """
+    groups = [recipe.targets] if recipe.serves_all else [[one] for one in recipe.targets]
+    for targets in groups:
+        asked = Question(targets[0], seed, X.shape[0], sparse.issparse(X))
+        begun = time.process_time()
+        chosen = choose(recipe, X, Y, asked, targets)
+        searched, fitted = time.process_time() - begun, {}
+        for target in targets:
+            settings, at_edge = chosen[target]
+            key = json.dumps(settings)
+            if key not in fitted:
+                begun = time.process_time()
+                model = recipe.make(asked._replace(target=target), **settings).fit(X, Y)
+                fitted[key] = model, time.process_time() - begun
+            model, seconds = fitted[key]
+            begun = time.process_time()
+            sets = sparse.csr_array(recipe.decide(model, X_test, target))
+            spent = time.process_time() - begun
+            yield Answer(
+                target, sets, probability(model, X_test), settings, at_edge, searched + seconds,
+                spent,
+            )  # fmt: skip
+
+
+def choose(
+    recipe: Recipe, X: Any, Y: Any, asked: Question, targets: Sequence[str]
+) -> dict[str, tuple[dict[str, Any], bool]]:
+    """For each target the settings best on the folds, and whether C is at an end of its grid."""
+    grid = recipe.grid(asked.is_sparse)
+    if len(grid) == 1:
+        return {target: (grid[0], False) for target in targets}
+    folds = KFold(5 if len(Y) <= FEW_ROWS else 3, shuffle=True, random_state=asked.seed)
+    splits, values = list(folds.split(X)), {target: [] for target in targets}
+    for settings in grid:
+        guesses = {target: np.zeros_like(Y) for target in targets}
+        for train, test in splits:
+            model = recipe.make(asked._replace(n_rows=len(train)), **settings)
+            model = model.fit(X[train], Y[train])
+            for target in targets:
+                guess = recipe.decide(model, X[test], target)
+                guesses[target][test] = guess.toarray() if sparse.issparse(guess) else guess
+        for target in targets:
+            values[target].append(MEASURES[target](Y, guesses[target]))
+    penalties = sorted({settings["C"] for settings in grid if "C" in settings})
+    best = {target: grid[int(np.argmax(values[target]))] for target in targets}
+    edges = {penalties[0], penalties[-1]} if penalties else set()
+    return {target: (best[target], best[target].get("C") in edges) for target in targets}
+
+
+def probability(model: Any, X: Any) -> np.ndarray | None:
+    """The probability of each label (n, l), or None where a model has none of that shape."""
+    try:
+        found = model.predict_proba(X)
+    except (AttributeError, NotImplementedError, ValueError):
+        return None
+    if isinstance(found, list):  # scikit-learn's forests: classes of each label
+        if any(one.shape[1] != 2 for one in found):
+            return None
+        found = np.column_stack([one[:, 1] for one in found])
+    found = found.toarray() if sparse.issparse(found) else np.asarray(found, float)
+    return found if found.ndim == 2 and np.isfinite(found).all() else None

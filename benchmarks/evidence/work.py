@@ -1,0 +1,134 @@
+"""Units of work in processes of their own, and a stored row for each answer; resumable."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.data import load
+from benchmarks.evidence.tuning import MEASURES
+from benchmarks.rows import RESULTS
+from setwise.evaluation import evaluate
+from setwise.study.study import processor
+from setwise.targets import get_target
+
+ROOT = Path(__file__).parents[2]
+ROWS = RESULTS / "evidence.jsonl"
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+
+
+class Unit(NamedTuple):
+    """A method on a split of a set with a seed."""
+
+    set: str
+    split: str
+    kind: str
+    method: str
+    seed: int
+
+    def of_row(self) -> dict[str, Any]:
+        """As a row has it."""
+        return self._asdict()
+
+
+def stored(path: Path = ROWS) -> list[dict[str, Any]]:
+    """The rows so far; a last line that was cut off is not one."""
+    rows = []
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return rows
+
+
+def done(rows: Sequence[dict[str, Any]]) -> set[Unit]:
+    """Units that have rows."""
+    return {Unit(*(row[name] for name in Unit._fields)) for row in rows}
+
+
+def run(
+    units: Sequence[Unit], data: Path, interpreters: dict[str, Path], limit: float, jobs: int,
+    path: Path = ROWS,
+) -> None:  # fmt: skip
+    """Those units that have no rows yet, ``jobs`` at once, each within ``limit`` seconds."""
+    left = [unit for unit in units if unit not in done(stored(path))]
+    path.parent.mkdir(exist_ok=True)
+    with ThreadPoolExecutor(jobs) as pool, path.open("a") as file:
+        waiting = {pool.submit(answered, unit, data, interpreters, limit): unit for unit in left}
+        for number, future in enumerate(as_completed(waiting), 1):
+            unit, rows = waiting[future], future.result()
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+            file.flush()
+            said = rows[0].get("failed") or f"{rows[0]['fit_seconds']:.1f} s"
+            print(f"{number} of {len(left)}: {unit.set}, {unit.split}, {unit.method}: {said}")
+
+
+def answered(
+    unit: Unit, data: Path, interpreters: dict[str, Path], limit: float
+) -> list[dict[str, Any]]:
+    """A row for each target; of a unit that failed or took too long, one that says so."""
+    python = interpreters.get(unit.method.split(":")[0], Path(sys.executable))
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "answer"
+        asked = [str(data / unit.set), unit.split, unit.kind, unit.method, str(unit.seed), str(out)]
+        command = [str(python), "-m", "benchmarks.evidence.unit", *asked]
+        paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+        try:
+            subprocess.run(
+                command, cwd=ROOT, env={**os.environ, **ONE_THREAD, "PYTHONPATH": paths},
+                timeout=limit, check=True, capture_output=True, text=True,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return [{**unit.of_row(), "failed": f"took more than {limit:g} s"}]
+        except subprocess.CalledProcessError as error:
+            last = (error.stderr.strip().splitlines() or [f"exit {error.returncode}"])[-1]
+            return [{**unit.of_row(), "failed": last[:300]}]
+        return list(_rows(unit, data, out))
+
+
+def _rows(unit: Unit, data: Path, out: Path) -> Iterator[dict[str, Any]]:
+    about = json.loads(out.with_suffix(".json").read_text())
+    arrays = np.load(out.with_suffix(".npz"))
+    split = None if unit.split == "official" else int(unit.split)
+    Y = load(data / unit.set, split)[3]
+    for place, answer in enumerate(about["answers"]):
+        indices, indptr = (arrays[f"{place} {part}"] for part in ("indices", "indptr"))
+        ones = np.ones(len(indices), np.int64)
+        guess = sparse.csr_array((ones, indices, indptr), shape=Y.shape).toarray()
+        key = f"{place} probability"
+        figures = measured(guess, Y, arrays.get(key, None))
+        yield {
+            **unit.of_row(), **answer, **figures, "peak_mib": about["peak_mib"],
+            "versions": about["versions"], "processor": processor(),
+        }  # fmt: skip
+
+
+def measured(guess: np.ndarray, Y: np.ndarray, probability: np.ndarray | None) -> dict[str, Any]:
+    """The utility of every target with its 95 % interval, and figures of the ranking."""
+    targets = {str(get_target(name)): name for name in MEASURES}
+    found = evaluate(guess, Y, probability=probability, targets=list(MEASURES), n_bootstrap=200)
+    figures = {}
+    for figure in found.figures.values():
+        if figure.group == "target":
+            name = targets[figure.name.removeprefix("loss: ")]
+            ends = (
+                1.0 - (figure.value if end is None else end) for end in (figure.high, figure.low)
+            )
+            figures[name] = 1.0 - figure.value
+            figures[f"{name} interval"] = [round(end, 6) for end in ends]
+        elif figure.group in ("ranking", "calibration") and np.isfinite(figure.value):
+            figures[figure.name] = figure.value
+    return figures

@@ -1,0 +1,51 @@
+"""`setwise convert DATA -o blocks`: a file of any size as a folder of blocks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from setwise.cli.options import Reading, command, say
+
+
+@command(
+    output="A new folder, or one whose conversion was interrupted.",
+    rows="Rows of a block; training has a few blocks in memory at a time.",
+    part="Of a file that has a split, such as train: the part that is converted.",
+)
+def convert(
+    data: Path,
+    *,
+    output: Path,
+    rows: int = 65536,
+    part: str | None = None,
+    json: bool = False,
+    reading: Reading,
+) -> None:
+    r"""Turn a file into a folder of blocks, to train on more rows than fit into memory.
+
+    The file is read in parts. Interrupted, the same command goes on where it was. `setwise fit`
+    and `setwise predict` take the folder in place of a file.
+
+    \b
+    Examples:
+      setwise convert big.csv --label-column tags --separator ";" -o blocks
+      setwise fit blocks --target f1 -o model.skops
+      setwise predict model.skops blocks -o predictions.csv
+
+    Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted: the same command goes
+    on.
+    """
+    from setwise.datasets import convert
+
+    if reading.unseen_labels is not None:
+        raise ValueError("--unseen-labels is for labels that only a second file has (--test)")
+    blocks = convert(
+        data, output, rows=rows, format=reading.format, part=part, placed=reading.placed,
+        **reading.options,
+    )  # fmt: skip
+    told = {
+        "rows": blocks.n_rows, "features": blocks.n_features, "labels": blocks.n_labels,
+        "blocks": len(blocks), "missing_features": blocks.n_missing, "output": str(output),
+    }  # fmt: skip
+    words = f"{blocks}\nwrote {output}"
+    say(json, told, words)

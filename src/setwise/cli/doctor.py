@@ -1,0 +1,97 @@
+"""`setwise doctor`: versions, threads, cache and extras, to paste into a report of a problem."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Any
+
+from setwise.cli.options import command, say
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+# Extras of those who work on setwise itself.
+OURS = ("dev", "docs", "examples")
+
+
+@command()
+def doctor(*, json: bool = False) -> None:
+    r"""Print what is installed: versions, threads, the cache of compiled code, and extras.
+
+    Paste it whole when you report a problem. It names no file of yours but the folder of the
+    cache, and sends nothing anywhere.
+
+    \b
+    Examples:
+      setwise doctor
+      setwise doctor --json
+
+    Exit status: 0.
+    """
+    found = state()
+    lines = [f"{name:12s} {_said(value)}" for name, value in found.items()]
+    say(json, found, "\n".join(lines))
+
+
+def state() -> dict[str, Any]:
+    """What `setwise doctor` prints, as JSON."""
+    import warnings
+
+    from setwise import __version__
+    from setwise.kernel_cache import cache_folder
+    from setwise.threads import thread_count
+
+    needed, extras = requirements()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what it says is said here
+        cache = cache_folder()
+    files = [] if cache is None else [file for file in cache.rglob("*") if file.is_file()]
+    return {
+        "setwise": __version__,
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "threads": thread_count(),
+        "processors": os.cpu_count(),
+        "set by": {name: os.environ[name] for name in THREADS if name in os.environ},
+        "terminal": f"{sys.stdout.encoding if sys.stdout else None}",
+        "cache": "nowhere: every process compiles again" if cache is None else str(cache),
+        "cached": f"{len(files)} files, {sum(f.stat().st_size for f in files) / 2**20:.0f} MB",
+        "needs": {name: installed(name) for name in needed},
+        "extras": {
+            extra: {name: installed(name) for name in names} for extra, names in extras.items()
+        },
+    }
+
+
+def requirements() -> tuple[list[str], dict[str, list[str]]]:
+    """The distributions that are needed, and those of each extra that users ask for."""
+    needed: list[str] = []
+    extras: dict[str, list[str]] = {}
+    for line in requires("setwise") or ():
+        name, extra = re.match(r"[\w.-]+", line), re.search(r"extra == ['\"](\w+)", line)
+        if name and extra is None:
+            needed.append(name[0])
+        elif name and extra and extra[1] not in OURS:
+            extras.setdefault(extra[1], []).append(name[0])
+    return needed, extras
+
+
+def installed(name: str) -> str | None:
+    """The version of a distribution; None where it is not there."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _said(value: Any) -> str:
+    """On one line: what is missing as such."""
+    if not isinstance(value, dict):
+        return str(value)
+    parts = (f"{name} ({_said(one)})" if isinstance(one, dict) else f"{name} {one or 'missing'}"
+             for name, one in value.items())  # fmt: skip
+    return ", ".join(parts) or "nothing"

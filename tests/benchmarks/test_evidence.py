@@ -1,0 +1,152 @@
+"""The machinery of the evidence: tuning, ranks, resuming and the page."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from benchmarks.data import load
+from benchmarks.evidence import page, work
+from benchmarks.evidence.ranks import means, ranking
+from benchmarks.evidence.tuning import MEASURES, Question, Recipe, answers, choose
+from setwise.targets import get_target
+
+
+class Cut(ClassifierMixin, BaseEstimator):
+    """Predicts the labels whose feature is above a cut: nothing is learnt."""
+
+    def __init__(self, C):
+        self.C = C
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return (X > self.C).astype(np.int64)
+
+
+CUTS = [{"C": C} for C in (0.1, 0.3, 0.5, 0.7, 0.9)]
+
+
+@pytest.fixture
+def problem():
+    generator = np.random.default_rng(0)
+    X = generator.random((60, 4))
+    return X, (X + 0.3 * generator.normal(size=X.shape) > 0.6).astype(np.int64)
+
+
+def test_settings_are_the_best_of_the_grid_for_each_measure(problem):
+    X, Y = problem
+    asked = Question("f1", 0, len(Y), False)
+    chosen = choose(Recipe(lambda asked, C: Cut(C), lambda _: CUTS), X, Y, asked, tuple(MEASURES))
+    for name, measure in MEASURES.items():
+        values = [measure(Y, Cut(s["C"]).predict(X)) for s in CUTS]
+        best = CUTS[int(np.argmax(values))]
+        assert chosen[name] == (best, best["C"] in (0.1, 0.9))
+    assert len({settings["C"] for settings, _ in chosen.values()}) > 1
+
+
+def test_measures_are_the_utilities_of_targets(problem):
+    X, Y = problem
+    Y, guess = Y.copy(), Cut(0.7).predict(X)
+    Y[0] = guess[0] = 0
+    for name, measure in MEASURES.items():
+        assert measure(Y, guess) == pytest.approx(get_target(name).utility(guess, Y), abs=1e-12)
+
+
+def test_an_answer_a_target_with_a_model_for_each_where_one_does_not_serve_all(problem):
+    X, Y = problem
+    made = []
+
+    def make(asked, C):
+        made.append((asked.target, C))
+        return Cut(C)
+
+    recipe = Recipe(make, lambda _: CUTS[:1], serves_all=False, targets=("f1", "subset"))
+    found = list(answers(recipe, X, Y, X[:5], 0))
+    assert [one.target for one in found] == ["f1", "subset"]
+    assert made == [("f1", 0.1), ("subset", 0.1)]
+    assert all((one.sets.toarray() == Cut(0.1).predict(X[:5])).all() for one in found)
+
+
+def rows_of(values):
+    """Rows of a table method -> set -> value, for F1."""
+    return [
+        {"set": name, "split": "official", "kind": "ours" if method == "a" else "peer",
+         "method": method, "seed": 0, "target": "f1", "f1": value, "settings": {"C": 1.0},
+         "at_edge": False, "fit_seconds": 1.0, "predict_seconds": 0.1}
+        for method, by_set in values.items() for name, value in by_set.items()
+    ]  # fmt: skip
+
+
+VALUES = {
+    "a": {"s1": 0.9, "s2": 0.8, "s3": 0.7},
+    "b": {"s1": 0.9, "s2": 0.7, "s3": 0.6},
+    "c": {"s1": 0.5, "s2": 0.9, "s3": 0.1},
+    "d": {"s1": 0.99},
+}
+
+
+def test_mean_ranks_with_ties_and_without_those_that_lack_a_set():
+    found = ranking(rows_of(VALUES), "f1", list(VALUES))
+    assert found.methods == ["a", "b", "c"]
+    assert found.ranks == pytest.approx([4.5 / 3, 6.5 / 3, 7 / 3])
+    assert found.sets == ["s1", "s2", "s3"]
+    assert found.against[0] is None
+    assert all(0.0 <= p <= 1.0 for p in found.against[1:])
+
+
+def test_splits_and_seeds_are_averaged():
+    rows = rows_of({"a": {"s": 0.2}}) + rows_of({"a": {"s": 0.6}})
+    assert means(rows, "f1") == {("s", "a"): pytest.approx(0.4)}
+
+
+@pytest.fixture
+def folder(tmp_path, problem):
+    X, Y = problem
+    place = tmp_path / "data" / "toy"
+    place.mkdir(parents=True)
+    np.save(place / "X.npy", X)
+    sparse.save_npz(place / "Y.npz", sparse.csr_array(Y.astype(np.uint8)))
+    split = {"train": {"range": [0, 40]}, "test": {"range": [40, 60]}}
+    (place / "meta.json").write_text(json.dumps({"split": split}))
+    return tmp_path / "data"
+
+
+def test_a_random_split_has_the_rows_of_the_official_one_in_another_order(folder):
+    official, other = load(folder / "toy"), load(folder / "toy", 1)
+    assert [len(part) for part in official] == [len(part) for part in other] == [40, 40, 20, 20]
+    both = [np.concatenate([one[0], one[2]]) for one in (official, other)]
+    assert not np.array_equal(*both)
+    assert np.array_equal(*(np.sort(one, axis=0) for one in both))
+    assert all(np.array_equal(a, b) for a, b in zip(other, load(folder / "toy", 1), strict=True))
+
+
+def test_what_has_rows_is_not_run_again_and_a_failure_says_why(folder, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    units = [
+        work.Unit("toy", "official", "scikit-learn", "one-vs-rest?", 0),
+        work.Unit("toy", "official", "scikit-learn", "random forest", 0),
+    ]
+    work.run(units, folder, {}, 120.0, 1, path)
+    rows = work.stored(path)
+    assert "KeyError" in rows[0]["failed"]
+    assert [row["target"] for row in rows[1:]] == list(MEASURES)
+    low, high = rows[1]["f1 interval"]
+    assert low <= rows[1]["f1"] <= high
+    assert {row["f1"] for row in rows[1:]} == {rows[1]["f1"]}
+    with path.open("a") as file:
+        file.write('{"cut off')
+    before = path.read_text()
+    work.run(units, folder, {}, 120.0, 1, path)
+    assert path.read_text() == before
+
+
+def test_the_page_is_that_of_the_stored_rows(tmp_path, monkeypatch):
+    if not work.stored():
+        pytest.skip("no rows")
+    monkeypatch.setattr(page, "PICTURES", tmp_path)
+    page.write(tmp_path / "evidence.md")
+    assert (tmp_path / "evidence.md").read_text() == page.PAGE.read_text()

@@ -1,0 +1,51 @@
+"""The pages for newcomers: their code runs, and old and new ways stand side by side."""
+
+import importlib.util
+import re
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+ELSEWHERE = {"skmultilearn", "xcolumns", "hiclass", "torch"}
+HEAD, *SECTIONS = (DOCS / "coming_from.md").read_text().split("\n## ")
+
+
+def blocks(text):
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+def run(code, scope, name):
+    exec(compile(code, name, "exec"), scope)
+
+
+@pytest.mark.parametrize("page", ["index", "start", "which_measure", "theory"])
+def test_the_code_of_a_page_runs(page, tmp_path, capsys):
+    scope = {}
+    with chdir(tmp_path):
+        for block in blocks((DOCS / f"{page}.md").read_text()):
+            run(block, scope, f"docs/{page}.md")
+    assert scope
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda text: text.splitlines()[0])
+@pytest.mark.parametrize("side", ["old", "new"])
+def test_old_and_new_ways_run(section, side):
+    code = blocks(section)[["old", "new"].index(side)]
+    needed = ELSEWHERE & set(re.findall(r"^(?:from|import) (\w+)", code, flags=re.M))
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"needs {missing[0]}")
+    scope = {}
+    run(blocks(HEAD)[0], scope, "docs/coming_from.md")
+    run(code, scope, "docs/coming_from.md")
+    assert len(scope["y_pred"]) in (100, 300)
+
+
+def test_each_section_is_a_pair_of_about_ten_lines():
+    assert len(SECTIONS) == 5
+    for section in SECTIONS:
+        pair = blocks(section)
+        assert len(pair) == 2, section.splitlines()[0]
+        assert max(block.count("\n") for block in pair) <= 15

@@ -1,0 +1,261 @@
+"""A fit on blocks is the fit in memory, whatever the blocks are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.model_selection import KFold
+
+from setwise import SetClassifier, SetClassifierCV, get_target
+from setwise.blocks import Block, MemoryBlocks
+from setwise.blocks.memory import Whole
+from setwise.estimators import block_folds
+from setwise.estimators.block_folds import BlockFolds
+from setwise.estimators.blocked import BlockRows
+from setwise.estimators.moments import moments, products
+from setwise.estimators.seen import Seen
+from setwise.labels import LabelNames
+from setwise.targets import TreeDistance
+
+SETTINGS = (
+    {},
+    {"space": "sized"},
+    {"space": "joint"},
+    {"space": "forest"},
+    {"space": "backoff", "scaling": "rows"},
+    {"surrogate": "logistic", "scaling": "standard"},
+    {"surrogate": "generalized_cross_entropy", "target": "jaccard"},
+    {"surrogate": "constrained_exponential", "target": "hamming"},
+    {"fit_intercept": False, "space": "cube"},
+)
+
+
+def drawn(seed, n=90, d=5, n_labels=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
+    noise = rng.normal(size=(n, n_labels))
+    Y = (X @ rng.normal(size=(d, n_labels)) + noise > 0.7).astype(np.uint8)
+    return X, Y
+
+
+def blocks_of(X, Y, *ends, weights=None, names=None):
+    n = Y.shape[0]
+    whole = Block(X, Y, np.ones(n) if weights is None else weights)
+    parts = [whole.take(slice(*pair)) for pair in zip((0, *ends), (*ends, n), strict=True)]
+    names = LabelNames(np.arange(Y.shape[1])) if names is None else names
+    return MemoryBlocks(names, X.shape[1], blocks=parts)
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(one.intercept_, other.intercept_)
+    np.testing.assert_array_equal(one.space_.parameters, other.space_.parameters)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_one_block_is_the_fit_in_memory_to_the_last_bit(settings, form):
+    X, Y = drawn(0)
+    model = SetClassifier(**settings)
+    same(model.fit(form(X), Y), SetClassifier(**settings).fit(blocks_of(form(X), form(Y))))
+    assert isinstance(model.guarantee_, str)
+
+
+@pytest.mark.parametrize("settings", [*SETTINGS, {"surrogate": "binary_relevance"}], ids=str)
+def test_the_same_blocks_give_the_same_bits_and_others_the_same_model(settings):
+    X, Y = drawn(1)
+    settings = {"tol": 1e-7, **settings}
+    cut = blocks_of(csr_array(X), csr_array(Y), 20, 21, 70)
+    one = SetClassifier(**settings, n_jobs=1).fit(cut)
+    same(one, SetClassifier(**settings, n_jobs=3).fit(cut))
+    whole = SetClassifier(**settings).fit(csr_array(X), Y)
+    np.testing.assert_allclose(one.coef_, whole.coef_, atol=1e-3)
+    np.testing.assert_allclose(one.objective_, whole.objective_, rtol=1e-6)
+
+
+def test_empty_blocks_and_rows_of_no_weight_are_as_if_not_there():
+    X, Y = drawn(2)
+    weights = np.random.default_rng(2).integers(0, 3, len(Y)).astype(float)
+    kept = weights > 0
+    plain = SetClassifier().fit(X[kept], Y[kept], weights[kept])
+    same(plain, SetClassifier().fit(blocks_of(X, Y, weights=weights)))
+    odd = blocks_of(X, Y, 0, 0, 50, 50, len(Y), weights=weights)
+    np.testing.assert_allclose(SetClassifier().fit(odd).coef_, plain.coef_, atol=1e-9)
+
+
+def test_blocks_of_one_row_and_labels_in_one_block_only():
+    X, Y = drawn(3, n=40)
+    Y[:30, 2] = 0
+    Y[:10] = 0
+    plain = SetClassifier(tol=1e-6).fit(X, Y)
+    for blocks in (MemoryBlocks.of(X, Y, rows=1), blocks_of(X, Y, 10, 30)):
+        np.testing.assert_allclose(
+            SetClassifier(tol=1e-6).fit(blocks).coef_, plain.coef_, atol=1e-5
+        )
+
+
+def test_classes_of_a_one_dimensional_y():
+    X, _ = drawn(4)
+    y = np.where(X[:, 0] > 0, "up", "down")
+    plain = SetClassifier("hamming").fit(X, y)
+    cut = SetClassifier("hamming").fit(MemoryBlocks.of(X, y, rows=40))
+    np.testing.assert_allclose(cut.coef_, plain.coef_, atol=1e-8)
+    assert cut.predict(X).tolist() == plain.predict(X).tolist()
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_moments_are_those_of_all_rows(form):
+    X, Y = drawn(5)
+    X[:, 2] += 1e3
+    weights = np.random.default_rng(5).random(len(Y))
+    mass, mean = weights.sum(), weights @ X / weights.sum()
+    away = X - mean
+    for rows in (Whole(Block(form(X), Y, weights)), MemoryBlocks.of(form(X), Y, weights, rows=7)):
+        found = moments(rows, mass)
+        np.testing.assert_allclose(found[0], mean)
+        np.testing.assert_allclose(found[1], weights @ away**2 / mass)
+        product = rows.sum(products, mean)[0] / mass
+        np.testing.assert_allclose(product, away.T @ (away * weights[:, None]) / mass, atol=1e-6)
+
+
+def test_the_catalog_of_seen_sets_is_that_of_all_rows():
+    rng = np.random.default_rng(6)
+    Y, weights = (rng.random((200, 11)) < 0.2).astype(np.uint8), rng.random(200)
+    sets, place, counts = np.unique(Y, axis=0, return_inverse=True, return_counts=True)
+    for form in (np.asarray, csr_array):
+        parts = [Seen.of(form(Y[a : a + 30]), weights[a : a + 30]) for a in range(0, 200, 30)]
+        seen = sum(parts[1:], parts[0])
+        np.testing.assert_array_equal(seen.sets, sets)
+        np.testing.assert_array_equal(seen.counts, counts)
+        np.testing.assert_allclose(seen.weights, np.bincount(place.ravel(), weights))
+
+
+def refused(words, blocks, **settings):
+    model = SetClassifier(**settings)
+    with pytest.raises(ValueError, match=words):
+        model.fit(blocks)
+    assert not hasattr(model, "coef_")
+
+
+def test_blocks_that_cannot_be_trained_on_are_refused_by_number():
+    X, Y = drawn(7)
+    ones, bad = np.ones(30), X[:30].copy()
+    bad[:, 0] = np.nan
+    good = Block(X[:30], Y[:30], ones)
+
+    def with_bad(**changed):
+        return MemoryBlocks(LabelNames(range(4)), 5, blocks=[good, good._replace(**changed)])
+
+    refused(r"block 1: X has the shape \(30, 3\), but \(30, 5\)", with_bad(inputs=X[:30, :3]))
+    refused(r"block 1: Y has the shape \(29, 4\)", with_bad(sets=Y[:29]))
+    refused("block 1: X has the type int64", with_bad(inputs=np.ones((30, 5), np.int64)))
+    refused("block 1: X must be finite .* but 30 values of it are not", with_bad(inputs=bad))
+    refused("block 1: Y must hold only 0 and 1", with_bad(sets=2 * np.ones((30, 4))))
+    refused("block 1: weights must be finite", with_bad(weights=-ones))
+    refused("all blocks must hold X alike", with_bad(inputs=csr_array(X[:30])))
+    refused("all blocks must hold X alike", with_bad(inputs=X[:30].astype(np.float32)))
+    refused("a row of positive weight", blocks_of(X, Y, weights=np.zeros(90)))
+    refused("not trained on blocks", blocks_of(X, Y), surrogate="metro", target="macro_f1")
+    with pytest.raises(ValueError, match="takes no y"):
+        SetClassifier().fit(blocks_of(X, Y), Y)
+
+
+def test_tree_distance_asks_for_closed_sets_of_its_own_labels():
+    X, Y = drawn(8, n_labels=3)
+    target = TreeDistance([-1, 0, 0])
+    refused(
+        "block|closed", blocks_of(X, np.eye(3, dtype=np.uint8)[np.arange(90) % 3]), target=target
+    )
+    Y[:, 0] |= Y[:, 1] | Y[:, 2]
+    cut = SetClassifier(target).fit(blocks_of(X, Y, 40))
+    np.testing.assert_allclose(cut.coef_, SetClassifier(target).fit(X, Y).coef_, atol=1e-5)
+
+
+def test_an_interrupted_fit_goes_on_from_its_last_solution(tmp_path, monkeypatch):
+    X, Y = drawn(9, n=200)
+    kept, blocks = tmp_path / "fit.npz", blocks_of(X, Y, 80)
+    settings = {"space": "sized", "scaling": "standard", "alpha": 1e-5, "tol": 1e-9}
+    whole = SetClassifier(**settings).fit(blocks, checkpoint=kept)
+    assert not kept.exists()
+    passes = 0
+    plain = MemoryBlocks.sum
+
+    def counted(self, function, *parameters):
+        nonlocal passes
+        passes += 1
+        if passes == whole.n_iter_:
+            raise KeyboardInterrupt
+        return plain(self, function, *parameters)
+
+    monkeypatch.setattr(MemoryBlocks, "sum", counted)
+    model = SetClassifier(**settings)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(blocks, checkpoint=kept)
+    assert kept.exists()
+    assert not hasattr(model, "coef_")
+    monkeypatch.undo()
+    model.fit(blocks, checkpoint=kept)
+    assert model.n_iter_ < 0.8 * whole.n_iter_
+    assert model.objective_ == pytest.approx(whole.objective_, rel=1e-9)
+    assert not kept.exists()
+    kept.write_bytes(b"no arrays")
+    with pytest.raises(ValueError, match=r"fit\.npz: damaged, or no checkpoint of a fit"):
+        model.fit(blocks, checkpoint=kept)
+
+
+def test_penalties_are_chosen_on_blocks_as_in_memory_and_by_the_same_bits():
+    X, Y = drawn(10, n=600)
+    settings = {"alphas": [0.3, 0.03, 0.003], "spaces": ["sized"]}
+    held = SetClassifierCV(**settings).fit(blocks_of(csr_array(X), csr_array(Y), 200, 201))
+    again = SetClassifierCV(**settings).fit(blocks_of(csr_array(X), csr_array(Y), 200, 201))
+    same(held.best_estimator_, again.best_estimator_)
+    assert held.best_params_ == again.best_params_
+    whole = SetClassifierCV(**settings, cv=3).fit(csr_array(X), Y)
+    assert held.best_loss_ == pytest.approx(whole.best_loss_, abs=0.05)
+    assert held.score(X, Y) == pytest.approx(whole.score(X, Y), abs=0.03)
+    tried = {row["alpha"] for row in held.cv_results_}
+    assert tried <= {0.3, 0.03, 0.003}
+    assert "held-out rows" in held.guarantee_
+
+
+def test_every_row_is_held_out_once_and_learnt_from_otherwise():
+    X, Y = drawn(11)
+    X[:, 0] = np.arange(90)
+    folds = BlockFolds.of(BlockRows.of(blocks_of(X, Y, 7, 50), get_target("f1")), 4, 0)
+    rows, fold_of = folds.sample
+    assert sorted(rows.inputs[:, 0].tolist()) == list(range(90))
+    for fold in range(4):
+        part = folds.learnt(fold)
+        seen = {x for block in part.blocks.each(tuple) for x in block[0][:, 0].tolist()}
+        assert seen == set(range(90)) - set(rows.inputs[fold_of == fold, 0].tolist())
+        assert part.n_rows == len(seen)
+
+
+def test_few_rows_are_sampled_of_many(monkeypatch):
+    monkeypatch.setattr(block_folds, "MOST_ROWS", 30)
+    X, Y = drawn(12, n=400)
+    model = SetClassifierCV(alphas=[0.1, 0.01]).fit(blocks_of(X, Y, 100))
+    assert model.score(X, Y) > 0.4
+    sample = BlockFolds.of(BlockRows.of(blocks_of(X, Y, 100), get_target("f1")), 3, 0).sample[0]
+    assert 10 < len(sample.sets) < 60
+
+
+def test_measures_of_all_rows_have_thresholds_from_rows_held_out():
+    X, Y = drawn(13, n=400)
+    plain = SetClassifier("macro_f1").fit(X, Y)
+    cut = SetClassifier("macro_f1").fit(blocks_of(X, Y, 150))
+    assert not cut.depends_on_batch_
+    assert cut.score(X, Y) == pytest.approx(plain.score(X, Y), abs=0.03)
+    chosen = SetClassifierCV("macro_f1", alphas=[0.1, 0.01]).fit(blocks_of(X, Y, 150))
+    assert chosen.score(X, Y) == pytest.approx(plain.score(X, Y), abs=0.03)
+
+
+def test_a_search_on_blocks_refuses_splitters_and_groups():
+    X, Y = drawn(14)
+    with pytest.raises(ValueError, match="cv must be a number of folds"):
+        SetClassifierCV(cv=KFold(3)).fit(blocks_of(X, Y))
+    with pytest.raises(ValueError, match="takes none"):
+        SetClassifierCV().fit(blocks_of(X, Y), groups=np.ones(90))
+    with pytest.raises(ValueError, match=r"fold \d+ has none; use fewer"):
+        SetClassifierCV(cv=80).fit(blocks_of(X, Y))

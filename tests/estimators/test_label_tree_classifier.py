@@ -1,0 +1,291 @@
+"""Trees over very many labels: what is listed is exact, what is outside is bounded."""
+
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import setwise
+from setwise import LabelTreeClassifier, SetClassifier
+from setwise.estimators.label_tree import LabelTree, grown
+from setwise.targets import get_target
+
+QUICK = {"max_leaves": 8, "arity": 4, "tol": 1e-4}
+
+
+def problem(n=200, n_features=20, n_labels=40, seed=0, cut=0.9):
+    """Sparse inputs and the label sets that depend on them; some rows have none."""
+    generator = np.random.default_rng(seed)
+    X = random_array((n, n_features), density=0.3, rng=generator, dtype=np.float32).tocsr()
+    Y = csr_array((X @ generator.normal(size=(n_features, n_labels)) > cut).astype(np.uint8))
+    return X, Y
+
+
+X, Y = problem()
+
+
+def unit_rows(inputs):
+    """The rows divided by their lengths."""
+    dense = inputs.toarray().astype(np.float64)
+    length = np.linalg.norm(dense, axis=1, keepdims=True)
+    return dense / np.where(length > 0, length, 1.0)
+
+
+def every_probability(tree, inputs):
+    """The product of the probabilities on the path of each label, one by one, (n, l)."""
+    scores = inputs @ tree.weights.toarray() + tree.intercept
+    found = np.empty((len(inputs), tree.n_labels))
+    for leaf in np.flatnonzero(tree.label >= 0):
+        node, p = leaf, np.ones(len(inputs))
+        while node > 0:
+            p, node = p * expit(scores[:, node]), tree.parents[node]
+        found[:, tree.label[leaf]] = p
+    return found
+
+
+@pytest.mark.parametrize("floor", [0.001, 0.05, 0.3])
+def test_every_label_above_the_floor_is_listed_with_its_probability(floor):
+    model = LabelTreeClassifier(floor=floor, at_least=1, **QUICK).fit(X, Y)
+    given, expected = model.predict_distribution(X), every_probability(model.tree_, unit_rows(X))
+    listed = given.probability.toarray()
+    clear = np.abs(expected - floor) > 1e-6
+    np.testing.assert_array_equal((listed > 0)[clear & (expected > floor)], True)
+    outside = np.where(listed > 0, 0.0, expected)
+    assert outside.max() <= floor + 1e-6
+    np.testing.assert_allclose(listed[listed > 0], expected[listed > 0], atol=1e-5)
+    total = outside.sum(axis=1)
+    assert (given.least_tail <= total + 1e-5).all()
+    assert (total <= given.most_tail + 1e-5).all()
+
+
+def test_no_label_set_is_better_by_more_than_the_gap_says():
+    few = csr_array(Y[:, :6])
+    options = {"floor": 0.4, "at_least": 1, "max_leaves": 2, "arity": 2}
+    model = LabelTreeClassifier("f1", **options).fit(X, few)
+    p = every_probability(model.tree_, unit_rows(X))
+    sets = np.array([[int(bit) for bit in f"{number:06b}"] for number in range(64)])
+    f1 = 1.0 - np.array([get_target("f1").loss(sets, np.tile(row, (64, 1))) for row in sets])
+    law = np.where(sets == 1, p[:, None], 1.0 - p[:, None]).prod(axis=2)
+    expected = law @ f1
+    taken = model.predict(X).toarray() @ (2 ** np.arange(5, -1, -1))
+    regret = expected.max(axis=1) - expected[np.arange(len(p)), taken]
+    assert regret.max() > 0.0
+    assert (regret <= model.gap(X) + 1e-6).all()
+
+
+def test_nodes_are_trained_to_the_minimum_on_the_rows_that_reach_their_parent():
+    model = LabelTreeClassifier(penalty=0.3, least_weight=0.0, **QUICK).fit(X, Y)
+    tree, inputs, known = model.tree_, unit_rows(X), Y.toarray()
+    below = np.zeros((len(tree.label), Y.shape[1]), bool)
+    for leaf in np.flatnonzero(tree.label >= 0):
+        node = leaf
+        while node >= 0:
+            below[node, tree.label[leaf]] = True
+            node = tree.parents[node]
+    is_true = np.array([known[:, labels].any(axis=1) for labels in below])
+    weights = tree.weights.toarray()
+    for node in range(1, len(tree.label)):
+        parent = tree.parents[node]
+        rows = np.ones(len(inputs), bool) if parent == 0 else is_true[parent]
+        truth = is_true[node, rows]
+        if truth.all() or not truth.any():
+            assert (weights[:, node] == 0).all()
+            continue
+        error = expit(inputs[rows] @ weights[:, node] + tree.intercept[node]) - truth
+        slope = (inputs[rows].T @ error + 0.3 * weights[:, node]) / rows.sum()
+        assert max(np.abs(slope).max(), abs(error.mean())) <= 1.1e-4
+
+
+def test_a_flat_tree_is_binary_relevance():
+    flat = LabelTreeClassifier(
+        max_leaves=40, penalty=2.0, least_weight=0.0, floor=1e-9, tol=1e-6, sparse_output=False
+    ).fit(X, Y)
+    plain = SetClassifier(
+        surrogate="binary_relevance", alpha=2.0 / X.shape[0], scaling="rows", tol=1e-6
+    ).fit(X, Y)
+    assert (flat.tree_.parents[1:] == 0).all()
+    np.testing.assert_allclose(flat.predict_proba(X), plain.predict_proba(X), atol=1e-4)
+
+
+def test_batches_of_labels_give_the_same_model():
+    at_once, batched = (
+        LabelTreeClassifier(max_leaves=100, memory=memory, tol=1e-6, least_weight=0.0).fit(*wide)
+        for wide in [problem(n_labels=100, seed=3)]
+        for memory in (1.0, 1e-6)
+    )
+    difference = at_once.tree_.weights - batched.tree_.weights
+    assert np.abs(difference.data).max(initial=0.0) < 1e-3
+
+
+def test_each_label_is_a_leaf_and_no_node_has_too_many_children():
+    for n_labels in (1, 2, 5, 17, 100):
+        inputs, sets = problem(n=50, n_labels=n_labels, seed=n_labels)
+        first, label = grown(inputs, sets, np.ones(50), 4, 6, seed=1)
+        assert sorted(label[label >= 0]) == list(range(n_labels))
+        children = np.diff(first)
+        parents = np.flatnonzero(children)
+        last = label[first[parents]] >= 0
+        assert children[parents[last]].max() <= 6
+        assert children[parents[~last]].max(initial=0) <= 4
+        assert first[0] == 1
+        assert first[-1] == len(label)
+
+
+def test_alike_labels_stand_together():
+    generator = np.random.default_rng(0)
+    sets = np.repeat(np.eye(4, dtype=np.uint8), 25, axis=0)
+    truth = csr_array(np.kron(sets, np.ones((1, 8), np.uint8)))
+    inputs = csr_array((sets + 0.01 * generator.random(sets.shape)).astype(np.float32))
+    first, label = grown(inputs, truth, np.ones(100), 4, 8, seed=0)
+    for node in range(1, 5):
+        assert len(set(label[first[node] : first[node + 1]] // 8)) == 1
+
+
+def test_weights_below_the_least_are_dropped():
+    whole, few = (
+        LabelTreeClassifier(least_weight=least, **QUICK).fit(X, Y) for least in (0.0, 0.5)
+    )
+    assert np.abs(few.tree_.weights.data).min() >= 0.5
+    every, kept = (model.tree_.weights.toarray() for model in (whole, few))
+    np.testing.assert_array_equal(np.where(np.abs(every) >= 0.5, every, 0), kept)
+    assert few.density_ < whole.density_
+
+
+def test_rows_list_at_least_so_many_labels_and_enough_for_the_target():
+    model = LabelTreeClassifier(floor=0.9, at_least=3, **QUICK).fit(X, Y)
+    assert np.diff(model.predict_proba(X).indptr).min() >= 3
+    several = model.for_target("precision@12")
+    assert (several.predict(X).sum(axis=1) == 12).all()
+    assert several.gap(X).max() == 0.0
+
+
+def test_a_row_of_weight_three_is_as_three_rows_and_one_of_weight_zero_is_not_there():
+    weights = np.random.default_rng(0).integers(0, 4, X.shape[0])
+    rows = np.repeat(np.arange(X.shape[0]), weights)
+    options = QUICK | {"tol": 1e-6, "least_weight": 0.0}
+    one = LabelTreeClassifier(**options).fit(X, Y, weights)
+    other = LabelTreeClassifier(**options).fit(X[rows], Y[rows])
+    np.testing.assert_array_equal(one.tree_.label, other.tree_.label)
+    difference = one.predict_proba(X) - other.predict_proba(X)
+    assert np.abs(difference.data).max(initial=0.0) < 1e-2
+
+
+def test_the_seed_decides_the_tree_and_nothing_else_does():
+    one, two = (LabelTreeClassifier(random_state=4, **QUICK).fit(X, Y) for _ in range(2))
+    other = LabelTreeClassifier(random_state=5, **QUICK).fit(X, Y)
+    np.testing.assert_array_equal(one.tree_.weights.toarray(), two.tree_.weights.toarray())
+    assert not np.array_equal(one.tree_.label, other.tree_.label)
+
+
+def test_no_array_of_rows_by_labels_is_made():
+    n, n_labels = 1500, 3000
+    inputs, sets = problem(n, 50, n_labels, cut=6.5)
+    assert sets.nnz < 20 * n
+    model = LabelTreeClassifier(memory=0.002, tol=1e-2, max_leaves=64)
+    # (What is compiled and imported is not counted.)
+    model.fit(inputs[:300], sets[:300]).score(inputs[:300], sets[:300])
+    for work in (lambda: model.fit(inputs, sets), lambda: model.predict(inputs)):
+        tracemalloc.start()
+        work()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < n * n_labels * 4
+
+
+@pytest.mark.parametrize("target", ["f1", "jaccard", "precision@3", "hamming", "macro_f1"])
+def test_saved_and_loaded_models_predict_the_same(target, tmp_path):
+    model = LabelTreeClassifier(target, **QUICK).fit(X, Y)
+    model.save(tmp_path / "tree.skops")
+    again = setwise.load(tmp_path / "tree.skops")
+    np.testing.assert_array_equal(again.predict(X).toarray(), model.predict(X).toarray())
+    assert again.guarantee_ == model.guarantee_
+    assert again.score(X, Y) == model.score(X, Y) > 0.2
+
+
+def test_a_tree_that_goes_round_in_circles_is_refused():
+    tree = LabelTreeClassifier(**QUICK).fit(X, Y).tree_
+    parts = {name: getattr(tree, name) for name in ("label", "weights", "intercept", "company")}
+    for first in (tree.first - 1, tree.first[:-1], np.zeros_like(tree.first), tree.first[::-1]):
+        with pytest.raises(ValueError, match="numbered level by level"):
+            LabelTree(first, **parts)
+
+
+def test_targets_of_all_rows_together_are_fitted_to_rows_held_out():
+    model = LabelTreeClassifier("macro_f1", **QUICK).fit(X, Y)
+    assert "40 rows that were not trained on" in model.guarantee_
+    plain = LabelTreeClassifier("f1", **QUICK).fit(X, Y)
+    assert model.score(X, Y) > plain.for_target("macro_f1").score(X, Y) - 0.1
+    assert plain.for_target("macro_f1").depends_on_batch_
+    assert not model.for_target("micro_f1").depends_on_batch_
+    with pytest.raises(ValueError, match="gap is of label sets that are decided row by row"):
+        model.gap(X)
+
+
+def test_names_of_labels_and_lists_are_taken():
+    names = [[f"label {label}" for label in row.indices] for row in Y]
+    model = LabelTreeClassifier(**QUICK).fit(X, names)
+    assert model.classes_[0] == "label 0"
+    assert set(model.predict_sets(X)[0]) <= set(model.classes_)
+
+
+def test_labels_and_rows_without_any_are_learnt():
+    sets = Y.tolil()
+    sets[:, 7] = 0
+    sets[:20] = 0
+    model = LabelTreeClassifier(**QUICK).fit(X, csr_array(sets))
+    assert model.predict(X)[:, [7]].sum() == 0
+    none = LabelTreeClassifier(**QUICK).fit(X, csr_array(Y.shape, dtype=np.uint8))
+    assert none.predict(X).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"arity": 1}, "arity"),
+        ({"floor": 0.0}, "floor"),
+        ({"floor": 2.0}, "floor"),
+        ({"penalty": -1.0}, "penalty"),
+        ({"memory": 0}, "memory"),
+        ({"scaling": "standard"}, "scaling"),
+        ({"validation_fraction": 1.0}, "validation_fraction"),
+        ({"decoder": "most_likely"}, "decoder"),
+        ({"n_jobs": 0}, "n_jobs"),
+    ],
+)
+def test_bad_settings_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        LabelTreeClassifier("macro_f1" if "decoder" in options else "f1", **options).fit(X, Y)
+
+
+def test_bad_data_is_refused():
+    model = LabelTreeClassifier(**QUICK)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    with pytest.raises(ValueError, match="rows"):
+        model.fit(X, Y[:-1])
+    tree = LabelTreeClassifier(setwise.targets.TreeDistance([-1] + 39 * [0]))
+    closed = np.maximum(Y.toarray(), np.eye(40, dtype=np.uint8)[0])
+    with pytest.raises(ValueError, match="hierarchy"):
+        tree.fit(X, closed)
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        model.fit(X, Y, np.zeros(X.shape[0]))
+    fitted = model.fit(X, Y)
+    with pytest.raises(ValueError, match="features"):
+        fitted.predict(X[:, :-1])
+
+
+def test_a_solver_that_stops_early_says_so_once():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        LabelTreeClassifier(max_leaves=8, max_iter=1, tol=1e-8).fit(X, Y)
+    assert [entry.category for entry in caught] == [ConvergenceWarning]
+
+
+@parametrize_with_checks([LabelTreeClassifier(sparse_output=False, least_weight=0.0, tol=1e-9)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
