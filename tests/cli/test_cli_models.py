@@ -134,7 +134,7 @@ def test_without_xgboost_one_sentence_says_what_to_install(words, tmp_path, capf
 
 
 def test_a_mixture_without_xgboost_says_what_is_missing(tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr("setwise.cli.fit.no_trees", lambda: boosting.MISSING)
+    monkeypatch.setattr(sys.modules["setwise.cli.fit"], "no_trees", lambda: boosting.MISSING)
     data = write_listed(tmp_path / "books.csv", *rows(60))
     file = tmp_path / "model.skops"
     status, _, err = run(capfd, "fit", data, *LISTED, "--model", "ensemble", "-o", file)

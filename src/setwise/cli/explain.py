@@ -92,7 +92,8 @@ def explained(fitted: Fitted, inputs: Any, labels: list[str] | None = None) -> l
     of_file = np.array(fitted.label_names, object)
     columns, coded = fitted.schema.feature_names, {}
     if any(isinstance(step, CategoryCodes) for _, step in getattr(fitted.model, "steps", ())):
-        coded = getattr(fitted.schema, "schema", fitted.schema).features.coded
+        inner: Any = getattr(fitted.schema, "schema", fitted.schema)
+        coded = inner.features.coded
         columns = list(coded)
     wanted = None
     if labels is not None:
@@ -121,7 +122,6 @@ def _named(values: Any, kinds: list[Any]) -> Any:
 
     named = values.astype(object)
     for place, categories in enumerate(kinds):
-        is_known = categories is not None and len(categories) > 2 and not np.isnan(values[place])
-        if is_known:
+        if categories is not None and len(categories) > 2 and not np.isnan(values[place]):
             named[place] = str(categories[int(values[place])])
     return named

@@ -44,9 +44,10 @@ def inside(fitted: Fitted, rows: Dataset, y_pred: Any, seed: int) -> dict[str, A
     if len(told[0].feature_names) == rows.n_features:
         strength = np.sum([np.abs(one.contributions).sum(axis=0) for one in told], axis=0)
         features = np.argsort(-strength, kind="stable")[:MOST_FEATURES]
+        features = features[strength[features] > 0].tolist()
         some = np.random.default_rng(seed).permutation(rows.n_rows)[:MOST_ROWS]
         worth = feature_importance(
-            fitted.model, rows.X[some], rows.Y[some], features=features[strength[features] > 0],
+            fitted.model, rows.X[some], rows.Y[some], features=features,
             n_repeats=N_REPEATS, random_state=seed, feature_names=told[0].feature_names,
         )  # fmt: skip
         from dataclasses import replace

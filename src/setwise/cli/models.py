@@ -40,7 +40,7 @@ class Asked:
     surrogates: list[str]
     spaces: list[str]
     alphas: list[float] | None
-    scalings: list[str | None]
+    scalings: list[str]
     cv: bool
     folds: int | None
     time: float | None

@@ -78,7 +78,7 @@ class CategoryCodes(TransformerMixin, BaseEstimator):
         return codes
 
     def _checked(self, X: Any, reset: bool = False) -> Any:
-        checked = validate_data(
+        checked: Any = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan",
         )  # fmt: skip

@@ -161,7 +161,7 @@ class LeafForest(ClassifierMixin, BaseEstimator):
         inputs = row.toarray()[0] if issparse(row) else np.asarray(row, np.float32)[0]
         start, parts = (
             np.zeros(len(self.classes_)),
-            np.zeros((len(self.classes_), self.n_features_in_)),
+            np.zeros((len(self.classes_), len(inputs))),
         )
         ends = [*self.trees_.roots[1:].tolist(), len(self.masses_)]
         for root, end in zip(self.trees_.roots.tolist(), ends, strict=True):

@@ -144,11 +144,11 @@ class _Shuffled:
     """Inputs with the values of a column shuffled among the rows, dense, sparse or a data frame."""
 
     def __init__(self, X: Any, generator: Any):
-        self.inputs = csc_array(X) if issparse(X) else X
+        self.inputs: Any = csc_array(X) if issparse(X) else X
         self.generator = generator
 
     def __call__(self, column: int) -> Any:
-        X = self.inputs
+        X: Any = self.inputs
         order = self.generator.permutation(X.shape[0])
         if issparse(X):
             own = slice(X.indptr[column], X.indptr[column + 1])
