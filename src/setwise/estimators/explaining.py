@@ -164,11 +164,13 @@ def explain(
     >>> bool(abs(row.contributions.sum() - (row.log_odds - row.base).sum()) < 1e-6)
     True
     """
-    inputs, base = X, background
+    inputs, base = (
+        np.asarray(of) if isinstance(of, list | tuple) else of for of in (X, background)
+    )
     if isinstance(model, Pipeline):
         before, model = model[:-1], model[-1]
-        inputs = before.transform(X) if len(before) else X
-        base = before.transform(background) if len(before) and background is not None else base
+        inputs = before.transform(inputs) if len(before) else inputs
+        base = before.transform(base) if len(before) and base is not None else base
     decided, names = _dense(model.predict(inputs)), np.asarray(model.classes_)
     if decided.ndim == 1:
         decided = (decided[:, None] == names).astype(int)

@@ -102,6 +102,7 @@ def feature_importance(
     (np.int64(0), True)
     """
     whole_number(n_repeats, "n_repeats", 1)
+    X = np.asarray(X) if isinstance(X, list | tuple) else X
     last = last_estimator(model)
     last = getattr(last, "best_estimator_", last)
     target = get_target(getattr(last, "target_", last.target))

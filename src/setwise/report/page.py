@@ -160,6 +160,17 @@ def draw(explanation: Explanation, path: str | os.PathLike[str]) -> None:
         Of one row, as `setwise.explain` gives it.
     path : str or path
         Where the file goes; one that is there is replaced.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from setwise import SetClassifier, explain
+    >>> X, Y = [[0.0], [1.0], [0.2], [0.9]], [[1, 0], [0, 1], [1, 0], [1, 1]]
+    >>> (row,) = explain(SetClassifier(alpha=0.1).fit(X, Y), [[0.5]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     draw(row, f"{folder}/why.svg")
+    ...     pathlib.Path(folder, "why.svg").read_text()[:4]
+    '<svg'
     """
     style = _environment().get_template("picture.css").render()
     head, _, rest = str(drawn(explanation)).partition(">")

@@ -28,6 +28,12 @@ class MemberFigures:
         That of the mixture of the others.
     reliability : Reliability
         Of its probabilities, with its temperature, on the rows judged.
+
+    Examples
+    --------
+    >>> curve = reliability([[0.9, 0.2], [0.7, 0.1]], [[1, 0], [1, 1]], n_bins=2)
+    >>> round(MemberFigures("linear", 0.6, 1.0, 1.2, 1.4, curve).expected_error, 3)
+    0.275
     """
 
     name: str
@@ -52,6 +58,15 @@ def members_of(model: Any, X: Any, y_true: Any) -> tuple[MemberFigures, ...]:
     X : as in `predict`
     y_true : 0/1 array or sparse matrix of shape (n, l)
         The true label sets, which were not trained on.
+
+    Examples
+    --------
+    >>> from setwise import SetClassifier, SetEnsemble
+    >>> X, Y = [[0.0], [1.0], [0.2], [0.9]] * 3, [[1, 0], [0, 1], [1, 0], [1, 1]] * 3
+    >>> members = {"weak": SetClassifier(alpha=0.1), "strong": SetClassifier(alpha=0.01)}
+    >>> mixture = SetEnsemble(members=members, cv=2).fit(X, Y)
+    >>> [own.name for own in members_of(mixture, X, Y)]
+    ['weak', 'strong', 'the mixture']
     """
     if hasattr(model, "steps"):
         X, model = model[:-1].transform(X) if len(model) > 1 else X, model[-1]
