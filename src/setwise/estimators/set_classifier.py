@@ -288,8 +288,8 @@ class SetClassifier(ScoredModel):
 
     def _score_parts(self, X, background):
         row, base = (
-            0.0 if given is None else np.asarray(scaled_rows(given, self._scaling).mean(axis=0))
+            np.float64(0.0) if given is None else scaled_rows(given, self._scaling).mean(axis=0)
             for given in (X, background)
         )
         weights = self.coef_ if self._features is None else self._features @ self.coef_
-        return weights.astype(np.float64), (row - base).astype(np.float64).ravel()
+        return weights.astype(np.float64), np.asarray(row - base, np.float64).ravel()
