@@ -84,6 +84,28 @@ def excess_picture(
     return figure
 
 
+def growth_picture(rows: Sequence[dict[str, Any]], theme: Theme = "light") -> Any:
+    """Time and memory of training and prediction against the number of labels, logarithmic.
+
+    Rows have ``labels`` and, of both stages, ``..._seconds`` and ``..._mib``. Returns a Figure.
+    """
+    figure, axes = _axes(theme, f"{rows[0]['set']}: label trees by the number of labels")
+    lines = [
+        (f"{stage}, {unit}", f"{stage}_{unit}")
+        for unit in ("seconds", "mib")
+        for stage in ("training", "prediction")
+    ]
+    looks = zip(_colours(theme), MARKERS, ("-", "-", "--", "--"), strict=False)
+    for (title, name), (colour, marker, line) in zip(lines, looks, strict=True):
+        values = [row[name] for row in rows]
+        labels = [row["labels"] for row in rows]
+        title = title.replace("mib", "MiB")
+        axes.plot(labels, values, line, marker=marker, markersize=4, color=colour, label=title)
+    axes.set(xscale="log", yscale="log", xlabel="labels", ylabel="seconds, or MiB at most")
+    _legend(axes, theme, "best")
+    return figure
+
+
 def _colours(theme: Theme) -> tuple[str, ...]:
     return BLUE[theme], *COLOURS
 

@@ -136,3 +136,11 @@ def test_the_guide_to_evaluation_runs_and_names_every_group(tmp_path):
     assert "macro f1" in run(text, {}, tmp_path, "docs/evaluation.md")["figures"]
     for group in GROUPS:
         assert f"| {group} |" in text
+
+
+def test_the_guide_to_scaling_runs_and_shows_the_stored_rows(tmp_path):
+    from benchmarks.extreme import section
+
+    text = (DOCS / "scaling.md").read_text()
+    assert run(text, {}, tmp_path, "docs/scaling.md")["sets"].nnz > 0
+    assert section() in text

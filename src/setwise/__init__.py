@@ -43,15 +43,15 @@ _NAMES = {
     "trusted_types": "setwise.persistence",
 }
 _SUBMODULES = (
-    "consistency", "datasets", "decoders", "distributions", "estimators", "evaluation", "spaces",
-    "study", "surrogates", "targets",
+    "blocks", "consistency", "datasets", "decoders", "distributions", "estimators", "evaluation",
+    "spaces", "study", "surrogates", "targets",
 )  # fmt: skip
-# Not `nn`: it needs PyTorch, which `from setwise import *` does not.
+# Not `nn` and `dask`: they need PyTorch and Dask, which `from setwise import *` does not.
 __all__ = [*_NAMES, *_SUBMODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str):
-    if name in (*_SUBMODULES, "nn"):
+    if name in (*_SUBMODULES, "dask", "nn"):
         return importlib.import_module(f"setwise.{name}")
     if name in _NAMES:
         return getattr(importlib.import_module(_NAMES[name]), name)

@@ -11,8 +11,16 @@ import pytest
 from scipy import sparse
 from scipy.stats import norm
 from sklearn.datasets import make_multilabel_classification
+from sklearn.model_selection import KFold
 
-from setwise.estimators import SetClassifier, SetClassifierCV, running, search
+from setwise.estimators import (
+    SetClassifier,
+    SetClassifierCV,
+    held_out,
+    moments,
+    running,
+    search,
+)
 from setwise.estimators.design import Design, Rows, Turned
 from tests.estimators.test_set_classifier_cv import drawn
 
@@ -41,6 +49,20 @@ def test_a_part_of_turned_rows_has_the_solution_of_the_plain_ones(shape, form, f
     )
 
 
+@pytest.mark.parametrize("directions", [moments.along_principal, moments.orthonormal])
+@pytest.mark.parametrize(("n_rows", "n_features"), [(6, 40), (30, 5), (1, 3)])
+def test_rows_along_directions_of_their_span_are_the_same_rows(directions, n_rows, n_features):
+    """Of as many directions as the rank, all of length 1 and at right angles."""
+    rows = np.random.default_rng(0).normal(size=(n_rows, n_features))
+    rows = np.concatenate([rows, rows[:1], 2.0 * rows[:1]])
+    turned, basis = directions(rows @ rows.T)
+    assert turned.shape[1] == min(n_rows, n_features)
+    V = rows.T @ basis
+    np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=1e-9)
+    np.testing.assert_allclose(rows @ V, turned, atol=1e-9)
+    np.testing.assert_allclose(turned @ V.T, rows, atol=1e-9)
+
+
 def test_inputs_that_cost_too_much_are_not_turned(monkeypatch):
     """And the search finds the same losses without."""
     X, Y = drawn(1, 40, 60)
@@ -52,12 +74,12 @@ def test_inputs_that_cost_too_much_are_not_turned(monkeypatch):
     np.testing.assert_allclose(turned.best_estimator_.coef_, plain.best_estimator_.coef_, atol=1e-6)
 
 
-def raced(monkeypatch, least_gain, seed=0):
-    monkeypatch.setattr(search, "LEAST_GAIN", least_gain)
+def raced(monkeypatch, least_gain, seed=0, spaces=("catalog",)):
+    monkeypatch.setattr(held_out, "LEAST_GAIN", least_gain)
     monkeypatch.setattr(search, "LEAST_JUDGED", 50)
     X, Y = drawn(seed, 300)
     alphas = np.logspace(2, -3, 6)
-    return SetClassifierCV("f1", alphas=alphas, spaces=["catalog", "cube"], cv=5).fit(X, Y)
+    return SetClassifierCV("f1", alphas=alphas, spaces=spaces, cv=5).fit(X, Y)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -65,12 +87,12 @@ def test_who_leaves_the_race_early_would_have_gained_little(monkeypatch, seed):
     """When all run to the end, no one that left is better than who was chosen by much."""
     race, whole = raced(monkeypatch, 1e-4, seed), raced(monkeypatch, -1.0, seed)
     assert all(len(row["fold_losses"]) == 5 for row in whole.cv_results_)
-    losses = {(row["space"], row["alpha"]): row["loss"] for row in whole.cv_results_}
+    losses = {row["alpha"]: row["loss"] for row in whole.cv_results_}
     early = [row for row in race.cv_results_ if len(row["fold_losses"]) < 5]
     assert early
     assert len(early) < len(race.cv_results_)
     chosen = min((row for row in race.cv_results_ if row not in early), key=loss_of)
-    assert losses[chosen["space"], chosen["alpha"]] <= whole.best_loss_ + 2e-3
+    assert losses[chosen["alpha"]] <= whole.best_loss_ + 2e-3
 
 
 def test_the_loss_of_one_that_left_is_that_of_the_best_and_what_it_lost_to_it(monkeypatch):
@@ -100,17 +122,33 @@ def test_nobody_leaves_while_few_rows_were_judged(monkeypatch):
     assert [len(row["fold_losses"]) for row in model.cv_results_] == [3, 3]
 
 
-def test_other_spaces_are_tried_around_the_best_penalty():
-    X, Y = drawn(3, 200)
+@pytest.mark.parametrize(("spaces", "wins"), [("cube catalog", True), ("catalog cube", False)])
+def test_other_spaces_are_tried_at_the_best_penalty_and_if_they_win_around_it(spaces, wins):
+    X, _ = drawn(3, 200)
+    noise = np.random.default_rng(0).normal(size=(200, 4))
+    Y = np.eye(4, dtype=int)[np.argmax(X[:, :4] + noise, axis=1)]
+    first, other = spaces.split()
     alphas = np.logspace(3, -3, 7)
-    model = SetClassifierCV("f1", alphas=alphas, spaces=["catalog", "cube"], cv=3).fit(X, Y)
-    by_space = {
-        space: [row for row in model.cv_results_ if row["space"] == space]
-        for space in ("catalog", "cube")
-    }
-    best = min(by_space["catalog"], key=loss_of)["alpha"]
-    tried = [row["alpha"] for row in by_space["cube"]]
-    assert tried == [alpha for alpha in alphas if best / 10.1 < alpha < best * 10.1]
+    model = SetClassifierCV("f1", alphas=alphas, spaces=[first, other], cv=3).fit(X, Y)
+    rows = model.cv_results_
+    best = min((row for row in rows if row["space"] == first), key=loss_of)["alpha"]
+    assert (model.best_params_["space"] == other) == wins
+    width = 10.1 if wins else 1.1
+    tried = sorted((row["alpha"] for row in rows if row["space"] == other), reverse=True)
+    assert tried == [alpha for alpha in alphas if best / width < alpha < best * width]
+
+
+def test_a_further_space_that_is_behind_leaves_at_once(monkeypatch):
+    """Unlike a penalty, from which something may still be gained."""
+    model = raced(monkeypatch, 0.0, spaces=("catalog", "cube"))
+    first = [row for row in model.cv_results_ if row["space"] == "catalog"]
+    best = min(first, key=loss_of)
+    for row in model.cv_results_:
+        seen = len(row["fold_losses"])
+        behind = np.mean(row["fold_losses"]) > np.mean(best["fold_losses"][:seen])
+        if row["space"] == "cube" and seen > 1 and behind:
+            before = np.mean(row["fold_losses"][:-1]) - np.mean(best["fold_losses"][: seen - 1])
+            assert before < 0.0
 
 
 def loss_of(row):
@@ -266,3 +304,55 @@ def test_a_measure_that_rare_labels_do_not_decide_is_chosen_by_alone(seed):
     tried = [row["loss"] for row in model.cv_results_ if len(row["fold_losses"]) == 3]
     assert len(tried) > 1
     assert model.best_loss_ == min(tried)
+
+
+def test_a_choice_by_likelihood_is_of_the_least_log_loss_and_the_same_for_every_target():
+    """The log-loss of the marginals on the folds; losses of the target are told as ever."""
+    X, Y = drawn(7, 120)
+    settings = {"alphas": [10.0, 1.0, 0.1, 0.01], "spaces": ["cube"], "scalings": [None]}
+    folds = [(train, test) for train, test in KFold(3).split(X)]
+    models = [
+        SetClassifierCV(target, **settings, cv=folds, tol=1e-6, choose_by="likelihood").fit(X, Y)
+        for target in ("f1", "subset")
+    ]
+    assert models[0].best_params_ == models[1].best_params_
+    best = min(models[1].cv_results_, key=lambda row: row["log_loss"])
+    surprise, loss = [], []
+    for train, test in folds[: len(best["fold_losses"])]:
+        alone = SetClassifier("subset", space="cube", alpha=best["alpha"], tol=1e-6)
+        likely = alone.fit(X[train], Y[train]).predict_proba(X[test])
+        surprise.append(-np.log(np.where(Y[test] == 1, likely, 1 - likely)).sum(axis=1).mean())
+        loss.append((alone.predict(X[test]) != Y[test]).any(axis=1).mean())
+    assert best["log_loss"] == pytest.approx(np.mean(surprise), rel=1e-4)
+    np.testing.assert_allclose(best["fold_losses"], loss)
+    assert models[1].best_loss_ == best["loss"] == pytest.approx(np.mean(loss))
+
+
+def test_a_choice_by_likelihood_needs_probabilities():
+    X, Y = drawn(7)
+    model = SetClassifierCV("f1", surrogates=["mean_absolute_error"], choose_by="likelihood")
+    with pytest.raises(ValueError, match="which the surrogates 'likelihood' and 'binary_rel"):
+        model.fit(X, Y)
+    with pytest.raises(ValueError, match="choose_by must be one of"):
+        SetClassifierCV("f1", choose_by="f1").fit(X, Y)
+
+
+def test_sparse_rows_of_few_entries_are_learnt_from_as_they_are():
+    """Dense products with turned ones would take longer; the solution is the same."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((400, 60), density=0.05, rng=rng, format="csr")
+    Y = (X @ rng.normal(size=(60, 3)) + 0.1 * rng.normal(size=(400, 3)) > 0.1).astype(int)
+    assert Turned.of(Design.of(Rows(X, Y, np.ones(400)), None, True)) is None
+    assert Turned.of(Design.of(Rows(X.toarray(), Y, np.ones(400)), None, True)) is not None
+    settings = {"alphas": [0.01], "spaces": ["cube"], "scalings": [None], "cv": 2, "tol": 1e-7}
+    models = [SetClassifierCV("f1", **settings).fit(one, Y) for one in (X, X.toarray())]
+    np.testing.assert_allclose(models[0].coef_, models[1].coef_, atol=1e-5)
+    assert models[0].best_loss_ == models[1].best_loss_
+
+
+def test_a_penalty_that_changes_nothing_is_not_tried_on_further_folds():
+    """Its fit takes no step: it is the model of the penalty before."""
+    X, Y = drawn(8, 150)
+    alphas = [0.1, 0.1 - 1e-7, 0.01]
+    model = SetClassifierCV("f1", alphas=alphas, spaces=["cube"], cv=3).fit(X, Y)
+    assert [row["alpha"] for row in model.cv_results_] == [0.1, 0.01]

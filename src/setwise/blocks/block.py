@@ -74,7 +74,7 @@ class Blocks(ABC):
 
     names: LabelNames
     n_features: int
-    feature_names: Any = None
+    feature_names: Any
 
     @property
     def n_labels(self) -> int:

@@ -29,8 +29,7 @@ class MemoryBlocks(LocalBlocks):
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any = None, rows: int = BLOCK_ROWS) -> MemoryBlocks:
         """Arrays cut into blocks of so many rows; y in any form of `setwise.labels.read_labels`."""
-        inputs = X if hasattr(X, "tocsr") else np.asarray(X)
-        inputs = inputs.tocsr() if hasattr(inputs, "tocsr") else inputs
+        inputs = X.tocsr() if hasattr(X, "tocsr") else np.ascontiguousarray(X)
         sets, names = read_labels(y)
         same_rows(X=inputs, y=sets)
         n = sets.shape[0]

@@ -93,7 +93,12 @@ class BlockData:
             blocks = blocks.changed(Filled(means))
         imputer = SimpleImputer(keep_empty_features=True).fit(means[None])
         kept = {} if checkpoint is None else {"checkpoint": checkpoint}
-        return make_pipeline(imputer, estimator.fit(blocks, **kept))
+        try:
+            return make_pipeline(imputer, estimator.fit(blocks, **kept))
+        except KeyboardInterrupt as interrupt:
+            if checkpoint is not None and checkpoint.exists():
+                interrupt.add_note(f"the same command goes on from {checkpoint}")
+            raise
 
     def chunks(self, schema: Any, rows: int) -> Iterator[Dataset]:
         """The rows in parts, as those of a file that the schema reads."""

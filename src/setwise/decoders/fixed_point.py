@@ -28,13 +28,15 @@ def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:
     by = POPULATIONS[average]
     population, count, total = sample.populations(by)
     entries = population, sample.entries[2], sample.sizes, sample.entries[3]
-    positives, stored = (np.bincount(population, part, count) for part in entries[:1:-1])
+    true, stored = (np.bincount(population, part, count) for part in entries[:1:-1])
+    positives = true
     if sample.missed is not None and by != "row":
-        positives = positives + (sample.missed if by == "label" else sample.missed.sum())
+        positives = true + (sample.missed if by == "label" else sample.missed.sum())
     quotient, rest = Quotient.of(metric, positives, total), np.maximum(total - stored, 0.0)
     # To begin with, nothing or every entry, whichever is better.
-    values = _values(quotient, *np.zeros((2, count)), positives, total)
-    whole = _values(quotient, positives, stored, positives, total)
+    none = np.zeros(count)
+    values = _values(quotient, none, none, positives, total)
+    whole = _values(quotient, true, stored, positives, total)
     better = (whole > values + EQUAL) & (positives > 0)
     values = np.where(better, whole, values)
     cut = np.where(better, np.where(rest > 0, 0.0, -np.inf), np.inf)

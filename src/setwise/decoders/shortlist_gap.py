@@ -33,7 +33,7 @@ def gaps(search: Any, given: Shortlist, spare: int) -> Array:
         return np.where(given.floor > least, most * given.most_tail, 0.0)
     if np.count_nonzero(search.top) == 1:
         return _of_one_size(search, given)
-    outside = given.ranked().outside
+    outside: Any = given.ranked().outside
 
     def decide(values: Array, rows: Array) -> Decisions:
         sets = search.decide(values, False, outside[rows]).sets

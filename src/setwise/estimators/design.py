@@ -28,7 +28,14 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from setwise.blocks.block import Block, Function
 from setwise.blocks.memory import Whole
-from setwise.estimators.moments import Columns, principal, standard_deviations
+from setwise.estimators.moments import (
+    MOST_ROTATED,
+    Columns,
+    along_principal,
+    orthonormal,
+    principal,
+    standard_deviations,
+)
 from setwise.labels import LabelNames, read_labels
 from setwise.sparse import tidied
 from setwise.targets.truth import read_truth, refuse_open
@@ -254,7 +261,8 @@ class Turned:
     less any point), so that r is at most n and d, nothing is lost, and weights keep their length.
     One factorisation serves every part of the rows, every penalty and every space.
 
-    ``basis`` is V (d, r), or (n, r) with V = (X - center)^T basis where rows are fewer.
+    ``basis`` is V (d, r), or (n, r) with V = (X - center)^T basis where rows are fewer. Of many
+    sparse rows, whose features are nearly uncorrelated, any orthonormal V does as well.
     """
 
     design: Design
@@ -280,11 +288,9 @@ class Turned:
         gram = gram.toarray() if issparse(gram) else gram
         shift = np.asarray(design.precise @ center)
         gram = gram - shift[:, None] - shift + center @ center
-        values, vectors = principal(gram)
-        large = values > n * np.finfo(np.float64).eps * max(values[-1], 0.0)
-        root = np.sqrt(values[large])
-        inputs = kept(vectors[:, large] * root, dtype)
-        return cls(design, inputs, vectors[:, large] / root)
+        is_any = issparse(design.inputs) and n > MOST_ROTATED
+        inputs, basis = orthonormal(gram) if is_any else along_principal(gram)
+        return cls(design, kept(inputs, dtype), basis)
 
     def point(self, weights: Array, intercept: Array) -> tuple[Array, Array]:
         """Weights (d, m) and intercepts (m,) for the design, of those for the turned inputs."""

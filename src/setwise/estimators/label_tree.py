@@ -92,11 +92,13 @@ class LabelTree:
         """The parent of each node, -1 for the root, (N,)."""
         return parents_of(self.first)
 
-    def shortlist(self, inputs: Any, floor: float, least: int) -> Shortlist:
+    def shortlist(self, inputs: Any, floor: float, least: int, unseen: float) -> Shortlist:
         """Every label of a probability of at least ``floor``, of CSR inputs (n, d).
 
-        Rows with fewer than ``least`` such labels list more. Cost: what is above the floor, and its
-        siblings; it does not depend on the number of labels otherwise.
+        Rows with fewer than ``least`` such labels list more. Nodes below the floor are entered all
+        the same, for the sum of what is there, where their probability times the number of labels
+        below is above ``unseen``. Cost: what is entered; it does not depend on the number of labels
+        otherwise.
         """
         parts: dict[int, tuple[Any, Array]] = {}
         arrays = self.first, self.label, self.intercept, self.company, self._leaves()
@@ -110,7 +112,7 @@ class LabelTree:
                 ends, labels = np.zeros(rows.shape[0] + 1, np.int64), np.empty(room, np.int32)
                 values = np.empty(room, np.float32)
                 given = rows.indptr, rows.indices, rows.data.astype(np.float32, copy=False)
-                settings = floor, min(least, self.n_labels)
+                settings = floor, min(least, self.n_labels), unseen
                 out = ends, labels, values, tails[done:]
                 many = search_rows(given, columns, arrays, *settings, out)
                 kept = slice(0, ends[many])
@@ -145,7 +147,7 @@ def sums_below(values: Array, parents: Array) -> Array:
 
 
 @kernel
-def search_rows(given, columns, arrays, floor, least, out):
+def search_rows(given, columns, arrays, floor, least, unseen, out):
     """Search the tree for each row; returns how many rows there was room for.
 
     ``given`` and ``columns`` are the parts of the CSR inputs, and of the weights by feature.
@@ -193,7 +195,7 @@ def search_rows(given, columns, arrays, floor, least, out):
                     if p >= lowest and is_leaf:
                         labels[at], values[at] = label[child], min(p, 1.0)
                         at += 1
-                    elif p >= lowest:
+                    elif not is_leaf and (p >= lowest or p * leaves[child] > unseen):
                         stack[depth], chances[depth] = child, p
                         depth += 1
                     elif is_leaf:
@@ -314,7 +316,9 @@ def trained(
         weights = row_weights[rows]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
-            settings = how.penalty / weights.sum(), True, how.tol, how.max_iter
+            total = weights.sum()
+            settings = how.penalty / total, True, how.tol * _rarest(weights @ y_true, total)
+            settings = *settings, how.max_iter
             solution = solve_binary_relevance(part, y_true, weights, *settings)
         stopped, steps = stopped + len(caught), max(steps, solution.n_iter)
         intercept[low:high] = solution.intercept
@@ -324,13 +328,23 @@ def trained(
     if stopped:
         warnings.warn(
             f"{stopped} of {len(batches)} batches of labels stopped after {how.max_iter} "
-            f"iterations with a gradient above tol = {how.tol:g}; raise max_iter or penalty",
+            f"iterations with a gradient above tol = {how.tol:g} times the share of their rarest "
+            f"label; raise max_iter or penalty",
             ConvergenceWarning,
             stacklevel=3,
         )
     values, feature, node = (np.concatenate(part) for part in zip(*found, strict=True))
     weights = csr_array((values, (feature, node)), shape=(inputs.shape[1], n_nodes))
     return LabelTree(first, label, weights, intercept, np.maximum(company, 1.0)), steps
+
+
+def _rarest(mass: Array, total: float) -> float:
+    """The share of the rarer state of the rarest label that has both.
+
+    Gradients of mean losses are no larger than that, whatever they are worth.
+    """
+    rarer = np.minimum(mass, total - mass)
+    return float(rarer[rarer > 0.0].min(initial=total)) / total
 
 
 def _reached(sets: Any, label: Array, parents: Array) -> Any:

@@ -68,12 +68,17 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         Labels of at least this probability are listed one by one.
     at_least : int, default 10
         Least number of labels listed, however improbable.
+    unseen : float, default 0.005
+        Below a node of little probability the search goes on for the sum of what is there, unless
+        its probability times the number of labels below is no more than this. The smaller, the more
+        is certain of the labels outside a shortlist.
     least_weight : float, default 0.05
         Weights below are dropped, so that the model is small; ``density_`` is what is left.
     memory : float, default 1.0
         GiB that training may hold beside the data and the model; labels are trained in batches.
-    tol : float, default 1e-3
-        A node's training ends where no entry of its gradient is larger.
+    tol : float, default 0.02
+        The training of a batch of labels ends where no entry of the gradient of their mean losses
+        is larger than this, times the share of the rarest of them.
     max_iter : int, default 50
         Steps of the solver for a batch of labels.
     validation_fraction : float, default 0.2
@@ -123,9 +128,10 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
     scaling: str | None = "rows"
     floor: float = 0.01
     at_least: int = 10
+    unseen: float = 0.005
     least_weight: float = 0.05
     memory: float = 1.0
-    tol: float = 1e-3
+    tol: float = 0.02
     max_iter: int = 50
     validation_fraction: float = 0.2
     sparse_output: bool = True
@@ -188,13 +194,16 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
             return None
         held, kept = np.sort(held), np.sort(kept)
         tree, _ = self._trained(inputs[kept], sets[kept], weights[kept], tell)
-        listed = tree.shortlist(inputs[held], self.floor, self._least(self.target))
+        listed = self._searched(tree, inputs[held])
         return HeldOut(listed.probability, sets[held], weights[held])
 
     def predict_distribution(self, X) -> Shortlist:
         """The shortlists of the rows, and what is known of the labels outside them."""
         check_is_fitted(self, "tree_")
-        return self.tree_.shortlist(self._checked(X), self.floor, self._least(self.target))
+        return self._searched(self.tree_, self._checked(X))
+
+    def _searched(self, tree: LabelTree, inputs: Any) -> Shortlist:
+        return tree.shortlist(inputs, self.floor, self._least(self.target), self.unseen)
 
     def predict_proba(self, X) -> Any:
         """The probability of each label of the shortlists, (n, n_labels); CSR, or with zeros.
@@ -306,7 +315,8 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
             positive_number(getattr(self, name), name)
         real_number(self.floor, "floor", 0.0, 1.0)
         real_number(self.validation_fraction, "validation_fraction", 0.0, 0.9)
-        real_number(self.least_weight, "least_weight", 0.0, np.inf)
+        for name in ("least_weight", "unseen"):
+            real_number(getattr(self, name), name, 0.0, np.inf)
         require_one_of(self.scaling, SCALINGS, "scaling")
 
     def _checked(self, X, reset: bool = False) -> Any:

@@ -89,20 +89,18 @@ class Pairs:
         if not self.order:
             return -gradient
         used, order = slice(0, len(self.order)), self.order
-        by_step, by_change = self.steps[used] @ gradient, self.changes[used] @ gradient
-        across, among = self.across[used, used], self.among[used, used]
-        bends, newest = np.diag(across), order[-1]
-        # The way is first -gradient - shares · changes, from the newest pair to the oldest, then
-        # that times ``scale`` plus gains · steps, from the oldest to the newest.
-        shares, gains = np.zeros(len(order)), np.zeros(len(order))
-        for place in reversed(order):
-            shares[place] = -(by_step[place] + across[place] @ shares) / bends[place]
-        scale = bends[newest] / among[newest, newest]
-        for place in order:
-            along = gains @ across[:, place] - scale * (by_change[place] + among[place] @ shares)
-            gains[place] = shares[place] - along / bends[place]
-        way = gains @ self.steps[used]
-        way -= (scale * shares) @ self.changes[used]
+        by_step = (self.steps[used] @ gradient)[order]
+        by_change = (self.changes[used] @ gradient)[order]
+        # From the newest pair to the oldest, the way is -gradient - shares · changes; then, from
+        # the oldest to the newest, that times ``scale`` plus gains · steps.
+        square = np.ix_(order, order)
+        later, among = np.triu(self.across[square]), self.among[square]
+        bends, scale = later.diagonal(), later[-1, -1] / among[-1, -1]
+        shares = -np.linalg.solve(later, by_step)
+        gains = np.linalg.solve(later.T, bends * shares + scale * (by_change + among @ shares))
+        back = np.argsort(order)
+        way = gains[back] @ self.steps[used]
+        way -= (scale * shares[back]) @ self.changes[used]
         way -= scale * gradient
         return way
 

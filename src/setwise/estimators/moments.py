@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpstrf, dtrtri
 from scipy.sparse import issparse
 
 from setwise.blocks.block import Block, Function
@@ -84,6 +85,31 @@ def principal(symmetric: Array) -> tuple[Array, Array]:
     with small_products(float(symmetric.size)):
         values, vectors = np.linalg.eigh(symmetric)
     return values, vectors
+
+
+def along_principal(gram: Array) -> tuple[Array, Array]:
+    """Rows Z of that Gram matrix G along the r principal directions of their span.
+
+    Z (n, r) and B (n, r) with Z = G B and B' G B = 1: the directions are those of the rows times B.
+    """
+    values, vectors = principal(gram)
+    large = values > len(gram) * np.finfo(np.float64).eps * max(values[-1], 0.0)
+    root = np.sqrt(values[large])
+    return vectors[:, large] * root, vectors[:, large] / root
+
+
+def orthonormal(gram: Array) -> tuple[Array, Array]:
+    """The same along r other orthonormal directions, in a tenth of the time.
+
+    By pivoted Cholesky factors, G = L L': Z is L, and B the inverse of the pivots' part of L'.
+    """
+    with small_products(float(gram.size)):
+        factor, pivots, rank, _ = dpstrf(gram, lower=1)
+        factor, order = np.tril(factor)[:, :rank], pivots - 1
+        inverse = np.tril(dtrtri(factor[:rank], lower=1)[0])
+    rows, basis = np.empty_like(factor), np.zeros_like(factor)
+    rows[order], basis[order[:rank]] = factor, inverse.T
+    return rows, basis
 
 
 # ------------------------------------------------------------------------------ what a block adds

@@ -51,6 +51,8 @@ TIE = 1e-12
 LEAST_SINGLE = 1e-4
 # Marginals of so many entries are kept of every combination for measures of all rows together.
 MOST_KEPT = 2**21
+# What the next fit of a model begins at.
+REACHED = ("coef_", "intercept_", "space_")
 # The final fit is by all rows, more exact, and then by the plain features: so many times the time
 # that the best one took in a fold.
 FINISH = 8.0
@@ -72,6 +74,7 @@ class Trial:
 
     ``judged`` has what was made of the first so many folds together. ``means`` are losses of the
     target, whatever the trial is judged by. ``marginals``, of few rows, are kept for other targets.
+    A ``twin`` has the same model, so that there is nothing of its own to keep.
     Where a guarantee is in terms of it, ``log_probability`` too: of their true label sets.
     """
 
@@ -84,6 +87,7 @@ class Trial:
     log_probability: list[NDArray[np.float64]] = field(default_factory=list)
     seconds: float = 0.0
     left_out: bool = False
+    twin: Trial | None = None
 
     @property
     def seconds_a_fold(self) -> float:
@@ -91,30 +95,19 @@ class Trial:
         return self.seconds / max(len(self.kept), 1)
 
 
-class Reached(NamedTuple):
-    """Where a fit to a fold ended, for others on the same inputs to begin at."""
-
-    fold: int
-    coef: Any
-    intercept: Any
-    space: Any
-
-    def begin(self, model: SetClassifier) -> None:
-        """Let the next fit of a model begin here."""
-        vars(model).update(coef_=self.coef, intercept_=self.intercept, space_=self.space)
-
-
 @dataclass(eq=False)
 class Path:
     """Penalties, from large to small, for one surrogate, space and scaling.
 
-    ``reached`` is by the best of them on the last fold.
+    ``is_further`` says that another space was tried before, which is kept unless this one is ahead.
+    ``reached`` is where the best of them ended on the last fold: attributes of a model.
     """
 
     settings: dict[str, Any]
     inputs: Any
+    is_further: bool = False
     trials: list[Trial] = field(default_factory=list)
-    reached: Reached | None = None
+    reached: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -219,12 +212,8 @@ class Race:
         trials = [one for one in path.trials if len(one.kept) == fold and not one.left_out]
         if not trials:
             return
-        model, worse, best = self.model(**path.settings), 0, None
+        model, worse, best, before = self.model(**path.settings), 0, None, None
         model.set_params(tol=LOOSER * model.tol)
-        for other in self.paths:
-            # Another space, of the same scores, has come near the solution already.
-            if other.inputs is path.inputs and other.reached and other.reached.fold == fold:
-                other.reached.begin(model)
         learnt, rows = path.inputs.learnt(split, self.rows)
         held = path.inputs.part(split.test)
         for trial in trials:
@@ -234,6 +223,11 @@ class Race:
             self.watch.words = self._words(trial, fold)
             begun = time.monotonic()
             self.fit(model, learnt, rows, trial.alpha)
+            if fold == 0 and model.n_iter_ == 0 and before is not None:
+                # The model of the penalty before, which is near enough to this solution.
+                trial.left_out, trial.twin = True, before
+                continue
+            before = trial
             truth = self.rows.sets[split.test], self.rows.weights[split.test]
             trial.kept.append(self.judge.kept(model, held.inputs, truth[0]))
             trial.seconds += time.monotonic() - begun
@@ -246,7 +240,7 @@ class Race:
             self.watch.kept = FINISH * leader.seconds_a_fold
             if best is None or self._excess(trial, best)[0] < -TIE:
                 best = trial
-                path.reached = Reached(fold, model.coef_, model.intercept_, model.space_)
+                path.reached = {name: getattr(model, name) for name in REACHED}
             is_worse = fold == 0 and self._excess(trial, best)[0] > TIE
             worse = worse + 1 if is_worse and self._is_out(trial, best) else 0
 
@@ -371,8 +365,11 @@ class Race:
         """Whether too little is to be gained by it in place of another."""
         if not trial.kept or trial is other:
             return False
+        excess, spread = self._excess(trial, other)
+        if trial.path.is_further and not other.path.is_further and spread < np.inf:
+            return excess > -TIE
         least = self.judge.least_gain(self.judged(other, len(other.kept)).loss)
-        return expected_gain(*self._excess(trial, other)) < least
+        return expected_gain(excess, spread) < least
 
 
 def expected_gain(excess: float, spread: float) -> float:

@@ -48,7 +48,7 @@ from setwise.validation import positive_number, require_one_of, same_rows, whole
 DECADES = {None: (-0.5, -4.5), "standard": (1.0, -3.0), "rows": (-1.5, -5.5)}
 SETTINGS = ("surrogate", "space", "scaling")
 # What combinations are compared by, and the surrogates whose marginals can be.
-CRITERIA, LIKELIHOODS = ("auto", "likelihood", "target"), ("likelihood", "binary_relevance")
+CRITERIA, LIKELIHOODS = ("target", "likelihood"), ("likelihood", "binary_relevance")
 # Folds, and the most rows they are for.
 FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
 
@@ -61,15 +61,16 @@ class SetClassifierCV(ScoredClassifier):
     that one; for a measure of all rows together, such as "macro_f1", by its value on the rows of
     all folds, decided together, and where it is a mean over labels, which few rows decide, among
     scalings and alphas within a standard error of the best by the likelihood of the marginals.
-    Alphas go from large to small, each starting from the solution before; further spaces are tried
-    with the best one and its neighbours. After each fold, combinations leave from which little is
-    to be gained: less than 3e-4 in mean loss is expected of them over the best one, by the losses
-    of the rows judged so far, 60 or more. (On the first fold a path of alphas ends after two in a
-    row like that.) When one is left, the search is over: with many rows one fold may be enough.
-    Features are turned to their principal directions once for all of it where that saves time; the
-    scaling is by all rows. The combination of least loss is trained on all rows, its alpha moved to
-    the vertex of the parabola through the losses of the best one and its two neighbours, which
-    smooths the noise of the folds; ties: the larger alpha, the earlier space.
+    Alphas go from large to small, each starting from the solution before. After each fold,
+    combinations leave from which little is to be gained: less than 3e-4 in mean loss is expected of
+    them over the best one, by the losses of the rows judged so far, 60 or more. (On the first fold
+    a path of alphas ends after two in a row like that.) When one is left, the search is over: with
+    many rows one fold may be enough. Further spaces are then tried with the best alpha, as long as
+    they are ahead, and if one is in the end, with the neighbours of that alpha. Dense features, and
+    sparse ones of few rows, are turned to principal directions once for all of it; the scaling is
+    by all rows. The combination of least loss is trained on all rows, its alpha moved to the vertex
+    of the parabola through the losses of the best one and its two neighbours, which smooths the
+    noise of the folds; ties: the larger alpha, the earlier space.
 
     Parameters
     ----------
@@ -89,6 +90,11 @@ class SetClassifierCV(ScoredClassifier):
         Scalings to try, see `SetClassifier`; they are compared with the first space and surrogate,
         and the others are tried with the best. "auto": ("standard",) for dense features,
         (None, "rows") for sparse ones.
+    choose_by : {"target", "likelihood"}, default "target"
+        What combinations are compared by: the loss of the target, or the log-loss of the marginals
+        of the rows held out. The latter has less noise, so that fewer folds are enough, and serves
+        every target alike (`for_target`); for the target itself the former was the better one on
+        real data (docs/estimators.md).
     cv : int or splitter, optional
         Folds; a number makes `StratifiedLabelSets`. By default ten folds up to 1,000 rows, five up
         to 10,000, three beyond: few rows need more folds and can pay for them.
@@ -128,8 +134,9 @@ class SetClassifierCV(ScoredClassifier):
     cv_results_ : list of dict
         One a combination tried: its settings, mean loss and the loss of each fold it was tried on.
         The mean loss of one that left early is estimated: that of the best one, plus what it lost
-        to that on the folds that both saw. Of a likelihood, the log-loss of the rows ``held_out``:
-        its mean over those whose label set is possible, and the share of the others.
+        to that on the folds that both saw. ``log_loss`` is that of the marginals, if they are
+        compared. Of a likelihood, the log-loss of the rows ``held_out``: its mean over those whose
+        label set is possible, and the share of the others.
     best_loss_ : float
         The mean loss of the one that was chosen. (Chosen by it, so a little optimistic.)
     choice_ : str or None
@@ -151,7 +158,7 @@ class SetClassifierCV(ScoredClassifier):
     spaces: Any = "auto"
     surrogates: Any = "auto"
     scalings: Any = "auto"
-    choose_by: str = "auto"
+    choose_by: str = "target"
     cv: Any = None
     decoder: str = "auto"
     q: float = DEFAULT_Q
@@ -188,7 +195,7 @@ class SetClassifierCV(ScoredClassifier):
                 sample, rows = rows.sample[0], rows.rows
             risk = decoder_of(self.target, self.decoder)
             pairs = self._pairs(names, rows)
-            by_likelihood = self._is_by_likelihood(pairs, names)
+            by_likelihood = self._is_by_likelihood(pairs)
             race = Race(sample, names, risk, splits, self._model, watch, by_likelihood)
             self.stopped_ = None
             with small_products(rows.multiplications):
@@ -241,10 +248,16 @@ class SetClassifierCV(ScoredClassifier):
             race.paths.append(path)
         race.run()
         for pair in others:
-            path, alphas = race.best().path, self._alphas(race.best().path.settings["scaling"])
-            if pair[0] == path.settings["surrogate"]:
-                alphas = near(race.best().alpha, alphas)
-            race.run(self._path(pair, path.settings["scaling"], path.inputs, alphas))
+            best, path = race.best(), race.best().path
+            alphas = self._alphas(path.settings["scaling"])
+            same = pair[0] == path.settings["surrogate"]
+            begun = [best.alpha] if same else alphas
+            other = self._path(pair, path.settings["scaling"], path.inputs, begun)
+            other.is_further = same
+            race.run(other)
+            if race.best().path is other and same:
+                other.trials += [Trial(other, alpha) for alpha in near(best.alpha, alphas)]
+                race.run()
         race.complete(race.best())
 
     def _splits(self, rows: Rows, names: LabelNames, groups: Any = None) -> list[Split]:
@@ -294,8 +307,7 @@ class SetClassifierCV(ScoredClassifier):
         walked, everything, design = inputs.everything(race.rows)
         watch, model = race.watch, self._model(**best.path.settings)
         watch.words, watch.kept, model.n_iter_ = "training on all rows", 0.0, 0
-        assert best.path.reached is not None
-        best.path.reached.begin(model)
+        vars(model).update(best.path.reached)
         try:
             race.fit(model, walked, everything, alpha)
         except OutOfTime:
@@ -390,21 +402,19 @@ class SetClassifierCV(ScoredClassifier):
             pairs += [(surrogate, space) for space in (["auto"] if alone else spaces)]
         return pairs
 
-    def _is_by_likelihood(self, pairs: list[tuple[Any, Any]], names: LabelNames) -> bool:
+    def _is_by_likelihood(self, pairs: list[tuple[Any, Any]]) -> bool:
         """Whether combinations are compared by their marginals, which all of them must have."""
         require_one_of(self.choose_by, CRITERIA, "choose_by")
-        target = get_target(self.target)
-        likely = all(one in LIKELIHOODS for one, _ in pairs if isinstance(one, str))
-        likely &= all(isinstance(one, str) for one, _ in pairs)
-        if self.choose_by == "likelihood" and not likely:
+        if self.choose_by == "target":
+            return False
+        given = [one for one, _ in pairs if not (isinstance(one, str) and one in LIKELIHOODS)]
+        if given:
             known = " and ".join(map(repr, LIKELIHOODS))
             raise ValueError(
-                f"choose_by='likelihood' compares probabilities, which the surrogates {known} give "
-                f"and others do not; use choose_by='target'"
+                f"choose_by='likelihood' compares probabilities, which the surrogates {known} "
+                f"have, but surrogates has {given[0]!r}; use choose_by='target'"
             )
-        by_row = not names.one_dimensional and not decoder_of(self.target, self.decoder).is_of_whole
-        usual = likely and by_row and hierarchy_of(target) is None
-        return usual if self.choose_by == "auto" else self.choose_by == "likelihood"
+        return True
 
     def _splitter(self, n_rows: int) -> Any:
         if self.cv is not None and not isinstance(self.cv, int | np.integer):
@@ -432,9 +442,9 @@ class SetClassifierCV(ScoredClassifier):
 
 
 def near(alpha: float, alphas: list[float]) -> list[float]:
-    """A penalty and its neighbours among all."""
+    """The neighbours of a penalty among all."""
     place = alphas.index(alpha)
-    return alphas[max(place - 1, 0) : place + 2]
+    return [*alphas[max(place - 1, 0) : place], *alphas[place + 1 : place + 2]]
 
 
 def _of_sparse(inputs: Any) -> list[str | None]:
@@ -454,13 +464,14 @@ def _several(given: Any, name: str) -> list[Any]:
 
 def _between(best: Trial, race: Race) -> float:
     """The vertex, in log alpha, of the parabola through the best loss and its two neighbours."""
-    same = [trial for trial in best.path.trials if trial.kept]
+    same = [trial for trial in best.path.trials if trial.kept or trial.twin]
+    same.sort(key=lambda trial: -trial.alpha)
     place = same.index(best)
     if place in (0, len(same) - 1):
         return best.alpha
     near = same[place - 1 : place + 2]
     x = np.log([trial.alpha for trial in near])
-    y = np.array([race.estimate(trial, best) for trial in near])
+    y = np.array([race.estimate(trial.twin or trial, best) for trial in near])
     if y[1] > min(y):
         return best.alpha
     curve, slope, _ = np.polyfit(x - x[1], y, 2)

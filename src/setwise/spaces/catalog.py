@@ -14,7 +14,7 @@ from setwise.spaces.listing import Listing, posterior_of
 from setwise.spaces.space import Array, Moments, Space, tempered_values
 from setwise.sparse import row_ranges
 from setwise.spelling import brief
-from setwise.targets.measure import find_rows
+from setwise.targets.measure import RowIndex
 from setwise.threads import for_rows, small_products
 from setwise.validation import label_matrix, real_vector, score_matrix
 
@@ -110,12 +110,12 @@ class Catalog(Listing, Space):
 
     def contains(self, sets) -> Array:
         """Whether the set is listed and not excluded, (n,)."""
-        place = find_rows(self.sets, label_matrix(sets, self.n_labels, "sets"))
+        place = self._index.find(label_matrix(sets, self.n_labels, "sets"))
         return (place >= 0) & (self.bias[place] > -np.inf)
 
     def features(self, sets: Array) -> Array:
         """1 at the place of each set in the list, (m, K)."""
-        return (find_rows(self.sets, sets)[:, None] == np.arange(len(self.sets))).astype(np.float64)
+        return (self._index.find(sets)[:, None] == np.arange(len(self.sets))).astype(np.float64)
 
     def moments(self, scores: Array, *, features: bool = False) -> Moments:
         """A, the marginals and the probability of each listed set."""
@@ -132,7 +132,7 @@ class Catalog(Listing, Space):
         self, scores: Array, sets: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
         """-log s(y) and its gradients, by going through the scores of each listed set."""
-        n, place = len(scores), find_rows(self.sets, sets)
+        n, place = len(scores), self._index.find(sets)
         value, by_score = np.empty(n), np.empty_like(scores)
         by_set = np.empty((n if parameters else 0, self.count))
         for_rows(
@@ -181,6 +181,11 @@ class Catalog(Listing, Space):
     def start_scores(self, sets: Array, weights: Array) -> Array:
         """Zeros: the biases hold how frequent the sets are."""
         return np.zeros(self.n_scores)
+
+    @cached_property
+    def _index(self) -> RowIndex:
+        """Where each set stands."""
+        return RowIndex.of(self.sets)
 
     @cached_property
     def _touched(self) -> tuple[Array, Array, float]:

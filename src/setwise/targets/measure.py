@@ -196,21 +196,42 @@ class Table:
         return found
 
 
-def find_rows(table: Array, rows: Array) -> Array:
-    """The position of each row of 0/1 in the table, -1 where it does not occur, (n,).
+@dataclass(frozen=True)
+class RowIndex:
+    """Finds rows of 0/1 in a table by the sum of random numbers that belong to their columns.
 
-    Rows are compared by the sum of random numbers that belong to their columns, and then in full.
+    ``keys`` are those sums, ascending, of the rows in that ``order``.
     """
-    numbers = np.random.default_rng(0).integers(1, 2**52, table.shape[1], dtype=np.int64)
-    known, keys = table @ numbers, rows @ numbers
-    order = np.argsort(known, kind="stable")
-    if len(table) == 0 or (np.diff(known[order]) == 0).any():
-        position = {row.tobytes(): k for k, row in enumerate(table.astype(np.uint8))}
-        found = [position.get(row.tobytes(), -1) for row in rows.astype(np.uint8)]
-        return np.array(found, dtype=np.int64)
-    place = np.minimum(np.searchsorted(known[order], keys), len(table) - 1)
-    place = order[place]
-    return np.where((known[place] == keys) & (table[place] == rows).all(axis=1), place, -1)
+
+    table: Array
+    numbers: Array
+    keys: Array
+    order: Array
+
+    @classmethod
+    def of(cls, table: Array) -> RowIndex:
+        """For the rows of a table."""
+        numbers = np.random.default_rng(0).integers(1, 2**52, table.shape[1], dtype=np.int64)
+        keys = table @ numbers
+        order = np.argsort(keys, kind="stable")
+        return cls(table, numbers, keys[order], order)
+
+    def find(self, rows: Array) -> Array:
+        """The position of each row in the table, -1 where it does not occur, (n,)."""
+        table = self.table
+        if len(table) == 0 or (np.diff(self.keys) == 0).any():
+            position = {row.tobytes(): k for k, row in enumerate(table.astype(np.uint8))}
+            found = [position.get(row.tobytes(), -1) for row in rows.astype(np.uint8)]
+            return np.array(found, dtype=np.int64)
+        sums = rows @ self.numbers
+        near = np.minimum(np.searchsorted(self.keys, sums), len(table) - 1)
+        place = self.order[near]
+        return np.where((self.keys[near] == sums) & (table[place] == rows).all(axis=1), place, -1)
+
+
+def find_rows(table: Array, rows: Array) -> Array:
+    """The position of each row of 0/1 in the table, -1 where it does not occur, (n,)."""
+    return RowIndex.of(table).find(rows)
 
 
 def linear(coefficients: Array, tp: Array, fp: Array, fn: Array, tn: Array) -> Array:

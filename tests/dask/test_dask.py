@@ -1,0 +1,236 @@
+"""On a cluster of processes: the same bits as in memory, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+
+from setwise import SetClassifier, SetClassifierCV, load
+from setwise.blocks import MemoryBlocks
+
+distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+array = pytest.importorskip("dask.array")
+frame = pytest.importorskip("dask.dataframe")
+pandas = pytest.importorskip("pandas")
+
+from setwise import dask as on_dask  # noqa: E402
+from setwise.dask import blocks as dask_blocks  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("default")
+N, ROWS = 240, 70
+SETTINGS = {"space": "sized", "tol": 1e-3, "scaling": "standard"}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def client(cluster):
+    with distributed.Client(cluster) as made:
+        yield made
+
+
+def drawn():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 5))
+    Y = (X @ rng.normal(size=(5, 3)) + rng.normal(size=(N, 3)) > 0.6).astype(np.uint8)
+    return X, Y
+
+
+def chunked(X, Y):
+    return array.from_array(X, chunks=(ROWS, 2)), array.from_array(Y, chunks=(ROWS, 3))
+
+
+def delayed_blocks(X, Y, form=np.asarray):
+    starts = range(0, N, ROWS)
+    pairs = [(form(X[a : a + ROWS]), form(Y[a : a + ROWS])) for a in starts]
+    return [dask.delayed(pair) for pair in pairs]
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(one.intercept_, other.intercept_)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return SetClassifier(**SETTINGS).fit(MemoryBlocks.of(*drawn(), rows=ROWS))
+
+
+def test_arrays_frames_and_delayed_blocks_give_the_bits_of_the_fit_in_memory(client, expected):
+    X, Y = drawn()
+    dX, dY = chunked(X, Y)
+    model = on_dask.SetClassifier(**SETTINGS, client=client).fit(dX, dY)
+    same(model, expected)
+    fX, fY = (pandas.DataFrame(part).add_prefix(name) for part, name in ((X, "x"), (Y, "y")))
+    ends = [*range(0, N, ROWS), N - 1]
+    fX, fY = (frame.from_pandas(part, npartitions=1).repartition(ends) for part in (fX, fY))
+    of_frames = on_dask.SetClassifier(**SETTINGS).fit(fX, fY)
+    same(of_frames, expected)
+    assert of_frames.classes_.tolist() == ["y0", "y1", "y2"]
+    assert of_frames.predict(fX).compute().shape == (N, 3)
+    of_delayed = on_dask.SetClassifier(**SETTINGS).fit(delayed_blocks(X, Y))
+    same(of_delayed, expected)
+    parts = of_delayed.predict([dask.delayed(X[:9]), dask.delayed(X[9:])])
+    np.testing.assert_array_equal(np.concatenate(dask.compute(*parts)), expected.predict(X))
+    sparse = SetClassifier().fit(MemoryBlocks.of(csr_array(X), csr_array(Y), rows=ROWS))
+    same(on_dask.SetClassifier().fit(delayed_blocks(X, Y, csr_array)), sparse)
+
+
+def test_predictions_are_lazy_and_a_model_leaves_dask(client, expected, tmp_path):
+    X, Y = drawn()
+    dX, dY = chunked(X, Y)
+    model = on_dask.SetClassifier(**SETTINGS).fit(dX, dY)
+    for name in ("predict", "predict_proba"):
+        lazy = getattr(model, name)(dX)
+        assert isinstance(lazy, array.Array)
+        assert (lazy.shape, lazy.chunks[0]) == ((N, 3), dX.chunks[0])
+        np.testing.assert_array_equal(lazy.compute(), getattr(expected, name)(X))
+    model.to_local().save(tmp_path / "model.skops")
+    np.testing.assert_array_equal(load(tmp_path / "model.skops").predict(X), expected.predict(X))
+    copy = clone(model.set_params(alpha=0.5))
+    assert (copy.alpha, copy.get_params()["alpha"]) == (0.5, 0.5)
+    assert not hasattr(copy, "coef_")
+
+
+def test_a_search_on_a_cluster_is_that_on_blocks_in_memory(client):
+    X, Y = drawn()
+    settings = {"alphas": [0.1, 0.01], "spaces": ["sized"]}
+    there = on_dask.SetClassifierCV(**settings).fit(*chunked(X, Y))
+    here = SetClassifierCV(**settings).fit(MemoryBlocks.of(X, Y, rows=ROWS))
+    same(there, here)
+    assert there.best_params_ == here.best_params_
+    assert there.best_loss_ == here.best_loss_
+
+
+def test_two_fits_at_once_do_not_disturb_each_other(client, expected):
+    X, Y = drawn()
+    others = {**SETTINGS, "alpha": 0.1}
+    plain = SetClassifier(**others).fit(MemoryBlocks.of(X, Y, rows=ROWS))
+    with ThreadPoolExecutor(2) as pool:
+        settings = (SETTINGS, others)
+        fits = [
+            pool.submit(on_dask.SetClassifier(**one, client=client).fit, *chunked(X, Y))
+            for one in settings
+        ]
+        for fit, model in zip(fits, (expected, plain), strict=True):
+            same(fit.result(), model)
+
+
+def test_workers_that_are_killed_leave_the_coefficients_equal(
+    cluster, client, expected, monkeypatch
+):
+    """In the middle of a fit: their blocks are computed again, and nothing hangs."""
+    plain, passes = dask_blocks.DaskBlocks.sum, 0
+
+    def killing(self, function, *parameters):
+        nonlocal passes
+        passes += 1
+        if passes in (2, 8):
+            os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+        return plain(self, function, *parameters)
+
+    monkeypatch.setattr(dask_blocks.DaskBlocks, "sum", killing)
+    model = on_dask.SetClassifier(**SETTINGS, client=client).fit(*chunked(*drawn()))
+    assert passes > 8
+    same(model, expected)
+
+
+def test_lost_results_are_asked_for_again_and_given_up_in_the_end(client, monkeypatch):
+    X, Y = drawn()
+    blocks = on_dask.DaskBlocks.of(client, *chunked(X, Y))
+    lost = distributed.scheduler.KilledWorker("task", client.nthreads(), 3)
+    plain, left = dask_blocks._Computation.result, 2
+
+    def losing(self, asked):
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise lost
+        return plain(self, asked)
+
+    monkeypatch.setattr(dask_blocks._Computation, "result", losing)
+    assert blocks.sum(rows_of) == (N,)
+    left = 10**9
+    with pytest.raises(RuntimeError, match="lost 11 times over the same computation"):
+        blocks.sum(rows_of)
+
+
+def rows_of(block):
+    return (len(block.weights),)
+
+
+def refused(words, *given, error=ValueError, **settings):
+    model = on_dask.SetClassifier(**settings)
+    with pytest.raises(error, match=words):
+        model.fit(*given)
+    assert not hasattr(model, "coef_")
+
+
+def test_blocks_that_cannot_be_trained_on_are_refused_in_a_sentence(client):
+    X, Y = drawn()
+    dX, dY = chunked(X, Y)
+    good = (X[:9], Y[:9])
+    refused("block 1: X has the shape", [dask.delayed(p) for p in (good, (X[:9, :2], Y[:9]))])
+    refused("block 1: Y has the shape", [dask.delayed(p) for p in (good, (X[:9], Y[:8]))])
+    single = X[:9].astype(np.float32), Y[:9]
+    refused("all blocks must hold X alike", [dask.delayed(p) for p in (good, single)])
+    refused("block 0: Y must hold only 0 and 1", [dask.delayed((X[:9], 2 * Y[:9]))])
+    refused("block 0 must be", [dask.delayed(5)])
+    refused("same chunks of rows", dX, dY.rechunk((N, 3)))
+    refused("must be a Dask array", X, Y)
+    refused("at least one", [])
+    missing = dask.delayed(np.load)("/nowhere/X.npy")
+    refused("nowhere", [dask.delayed(good), missing], error=FileNotFoundError)
+
+
+def test_workers_without_the_package_are_named(client):
+    def hide():
+        import sys
+
+        sys.hidden = {n: sys.modules.pop(n) for n in list(sys.modules) if n.startswith("setwise")}
+        sys.modules["setwise"] = None  # type: ignore
+
+    def show():
+        import sys
+
+        sys.modules.pop("setwise")
+        sys.modules.update(sys.hidden)
+
+    client.run(hide)
+    try:
+        refused("lack setwise; install setwise", *chunked(*drawn()), error=RuntimeError)
+    finally:
+        client.run(show)
+
+
+def test_a_cluster_without_workers_is_refused(monkeypatch):
+    monkeypatch.setattr(dask_blocks, "PATIENCE", 0.1)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
+        distributed.Client(empty, set_as_default=False) as lonely,
+    ):
+        refused("no worker for 0.1 s", *chunked(*drawn()), error=RuntimeError, client=lonely)
+
+
+def test_any_estimator_of_dask_is_decoded_for_the_target(client, expected):
+    X, Y = drawn()
+    dX, dY = chunked(X, Y)
+    model = on_dask.TargetDecoder(on_dask.SetClassifier(**SETTINGS), "hamming").fit(dX, dY)
+    lazy = model.predict(dX)
+    assert isinstance(lazy, array.Array)
+    np.testing.assert_array_equal(lazy.compute(), expected.predict_proba(X) > 0.5)
+    with pytest.raises(ValueError, match="measure of all rows together"):
+        on_dask.TargetDecoder(model, "macro_f1")
