@@ -177,11 +177,12 @@ def explain(
     likely = _dense(model.predict_proba(inputs)) if labels is None else None
     wanted = None if labels is None else _places(labels, names.tolist())
     told, found = _feature_names(model, feature_names, inputs.shape[1]), []
+    whole: Any = inputs
     for row, sets in enumerate(decided):
         places = np.flatnonzero(sets) if wanted is None else wanted
         if likely is not None and len(places) == 0:
             places = likely[row].argmax(keepdims=True)
-        one = inputs.iloc[[row]] if hasattr(inputs, "iloc") else inputs[row : row + 1]
+        one = whole.iloc[[row]] if hasattr(whole, "iloc") else whole[row : row + 1]
         parts = _integrated(_ways(model, one, base, places))
         cells = np.asarray(_dense(one), object if hasattr(one, "iloc") else None)[0]
         found.append(
