@@ -39,7 +39,7 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def brief(thing: Any) -> str:
+def brief(self: Any) -> str:
     """The `repr` of a dataclass on one line: of long arrays the shape, fields at defaults left out.
 
     Examples
@@ -48,13 +48,13 @@ def brief(thing: Any) -> str:
     >>> Sized(2, [0.0, 1.0, 0.5]), Catalog([[i // 4, i // 2 % 2, i % 2] for i in range(8)])
     (Sized(n_labels=2, bias=[0.0, 1.0, 0.5]), Catalog(sets=<8 × 3>, bias=[0.0, 0.0, ...]))
     """
-    shown = ((field, getattr(thing, field.name)) for field in fields(thing) if field.init)
+    shown = ((field, getattr(self, field.name)) for field in fields(self) if field.init)
     given = [
         f"{field.name}={_shape(value)}"
         for field, value in shown
         if hasattr(value, "shape") or value is not field.default
     ]
-    return f"{type(thing).__name__}({', '.join(given)})"
+    return f"{type(self).__name__}({', '.join(given)})"
 
 
 def _shape(value: Any) -> str:

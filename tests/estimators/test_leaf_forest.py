@@ -92,6 +92,21 @@ def test_a_file_holds_the_trees_as_arrays(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.parametrize("part", ["roots", "feature", "left", "right"])
+@pytest.mark.parametrize("value", [-7, 10**6, 0])
+def test_numbers_that_lead_out_of_the_trees_or_back_are_refused(part, value):
+    X, y = problem(seed=5)
+    state = LeafForest(2, random_state=0).fit(X, y).__getstate__()
+    numbers = getattr(state["trees_"], part).copy()
+    numbers[0] = value
+    state["trees_"] = state["trees_"]._replace(**{part: numbers})
+    if (part, value) in (("roots", 0), ("feature", 0), ("left", -7)):
+        LeafForest().__setstate__(state)  # a root, a feature, a leaf
+        return
+    with pytest.raises(ValueError, match="nodes or features that are not there"):
+        LeafForest().__setstate__(state)
+
+
 @parametrize_with_checks([LeafForest(12, random_state=0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -367,4 +367,5 @@ def _calibrated(listed: Shortlist, sets: Any, weights: Array) -> tuple[float, fl
     _, _, score, true = sample.entries
     outside, expected = float(true[score == 0.0].sum()), float(weights @ listed.tail)
     factor = (outside + 1.0) / (expected + 1.0)
-    return *Calibration.of(sample), float(np.clip(factor, 1.0 / MOST_FACTOR, MOST_FACTOR))
+    slope, shift = Calibration.of(sample)
+    return slope, shift, float(np.clip(factor, 1.0 / MOST_FACTOR, MOST_FACTOR))

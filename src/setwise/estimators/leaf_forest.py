@@ -24,7 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from setwise.estimators.running import Watch
 from setwise.kernels import kernel
-from setwise.sparse import row_ranges
+from setwise.sparse import row_ranges, tidied
 from setwise.threads import for_rows, thread_count
 from setwise.validation import whole_number
 
@@ -182,6 +182,17 @@ class LeafForest(ClassifierMixin, BaseEstimator):
         most_likely = self.predict_proba(X).argmax(axis=1)
         return self.classes_[most_likely]
 
+    def __setstate__(self, state):
+        """From a file: numbers that would lead out of the trees are refused."""
+        if "trees_" in state:
+            trees, shares = state["trees_"], tidied(state["shares_"], "shares_")
+            trees.require_within(int(state["n_features_in_"]))
+            shape = len(trees.left), len(state["classes_"])
+            if shares.shape != shape or np.shape(state["masses_"]) != shape[:1]:
+                raise ValueError(f"shares of classes in leaves must have the shape {shape}")
+            state = {**state, "shares_": shares}
+        super().__setstate__(state)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -225,6 +236,19 @@ class Splits(NamedTuple):
             tree.missing_go_to_left.astype(np.bool_), tree.children_left.astype(np.int32),
             tree.children_right.astype(np.int32),
         )  # fmt: skip
+
+    def require_within(self, n_features: int) -> None:
+        """Refuse nodes and features that are not there, and ways that do not go forward."""
+        n = len(self.left)
+        here, inner = np.arange(n), self.left >= 0
+        good = all(len(part) == n for part in self[1:]) and (self.roots >= 0).all()
+        if good:
+            good = (self.roots < n).all() and all(
+                ((here < side) & (side < n))[inner].all() for side in (self.left, self.right)
+            )
+            good = good and ((self.feature >= 0) & (self.feature < n_features))[inner].all()
+        if not good:
+            raise ValueError("the trees of a forest lead to nodes or features that are not there")
 
     def way(self, row: Array, node: int, end: int) -> Iterator[tuple[int, int, int]]:
         """Each split that a row meets below a node, and the range of nodes it is sent to."""
