@@ -68,6 +68,7 @@ evidence-peers: $(VENV)/.dev
 # An empty file records each installation; a changed pyproject.toml makes it old.
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	$(PIP) --editable .
+	@$(PIP) 'xgboost-cpu>=3.0' || echo 'XGBoost was not installed: the demo has no boosted trees'
 	@touch $@
 
 # One release of torch, so that ratios taken at different times are ratios to the same thing.

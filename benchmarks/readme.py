@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isnan, nan
 from pathlib import Path
 from statistics import fmean
 
@@ -16,25 +17,37 @@ SHOWN = {
     "tuned one-vs-rest": "the same, tuned",
     "TargetDecoder(tuned one-vs-rest)": '**`TargetDecoder`**`(tuned one-vs-rest, "f1")`',
     "SetClassifierCV": '**`SetClassifierCV`**`("f1")`',
+    "SetBooster": '**`SetBooster`**`("f1")`',
+    "SetEnsemble": '**`SetEnsemble`**`("f1")`',
 }
 RIVALS = re.compile(r"(?<=\n)\| F1 \| .*?\n(?=\n)", re.DOTALL)
 REGRETS = re.compile(r"(?<=```text\n)Exact regret.*?(?=```)", re.DOTALL)
 
 
 def rivals() -> str:
-    """F1 by method and data set, the best in bold, then the means of micro and macro F1."""
+    """F1 by method and data set, the best in bold, then the means of micro and macro F1.
+
+    Methods that have no row are left out; a dash is what was not measured.
+    """
     rows = load("rivals")
     sets = list(dict.fromkeys(row["set"] for row in rows))
     by = {(row["method"], row["set"]): row for row in rows}
-    columns = [[by[method, name]["samples f1"] for method in SHOWN] for name in sets]
+    methods = [name for name in SHOWN if any(row["method"] == name for row in rows)]
+    columns = [[by.get((m, name), {}).get("samples f1", nan) for m in methods] for name in sets]
     for average in ("micro f1", "macro f1"):
-        columns.append([fmean(by[method, name][average] for name in sets) for method in SHOWN])
+        values = [[by.get((m, name), {}).get(average, nan) for name in sets] for m in methods]
+        columns.append([fmean(own) for own in values])
     table = ["| F1 | " + " | ".join([*sets, "micro", "macro"]) + " |"]
     table.append("|---" * (len(columns) + 1) + "|")
-    for place, title in enumerate(SHOWN.values()):
-        shown = [(f"{column[place]:.3f}", f"{max(column):.3f}") for column in columns]
-        cells = [f"**{value}**" if value == best else value for value, best in shown]
-        table.append("| " + " | ".join([title, *cells]) + " |")
+    for place, method in enumerate(methods):
+        cells = []
+        for column in columns:
+            value = f"{column[place]:.3f}"
+            best = f"{max(one for one in column if one == one):.3f}"
+            cells.append(
+                "–" if isnan(column[place]) else f"**{value}**" if value == best else value
+            )
+        table.append("| " + " | ".join([SHOWN[method], *cells]) + " |")
     return "\n".join(table) + "\n"
 
 

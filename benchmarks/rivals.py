@@ -24,7 +24,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from benchmarks.data import load
 from benchmarks.rows import load as stored
 from benchmarks.rows import machine
-from setwise import SetClassifierCV, TargetDecoder
+from setwise import SetBooster, SetClassifierCV, SetEnsemble, TargetDecoder
 
 SETS = ("emotions", "scene", "yeast", "medical", "enron", "slashdot")
 PENALTIES = np.logspace(-3, 4, 8)
@@ -55,6 +55,8 @@ METHODS = {
     "tuned one-vs-rest": lambda X: tuned(X, decoded=False),
     "TargetDecoder(tuned one-vs-rest)": lambda X: tuned(X, decoded=True),
     "SetClassifierCV": lambda X: SetClassifierCV("f1"),
+    "SetBooster": lambda X: SetBooster("f1"),
+    "SetEnsemble": lambda X: SetEnsemble("f1"),
 }
 
 

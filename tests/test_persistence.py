@@ -1,5 +1,6 @@
 """Laws of files: what is saved comes back, and nothing but data comes out of one."""
 
+import copy
 import io
 import json
 import os
@@ -18,7 +19,11 @@ import skops.io
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
@@ -32,6 +37,7 @@ from setwise import persistence
 from setwise.decoders import MinimumRisk, MostLikely, Thresholds, TopK
 from setwise.estimators import CatalogClassifier, SetClassifier, SetClassifierCV, TargetDecoder
 from setwise.estimators.folds import StratifiedLabelSets
+from setwise.forests import PlainTree
 from setwise.labels import LabelNames
 from setwise.persistence import load, save, trusted_types
 from setwise.spaces import Backoff, Catalog, Cube, Forest, Paths, Sized, Slice
@@ -228,15 +234,62 @@ def test_metadata_requests_come_back(tmp_path):
         assert str(loaded.get_metadata_routing()) == str(model.get_metadata_routing())
 
 
-def test_forests_come_back_if_their_trees_are_trusted(tmp_path):
-    """skops does not trust them: what a tree holds is not checked when it predicts."""
-    model = RandomForestClassifier(3, random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match=TREE):
-        save(model, tmp_path / "model")
-    loaded = back(model, tmp_path, trusted=[TREE])
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    with pytest.raises(ValueError, match=rf"nothing in it was run.*{TREE}"):
-        load(tmp_path / "saved.skops")
+@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
+def test_forests_come_back_as_plain_numbers(kind, tmp_path):
+    """skops does not trust their trees: what a tree holds is not checked when it predicts."""
+    gaps = np.where(RANDOM.random(X.shape) < 0.1, np.nan, X)
+    model = kind(3, random_state=0).fit(gaps, Y)
+    loaded = back(CatalogClassifier(model, "f1").fit(gaps, Y), tmp_path)
+    np.testing.assert_allclose(loaded.posterior(gaps).sum(axis=1), 1.0)
+    loaded = back(model, tmp_path)
+    np.testing.assert_array_equal(loaded.predict(gaps), model.predict(gaps))
+    np.testing.assert_array_equal(loaded.decision_path(gaps)[0].data, 1)
+    assert str(loaded.get_params()) == str(model.get_params())
+    for one, own in zip(loaded.estimators_, model.estimators_, strict=True):
+        for part in ("nodes", "values"):
+            again, before = (tree.tree_.__getstate__()[part] for tree in (one, own))
+            np.testing.assert_array_equal(again, before)
+    (tmp_path / "file").write_bytes(skops.io.dumps(model))
+    assert_refused(tmp_path / "file", "nothing in it was run", TREE)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"left_child": 10**6}, "the child of one other"),
+        ({"left_child": 0}, "the child of one other"),
+        ({"right_child": -7}, "the child of one other"),
+        ({"feature": 3}, "a feature that is not there"),
+        ({"feature": -1}, "a feature that is not there"),
+        ({"max_depth": 0}, "must be its depth"),
+        ({"n_features": 99}, "of other features than the forest"),
+        ({"n_features": -1}, "must be a whole number"),
+        ({"n_classes": np.array([2, 2, 2, 2])}, "values of a tree must be"),
+        ({"n_classes": np.array([2, 2, 0])}, "counts of at least 1"),
+        ({"values": np.zeros((1, 1, 1))}, "values of a tree must be"),
+        ({"nodes": np.zeros(3)}, "as this version of scikit-learn has them"),
+        ({"nodes": None}, "must be an array"),
+    ],
+    ids=str,
+)
+def test_a_tree_that_leads_out_of_itself_is_refused(change, message, tmp_path):
+    model = RandomForestClassifier(2, random_state=0).fit(X, Y)
+    parts = vars(PlainTree.of(model.estimators_[1].tree_)).copy()
+    ((name, value),) = change.items()
+    if name in parts:
+        parts[name] = value
+    else:
+        parts["nodes"] = parts["nodes"].copy()
+        parts["nodes"][name][0] = value
+    wrong = object.__new__(PlainTree)
+    vars(wrong).update(parts)
+    harmful = copy.copy(model)
+    harmful.estimators_ = [model.estimators_[0], copy.copy(model.estimators_[1])]
+    for place, own in enumerate((PlainTree.of(model.estimators_[0].tree_), wrong)):
+        harmful.estimators_[place] = copy.copy(model.estimators_[place])
+        harmful.estimators_[place].tree_ = own
+    (tmp_path / "file").write_bytes(skops.io.dumps(harmful))
+    assert_refused(tmp_path / "file", message)
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_make_demo_prints_the_table_of_the_readme_and_writes_the_report(tmp_path
     number = re.compile(r"\d\.\d{4}")
     assert number.sub("", said) in number.sub("", printed)
     mine, theirs = ([float(x) for x in number.findall(text)] for text in (said, printed))
-    assert len(theirs) == 20
+    assert len(theirs) == 28
     # (Other processors sum in another order, and solvers end a little apart.)
     np.testing.assert_allclose(mine, theirs, atol=2e-3)
 
@@ -140,8 +140,10 @@ def test_make_demo_prints_the_table_of_the_readme_and_writes_the_report(tmp_path
 def test_the_comparison_in_the_readme_is_that_of_the_stored_rows():
     assert RIVALS.search(README)[0] == rivals()
     rows = stored("rivals")
-    assert {row["method"] for row in rows} == set(SHOWN)
-    assert len({row["set"] for row in rows}) * len(SHOWN) == len(rows) == 24
+    assert {row["method"] for row in rows} <= set(SHOWN)
+    pairs = {(row["set"], row["method"]) for row in rows}
+    assert len(pairs) == len(rows)
+    assert len({name for name, _ in pairs}) == 6
 
 
 @pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])

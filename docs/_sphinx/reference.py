@@ -107,6 +107,8 @@ def _prepare(app, config):
     for module, group in names.items():
         _write(FOLDER / f"{module}.rst", _page(module, group))
     _write(FOLDER / "index.rst", _index(names))
+    # (By itself it would look at the pages of the last build, and miss new modules.)
+    config.autosummary_generate = [f"api/{module}.rst" for module in names]
 
 
 def _skip(app, kind, name, member, skip, options):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from setwise.estimators import SetClassifierCV as SetClassifierCV
     from setwise.estimators import SetEnsemble as SetEnsemble
     from setwise.estimators import TargetDecoder as TargetDecoder
+    from setwise.estimators import explain as explain
+    from setwise.estimators import feature_importance as feature_importance
     from setwise.persistence import load as load
     from setwise.persistence import save as save
     from setwise.persistence import trusted_types as trusted_types
@@ -33,6 +35,8 @@ _NAMES = {
     "SetEnsemble": "setwise.estimators",
     "TargetDecoder": "setwise.estimators",
     "Taxonomy": "setwise.taxonomy",
+    "explain": "setwise.estimators",
+    "feature_importance": "setwise.estimators",
     "get_target": "setwise.targets",
     "load": "setwise.persistence",
     "save": "setwise.persistence",

@@ -26,6 +26,7 @@ from scipy.sparse import issparse
 from setwise.archives import refuse_large_model
 from setwise.atomic_write import write_whole
 from setwise.files import DataError
+from setwise.forests import in_compiled_trees, in_plain_trees, is_forest
 from setwise.sparse import well_formed
 
 PACKAGE = __name__.partition(".")[0]
@@ -68,8 +69,8 @@ def save(estimator: Any, path: str | os.PathLike[str], *, trusted: Iterable[str]
     path : str or path
         Where to write; by custom the name ends in ``.skops``.
     trusted : list of str, optional
-        Further types that may be in the file, such as "sklearn.tree._tree.Tree"; `load` has to be
-        told the same. See there.
+        Further types that may be in the file, such as "sklearn.neighbors._kd_tree.KDTree"; `load`
+        has to be told the same. See there.
 
     Examples
     --------
@@ -116,9 +117,10 @@ def load(
     path : str or path
         A file written by `save`.
     trusted : list of str, optional
-        Further types that may be in the file. Trees of scikit-learn's forests need
-        "sklearn.tree._tree.Tree": their arrays are not checked by scikit-learn, and a file made to
-        do harm can crash the process. Name types only if you trust who wrote the file.
+        Further types that may be in the file. Neighbours of scikit-learn need
+        "sklearn.neighbors._kd_tree.KDTree", say: its arrays are not checked by scikit-learn, and a
+        file made to do harm can crash the process. Name types only if you trust who wrote the file.
+        (The trees of forests are saved as plain numbers, and checked.)
     max_bytes : int, optional
         How much the file may unpack to; by default 256 MiB and 200 times its size.
 
@@ -227,7 +229,8 @@ def _names(trusted: Iterable[str]) -> list[str]:
     names = [trusted] if isinstance(trusted, str) else list(trusted)
     if not all(isinstance(name, str) for name in names):
         raise ValueError(
-            f"trusted must be a list of names such as 'sklearn.tree._tree.Tree', not {names}"
+            f"trusted must be a list of names such as 'sklearn.neighbors._kd_tree.KDTree', not "
+            f"{names}"
         )
     return names
 
@@ -324,7 +327,9 @@ def _rebuilt(value: Any, made: Callable[..., Any], done: dict[int, tuple[Any, An
             # A metadata request names its estimator; the estimator itself would hold it in turn.
             owner = own["owner"]
             own["owner"] = owner if isinstance(owner, str) else type(owner).__name__
-        changed = copy.copy(value)
-        changed.__dict__.update(rebuilt(own))
+        changed, forest = copy.copy(value), is_forest(value)
+        own = in_plain_trees(own) if forest and made is _bare else own
+        own = rebuilt(own)
+        changed.__dict__.update(in_compiled_trees(own) if forest and made is _made_anew else own)
     done[id(value)] = (value, changed)
     return changed

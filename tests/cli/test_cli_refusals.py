@@ -216,8 +216,8 @@ def test_scores_that_are_no_probabilities_are_not_given_as_such(folder, tmp_path
 @pytest.mark.parametrize(
     "words",
     [
-        (), ("fit",), ("predict",), ("evaluate",), ("compare",), ("decode",), ("certify",),
-        ("demo",), ("datasets", "list"), ("datasets", "info"), ("datasets", "fetch"),
+        (), ("fit",), ("predict",), ("evaluate",), ("explain",), ("compare",), ("decode",),
+        ("certify",), ("demo",), ("datasets", "list"), ("datasets", "info"), ("datasets", "fetch"),
     ],
 )  # fmt: skip
 def test_every_help_has_examples_and_exit_status(words, capfd):

@@ -640,17 +640,14 @@ def test_folds_may_be_listed_as_scikit_learn_lists_them():
 
 # ---------------------------------------------------------------------------------------- files
 
-TREE = "sklearn.tree._tree.Tree"
-
 
 @every_model
 @pytest.mark.parametrize("labels", [Y, listed(), Y[:, 0], NAMES[Y[:, :2].sum(axis=1)]])
 def test_a_saved_model_comes_back(model, labels, tmp_path):
     frame = pd.DataFrame(X, columns=FEATURES)
     fitted = clone(model).fit(frame, labels)
-    options = {"trusted": [TREE]} if isinstance(model, TargetDecoder) else {}
-    save(fitted, tmp_path / "model.skops", **options)
-    loaded = load(tmp_path / "model.skops", **options)
+    save(fitted, tmp_path / "model.skops")
+    loaded = load(tmp_path / "model.skops")
     assert type(loaded) is type(fitted)
     assert_same_model(loaded, fitted, frame)
     assert loaded.feature_names_in_.tolist() == FEATURES
@@ -693,11 +690,11 @@ def test_what_a_file_brings_along_is_refused_and_does_not_run(model, tmp_path):
         save(fitted, tmp_path / "model.skops")
     (tmp_path / "model.skops").write_bytes(skops.io.dumps(fitted))
     with pytest.raises(ValueError, match=r"nothing in it was run.*builtins.print"):
-        load(tmp_path / "model.skops", trusted=[TREE])
+        load(tmp_path / "model.skops", trusted=["sklearn.tree._tree.Tree"])
     fitted.extra_ = Run()
     (tmp_path / "model.skops").write_bytes(pickle.dumps(fitted))
     with pytest.raises(ValueError, match="was not loaded"):
-        load(tmp_path / "model.skops", trusted=[TREE])
+        load(tmp_path / "model.skops", trusted=["sklearn.tree._tree.Tree"])
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from setwise import SetClassifier, Taxonomy
+from setwise import SetBooster, SetClassifier, Taxonomy
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.evaluation import compare, evaluate
 from setwise.evaluation.statistics import holm
@@ -33,6 +33,7 @@ from setwise.study.folder import RESULTS
 from setwise.study.methods import Question
 from setwise.study.study import described
 from setwise.targets import CountTarget, FBeta, TreeDistance, get_target
+from tests.support.small_models import few_trees
 
 QUICK = ["binary_relevance", "catalog", "one_vs_rest"]
 TARGETS = ["f1", "hamming"]
@@ -128,14 +129,15 @@ class Says(ClassifierMixin, BaseEstimator):
 def test_every_outcome_is_what_its_method_predicts_by_itself(form, data, tmp_path, monkeypatch):
     """Also where targets share a fit."""
     monkeypatch.setattr(peers, "N_TREES", 7)
-    monkeypatch.setattr("setwise.estimators.set_classifier_cv.FOLDS", ((2, np.inf),))
+    few_trees(monkeypatch)
     few = partial(peers.TunedThresholdClassifierCV, thresholds=5)
     monkeypatch.setattr(peers, "TunedThresholdClassifierCV", few)
     X, Y = form(data[0]), csr_array(data[1])
     train, test = np.arange(40), np.arange(40, 60)
     methods, targets = list(METHODS), ["f1", "precision@2"]
     if form is csr_array:
-        methods, targets = [name for name in methods if name != "auto"], targets[:1]
+        methods = [name for name in methods if name not in ("auto", "ensemble")]
+        targets = targets[:1]
     results = Study(X, Y, methods=methods, targets=targets, folds=(train, test)).run(tmp_path)
     assert [(o.method, o.target) for o in results.outcomes] == [
         (method, target) for method in methods for target in targets
@@ -205,6 +207,7 @@ def test_label_names_and_forms_of_y_give_one_study(data, tmp_path):
 
 def test_one_label_is_a_label_set_too(data, tmp_path, monkeypatch):
     monkeypatch.setattr(peers, "N_TREES", 3)
+    few_trees(monkeypatch)
     X, Y = data
     methods = {**{name: name for name in METHODS}, "own": KNeighborsClassifier(3)}
     split = (range(40), range(40, 60))
@@ -220,9 +223,10 @@ def test_one_label_is_a_label_set_too(data, tmp_path, monkeypatch):
 
 def test_a_label_that_never_varies_in_training_is_no_obstacle(data, tmp_path, monkeypatch):
     monkeypatch.setattr(peers, "N_TREES", 3)
+    few_trees(monkeypatch)
     X, Y = data
     fixed = np.column_stack([Y[:, 0], np.ones(60, int), np.zeros(60, int)])
-    methods = [name for name in METHODS if name != "auto"]
+    methods = [name for name in METHODS if name not in ("auto", "ensemble")]
     results = Study(X, fixed, methods=methods, targets=["f1"], folds=2).run(tmp_path)
     assert [outcome.method for outcome in results.outcomes] == methods
     # (Those that pick labels predict as many in every row.)
@@ -255,6 +259,18 @@ def test_missing_features_are_the_mean_of_the_training_rows(form, data, tmp_path
         results.outcomes[1].y_pred.toarray(),
         own.fit(form(X)[train], data[1][train]).predict(form(X)[test]),
     )
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_boosted_trees_see_missing_features_as_they_are(form, data, tmp_path, monkeypatch):
+    few_trees(monkeypatch)
+    X = data[0].copy()
+    X[::3, 1] = np.nan
+    train, test = np.arange(40), np.arange(40, 60)
+    study = Study(form(X), data[1], methods=["booster"], targets=["f1"], folds=(train, test))
+    results = study.run(tmp_path)
+    own = SetBooster("f1", random_state=0).fit(form(X)[train], data[1][train])
+    np.testing.assert_array_equal(results.outcomes[0].y_pred.toarray(), own.predict(form(X)[test]))
 
 
 def test_an_own_estimator_is_cloned_seeded_and_told_its_target(data, tmp_path):

@@ -22,6 +22,7 @@ from setwise.cli.convert import convert
 from setwise.cli.datasets import datasets
 from setwise.cli.doctor import doctor
 from setwise.cli.evaluate import evaluate
+from setwise.cli.explain import explain
 from setwise.cli.fit import fit
 from setwise.cli.options import STDOUT, echo, spelt
 from setwise.cli.predict import decode, predict
@@ -32,7 +33,9 @@ DONE, PARTLY, REFUSED, INTERRUPTED = 0, 1, 2, 130
 app = typer.Typer(
     name="setwise", rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False
 )
-for _command in (fit, predict, evaluate, compare, decode, certify, convert, card, demo, doctor):
+for _command in (
+    fit, predict, evaluate, explain, compare, decode, certify, convert, card, demo, doctor,
+):  # fmt: skip
     app.command()(_command)
 app.add_typer(datasets, name="datasets")
 

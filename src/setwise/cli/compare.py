@@ -23,10 +23,10 @@ from setwise.cli.options import (
 
 # Known to `setwise.study`, which is too heavy to be asked for a line of help.
 METHODS = (
-    "binary_relevance", "logistic", "mean_absolute_error", "catalog", "auto", "one_vs_rest",
-    "one_vs_rest_decoded", "chain", "thresholds", "forest", "forest_decoded",
-    "extra_trees_catalog", "metro", "f_plug_in", "f_reduction", "pick_all_labels",
-    "pick_all_labels_normalized", "pick_one_label", "one_vs_all_normalized",
+    "binary_relevance", "logistic", "mean_absolute_error", "catalog", "auto", "booster",
+    "ensemble", "one_vs_rest", "one_vs_rest_decoded", "chain", "thresholds", "forest",
+    "forest_decoded", "extra_trees_catalog", "metro", "f_plug_in", "f_reduction",
+    "pick_all_labels", "pick_all_labels_normalized", "pick_one_label", "one_vs_all_normalized",
 )  # fmt: skip
 # F1 of so many levels is printed.
 MOST_LEVELS = 6
@@ -61,12 +61,13 @@ def compare(
     Each finished part is stored in the folder at once. A run that was killed or interrupted goes
     on where it stopped when the same command is given again, and finds the same.
 
-    Missing features take their mean over the training rows of each fold.
+    Missing features take their mean over the training rows of each fold; boosted trees see them as
+    missing.
 
     \b
     Examples:
       setwise compare books.csv --label-column tags --separator ";" --targets f1,jaccard -o study
-      setwise compare yeast.arff --test yeast-test.arff --methods auto,forest_decoded -o study
+      setwise compare yeast.arff --test yeast-test.arff --methods auto,booster,ensemble -o study
       setwise compare shop.csv --label-column cats --path-separator / --close --targets tree -o out
       setwise compare music.csv --label-prefix is_ --folds 10 --jobs 2 --report music.html -o study
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from setwise.cli.fit import load_fitted
 from setwise.cli.options import (
+    PAGE,
     Reading,
+    can_write,
     command,
     concerning,
     echo,
@@ -33,6 +35,8 @@ PROBABLE = "; a label less probable than one under it is as probable as the most
     part="Part of a file that has a split: test (default there), train, or all.",
     resamples="Behind the intervals; 0 for none.",
     confidence="Level of the intervals.",
+    report="A page with all of it; of a model also which features say what, of a mixture what its "
+    "members bring.",
 )
 def evaluate(
     model: Path | None = None,
@@ -46,6 +50,7 @@ def evaluate(
     resamples: int = 1000,
     confidence: float = 0.95,
     zero_division: float = 0.0,
+    report: Path | None = None,
     seed: int = 0,
     json: bool = False,
     reading: Reading,
@@ -69,10 +74,12 @@ def evaluate(
       setwise evaluate model.skops new.csv --targets f2,precision@1 --json
       setwise evaluate --predictions out.csv --truth new.csv --label-column tags --separator ";"
       setwise evaluate model.skops new.csv --taxonomy topics.csv --close
+      setwise evaluate model.skops new.csv --report page.html
 
     Exit status: 0 fine; 2 a file or an option is wrong.
     """
     refuse_unknown(*names(targets))
+    can_write(report, (model, data, predictions, truth, probabilities), PAGE)
     target: Any = None
     if model is not None and data is not None and predictions is None:
         own = {"taxonomy": None, "path_separator": None, "close": False}
@@ -122,6 +129,14 @@ def evaluate(
         random_state=seed,
     )
     told, words = _said(judged, rows, n_completed, probability is not None)
+    if report is not None:
+        from setwise.cli.inside import inside
+        from setwise.report import write
+
+        is_own = model is not None and n_completed is None and not rows.unseen.labels
+        more = inside(load_fitted(model), rows, y_pred, seed) if model and is_own else {}
+        write(judged, report, name=rows.name, label_names=rows.label_names.tolist(), **more)
+        told, words = {**told, "report": str(report)}, f"{words}\nreport: {report}"
     say(json, told, words)
 
 
@@ -193,7 +208,7 @@ def of_model(model: Path, data: Path, part: str | None, reading: Reading) -> tup
             None if values is None else spread(values, fitted.label_names, rows.label_names)
             for values in (y_pred, probability)
         )
-    say_unseen(rows.unseen, rows.n_missing)
+    say_unseen(rows.unseen, rows.n_missing, fitted.fills_missing)
     return rows, y_pred, probability, target
 
 

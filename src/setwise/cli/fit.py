@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from setwise.cli.models import Asked, about, labels_of, no_trees, typed_of_models, words
 from setwise.cli.options import (
     MODEL,
     Reading,
@@ -17,6 +18,7 @@ from setwise.cli.options import (
     command,
     concerning,
     decoder_asked,
+    echo,
     held_out,
     names,
     refuse_unknown,
@@ -33,21 +35,20 @@ if TYPE_CHECKING:
 MOST_ROWS, MOST_ENTRIES, LEAST_ROWS = 10_000, 2**23, 64
 # Options that a refusal of the fit may concern.
 ASKED = (
-    *("target", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds"),
+    *("target", "model", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds"),
     *("decoder", "budget", "at_most"),
 )
-SCALINGS = ("auto", "none", "standard", "rows")
 # The exit status of a search that was interrupted, though a model is written.
 INTERRUPTED = 130
 # Surrogates whose scores are log-probabilities.
 LIKELIHOODS = ("auto", "likelihood", "binary_relevance")
-MEAN = (
-    "a missing feature takes its mean over the training rows, in this model and in what it predicts"
-)
 
 
 @command(
     output="Where the model goes, by custom .skops.",
+    model="linear: linear scores, chosen by cross-validation; booster: boosted trees (XGBoost); "
+    "ensemble: a mixture of both and of extra trees. auto: linear, or with --time what is best for "
+    "the data in that time.",
     surrogate="What is trained on: likelihood, binary_relevance, logistic, mean_absolute_error, "
     "...; several with commas are tried. auto: likelihood, or what fits into memory.",
     space="Label sets that are weighed: auto, catalog, joint, sized, forest, cube, of a hierarchy "
@@ -55,7 +56,8 @@ MEAN = (
     alpha="Penalty of the weights; several with commas are tried.",
     scaling="Units of the features: none, standard, rows; several with commas are tried. auto: by "
     "whether the features are sparse.",
-    time="Seconds; then the best model found so far is trained and written.",
+    time="Seconds; then the best model found so far is trained and written. Without --model, the "
+    "model that is best in that time.",
     jobs="Threads; by default as many as there are processors.",
     cv="Whether cross-validation chooses all this.",
     folds="Of the cross-validation; by default by the number of rows.",
@@ -69,6 +71,7 @@ def fit(
     target: str = "f1",
     test: Path | None = None,
     test_share: float | None = None,
+    model: str = "auto",
     surrogate: str = "auto",
     space: str = "auto",
     alpha: str | None = None,
@@ -90,7 +93,11 @@ def fit(
     Prints what was chosen, how good it is, and what is guaranteed. With rows to test on (a second
     file, a share, or the file's own split) the model is trained on the others.
 
-    Missing features take their mean over the training rows.
+    Missing features take their mean over the training rows; boosted trees take them as missing, and
+    columns of categories as such.
+
+    With --time alone the model is a mixture of linear scores, extra trees and boosted trees where
+    the time is enough for it.
 
     Long searches tell on the error stream how far they are, and after the first fold about how long
     they will take. Ctrl-C, like --time, ends the search: the best model so far is trained and
@@ -106,6 +113,8 @@ def fit(
     \b
     Examples:
       setwise fit books.csv --label-column tags --separator ";" -o model.skops
+      setwise fit books.csv --label-column tags --separator ";" --time 60 -o model.skops
+      setwise fit music.csv --label-prefix is_ --model booster -o model.skops
       setwise fit music.csv --label-prefix is_ --target jaccard --test-share 0.3 -o model.skops
       setwise fit posts.csv --labels spam,ad --text-columns title,body -o model.skops
       setwise fit yeast.arff --test yeast-test.arff --target subset -o model.skops
@@ -126,49 +135,38 @@ def fit(
         alphas = None if alpha is None else [float(word) for word in alpha.split(",")]
     except ValueError:
         raise ValueError(f"--alpha must be numbers such as 0.1,0.01, not {alpha!r}") from None
-    tried = {"surrogate": names(surrogate), "space": names(space), "alpha": alphas or [1e-3]}
-    for name in names(scaling):
-        if name not in SCALINGS:
-            raise ValueError(f"--scaling must be of {', '.join(SCALINGS)}, not {name!r}")
-    tried["scaling"] = [None if name == "none" else name for name in names(scaling)]
+    asked = Asked(
+        model, None, names(surrogate), names(space), alphas, names(scaling), cv, folds, time, jobs,
+        seed, typed_of_models(context),
+    )  # fmt: skip
     refuse_unknown(target)
-    for option, given in (("folds", folds), ("time", time)):
-        if not cv and given is not None:
-            raise ValueError(f"--{option} is for cross-validation, which --no-cv switches off")
-    for option, given in tried.items():
-        if not cv and len(given) != 1:
-            raise ValueError(f"--no-cv takes one --{option}, but there are {len(given)}")
-    from setwise.estimators import SetClassifier, SetClassifierCV
+    if model == "booster" and (missing := no_trees()):
+        raise ImportError(missing)
+    from setwise.cli.blocks import BlockData
     from setwise.persistence import save
 
     rows = _rows(data, test, test_share, seed, reading)
     judged: Any = target_for(target, rows)
-    asked = typed(context, *ASKED)
-    with concerning(asked):
+    with concerning(typed(context, *ASKED)):
         decides = decoder_asked(judged, decoder, budget, at_most)
-    always: Any = {"decoder": decides, "random_state": seed, "verbose": True, "n_jobs": jobs}
-    if cv:
-        several = {
-            f"{name}s": "auto" if tried[name] == ["auto"] else tried[name]
-            for name in ("surrogate", "space", "scaling")
-        }
-        estimator: Any = SetClassifierCV(
-            judged, **several, alphas=alphas, cv=folds, time_budget=time, on_interrupt="finish",
-            **always,
-        )  # fmt: skip
-    else:
-        (surrogate,), (space,), (penalty,), (units,) = tried.values()
-        by_form = None if rows.is_sparse else "standard"
-        units = by_form if units == "auto" else units
-        estimator = SetClassifier(judged, surrogate, space, alpha=penalty, scaling=units, **always)
-    with concerning(asked):
-        model, train = _fitted(rows, estimator, None if cv else _checkpoint(output))
+    asked = replace(asked, target=judged, decoder=decides)
+    train = rows.train() if "train" in (rows.split or {}) else rows
+    kind, why = asked.chosen_for(train, isinstance(rows, BlockData))
+    if why is not None:
+        echo(f"setwise: {why}", err=True)
+    if kind == "ensemble" and (missing := no_trees()):
+        echo(f"setwise: the mixture has no boosted trees: {missing}", err=True)
+    with concerning(typed(context, *ASKED)):
+        if isinstance(rows, BlockData):
+            trained = rows.fitted(asked.linear(rows), None if cv else _checkpoint(output))
+        else:
+            trained = asked.estimator(kind, train).fit(train.X, labels_of(train))
     assert rows.schema is not None
-    fitted = Fitted(model, rows.schema, judged)
-    fitted = replace(fitted, about={"data": data.name, **_about(fitted, rows, train)})
+    fitted = Fitted(trained, rows.schema, judged)
+    fitted = replace(fitted, about={"data": data.name, **about(kind, fitted, rows, train)})
     save(fitted, output)
-    words = f"{rows}\n{_words(fitted, precise)}\nwrote {output}"
-    say(json, {**fitted.about, "output": str(output)}, words)
+    told = f"{rows}\n{words(fitted, precise)}\nwrote {output}"
+    say(json, {**fitted.about, "output": str(output)}, told)
     return INTERRUPTED if fitted.about["stopped"] == "interrupt" else 0
 
 
@@ -197,100 +195,6 @@ def _rows(
 def _checkpoint(output: Path) -> Path:
     """Where the best solution so far is kept, beside the model that is to be."""
     return output.with_name(f"{output.name}.checkpoint")
-
-
-def _fitted(rows: Any, estimator: Any, checkpoint: Path | None) -> tuple[Any, Any]:
-    """The estimator behind an imputer, fitted to the rows to train on; and these."""
-    from scipy.sparse import csr_array
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-
-    from setwise.cli.blocks import BlockData
-
-    if isinstance(rows, BlockData):
-        return rows.fitted(estimator, checkpoint), rows
-    train = rows.train() if "train" in (rows.split or {}) else rows
-    model = make_pipeline(SimpleImputer(keep_empty_features=True), estimator)
-    # (A dense column would be taken for classes; a sparse one is a label.)
-    model.fit(train.X, csr_array(train.Y) if train.n_labels == 1 else train.Y)
-    return model, train
-
-
-def _about(fitted: Fitted, data: Any, train: Any) -> dict[str, Any]:
-    """What was chosen and found in training, as JSON."""
-    from setwise import __version__
-    from setwise.evaluation import evaluate
-    from setwise.study import Scale
-
-    scale, classifier = Scale.of(fitted.target), fitted.classifier
-    loss, tested = getattr(fitted.model[-1], "best_loss_", None), None
-    if "test" in (data.split or {}):
-        test = data.test()
-        judged = evaluate(fitted.model.predict(test.X), test.Y, targets=[fitted.target])
-        figure = judged[f"loss: {fitted.target}"]
-        tested = {"rows": test.n_rows, "loss": figure.value, "low": figure.low, "high": figure.high}
-        if scale is not None:
-            tested["distance"] = scale.distance(figure.value)
-    return {
-        "setwise": __version__,
-        "rows": train.n_rows,
-        "features": train.n_features,
-        "labels": train.n_labels,
-        "target": str(fitted.target),
-        "chosen": {
-            "surrogate": classifier.surrogate_,
-            "space": str(classifier.space_),
-            "scaling": classifier.scaling,
-            "alpha": float(classifier.alpha),
-            "decoder": classifier.decoder_,
-        },
-        "by_cross_validation": loss is not None,
-        "choice": fitted.model[-1].choice_,
-        "stopped": getattr(fitted.model[-1], "stopped_", None),
-        "cross_validated_loss": loss,
-        "missing_features": train.n_missing,
-        "missing_rule": MEAN,
-        "unit": None if scale is None else scale.unit,
-        "cross_validated_distance": None if scale is None or loss is None else scale.distance(loss),
-        "test": tested,
-        "guarantee": fitted.guarantee,
-    }
-
-
-def _words(fitted: Fitted, precise: bool) -> str:
-    from setwise.report.words import first_sentence
-    from setwise.study import Scale
-    from setwise.targets.target import judges_all_rows
-
-    about, scale = fitted.about, Scale.of(fitted.target)
-    chosen, loss, test = about["chosen"], about["cross_validated_loss"], about["test"]
-
-    def scored(loss: float) -> str:
-        distance = "" if scale is None else f", mean tree distance {scale.said(loss)}"
-        mean = "" if judges_all_rows(fitted.target) else "mean "
-        return f"{mean}loss {loss:.4f}, score {1 - loss:.4f}{distance}"
-
-    by = "as asked" if loss is None else "chosen by cross-validation"
-    lines = [
-        f"trained for {about['target']} on {about['rows']} rows: {chosen['surrogate']} on "
-        f"{chosen['space']}, alpha {chosen['alpha']:.3g}, scaling {chosen['scaling']} ({by})"
-    ]
-    if about["choice"] is not None:
-        lines.append(f"not as usual: {about['choice']}")
-    if about["stopped"] is not None:
-        why = "time was up" if about["stopped"] == "time_budget" else "it was interrupted"
-        lines.append(f"the search was cut, since {why}: this is the best model found so far")
-    if loss is not None:
-        optimistic = "the choice was made by it, so a little optimistic"
-        lines.append(f"cross-validated: {scored(loss)} ({optimistic})")
-    if test is not None:
-        ends = f"95 % interval of the score {1 - test['high']:.4f} to {1 - test['low']:.4f}"
-        lines.append(f"on {test['rows']} test rows: {scored(test['loss'])}, {ends}")
-    if about["missing_features"]:
-        lines.append(f"missing features ({about['missing_features']} in training): {MEAN}")
-    first, rest = first_sentence(about["guarantee"])
-    more = f" {rest}" if precise or not rest else " (--precise prints the whole statement)"
-    return "\n".join([*lines, f"guarantee: {first}{more}".rstrip()])
 
 
 # ----------------------------------------------------------------------------- what is written
@@ -367,7 +271,22 @@ class Fitted:
     @property
     def has_probability(self) -> bool:
         """Whether the scores of the model are log-probabilities."""
-        return self.classifier.surrogate in LIKELIHOODS
+        return getattr(self.classifier, "surrogate", "auto") in LIKELIHOODS
+
+    @property
+    def fills_missing(self) -> bool:
+        """Whether missing features take their mean; else the model takes them as they are."""
+        from sklearn.impute import SimpleImputer
+
+        steps = getattr(self.model, "steps", ())
+        return any(isinstance(step, SimpleImputer) for _, step in steps)
+
+    @property
+    def mean_row(self) -> Any:
+        """The mean of each feature over the training rows, (1, n_features); None if not kept."""
+        steps = getattr(self.model, "steps", ())
+        means = (getattr(step, "statistics_", None) for _, step in steps)
+        return next((row[None] for row in means if row is not None), None)
 
     @property
     def rows_at_once(self) -> int:

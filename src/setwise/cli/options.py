@@ -356,13 +356,14 @@ def echo(text: str, err: bool = False, json: bool = False) -> None:
         typer.echo(printable(text, json) if _is_terminal(stream) else text, err=err, color=True)
 
 
-def say_unseen(unseen: Any, missing_features: int = 0) -> None:
+def say_unseen(unseen: Any, missing_features: int = 0, filled: bool = True) -> None:
     """Say on the error stream what a file has that the training file had not, and what it lacks."""
     lines = list(unseen.words())
     if missing_features:
         what = counted(missing_features, "missing feature")
         whose = "its" if missing_features == 1 else "their"
-        lines.append(f"{what} took {whose} mean over the training rows")
+        rule = f"took {whose} mean over the training rows"
+        lines.append(f"{what} {rule if filled else 'stayed missing, as in training'}")
     for line in lines:
         echo(line, err=True)
 

@@ -133,7 +133,7 @@ def predict(
     with as_file(data, suffix) as path, opened_output(output) as file:
         beside = fitted.schema.texts(path, kept) if kept else None
         file.writelines(lines.of(found(path), beside))
-    say_unseen(unseen, n_missing)
+    say_unseen(unseen, n_missing, fitted.fills_missing)
 
 
 def _of_hierarchy(part: Any, model: Path) -> Any:

@@ -7,6 +7,7 @@ of the Hessian; the parameters of the space (biases of sets or sizes) take a ste
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,9 +37,29 @@ def xgboost() -> Any:
     return xgboost
 
 
-def matrix(X: Any, **given: Any) -> Any:
-    """Inputs as XGBoost takes them: NaN and what a sparse matrix does not store are missing."""
-    return xgboost().DMatrix(X, enable_categorical=True, **given)
+def matrix(X: Any, kinds: list[str] | None = None) -> Any:
+    """Inputs as XGBoost takes them: NaN and what a sparse matrix does not store are missing.
+
+    ``kinds`` are those of the columns, as XGBoost names them; a data frame says its own.
+    """
+    own = hasattr(X, "dtypes") or not kinds
+    return xgboost().DMatrix(X, enable_categorical=True, feature_types=None if own else kinds)
+
+
+def kinds_of(categorical: Any, X: Any) -> list[str] | None:
+    """What XGBoost calls the columns, of which some are codes of categories; None if none are."""
+    if categorical is None:
+        return None
+    chosen, n_features = np.asarray(categorical), X.shape[1]
+    known = chosen.ndim == 1 and chosen.dtype.kind in "iu"
+    if not known or not np.isin(chosen, np.arange(n_features)).all():
+        raise ValueError(
+            f"categorical_features must be numbers of columns, from 0 to {n_features - 1}, not "
+            f"{categorical!r}"
+        )
+    kinds = np.full(n_features, "float", object)
+    kinds[chosen] = "c"
+    return kinds.tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +81,18 @@ class Trees:
 
     def scores(self, X: Any) -> Array:
         """Half of the offset and of the leaves that each row falls into, (n, n_scores)."""
-        return scores_of(self.booster.predict(matrix(X), output_margin=True), self.offset)
+        return scores_of(self._said(self.booster, X, output_margin=True), self.offset)
 
     def contributions(self, X: Any) -> Array:
-        """What each feature adds to each score, and the mean, (n, n_scores, n_features + 1)."""
-        found = self.booster.predict(matrix(X), pred_contribs=True)
-        return found.reshape(len(found), -1, found.shape[-1])
+        """What each feature adds to each score, (n, n_scores, n_features), by XGBoost.
+
+        Those of a row add up to its scores less the mean ones (TreeSHAP).
+        """
+        found = self._said(one_score_a_tree(self.booster), X, pred_contribs=True)
+        return found.reshape(len(found), len(self.offset), -1)[..., :-1] / 2.0
+
+    def _said(self, booster: Any, X: Any, **asked: Any) -> Array:
+        return booster.predict(matrix(X, self.booster.feature_types), **asked)
 
     def gains(self, n_features: int) -> Array:
         """The mean gain of the splits by each feature, with a sum of 1, (n_features,)."""
@@ -76,6 +103,47 @@ class Trees:
 
     def __getstate__(self) -> dict:
         return {"json": self.json, "offset": self.offset}
+
+
+def one_score_a_tree(booster: Any) -> Any:
+    """The same model with each tree once for every score, and leaves of one number.
+
+    XGBoost tells what features contribute for such trees only.
+    """
+    model = json.loads(bytes(booster.save_raw("json")))
+    learner = model["learner"]
+    inner = learner["gradient_booster"]["model"]
+    width = max(int(tree["tree_param"]["size_leaf_vector"]) for tree in inner["trees"])
+    if width <= 1:
+        return booster
+    inner["trees"] = [_of_score(tree, k, width) for tree in inner["trees"] for k in range(width)]
+    for number, tree in enumerate(inner["trees"]):
+        tree["id"] = number
+    inner["tree_info"] = [k for _ in inner["tree_info"] for k in range(width)]
+    inner["iteration_indptr"] = [width * end for end in inner["iteration_indptr"]]
+    inner["gbtree_model_param"]["num_trees"] = str(len(inner["trees"]))
+    single = xgboost().Booster()
+    single.load_model(bytearray(json.dumps(model).encode()))
+    return single
+
+
+def _of_score(tree: dict[str, Any], score: int, width: int) -> dict[str, Any]:
+    """A tree with the numbers of one score in its leaves."""
+    left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
+    weights = np.reshape(tree["base_weights"], (-1, width))[:, score].copy()
+    is_leaf = left == -1
+    if "leaf_weights" in tree:
+        # Leaves have their numbers apart, at the place that stands for their right child.
+        leaves = np.reshape(tree["leaf_weights"], (-1, width))[:, score]
+        weights[is_leaf] = leaves[right[is_leaf]]
+    conditions = np.where(is_leaf, weights, tree["split_conditions"])
+    parents = [2**31 - 1, *tree["parents"][1:]]
+    changed = {name: part for name, part in tree.items() if name != "leaf_weights"}
+    return changed | {
+        "base_weights": weights.tolist(), "split_conditions": conditions.tolist(),
+        "right_children": np.where(is_leaf, -1, right).tolist(), "parents": parents,
+        "tree_param": {**tree["tree_param"], "size_leaf_vector": "1"},
+    }  # fmt: skip
 
 
 @dataclass(eq=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -66,6 +67,8 @@ class LeafForest(ClassifierMixin, BaseEstimator):
         How the trees split, as arrays.
     shares_ : CSR array of shape (nodes, K)
         The share of each class in each leaf.
+    masses_ : array of shape (nodes,)
+        The weight of the rows in each leaf.
     n_trees_, n_features_in_ : int
     """
 
@@ -108,8 +111,9 @@ class LeafForest(ClassifierMixin, BaseEstimator):
             affordable = watch.left * more / (time.monotonic() - begun + 1e-6)
             more = int(min(max(affordable, 0.0), BATCH))
         self.n_trees_ = len(grown)
-        self.trees_ = Splits.joined([splits for splits, _ in grown])
-        self.shares_ = csr_array(vstack([shares for _, shares in grown], format="csr"))
+        splits, shares, masses = zip(*grown, strict=True)
+        self.trees_, self.masses_ = Splits.joined(list(splits)), np.concatenate(masses)
+        self.shares_ = csr_array(vstack(shares, format="csr"))
         return self
 
     def _batch(
@@ -126,8 +130,9 @@ class LeafForest(ClassifierMixin, BaseEstimator):
         for tree, of_rows in zip(forest.estimators_, leaves.T, strict=True):
             shape = tree.tree_.node_count, n_classes
             shares = csr_array((weights, (of_rows, number)), shape=shape, dtype=np.float32)
-            shares.data /= np.repeat(shares.sum(axis=1), np.diff(shares.indptr))
-            found.append((Splits.of(tree.tree_), shares))
+            masses = shares.sum(axis=1)
+            shares.data /= np.repeat(masses, np.diff(shares.indptr))
+            found.append((Splits.of(tree.tree_), shares, masses))
         return found
 
     def predict_proba(self, X) -> Array:
@@ -143,6 +148,34 @@ class LeafForest(ClassifierMixin, BaseEstimator):
             inputs = given[rows].toarray() if issparse(given) else given[rows]
             for_rows(fall_rows, len(inputs), inputs, *self.trees_, *listed, probability[rows])
         return probability / probability.sum(axis=1, keepdims=True)
+
+    def parts(self, row: Any) -> tuple[Array, Array]:
+        """P(class) over all training rows (K,), and what splits change of it for a row, (K, d).
+
+        A node has the classes of the rows that reach it; what they change from a node to the next
+        on the way of the row is by the feature of the split. The sum of all is `predict_proba`.
+        """
+        check_is_fitted(self)
+        inputs = row.toarray()[0] if issparse(row) else np.asarray(row, np.float32)[0]
+        start, parts = (
+            np.zeros(len(self.classes_)),
+            np.zeros((len(self.classes_), len(inputs))),
+        )
+        ends = [*self.trees_.roots[1:].tolist(), len(self.masses_)]
+        for root, end in zip(self.trees_.roots.tolist(), ends, strict=True):
+            told = self._share(root, end)
+            start += told
+            # (The nodes below one follow it, those on the left first.)
+            for node, first, last in self.trees_.way(inputs, root, end):
+                there = self._share(first, last)
+                parts[:, self.trees_.feature[node]] += there - told
+                told = there
+        return start / self.n_trees_, parts / self.n_trees_
+
+    def _share(self, first: int, last: int) -> Array:
+        """P(class) among the rows in the leaves of a range of nodes, (K,)."""
+        masses = self.masses_[first:last].astype(np.float64)
+        return self.shares_[first:last].T @ masses / masses.sum()
 
     def predict(self, X) -> Array:
         """The most probable class, (n,)."""
@@ -192,6 +225,17 @@ class Splits(NamedTuple):
             tree.missing_go_to_left.astype(np.bool_), tree.children_left.astype(np.int32),
             tree.children_right.astype(np.int32),
         )  # fmt: skip
+
+    def way(self, row: Array, node: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Each split that a row meets below a node, and the range of nodes it is sent to."""
+        while self.left[node] >= 0:
+            value, right = row[self.feature[node]], int(self.right[node])
+            is_left = value <= self.threshold[node]
+            if np.isnan(value):
+                is_left = self.missing_left[node]
+            first, end = (int(self.left[node]), right) if is_left else (right, end)
+            yield node, first, end
+            node = first
 
     @classmethod
     def joined(cls, trees: list[Splits]) -> Splits:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
@@ -74,7 +75,9 @@ class Given:
 
     def fit(self, member: Any, rows: Any, name: str, where: str = "") -> Any:
         """A clone of the member, fitted to some rows; ``where`` is said if that fails."""
-        y = self.sets[rows].argmax(axis=1) if self.names.one_dimensional else self.sets[rows]
+        y: Any = self.sets[rows].argmax(axis=1) if self.names.one_dimensional else self.sets[rows]
+        # (A dense column would be taken for classes; a sparse one is a label.)
+        y = csr_array(y) if y.ndim == 2 and y.shape[1] == 1 else y
         params = {} if self.sample_weight is None else {"sample_weight": self.weights[rows]}
         try:
             with warnings.catch_warnings():

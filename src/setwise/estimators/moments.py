@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpstrf, dtrtri
+from scipy.linalg.lapack import dpstrf, dtrtri  # type: ignore
 from scipy.sparse import issparse
 
 from setwise.blocks.block import Block, Function

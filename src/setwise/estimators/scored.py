@@ -172,6 +172,14 @@ class ScoredModel(ScoredClassifier):
     def _scores(self, X) -> Any:
         """The scores of checked inputs, (n, n_scores)."""
 
+    @abstractmethod
+    def _score_parts(self, X, background) -> tuple[Any, Any]:
+        """What features add to the scores of one checked row, over those of a base.
+
+        Feature j adds ``weights[:, j] * deltas[j]``, with weights (n_scores, d) and deltas (d,).
+        The base is the mean of the background, or a row of zeros; or one of the model's own.
+        """
+
     def _settle(self, risk: Decoder, held_out: Callable[[], HeldOut | None]) -> Self:
         """Fit the decoder, where it needs that, to rows held out; they are kept for other targets.
 

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from setwise.decoders.for_target import HeldOut, decoder_of
-from setwise.estimators.boosting import Boosting, matrix, with_parameters, xgboost
+from setwise.estimators.boosting import Boosting, kinds_of, matrix, with_parameters, xgboost
 from setwise.estimators.choice import space_for, unseen_mass
 from setwise.estimators.cost import Plan, is_auto, planned
 from setwise.estimators.design import Rows, rows_of
@@ -83,6 +83,9 @@ class SetBooster(ScoredModel):
         ``n_estimators`` rounds are made.
     validation_fraction : float, default 0.2
         Share of the rows held out, spread evenly over the labels.
+    categorical_features : list of int, optional
+        Columns of an array that hold categories, as codes 0, 1, ... (Those of a data frame that
+        have the type category need not be named.)
     xgboost_params : dict, optional
         Further parameters for XGBoost, as it names them, such as ``{"gamma": 1.0}``.
     q, sparse_output, n_jobs, verbose
@@ -108,8 +111,9 @@ class SetBooster(ScoredModel):
     Notes
     -----
     NaN, and what a sparse matrix does not store, is missing: each split sends missing values the
-    way that is better. Columns of a data frame of the type category are split as sets of
-    categories, by trees of one label each; without such columns a tree has a leaf for all labels.
+    way that is better. Columns of categories (``categorical_features``, or of the type category in
+    a data frame) are split as sets of categories, by trees of one label each; without such columns
+    a tree has a leaf for all labels.
 
     For the target's own losses the second derivative is that of the logistic one (q = 0), as steep
     as the loss is: its own may be negative. Losses are scaled to begin as steep as a likelihood, so
@@ -140,6 +144,7 @@ class SetBooster(ScoredModel):
     stopping: str = "log_loss"
     patience: int | None = 30
     validation_fraction: float = 0.2
+    categorical_features: Any = None
     xgboost_params: dict[str, Any] | None = None
     q: float = DEFAULT_Q
     sparse_output: bool = False
@@ -228,7 +233,8 @@ class SetBooster(ScoredModel):
                 f"{argument('surrogate', self.surrogate)} and {argument('space', self.space)}"
             )
         judge = None if held is None else self._judge(training, held)
-        inputs = [None if one is None else matrix(one.inputs) for one in (rows, held)]
+        kinds = kinds_of(self.categorical_features, rows.inputs)
+        inputs = [None if one is None else matrix(one.inputs, kinds) for one in (rows, held)]
         return Boosting(inputs[0], objective, self._settings(rows.inputs), inputs[1], judge)
 
     def _held(self, rows: Rows) -> tuple[Rows, Rows] | None:
@@ -281,7 +287,8 @@ class SetBooster(ScoredModel):
 
     def _settings(self, inputs: Any) -> dict[str, Any]:
         """The parameters of XGBoost, which splits categories in trees of one label only."""
-        trees = "one_output_per_tree" if has_categories(inputs) else "multi_output_tree"
+        has_any = has_categories(inputs) or self.categorical_features is not None
+        trees = "one_output_per_tree" if has_any else "multi_output_tree"
         entries = inputs.nnz if issparse(inputs) else inputs.shape[0] * inputs.shape[1]
         # Threads that share little work wait for each other most of the time.
         n_threads = 1 if entries * len(self.classes_) < SMALL else thread_count()
@@ -334,6 +341,11 @@ class SetBooster(ScoredModel):
 
     def _scores(self, X) -> Array:
         return self._trees.scores(X)
+
+    def _score_parts(self, X, background) -> tuple[Array, Array]:
+        """By XGBoost's contributions, of which the base is the mean over the training rows."""
+        parts = self._trees.contributions(X)[0].astype(np.float64)
+        return parts, np.ones(parts.shape[1])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -285,3 +285,11 @@ class SetClassifier(ScoredModel):
         if self._features is None:
             return projections
         return projections @ self._features.T.astype(projections.dtype)
+
+    def _score_parts(self, X, background):
+        row, base = (
+            np.float64(0.0) if given is None else scaled_rows(given, self._scaling).mean(axis=0)
+            for given in (X, background)
+        )
+        weights = self.coef_ if self._features is None else self._features @ self.coef_
+        return weights.astype(np.float64), np.asarray(row - base, np.float64).ravel()

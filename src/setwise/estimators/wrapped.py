@@ -38,8 +38,19 @@ ROUNDING, SUM_ROUNDING = 1e-6, 1e-5
 
 
 def handed_on(X: Any) -> Any:
-    """The inputs as they are; of a sparse matrix the entries must lie inside it."""
-    return well_formed(X, "X") if issparse(X) else X
+    """The inputs as they are; of a sparse matrix the entries must lie inside it.
+
+    (Places of entries are told in 32 bits where that is enough: the trees of scikit-learn take no
+    others.)
+    """
+    if not issparse(X):
+        return X
+    matrix: Any = well_formed(X, "X")
+    is_long = matrix.format in ("csr", "csc") and matrix.indices.dtype == np.int64
+    if not is_long or max(*matrix.shape, matrix.nnz) >= 2**31:
+        return matrix
+    places = (part.astype(np.int32) for part in (matrix.indices, matrix.indptr))
+    return type(matrix)((matrix.data, *places), shape=matrix.shape)
 
 
 def gives_probability(meta: Any) -> bool:
@@ -284,6 +295,12 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 f"cv must hold out each row once, but row {row} is held out {times[row]} times"
             )
         return probability
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Those of the estimator, if it has any, (n_features,)."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.feature_importances_
 
     @property
     def depends_on_batch_(self) -> bool:

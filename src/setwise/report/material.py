@@ -64,13 +64,26 @@ class Panel(NamedTuple):
 class Material:
     """Results, their leaderboard and their figures in the hierarchy; what several sections need.
 
-    ``evaluations`` are those that are reported, by name; none of a study.
+    ``evaluations`` are those that are reported, by name; none of a study. ``members`` are of
+    mixtures among these, ``explained`` are rows by name, ``importance`` is what features are worth.
     """
 
     results: Results
     board: Leaderboard
     placed: Sequence[InHierarchy] = ()
     evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
+    members: Mapping[str, Any] = field(default_factory=dict)
+    explained: Mapping[Any, Any] = field(default_factory=dict)
+    importance: Any = None
+
+    @cached_property
+    def mixtures(self) -> dict[str, dict[str, Any]]:
+        """The members of each mixture, by method, then by the target it was trained for."""
+        found: dict[str, dict[str, Any]] = {name: {"": own} for name, own in self.members.items()}
+        for outcome in self.results.outcomes:
+            if outcome.members:
+                found.setdefault(outcome.method, {})[outcome.target] = outcome.members
+        return found
 
     @property
     def trained(self) -> bool:

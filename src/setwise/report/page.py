@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -14,13 +15,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from setwise.atomic_write import write_whole
+from setwise.estimators.explaining import Explanation
+from setwise.estimators.permuting import Importance
 from setwise.evaluation import Evaluation
 from setwise.report import labels, leaderboards, probability, words
 from setwise.report.examples import examples
+from setwise.report.explained import drawn
+from setwise.report.explained import explained as explained_rows
 from setwise.report.hierarchy import hierarchy
 from setwise.report.material import Material, material_of
+from setwise.report.mixture import mixture
 from setwise.report.tables import SMALL, TABLES, csv_of, link_of
-from setwise.study import InHierarchy, Leaderboard, Results
+from setwise.study import InHierarchy, Leaderboard, MemberFigures, Results
 
 # Name of the template, title, and what fills it; a section that has nothing to show is left out.
 SECTIONS: tuple[tuple[str, str, Callable[[Material], Any]], ...] = (
@@ -29,10 +35,12 @@ SECTIONS: tuple[tuple[str, str, Callable[[Material], Any]], ...] = (
     ("methods", "The methods", leaderboards.methods),
     ("figures", "All figures", leaderboards.figures),
     ("examples", "Example rows", examples),
+    ("explained", "What features say", explained_rows),
     ("labels", "Labels", labels.labels),
     ("cooccurrence", "Labels that come together", labels.cooccurrence),
     ("sizes", "Sizes of label sets", labels.sizes),
     ("calibration", "Calibration", probability.calibration),
+    ("mixture", "Members of the mixture", mixture),
     ("precision_recall", "Precision and recall", probability.precision_recall),
     ("regret", "Regret", leaderboards.regret),
     ("timing", "Time", leaderboards.timing),
@@ -63,6 +71,9 @@ def write(
     row_names: Sequence[Any] | None = None,
     board: Leaderboard | None = None,
     placed: Sequence[InHierarchy] | None = None,
+    members: Mapping[str, Sequence[MemberFigures]] | None = None,
+    explained: Mapping[Any, Explanation] | None = None,
+    importance: Importance | None = None,
     tables: str | os.PathLike[str] | None = None,
 ) -> None:
     """Write the report of a study, or of predictions that were evaluated, as one HTML file.
@@ -88,6 +99,13 @@ def write(
         The leaderboard of these results, if it has been made already.
     placed : sequence of InHierarchy, optional
         What `in_hierarchy` gives of these results, if that has been made already.
+    members : mapping from names to what `members_of` gives, optional
+        Of evaluations of a `SetEnsemble`, by their names: weights, log-losses and reliability of
+        its members. (A study has its own.)
+    explained : mapping from names of rows to Explanation, optional
+        What `setwise.explain` gives of some rows.
+    importance : Importance, optional
+        What `setwise.feature_importance` gives.
     tables : str or path, optional
         A folder for the tables of the page as CSV files with all digits, one a section, such as
         ``leaderboards.csv``; made if need be, files of these names are replaced. The page itself
@@ -113,7 +131,15 @@ def write(
         raise ValueError(f"the report cannot be written: {str(place)!r} is a folder")
     if not place.parent.is_dir():
         raise ValueError(f"the report cannot be written: there is no folder {str(place.parent)!r}")
-    material = material_of(judged, name, label_names, row_names, board, placed)
+    material = replace(
+        material_of(judged, name, label_names, row_names, board, placed),
+        members=members or {}, explained=explained or {}, importance=importance,
+    )  # fmt: skip
+    if unknown := [one for one in material.members if one not in material.results.methods]:
+        raise ValueError(
+            f"members must be of evaluations that are reported, but {unknown[0]!r} is none of "
+            f"{', '.join(material.results.methods)}"
+        )
     filled = [(id_, title, section(material)) for id_, title, section in SECTIONS]
     sections = [(id_, title, content) for id_, title, content in filled if content]
     write_whole(place, _page(material, sections).encode())
@@ -123,6 +149,34 @@ def write(
         for id_, _, content in sections:
             if id_ in TABLES and (text := csv_of(TABLES[id_](material, content))):
                 write_whole(folder / f"{id_}.csv", text.encode())
+
+
+def draw(explanation: Explanation, path: str | os.PathLike[str]) -> None:
+    """Write the picture of an explanation by itself, as an SVG file in light and dark colours.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of one row, as `setwise.explain` gives it.
+    path : str or path
+        Where the file goes; one that is there is replaced.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from setwise import SetClassifier, explain
+    >>> X, Y = [[0.0], [1.0], [0.2], [0.9]], [[1, 0], [0, 1], [1, 0], [1, 1]]
+    >>> (row,) = explain(SetClassifier(alpha=0.1).fit(X, Y), [[0.5]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     draw(row, f"{folder}/why.svg")
+    ...     pathlib.Path(folder, "why.svg").read_text()[:4]
+    '<svg'
+    """
+    style = _environment().get_template("picture.css").render()
+    head, _, rest = str(drawn(explanation)).partition(">")
+    opened = head.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    whole = f"{opened}><style>{style}</style>{rest}\n"
+    write_whole(Path(path), whole.encode())
 
 
 def _page(material: Material, sections: Sequence[tuple[str, str, Any]]) -> str:

@@ -30,7 +30,7 @@ def calibration(material: Material) -> dict[str, Any] | None:
     panels = []
     for belief in material.beliefs:
         holders = {m: _some_targets(material, belief, m) for m in belief.methods}
-        drawn = _reliability_picture(belief.reliability, material.styles[belief.methods[0]])
+        drawn = reliability_picture(belief.reliability, material.styles[belief.methods[0]])
         panels.append((holders, belief.reliability, drawn))
     judged = {outcome.method for outcome in material.results.outcomes}
     without = judged - {method for belief in material.beliefs for method in belief.methods}
@@ -46,7 +46,7 @@ def _some_targets(material: Material, belief: Belief, method: str) -> str:
     return "" if len(mine) == len(own) else listed([material.measures[t].title for t in mine])
 
 
-def _reliability_picture(reliability: Reliability, style: Style) -> Any:
+def reliability_picture(reliability: Reliability, style: Style) -> Any:
     """Frequency over probability, and below it how many entries each bin holds."""
     filled = np.flatnonzero(reliability.count)
     counts = reliability.count[filled].tolist()

@@ -128,6 +128,35 @@ def _calibration(_: Material, here: Any) -> Iterator[Row]:
             }
 
 
+def _mixture(_: Material, here: Any) -> Iterator[Row]:
+    for group in here:
+        for own in group["members"]:
+            figures = own["figures"]
+            yield {
+                "method": group["method"],
+                "target": group["target"] or "all",
+                "member": figures.name,
+                "weight": figures.weight,
+                "temperature": figures.temperature,
+                "log-loss": figures.log_loss,
+                "log-loss of the mixture without it": figures.log_loss_without,
+                "expected calibration error": figures.expected_error,
+            }
+
+
+def _explained(material: Material, _: Any) -> Iterator[Row]:
+    for name, one in material.explained.items():
+        for label, place in product(range(len(one.labels)), range(len(one.feature_names))):
+            if one.contributions[label, place] != 0.0:
+                yield {
+                    "row": str(name),
+                    "label": str(one.labels[label]),
+                    "feature": str(one.feature_names[place]),
+                    "value": one.values[place],
+                    "added to the log-odds": one.contributions[label, place],
+                }
+
+
 def _precision_recall(_: Material, here: Any) -> Iterator[Row]:
     for panel in here["panels"]:
         for method, belief in panel["curves"].items():
@@ -180,10 +209,12 @@ TABLES: dict[str, Callable[[Material, Any], Iterator[Row]]] = {
     "methods": _methods,
     "figures": _figures,
     "examples": _examples,
+    "explained": _explained,
     "labels": _labels,
     "cooccurrence": _cooccurrence,
     "sizes": _sizes,
     "calibration": _calibration,
+    "mixture": _mixture,
     "precision_recall": _precision_recall,
     "regret": _regret,
     "timing": _timing,

@@ -8,6 +8,7 @@
 
 from setwise.study.folder import Summary, load, summary
 from setwise.study.leaderboard import InHierarchy, Leaderboard, Standing, in_hierarchy, leaderboard
+from setwise.study.members import MemberFigures, members_of
 from setwise.study.methods import METHODS, Method
 from setwise.study.results import KnownTruth, Outcome, Results, Scale
 from setwise.study.study import Study
@@ -17,6 +18,7 @@ __all__ = [
     "InHierarchy",
     "KnownTruth",
     "Leaderboard",
+    "MemberFigures",
     "Method",
     "Outcome",
     "Results",
@@ -27,5 +29,6 @@ __all__ = [
     "in_hierarchy",
     "leaderboard",
     "load",
+    "members_of",
     "summary",
 ]

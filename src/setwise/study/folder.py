@@ -24,7 +24,9 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from setwise.atomic_write import naming, remove_partial, write_whole
+from setwise.evaluation import Reliability
 from setwise.run_folder import LOCK, differences
+from setwise.study.members import MemberFigures
 from setwise.study.results import Outcome, Results, Scale, joined
 from setwise.taxonomy import Taxonomy
 
@@ -236,7 +238,8 @@ def store(folder: Path, unit: Unit, found: Outcome | str) -> None:
 # --------------------------------------------------------------------------------------- the lines
 
 # What is not JSON stands as {"$its kind": its parts}.
-KINDS: dict[str, Any] = {f"${kind.__name__}": kind for kind in (Outcome, Results, Scale, Taxonomy)}
+STORED = (MemberFigures, Outcome, Reliability, Results, Scale, Taxonomy)
+KINDS: dict[str, Any] = {f"${kind.__name__}": kind for kind in STORED}
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

@@ -18,7 +18,15 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain
 
 from setwise.decoders import TopK
-from setwise.estimators import CatalogClassifier, SetClassifier, SetClassifierCV, TargetDecoder
+from setwise.estimators import (
+    CatalogClassifier,
+    SetBooster,
+    SetClassifier,
+    SetClassifierCV,
+    SetEnsemble,
+    TargetDecoder,
+)
+from setwise.estimators.boosting import xgboost
 from setwise.estimators.label_model import label_probability
 from setwise.estimators.reductions import LabelSizeClassifier, PickLabels
 from setwise.estimators.wrapped import seeded
@@ -61,7 +69,11 @@ class Method:
         Whether its `predict_proba` is a probability. (Losses that are no likelihood have scores
         that are not log-probabilities.)
     own : bool
-        Whether it is a user's estimator, which sees missing features as they are.
+        Whether it is a user's estimator.
+    sees_missing : bool
+        Whether it sees missing features as they are; else they take their mean.
+    require : function, optional
+        Raises if something that the method needs is not installed.
 
     Examples
     --------
@@ -75,6 +87,8 @@ class Method:
     retarget: Callable[[Any, Target], Any] | None = None
     has_probability: bool = True
     own: bool = False
+    sees_missing: bool = False
+    require: Callable[[], Any] | None = None
 
 
 # ------------------------------------------------------------------------------ cut at a threshold
@@ -234,6 +248,23 @@ METHODS: dict[str, Method] = {
             "target on folds of the training rows. Predicts the set of least expected loss.",
             lambda asked: SetClassifierCV(asked.target),
         ),
+        Method(
+            "booster",
+            "SetBooster: trains boosted trees by the likelihood of the label sets seen. Predicts "
+            "the set of least expected loss.",
+            lambda asked: SetBooster(asked.target, random_state=asked.seed),
+            lambda model, target: model.for_target(target),
+            sees_missing=True,
+            require=xgboost,
+        ),
+        Method(
+            "ensemble",
+            "SetEnsemble: trains linear scores, extra trees and boosted trees, and mixes their "
+            "distributions by what they say of rows held out. Predicts the set of least expected "
+            "loss.",
+            lambda asked: SetEnsemble(asked.target, random_state=asked.seed),
+            require=xgboost,
+        ),
         _wrapped(
             "one_vs_rest",
             "Trains scikit-learn's LogisticRegression for each label. Predicts the labels above "
@@ -347,6 +378,8 @@ def _method(name: str, given: Any) -> Method:
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise ValueError(f"the name of a method must be printable text, not {name!r}")
     if isinstance(given, str) and given == name and name in METHODS:
+        if (require := METHODS[name].require) is not None:
+            require()
         return METHODS[name]
     if isinstance(given, str) or name in METHODS:
         raise ValueError(
@@ -362,7 +395,8 @@ def _method(name: str, given: Any) -> Method:
     targets = [key for key in given.get_params(deep=True) if key.split("__")[-1] == "target"]
     same = None if targets else lambda model, target: model
     words = f"Your own: {' '.join(repr(given).split())[:MOST_WORDS]}. Decides by its own predict."
-    return Method(name, words, partial(_own, given, targets), same, own=True)
+    make = partial(_own, given, targets)
+    return Method(name, words, make, same, own=True, sees_missing=True)
 
 
 def _own(estimator: Any, targets: list[str], question: Question) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
+from setwise.study.members import MemberFigures, merged
 from setwise.targets.target import hierarchy_of
 from setwise.taxonomy import Taxonomy
 
@@ -36,6 +37,8 @@ class Outcome:
     losses : array of shape (n,) or None
         The loss of each row, so that a target that has no name can be judged too; None if it is to
         be computed from the target's name.
+    members : tuple of MemberFigures
+        Of a mixture, its members and last itself; empty for others.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class Outcome:
     fit_seconds: tuple[float, ...]
     predict_seconds: tuple[float, ...]
     losses: NDArray[np.float64] | None = None
+    members: tuple[MemberFigures, ...] = ()
 
 
 def joined(folds: Sequence[Any]) -> Outcome:
@@ -73,6 +77,7 @@ def joined(folds: Sequence[Any]) -> Outcome:
         probability=np.concatenate(probabilities) if known else None,
         guarantee=guarantee,
         losses=np.concatenate([fold.losses for fold in folds]),
+        members=merged([fold.members for fold in folds]),
         **{name: tuple(chain(*(getattr(fold, name) for fold in folds))) for name in lists},
     )
 

@@ -36,7 +36,7 @@ from setwise.terminal import printable
 from setwise.validation import whole_number
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
-MEAN = "the mean of the training rows (your own estimators see NaN)"
+MEAN = "the mean of the training rows (boosted trees and your own estimators see NaN)"
 
 
 class Study:
@@ -46,7 +46,7 @@ class Study:
     ----------
     X : array or sparse matrix of shape (n, n_features)
         Features; NaN where one is missing. The known methods then see the mean of the training
-        rows of each fold in its place; estimators of your own see NaN.
+        rows of each fold in its place; boosted trees and estimators of your own see NaN.
     Y : array, sparse matrix or data frame of 0/1, (n, l), or list of label lists
         Label sets.
     methods : list of str, or mapping from name to estimator

@@ -28,6 +28,7 @@ from setwise.estimators.label_model import label_probability
 from setwise.evaluation.label_sets import row_losses
 from setwise.evaluation.sample import Sample, label_sets
 from setwise.study.folder import Unit
+from setwise.study.members import members_of
 from setwise.study.methods import Method, Question
 from setwise.study.results import Outcome
 from setwise.targets import Target
@@ -114,7 +115,7 @@ class Plan:
         sets: Any = self.sets
         train, held = self.splits[unit.fold]
         X, X_held, Y = self.inputs[train], self.inputs[held], sets[train]
-        if self.missing and not method.own:
+        if self.missing and not method.sees_missing:
             imputer: Any = SimpleImputer(keep_empty_features=True).fit(X)
             X, X_held = imputer.transform(X), imputer.transform(X_held)
         if method.own:
@@ -139,6 +140,7 @@ class Plan:
             seconds = time.perf_counter() - start
             losses = row_losses(Sample(sets, true), self.targets[unit.target])
             probability = self._probability(unit.method, model, fitted.X)
+            members = members_of(model, fitted.X, true) if hasattr(model, "members_") else ()
         settings = getattr(model, "best_params_", None)
         if settings is None:
             known = [name for name in SETTINGS if hasattr(model, name)]
@@ -156,6 +158,7 @@ class Plan:
             fit_seconds=(fitted.seconds,),
             predict_seconds=(seconds,),
             losses=losses,
+            members=members,
         )
 
     def _probability(self, method: str, model: Any, X: Any) -> Any:

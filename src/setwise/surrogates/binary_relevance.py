@@ -20,12 +20,14 @@ class Margin:
     """Phi, its derivative, and how scores minimising it become probabilities, if they do.
 
     At a kink the derivative is that of the side with the larger margin. ``probability`` maps a
-    score to P(label) at the minimiser of eta Phi(h) + (1 - eta) Phi(-h).
+    score to P(label) at the minimiser of eta Phi(h) + (1 - eta) Phi(-h), and ``log_odds`` to its
+    log-odds and their derivative.
     """
 
     value: Callable[[Array], Array]
     derivative: Callable[[Array], Array]
     probability: Callable[[Array], Array] | None = None
+    log_odds: Callable[[Array], tuple[Array, Array]] | None = None
 
 
 def margin_of(name: str, rho: float) -> Margin:
@@ -48,17 +50,30 @@ MARGINS: dict[str, Margin] = {
         lambda u: np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0),
         lambda u: -expit(-u),
         expit,
+        lambda scores: (scores, np.ones_like(scores)),
     ),
     "exponential": Margin(
-        _exponential, lambda u: -_exponential(u), lambda scores: expit(2.0 * scores)
+        _exponential,
+        lambda u: -_exponential(u),
+        lambda scores: expit(2.0 * scores),
+        lambda scores: (2.0 * scores, np.full_like(scores, 2.0)),
     ),
     "hinge": Margin(lambda u: np.maximum(0.0, 1.0 - u), lambda u: np.where(u < 1.0, -1.0, 0.0)),
     "squared_hinge": Margin(
         lambda u: np.maximum(0.0, 1.0 - u) ** 2,
         lambda u: -2.0 * np.maximum(0.0, 1.0 - u),
         lambda scores: (np.clip(scores, -1.0, 1.0) + 1.0) / 2.0,
+        lambda scores: _of_clipped(scores),
     ),
 }
+
+
+def _of_clipped(scores: Array) -> tuple[Array, Array]:
+    """log (1 + h) - log (1 - h) and its derivative; beyond ±1 infinite and 0."""
+    inside = np.abs(scores) < 1.0
+    kept = np.where(inside, scores, 0.0)
+    odds = np.where(inside, 2.0 * np.arctanh(kept), np.copysign(np.inf, scores))
+    return odds, np.where(inside, 2.0 / (1.0 - kept**2), 0.0)
 
 
 @dataclass(frozen=True)
@@ -119,13 +134,7 @@ class BinaryRelevance:
     def probability(self, scores) -> Array:
         """P(label) of each label at the minimiser, (n, l); the hinge has none."""
         scores = score_matrix(scores, None)
-        link = MARGINS[self.margin].probability
-        if link is None:
-            raise ValueError(
-                f"scores trained on the {self.margin} margin have no probability; "
-                f"use margin='logistic'"
-            )
-        likely, costs = link(scores), self.by_truth(scores.shape[1])
+        likely, costs = self._linked("probability")(scores), self.by_truth(scores.shape[1])
         if costs is None:
             return likely
         # At the minimiser the link gives the share of the misses in the expected costs; where one
@@ -134,6 +143,30 @@ class BinaryRelevance:
         false_alarm, miss = np.where(known, costs, 1.0)
         share = likely * false_alarm / (likely * false_alarm + (1.0 - likely) * miss)
         return np.where(known, share, 0.5).astype(scores.dtype)
+
+    def log_odds(self, scores) -> tuple[Array, Array]:
+        """log P(label) - log(1 - P(label)) of each label and the derivative by its score, (n, l).
+
+        Infinite where the margin says that a label is certain; the hinge has none.
+        """
+        scores = score_matrix(scores, None)
+        odds, slope = self._linked("log_odds")(scores)
+        costs = self.by_truth(scores.shape[1])
+        if costs is None:
+            return odds, slope
+        known = (costs > 0.0).all(axis=0)
+        false_alarm, miss = np.where(known, costs, 1.0)
+        return np.where(known, odds + np.log(false_alarm / miss), 0.0), slope * known
+
+    def _linked(self, name: str) -> Any:
+        """How scores become probabilities, or log-odds, or a ValueError."""
+        link = getattr(MARGINS[self.margin], name)
+        if link is None:
+            raise ValueError(
+                f"scores trained on the {self.margin} margin have no probability; "
+                f"use margin='logistic'"
+            )
+        return link
 
     def __str__(self) -> str:
         own = "" if self.costs is None else f", {self.costs}"

@@ -1,0 +1,127 @@
+"""`setwise explain MODEL DATA --row 3`: which features raised and lowered the labels of a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from setwise.cli.fit import Fitted, load_fitted
+from setwise.cli.options import can_write, command, echo, names, say
+
+# How the file of a picture begins.
+PICTURE = (b"<svg", "a picture")
+
+
+@command(
+    data="A file with the columns of the training file, labels or not.",
+    row="Rows of the file, commas between; the first is 0.",
+    labels="Labels to explain, commas between; by default those predicted.",
+    output="A picture of the row, as SVG.",
+)
+def explain(
+    model: Path,
+    data: Path,
+    *,
+    row: str = "0",
+    labels: str = "",
+    output: Path | None = None,
+    unseen_categories: Literal["refuse", "zeros"] | None = None,
+    json: bool = False,
+) -> None:
+    r"""Print what features add to the log-odds of the labels of a row, the strongest first.
+
+    The log-odds of a label, log P - log(1 - P), are those of the base and the sum of what all
+    features add: the base is the mean of the training rows, of trees what they say on average. Of
+    linear scores that is exact; trees have XGBoost's contributions, mixtures the parts of their
+    members.
+
+    \b
+    Examples:
+      setwise explain model.skops new.csv --row 3
+      setwise explain model.skops new.csv --row 3 --labels art,law -o why.svg
+      setwise explain model.skops new.csv --row 0,1,2 --json
+
+    Exit status: 0 fine; 2 the file or the model cannot be read, or cannot be explained.
+    """
+    can_write(output, (model, data), PICTURE)
+    try:
+        wanted = [int(word) for word in row.split(",")]
+    except ValueError:
+        wanted = [-1]
+    if min(wanted) < 0:
+        raise ValueError(f"--row must be numbers of rows from 0, such as 3 or 0,1, not {row!r}")
+    if output is not None and len(wanted) > 1:
+        raise ValueError("--output is a picture of one --row")
+    fitted = load_fitted(model)
+    inputs = _rows(fitted, data, wanted, unseen_categories)
+    found = explained(fitted, inputs, names(labels) or None)
+    if output is not None:
+        from setwise.report import draw
+
+        draw(found[0], output)
+        echo(f"wrote {output}", err=True)
+    told = {"rows": [{"row": n, **one.to_dict()} for n, one in zip(wanted, found, strict=True)]}
+    say(json, told, "\n\n".join(f"row {n}\n{one}" for n, one in zip(wanted, found, strict=True)))
+
+
+def _rows(fitted: Fitted, data: Path, wanted: list[int], unseen: str | None) -> Any:
+    """Some rows of a file, in the order asked for."""
+    from setwise.cli.fit import joined_rows
+
+    kept, first = {}, 0
+    for part in fitted.schema.chunks(data, fitted.rows_at_once, unseen_categories=unseen):
+        for row in set(wanted) - kept.keys():
+            if first <= row < first + part.n_rows:
+                kept[row] = part.X[[row - first]]
+        first += part.n_rows
+        if len(kept) == len(set(wanted)):
+            return joined_rows([kept[row] for row in wanted])
+    raise ValueError(f"{data.name} has {first} rows, of which the last is {first - 1}: there is no "
+                     f"row {max(wanted)}")  # fmt: skip
+
+
+def explained(fitted: Fitted, inputs: Any, labels: list[str] | None = None) -> list[Any]:
+    """Explanations of rows by the names of the file: its columns, its categories, its labels."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from setwise.datasets.category_codes import CategoryCodes
+    from setwise.estimators import explain
+
+    of_file = np.array(fitted.label_names, object)
+    columns, coded = fitted.schema.feature_names, {}
+    if any(isinstance(step, CategoryCodes) for _, step in getattr(fitted.model, "steps", ())):
+        inner: Any = getattr(fitted.schema, "schema", fitted.schema)
+        coded = inner.features.coded
+        columns = list(coded)
+    wanted = None
+    if labels is not None:
+        from setwise.spelling import known_names
+
+        for label in labels:
+            if label not in fitted.label_names:
+                raise ValueError(f"there is no label {label!r}; {known_names(label, of_file)}")
+        wanted = [fitted.label_names.index(label) for label in labels]
+    background = fitted.mean_row
+    found = explain(
+        fitted.model, inputs, labels=wanted, background=background, feature_names=columns
+    )
+    kinds = [getattr(kind, "values", None) for kind in coded.values()]
+    return [
+        replace(one, labels=of_file[one.labels.astype(int)], values=_named(one.values, kinds))
+        for one in found
+    ]
+
+
+def _named(values: Any, kinds: list[Any]) -> Any:
+    """The values of a row with categories by name."""
+    if not kinds:
+        return values
+    import numpy as np
+
+    named = values.astype(object)
+    for place, categories in enumerate(kinds):
+        if categories is not None and len(categories) > 2 and not np.isnan(values[place]):
+            named[place] = str(categories[int(values[place])])
+    return named

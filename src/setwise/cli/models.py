@@ -1,0 +1,310 @@
+"""Which model `setwise fit` trains, and what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from setwise.spelling import counted
+
+if TYPE_CHECKING:
+    from setwise.datasets import Dataset
+
+MODELS = ("auto", "linear", "booster", "ensemble")
+SCALINGS = ("auto", "none", "standard", "rows")
+# Options that are of some models only.
+OF_MODELS = {
+    "linear": ("surrogate", "space", "alpha", "scaling", "no_cv", "folds"),
+    "booster": ("surrogate", "space"),
+    "ensemble": ("folds",),
+}
+# A mixture of several models is worth its while from about so many seconds, and so many for each
+# product of an entry of X with a label.
+LEAST_SECONDS, SECONDS_A_PRODUCT = 5.0, 1e-6
+MEAN = (
+    "a missing feature takes its mean over the training rows, in this model and in what it predicts"
+)
+AS_THEY_ARE = "missing features stay missing: each split of a tree sends them the better way"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked of `setwise fit` concerning the model, and checked.
+
+    ``given`` are the names of the options that were typed, of those that some models do not have.
+    """
+
+    model: str
+    target: Any
+    surrogates: list[str]
+    spaces: list[str]
+    alphas: list[float] | None
+    scalings: list[str]
+    cv: bool
+    folds: int | None
+    time: float | None
+    jobs: int | None
+    seed: int
+    given: tuple[str, ...] = ()
+    decoder: Any = "auto"
+
+    def __post_init__(self):
+        if self.model not in MODELS:
+            raise ValueError(f"--model must be one of {', '.join(MODELS)}, not {self.model!r}")
+        for name in self.scalings:
+            if name not in SCALINGS:
+                raise ValueError(f"--scaling must be of {', '.join(SCALINGS)}, not {name!r}")
+        if self.model != "auto":
+            for name in self.given:
+                if name not in OF_MODELS[self.model]:
+                    others = [model for model, own in OF_MODELS.items() if name in own]
+                    word = name.replace("_", "-")
+                    raise ValueError(
+                        f"--{word} is of --model {' and '.join(others)}, not of {self.model}"
+                    )
+        for name, value in (("folds", self.folds), ("time", self.time)):
+            if not self.cv and value is not None:
+                raise ValueError(f"--{name} is for cross-validation, which --no-cv switches off")
+        is_single = not self.cv or self.model == "booster"
+        why = "--model booster" if self.cv else "--no-cv"
+        for name, several in self.tried.items():
+            if is_single and len(several) != 1:
+                raise ValueError(f"{why} takes one --{name}, but there are {len(several)}")
+
+    @property
+    def tried(self) -> dict[str, list[Any]]:
+        """What is tried of each setting of a linear model."""
+        return {
+            "surrogate": self.surrogates, "space": self.spaces, "alpha": self.alphas or [1e-3],
+            "scaling": self.scalings,
+        }  # fmt: skip
+
+    def chosen_for(self, train: Any, is_on_disk: bool = False) -> tuple[str, str | None]:
+        """The model to train, and why, where that was left open and time is limited."""
+        if is_on_disk:
+            if self.model not in ("auto", "linear"):
+                raise ValueError(
+                    f"--model {self.model} needs all rows in memory; of a folder of blocks it is "
+                    f"linear"
+                )
+            return "linear", None
+        if self.model != "auto":
+            return self.model, None
+        if self.time is None or not self.cv:
+            return "linear", None
+        if self.given:
+            typed = ", ".join(f"--{name.replace('_', '-')}" for name in self.given)
+            return "linear", f"linear scores, since {typed} is theirs"
+        X: Any = train.X
+        entries = X.nnz if hasattr(X, "nnz") else X.size
+        needed = LEAST_SECONDS + SECONDS_A_PRODUCT * entries * train.n_labels
+        size = f"{counted(train.n_rows, 'row')} and {counted(train.n_labels, 'label')}"
+        if self.time < needed:
+            return "linear", (
+                f"linear scores: a mixture of models on {size} like these is worth its while from "
+                f"about {needed:.0f} s (--model ensemble trains it all the same)"
+            )
+        return "ensemble", f"a mixture of models, for which {self.time:g} s on {size} are enough"
+
+    def estimator(self, model: str, train: Dataset) -> Any:
+        """The model, not fitted, behind what prepares its features."""
+        from sklearn.impute import SimpleImputer
+        from sklearn.pipeline import make_pipeline
+
+        if model == "booster":
+            return self._booster(train)
+        if model == "ensemble":
+            from setwise.estimators import SetEnsemble
+
+            last: Any = SetEnsemble(self.target, cv=self.folds, **self._timed)
+        else:
+            last = self.linear(train)
+        return make_pipeline(SimpleImputer(keep_empty_features=True), last)
+
+    @property
+    def _always(self) -> dict[str, Any]:
+        """What every model is told."""
+        told = {"decoder": self.decoder, "random_state": self.seed, "n_jobs": self.jobs}
+        return {**told, "verbose": True}
+
+    @property
+    def _timed(self) -> dict[str, Any]:
+        """What those are told that can end in time."""
+        return {**self._always, "time_budget": self.time, "on_interrupt": "finish"}
+
+    def linear(self, train: Any) -> Any:
+        """Linear scores, not fitted, chosen by cross-validation or as asked."""
+        from setwise.estimators import SetClassifier, SetClassifierCV
+
+        scalings = [None if name == "none" else name for name in self.scalings]
+        if self.cv:
+            several = {"surrogate": self.surrogates, "space": self.spaces, "scaling": scalings}
+            settings: Any = {
+                f"{name}s": "auto" if own == ["auto"] else own for name, own in several.items()
+            }
+            return SetClassifierCV(
+                self.target, **settings, alphas=self.alphas, cv=self.folds, **self._timed
+            )
+        by_form = None if train.is_sparse else "standard"
+        units = by_form if scalings == ["auto"] else scalings[0]
+        (surrogate,), (space,), (penalty,), _ = self.tried.values()
+        return SetClassifier(
+            self.target, surrogate, space, alpha=penalty, scaling=units, **self._always
+        )
+
+    def _booster(self, train: Dataset) -> Any:
+        """Trees, which take missing features and categories as they are."""
+        from sklearn.pipeline import make_pipeline
+
+        from setwise.datasets.category_codes import CategoryCodes
+        from setwise.estimators import SetBooster
+
+        codes = CategoryCodes.of(train.schema)
+        (surrogate,), (space,) = self.surrogates, self.spaces
+        trees = SetBooster(
+            self.target, surrogate, space, **self._timed,
+            categorical_features=None if codes is None else codes.categorical,
+        )  # fmt: skip
+        return make_pipeline(*([] if codes is None else [codes]), trees)
+
+
+def _settings(model: str, classifier: Any) -> dict[str, Any]:
+    """What was chosen for a fitted model, as JSON."""
+    told: dict[str, Any] = {"model": model}
+    if model == "ensemble":
+        return {**told, "members": classifier.contributions_, "equal": bool(classifier.is_equal_)}
+    told |= {"surrogate": classifier.surrogate_, "space": str(classifier.space_)}
+    if model == "booster":
+        told |= {"rounds": classifier.n_iter_, "depth": classifier.max_depth}
+    else:
+        told |= {"scaling": classifier.scaling, "alpha": float(classifier.alpha)}
+    return {**told, "decoder": classifier.decoder_}
+
+
+def _settings_said(chosen: Mapping[str, Any], by_search: bool) -> str:
+    """The same in words."""
+    model = chosen["model"]
+    if model == "ensemble":
+        return f"a mixture of {counted(len(chosen['members']), 'model')}\n{_members_said(chosen)}"
+    words = f"{chosen['surrogate']} on {chosen['space']}"
+    if model == "booster":
+        depth = f"of depth {chosen['depth']} at most"
+        return f"{words}, {counted(chosen['rounds'], 'boosted tree')} {depth}"
+    by = "chosen by cross-validation" if by_search else "as asked"
+    return f"{words}, alpha {chosen['alpha']:.3g}, scaling {chosen['scaling']} ({by})"
+
+
+def _members_said(chosen: Mapping[str, Any]) -> str:
+    """Members with their weights, and their log-loss on rows held out, as a table."""
+    from setwise.evaluation.figure import aligned
+
+    lines = [["", "weight", "temperature", "log-loss alone", "mixture without it"]]
+    for own in chosen["members"]:
+        losses = (own["log_loss"], own["log_loss_without"])
+        figures = [f"{own['weight']:.3f}", f"{own['temperature']:.2f}"]
+        figures += ["-" if loss is None else f"{loss:.4f}" for loss in losses]
+        lines.append([f"  {own['member']}", *figures])
+    equal = (
+        "\n  (equal weights, which decide better on the rows held out)" if chosen["equal"] else ""
+    )
+    return aligned(lines) + equal
+
+
+def about(kind: str, fitted: Any, data: Any, train: Any) -> dict[str, Any]:
+    """What was chosen and found in training, as JSON."""
+    from setwise import __version__
+    from setwise.evaluation import evaluate
+    from setwise.study import Scale
+
+    scale, classifier = Scale.of(fitted.target), fitted.classifier
+    loss, tested = getattr(fitted.model[-1], "best_loss_", None), None
+    if "test" in (data.split or {}):
+        test = data.test()
+        judged = evaluate(fitted.model.predict(test.X), test.Y, targets=[fitted.target])
+        figure = judged[f"loss: {fitted.target}"]
+        tested = {"rows": test.n_rows, "loss": figure.value, "low": figure.low, "high": figure.high}
+        if scale is not None:
+            tested["distance"] = scale.distance(figure.value)
+    return {
+        "setwise": __version__,
+        "rows": train.n_rows,
+        "features": train.n_features,
+        "labels": train.n_labels,
+        "target": str(fitted.target),
+        "chosen": _settings(kind, classifier),
+        "by_cross_validation": loss is not None,
+        "choice": getattr(fitted.model[-1], "choice_", None),
+        "stopped": getattr(fitted.model[-1], "stopped_", None),
+        "cross_validated_loss": loss,
+        "missing_features": train.n_missing,
+        "missing_rule": MEAN if fitted.fills_missing else AS_THEY_ARE,
+        "unit": None if scale is None else scale.unit,
+        "cross_validated_distance": None if scale is None or loss is None else scale.distance(loss),
+        "test": tested,
+        "guarantee": fitted.guarantee,
+    }
+
+
+def words(fitted: Any, precise: bool) -> str:
+    """The same in words; of the guarantee the first sentence, unless all is asked for."""
+    from setwise.report.words import first_sentence
+    from setwise.study import Scale
+    from setwise.targets.target import judges_all_rows
+
+    told, scale = fitted.about, Scale.of(fitted.target)
+    loss, test = told["cross_validated_loss"], told["test"]
+
+    def scored(loss: float) -> str:
+        distance = "" if scale is None else f", mean tree distance {scale.said(loss)}"
+        mean = "" if judges_all_rows(fitted.target) else "mean "
+        return f"{mean}loss {loss:.4f}, score {1 - loss:.4f}{distance}"
+
+    chosen = _settings_said(told["chosen"], told["by_cross_validation"])
+    lines = [f"trained for {told['target']} on {told['rows']} rows: {chosen}"]
+    if told["choice"] is not None:
+        lines.append(f"not as usual: {told['choice']}")
+    if told["stopped"] is not None:
+        why = "time was up" if told["stopped"] == "time_budget" else "it was interrupted"
+        lines.append(f"the search was cut, since {why}: this is the best model found so far")
+    if loss is not None:
+        optimistic = "the choice was made by it, so a little optimistic"
+        lines.append(f"cross-validated: {scored(loss)} ({optimistic})")
+    if test is not None:
+        ends = f"95 % interval of the score {1 - test['high']:.4f} to {1 - test['low']:.4f}"
+        lines.append(f"on {test['rows']} test rows: {scored(test['loss'])}, {ends}")
+    if told["missing_features"]:
+        lines.append(
+            f"missing features ({told['missing_features']} in training): {told['missing_rule']}"
+        )
+    first, rest = first_sentence(told["guarantee"])
+    more = f" {rest}" if precise or not rest else " (--precise prints the whole statement)"
+    return "\n".join([*lines, f"guarantee: {first}{more}".rstrip()])
+
+
+def typed_of_models(context: Any) -> tuple[str, ...]:
+    """Those options of `OF_MODELS` that the user typed."""
+    every = dict.fromkeys(name for own in OF_MODELS.values() for name in own)
+    sources = {
+        name: context.get_parameter_source("cv" if name == "no_cv" else name) for name in every
+    }
+    said = [name for name, source in sources.items() if source.name == "COMMANDLINE"]
+    return tuple(name for name in said if name != "no_cv" or not context.params["cv"])
+
+
+def no_trees() -> str | None:
+    """What to install for boosted trees, None if it is there."""
+    from setwise.estimators.boosting import xgboost
+
+    try:
+        xgboost()
+    except ImportError as error:
+        return str(error)
+    return None
+
+
+def labels_of(train: Dataset) -> Any:
+    """Label sets as `fit` takes them: a dense column would be taken for classes."""
+    from scipy.sparse import csr_array
+
+    return csr_array(train.Y) if train.n_labels == 1 else train.Y

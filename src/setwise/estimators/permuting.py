@@ -1,0 +1,166 @@
+"""What a feature is worth to the target: how much is lost when its values are shuffled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, csr_array, issparse
+from sklearn.utils import check_random_state
+
+from setwise.estimators.wrapped import last_estimator
+from setwise.targets.population import Macro, population_measure
+from setwise.targets.registry import get_target
+from setwise.targets.target import Target, method_of
+from setwise.targets.truth import encode_truth
+from setwise.validation import whole_number
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Importance:
+    """What features are worth to a target, and to the decisions on each label.
+
+    Attributes
+    ----------
+    target, of_label : str
+        What was measured over all rows; and of each label, over the rows.
+    utility : float
+        Of the predictions for the rows as they are.
+    feature_names : array of shape (m,); labels : array of shape (l,)
+    mean, deviation : array of shape (m,)
+        How much utility is lost when the feature is shuffled: the mean over the repeats, and the
+        standard deviation.
+    by_label : array of shape (m, l)
+        The mean of what is lost of the measure of each label.
+    """
+
+    target: str
+    of_label: str
+    utility: float
+    feature_names: Array
+    labels: Array
+    mean: Array
+    deviation: Array
+    by_label: Array
+
+    def order(self) -> Array:
+        """The features, those that are worth most first."""
+        return np.argsort(-self.mean, kind="stable")
+
+    def __str__(self) -> str:
+        lines = [f"{self.target} {self.utility:.4f}; lost when a feature is shuffled:"]
+        for place in self.order():
+            spread = f"± {self.deviation[place]:.4f}"
+            lines.append(f"  {self.mean[place]:+.4f} {spread}  {self.feature_names[place]}")
+        return "\n".join(lines)
+
+
+def feature_importance(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    features: Sequence[int] | None = None,
+    n_repeats: int = 5,
+    sample_weight: Any = None,
+    feature_names: Sequence[str] | None = None,
+    random_state: Any = 0,
+) -> Importance:
+    """How much of the target is lost when the values of a feature are shuffled among the rows.
+
+    As scikit-learn's `permutation_importance` with the utility of the target as the score; X may be
+    sparse, and what is lost is told for each label too. On rows that were not trained on it is what
+    a feature is worth on new rows. Features that say the same stand in for each other: each is
+    worth little then.
+
+    Of each label the measure is the target's, over the decisions on that label in all rows: its F1
+    for "f1", its share of right decisions for "hamming"; F1 for targets that have no such measure.
+
+    Parameters
+    ----------
+    model : fitted classifier of setwise, or a pipeline that ends in one
+    X, y, sample_weight : as in `score`
+    features : sequence of int, optional
+        Columns to shuffle; by default all.
+    n_repeats : int, default 5
+        Times that a feature is shuffled.
+    feature_names : sequence of str, optional
+        Of all columns; by default those of a data frame, else numbers.
+    random_state : int, RandomState or None, default 0
+
+    Examples
+    --------
+    >>> from setwise import SetClassifier
+    >>> X, Y = [[0.0, 5], [1, 3], [0, 4], [1, 6]] * 5, [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
+    >>> worth = feature_importance(SetClassifier(alpha=0.01).fit(X, Y), X, Y)
+    >>> worth.order()[0], bool(worth.mean[0] > 0.2)
+    (np.int64(0), True)
+    """
+    whole_number(n_repeats, "n_repeats", 1)
+    X = np.asarray(X) if isinstance(X, list | tuple) else X
+    last = last_estimator(model)
+    last = getattr(last, "best_estimator_", last)
+    target = get_target(getattr(last, "target_", last.target))
+    of_label = label_measure(target)
+    known = encode_truth(target, last._names, y)
+    columns = np.arange(X.shape[1]) if features is None else np.asarray(features)
+    names = getattr(X, "columns", range(X.shape[1])) if feature_names is None else feature_names
+    told = np.array([str(name) for name in names], object)
+
+    def judged(inputs: Any) -> tuple[float, Array]:
+        """The utility of what is predicted for inputs, and the measure of each label."""
+        sets = model.predict(inputs)
+        sets = last._names.encode(sets) if np.ndim(sets) == 1 else sets
+        value = method_of(target, "utility")(sets, known, sample_weight)
+        tallies = of_label.tallies(*(csr_array(part) for part in (sets, known)))
+        mass = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
+        sums = of_label.counts_of(mass.sum(), *(mass @ part for part in tallies))
+        return value, of_label.by_label(sums)
+
+    shuffle, whole = _Shuffled(X, check_random_state(random_state)), judged(X)
+    lost, by_label = np.empty((len(columns), n_repeats)), []
+    for place, column in enumerate(columns):
+        found = [judged(shuffle(int(column))) for _ in range(n_repeats)]
+        lost[place] = [whole[0] - value for value, _ in found]
+        by_label.append(whole[1] - np.mean([labels for _, labels in found], axis=0))
+    return Importance(
+        str(target), str(of_label.of), float(whole[0]), told[columns], np.asarray(last.classes_),
+        lost.mean(axis=1), lost.std(axis=1), np.reshape(by_label, (len(columns), -1)),
+    )  # fmt: skip
+
+
+def label_measure(target: Target) -> Any:
+    """The measure of each label's decisions in all rows that goes with a target; else F1."""
+    if target.form == "population":
+        return target
+    return Macro(target if population_measure(target, 0.0) is not None else "f1")
+
+
+class _Shuffled:
+    """Inputs with the values of a column shuffled among the rows, dense, sparse or a data frame."""
+
+    def __init__(self, X: Any, generator: Any):
+        self.inputs: Any = csc_array(X) if issparse(X) else X
+        self.generator = generator
+
+    def __call__(self, column: int) -> Any:
+        X: Any = self.inputs
+        order = self.generator.permutation(X.shape[0])
+        if issparse(X):
+            own = slice(X.indptr[column], X.indptr[column + 1])
+            indices = X.indices.copy()
+            indices[own] = order[indices[own]]
+            return csr_array(csc_array((X.data, indices, X.indptr), shape=X.shape))
+        if hasattr(X, "iloc"):
+            shuffled = X.copy()
+            values = X.iloc[order, column]
+            shuffled[X.columns[column]] = values.set_axis(X.index)
+            return shuffled
+        shuffled = np.array(X)
+        shuffled[:, column] = shuffled[order, column]
+        return shuffled

@@ -1,0 +1,101 @@
+"""`setwise explain` and the report of `setwise evaluate`: why a row has its labels."""
+
+import numpy as np
+import pytest
+
+from setwise import explain, load
+from tests.support.command import LISTED, found, rows, run, write_listed
+from tests.support.small_models import few_trees
+
+
+@pytest.fixture
+def fitted(tmp_path, capfd, monkeypatch):
+    """A table, and models of it by kind; numbers, categories and gaps."""
+    few_trees(monkeypatch)
+    X, Y = rows(60, missing=0.05)
+    plain = write_listed(tmp_path / "plain.csv", X, Y).read_text().splitlines()
+    kinds = np.random.default_rng(0).choice(["red", "blue", "green"], 60)
+    lines = [f"kind,{plain[0]}", *(f"{k},{line}" for k, line in zip(kinds, plain[1:], strict=True))]
+    data = tmp_path / "books.csv"
+    data.write_text("\n".join(lines) + "\n")
+
+    def train(kind):
+        model = tmp_path / f"{kind}.skops"
+        options = (*LISTED, "--categorical", "kind", "--model", kind, "-o", model)
+        assert run(capfd, "fit", data, *options)[0] == 0
+        return data, model, kinds
+
+    return train
+
+
+@pytest.mark.parametrize("kind", ["linear", "booster", "ensemble"])
+def test_what_is_printed_is_the_explanation_of_the_row(kind, fitted, capfd):
+    data, file, kinds = fitted(kind)
+    told = found(capfd, "explain", file, data, "--row", "3,0", "--labels", "law,art")["rows"]
+    model = load(file)
+    inputs = model.schema.read(data, labels=False).X[[3, 0]]
+    labels = [model.label_names.index(name) for name in ("law", "art")]
+    expected = explain(model.model, inputs, labels=labels, background=model.mean_row)
+    assert [row["row"] for row in told] == [3, 0]
+    for row, own in zip(told, expected, strict=True):
+        assert [label["label"] for label in row["labels"]] == ["law", "art"]
+        for place, label in enumerate(row["labels"]):
+            added = [feature["added"] for feature in label["features"]]
+            assert sum(added) == pytest.approx(own.contributions[place].sum(), abs=1e-9)
+            assert label["log_odds"] - label["base"] == pytest.approx(sum(added), abs=1e-6)
+            assert added == sorted(added, key=abs, reverse=True)
+    names = {feature["feature"] for feature in told[0]["labels"][0]["features"]}
+    values = {one["feature"]: one["value"] for one in told[0]["labels"][0]["features"]}
+    if kind == "booster":
+        assert names <= {"kind", "a", "b", "c", "d"}
+        assert values.get("kind", kinds[3]) == kinds[3]
+    else:
+        assert names <= {"kind=red", "kind=blue", "kind=green", "a", "b", "c", "d"}
+
+
+def test_a_picture_is_written_and_only_a_picture_is_replaced(fitted, tmp_path, capfd):
+    data, file, _ = fitted("linear")
+    picture = tmp_path / "why.svg"
+    for _ in range(2):
+        status, out, err = run(capfd, "explain", file, data, "--row", "1", "-o", picture)
+        assert status == 0
+        assert "row 1\n" in out
+        assert err == f"wrote {picture}\n"
+    assert picture.read_text().startswith("<svg xmlns=")
+    status, _, err = run(capfd, "explain", file, data, "-o", data)
+    assert status == 2
+    assert "is read, and would be lost" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--row", "x"), "--row must be numbers of rows from 0"),
+        (("--row", "-1"), "--row must be numbers of rows from 0"),
+        (("--row", "60"), "has 60 rows, of which the last is 59: there is no row 60"),
+        (("--labels", "lav"), "there is no label 'lav'"),
+        (("--row", "0,1", "-o", "why.svg"), "--output is a picture of one --row"),
+    ],
+)
+def test_what_cannot_be_explained_is_said(options, message, fitted, capfd, monkeypatch, tmp_path):
+    data, file, _ = fitted("linear")
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(capfd, "explain", file, data, *options)
+    assert (status, out) == (2, "")
+    assert message in err
+
+
+@pytest.mark.parametrize("kind", ["linear", "ensemble"])
+def test_evaluate_writes_a_page_of_all_of_it(kind, fitted, tmp_path, capfd):
+    data, file, _ = fitted(kind)
+    page = tmp_path / "page.html"
+    options = ("--report", page, "--resamples", 20)
+    assert found(capfd, "evaluate", file, data, *options)["report"] == str(page)
+    text = page.read_text()
+    assert '<section id="explained"' in text
+    assert "What features are worth" in text
+    assert ('<section id="mixture"' in text) == (kind == "ensemble")
+    run(capfd, "predict", file, data, "-o", tmp_path / "own.csv")
+    words = ("--predictions", tmp_path / "own.csv", "--truth", data, *LISTED, "--report", page)
+    assert run(capfd, "evaluate", *words, "--resamples", 20)[0] == 0
+    assert '<section id="explained"' not in page.read_text()
