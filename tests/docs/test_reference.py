@@ -27,7 +27,7 @@ def public():
 def test_every_public_name_has_an_example(name, thing):
     """Of a constant, the examples of its module use it."""
     module, _, own = name.rpartition(".")
-    if inspect.isclass(thing) or inspect.isroutine(thing):
+    if callable(thing):
         text = inspect.getdoc(thing)
         assert text.splitlines()[0].strip()
         assert ">>>" in text
