@@ -24,7 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from setwise.estimators.running import Watch
 from setwise.kernels import kernel
-from setwise.sparse import row_ranges, tidied
+from setwise.sparse import row_ranges, well_formed
 from setwise.threads import for_rows, thread_count
 from setwise.validation import whole_number
 
@@ -185,12 +185,11 @@ class LeafForest(ClassifierMixin, BaseEstimator):
     def __setstate__(self, state):
         """From a file: numbers that would lead out of the trees are refused."""
         if "trees_" in state:
-            trees, shares = state["trees_"], tidied(state["shares_"], "shares_")
+            trees, shares = state["trees_"], well_formed(state["shares_"], "shares_")
             trees.require_within(int(state["n_features_in_"]))
             shape = len(trees.left), len(state["classes_"])
             if shares.shape != shape or np.shape(state["masses_"]) != shape[:1]:
                 raise ValueError(f"shares of classes in leaves must have the shape {shape}")
-            state = {**state, "shares_": shares}
         super().__setstate__(state)
 
     def __sklearn_tags__(self):
