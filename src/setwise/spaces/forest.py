@@ -339,4 +339,4 @@ def _room(n: int, n_labels: int, features: bool) -> tuple[tuple[Array, Array, Ar
 
 def _flat(pairs: Array | None, n: int) -> Array:
     """What belongs to edges as parameters, (n, 4 l); (n, 0) where it was not asked for."""
-    return np.empty((n, 0)) if pairs is None else pairs.reshape(n, -1)
+    return np.empty((n, 0)) if pairs is None else pairs.reshape(n, 4 * pairs.shape[1])

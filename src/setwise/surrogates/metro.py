@@ -51,7 +51,7 @@ def costs_at(target: Any, counts: Any) -> CostSensitive:
     At an F1 of 0.8 a miss costs 1.2 and a false alarm 0.8:
 
     >>> costs_at("micro_f1", [[4.0], [1.0], [1.0], [9.0]])
-    CostSensitive(miss=array([1.2]), false_alarm=array([0.8]))
+    CostSensitive(miss=[1.2], false_alarm=[0.8])
     """
     judge: Any = get_target(target)
     refuse_others(judge)
