@@ -77,7 +77,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[docs]'
+	$(PIP) --editable '.[docs]' torch==2.13.0
 	@touch $@
 
 $(BIN)/python:
