@@ -29,12 +29,16 @@ from scipy.integrate import quad_vec
 from scipy.sparse import issparse
 from scipy.special import expit
 from sklearn.ensemble._forest import BaseForest
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
 from setwise.estimators.leaf_forest import LeafForest
 from setwise.estimators.scored import ScoredClassifier
 from setwise.spaces.listing import listing_of, posterior_of
 from setwise.spelling import known_names
+from setwise.validation import places_of
 
 Array = NDArray[Any]
 
@@ -130,6 +134,7 @@ def explain(
     model: Any,
     X: Any,
     *,
+    rows: Sequence[int] | None = None,
     labels: Sequence[Any] | None = None,
     background: Any = None,
     feature_names: Sequence[str] | None = None,
@@ -143,9 +148,12 @@ def explain(
     Parameters
     ----------
     model : fitted `SetClassifier`, `SetClassifierCV`, `SetBooster`, `CatalogClassifier` or
-        `SetEnsemble`, or a Pipeline that ends in one
+        `SetEnsemble`, or a Pipeline or a search that ends in one
     X : array, sparse matrix or data frame of shape (n, n_features)
-        The rows to explain.
+        The rows to explain. Where what is predicted for a row depends on those that come with it
+        (``depends_on_batch_``), all that are predicted together.
+    rows : sequence of int, optional
+        Which of them to explain; by default all.
     labels : sequence, optional
         Names of the labels to explain, as in ``classes_``; by default those predicted for the row,
         or the most probable one where none is.
@@ -167,22 +175,34 @@ def explain(
     inputs, base = (
         np.asarray(of) if isinstance(of, list | tuple) else of for of in (X, background)
     )
+    model = model.best_estimator_ if isinstance(model, BaseSearchCV) else model
     if isinstance(model, Pipeline):
         before, model = model[:-1], model[-1]
+        if feature_names is None and hasattr(before, "feature_names_in_"):
+            feature_names = list(before.get_feature_names_out())
         inputs = before.transform(inputs) if len(before) else inputs
         base = before.transform(base) if len(before) and base is not None else base
-    decided, names = _dense(model.predict(inputs)), np.asarray(model.classes_)
+    if not hasattr(model, "predict_proba"):
+        raise ValueError(f"the model must be a fitted classifier of setwise, not {model!r}")
+    check_is_fitted(model)
+    names, whole = np.asarray(model.classes_), inputs
+    if rows is not None:
+        inputs = _safe_indexing(inputs, places_of(rows, "rows", inputs.shape[0], "rows of X"))
+    if rows is not None and getattr(model, "depends_on_batch_", False):
+        decided = _dense(model.predict(whole))[np.asarray(rows)]
+    else:
+        decided = _dense(model.predict(inputs))
     if decided.ndim == 1:
         decided = (decided[:, None] == names).astype(int)
     likely = _dense(model.predict_proba(inputs)) if labels is None else None
     wanted = None if labels is None else _places(labels, names.tolist())
     told, found = _feature_names(model, feature_names, inputs.shape[1]), []
-    whole: Any = inputs
+    given: Any = inputs
     for row, sets in enumerate(decided):
         places = np.flatnonzero(sets) if wanted is None else wanted
         if likely is not None and len(places) == 0:
             places = likely[row].argmax(keepdims=True)
-        one = whole.iloc[[row]] if hasattr(whole, "iloc") else whole[row : row + 1]
+        one = given.iloc[[row]] if hasattr(given, "iloc") else given[row : row + 1]
         parts = _integrated(_ways(model, one, base, places))
         cells = np.asarray(_dense(one), object if hasattr(one, "iloc") else None)[0]
         found.append(
@@ -373,6 +393,8 @@ def _integrated(ways: list[Way]) -> tuple[Any, ...]:
 
 def _places(wanted: Sequence[Any], names: list[Any]) -> Array:
     """Where the labels stand among the names."""
+    if isinstance(wanted, str) or not np.iterable(wanted) or not len(wanted):
+        raise ValueError(f"labels must be a list of names of labels, at least one, not {wanted!r}")
     by_name = {str(name): place for place, name in enumerate(names)}
     for label in wanted:
         if str(label) not in by_name:
