@@ -75,6 +75,7 @@ def test_a_picture_is_written_and_only_a_picture_is_replaced(fitted, tmp_path, c
         (("--row", "60"), "has 60 rows, of which the last is 59: there is no row 60"),
         (("--labels", "lav"), "there is no label 'lav'"),
         (("--row", "0,1", "-o", "why.svg"), "--output is a picture of one --row"),
+        (("-o", "why.png"), "--output is a picture as SVG, so its name ends in .svg, not in .png"),
     ],
 )
 def test_what_cannot_be_explained_is_said(options, message, fitted, capfd, monkeypatch, tmp_path):

@@ -253,3 +253,17 @@ def test_what_is_no_fitted_model_is_refused():
         explain(SetClassifier(), X_NEW)
     with pytest.raises(ValueError, match="must be a fitted classifier of setwise, not 3"):
         explain(3, X_NEW)
+
+
+@pytest.mark.parametrize("surrogate", ["likelihood", "binary_relevance"])
+@pytest.mark.parametrize("kind", ["linear", "booster"])
+def test_classes_have_the_log_odds_of_predict_proba(surrogate, kind):
+    model = SetClassifier(surrogate=surrogate, **LINEAR)
+    if kind == "booster":
+        model = SetBooster(surrogate=surrogate, n_estimators=8, patience=None, n_jobs=1)
+    names = np.array(["a", "b", "c"])[Y.argmax(axis=1)]
+    found = explain(model.fit(X, names), X_NEW, labels=["a", "b", "c"])
+    for row, likely in zip(found, model.predict_proba(X_NEW), strict=True):
+        np.testing.assert_allclose(row.log_odds, logit(likely), atol=1e-6)
+        added = row.contributions.sum(axis=1)
+        np.testing.assert_allclose(added, row.log_odds - row.base, atol=1e-6)

@@ -45,6 +45,10 @@ def explain(
     Exit status: 0 fine; 2 the file or the model cannot be read, or cannot be explained.
     """
     can_write(output, (model, data), PICTURE)
+    if output is not None and output.suffix.lower() not in ("", ".svg"):
+        raise ValueError(
+            f"--output is a picture as SVG, so its name ends in .svg, not in {output.suffix}"
+        )
     try:
         wanted = [int(word) for word in row.split(",")]
     except ValueError:

@@ -233,7 +233,7 @@ class Way(NamedTuple):
 def _ways(model: Any, row: Any, background: Any, labels: Array) -> list[Way]:
     """The way of a model, or of each member of a mixture that counts."""
     if not hasattr(model, "members_"):
-        way = _way(model, row, background, labels, 1.0)
+        way = _way(model, row, background, labels, 1.0, is_member=False)
         if way is None:
             raise ValueError(
                 f"{type(model).__name__} cannot be taken apart into features: explained are linear "
@@ -250,10 +250,13 @@ def _ways(model: Any, row: Any, background: Any, labels: Array) -> list[Way]:
     return found
 
 
-def _way(model: Any, row: Any, background: Any, labels: Array, power: float) -> Way | None:
+def _way(
+    model: Any, row: Any, background: Any, labels: Array, power: float, is_member: bool = True
+) -> Way | None:
     """The way of one model to a row; None for one that cannot be taken apart."""
     if isinstance(model, ScoredClassifier):
-        fitted, law = model._fitted(), _Scored(model._fitted(), labels, power)
+        fitted = model._fitted()
+        law = _Scored(fitted, labels, power, is_member)
         base = None if background is None else fitted._checked(background)
         weights, deltas = fitted._score_parts(fitted._checked(row), base)
         whole = weights @ deltas
@@ -281,9 +284,11 @@ def _standing(member: Any, row: Any, labels: Array, power: float) -> Way:
 class _Scored:
     """Log-odds of some labels, and their gradient, from one row of scores."""
 
-    def __init__(self, model: Any, labels: Array, power: float):
+    def __init__(self, model: Any, labels: Array, power: float, is_member: bool):
         self.model, self.labels, self.power = model, labels, power
         self.space = model.space_ if power == 1.0 else model.space_.tempered(power)
+        # Of classes, probabilities of labels by themselves are divided by their sum.
+        self.is_share = model._names.one_dimensional and not is_member
 
     def __call__(self, scores: Array) -> tuple[Array, Array]:
         training = self.model._trained
@@ -302,6 +307,8 @@ class _Scored:
     def _by_label(self, loss: Any, scores: Array) -> tuple[Array, Array]:
         """Each label has its own score: the log-odds are a function of it alone."""
         (odds,), (slope,) = loss.log_odds(scores[None])
+        if self.is_share:
+            return _of_shares(odds, slope, self.labels)
         gradient = np.zeros((len(self.labels), len(scores)))
         gradient[np.arange(len(self.labels)), self.labels] = slope[self.labels]
         return self.power * odds[self.labels], self.power * gradient
@@ -323,6 +330,16 @@ class _Scored:
         always = likely[np.arange(n, 2 * n), self.labels] > 0.5
         gradient[never | always] = 0.0
         return np.where(never, -np.inf, np.where(always, np.inf, log_odds)), gradient
+
+
+def _of_shares(odds: Array, slope: Array, labels: Array) -> tuple[Array, Array]:
+    """Log-odds of p / sum p for some labels, and their gradient, from log-odds of p and slopes."""
+    likely = expit(odds)
+    others = likely.sum() - likely[labels]
+    # d log p = (1 - p) · slope; the log-odds of a share are log p - log (the sum of the others).
+    gradient = -(likely * (1.0 - likely) * slope) / others[:, None]
+    gradient[np.arange(len(labels)), labels] = ((1.0 - likely) * slope)[labels]
+    return np.log(likely[labels]) - np.log(others), gradient
 
 
 def _conditional(chance: Array, has: Array) -> tuple[Array, Array]:
