@@ -164,6 +164,23 @@ def repeated(names: Sequence[Any]) -> Any:
     return next(name for name, times in Counter(names).items() if times > 1)
 
 
+def places_of(given: Any, name: str, count: int, what: str = "columns") -> NDArray[np.int64]:
+    """Numbers of columns, or of something else, from 0 to count - 1, as an array.
+
+    Examples
+    --------
+    >>> places_of([2, 0], "features", 3)
+    array([2, 0])
+    """
+    places = np.asarray(given)
+    good = places.ndim == 1 and (places.dtype.kind in "iu" or len(places) == 0)
+    if not good or ((places < 0) | (places >= count)).any():
+        raise ValueError(
+            f"{name} must be a list of numbers of {what}, from 0 to {count - 1}, not {given!r}"
+        )
+    return places.astype(np.int64)
+
+
 def whole_number(value: Any, name: str, least: int) -> int:
     """An int of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:

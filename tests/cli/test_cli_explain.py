@@ -75,6 +75,7 @@ def test_a_picture_is_written_and_only_a_picture_is_replaced(fitted, tmp_path, c
         (("--row", "60"), "has 60 rows, of which the last is 59: there is no row 60"),
         (("--labels", "lav"), "there is no label 'lav'"),
         (("--row", "0,1", "-o", "why.svg"), "--output is a picture of one --row"),
+        (("-o", "why.png"), "--output is a picture as SVG, so its name ends in .svg, not in .png"),
     ],
 )
 def test_what_cannot_be_explained_is_said(options, message, fitted, capfd, monkeypatch, tmp_path):
@@ -99,3 +100,26 @@ def test_evaluate_writes_a_page_of_all_of_it(kind, fitted, tmp_path, capfd):
     words = ("--predictions", tmp_path / "own.csv", "--truth", data, *LISTED, "--report", page)
     assert run(capfd, "evaluate", *words, "--resamples", 20)[0] == 0
     assert '<section id="explained"' not in page.read_text()
+
+
+def test_a_row_is_explained_with_those_that_are_predicted_together(fitted, tmp_path, capfd):
+    data, _, _ = fitted("linear")
+    file = tmp_path / "batch.skops"
+    words = (*LISTED, "--categorical", "kind", "--target", "macro_f1", "--decoder", "batch")
+    assert run(capfd, "fit", data, *words, "--no-cv", "-o", file)[0] == 0
+    model = load(file)
+    sets = model.model.predict(model.schema.read(data, labels=False).X)
+    (row,) = found(capfd, "explain", file, data, "--row", 5, "--labels", "art,law,war")["rows"]
+    told = {label["label"]: label["predicted"] for label in row["labels"]}
+    assert [told[name] for name in model.label_names] == (sets[5] == 1).tolist()
+    assert run(capfd, "evaluate", file, data, "--report", tmp_path / "p.html")[0] == 0
+
+
+def test_a_model_that_goes_by_no_feature_has_a_page_too(tmp_path, capfd):
+    data = tmp_path / "books.csv"
+    data.write_text("a,tags\n" + "1,art\n1,law\n1,art;law\n" * 8)
+    file = tmp_path / "model.skops"
+    assert run(capfd, "fit", data, *LISTED, "--no-cv", "-o", file)[0] == 0
+    words = ("--resamples", 0, "--report", tmp_path / "page.html")
+    status, _, err = run(capfd, "evaluate", file, data, *words)
+    assert (status, err) == (0, "")

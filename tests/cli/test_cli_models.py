@@ -150,3 +150,23 @@ def test_compare_takes_both(tmp_path, capfd):
     assert {row["method"] for row in told["leaderboard"]["standings"]} == {
         "catalog", "booster", "ensemble"
     }  # fmt: skip
+
+
+def test_a_mixture_decides_a_file_together_however_many_rows_are_read_at_once(
+    tmp_path, capfd, monkeypatch
+):
+    data, file = write_listed(tmp_path / "books.csv", *rows(60)), tmp_path / "model.skops"
+    words = ("--model", "ensemble", "--target", "macro_f1", "--decoder", "batch", "-o", file)
+    assert run(capfd, "fit", data, *LISTED, *words)[0] == 0
+    whole = run(capfd, "predict", file, data)[1]
+    monkeypatch.setattr(sys.modules["setwise.cli.fit"], "MOST_ENTRIES", 1)
+    monkeypatch.setattr(sys.modules["setwise.cli.fit"], "LEAST_ROWS", 7)
+    assert run(capfd, "predict", file, data)[1] == whole
+
+
+@pytest.mark.parametrize("time", ["0", "-3", "nan"])
+def test_a_time_that_is_none_is_refused_before_a_model_is_chosen(time, tmp_path, capfd):
+    data = write_listed(tmp_path / "books.csv", *rows(20))
+    status, out, err = run(capfd, "fit", data, *LISTED, "--time", time, "-o", tmp_path / "m.skops")
+    assert (status, out) == (2, "")
+    assert err == f"setwise: --time must be a positive number, but it is {float(time)}\n"

@@ -1,15 +1,19 @@
 """Explanations: contributions add up to log-odds, and are those of the formula by enumeration."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.sparse import csr_array
 from scipy.special import logit
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from setwise import (
     CatalogClassifier,
@@ -213,3 +217,53 @@ def test_a_label_that_is_always_or_never_there_has_infinite_log_odds():
     assert row.log_odds[2] == -np.inf
     np.testing.assert_array_equal(row.contributions[1:], 0.0)
     np.testing.assert_allclose(row.contributions[0].sum(), row.log_odds[0] - row.base[0])
+
+
+def test_rows_are_chosen_and_predicted_with_those_they_come_with():
+    plain = SetClassifier("macro_f1", **LINEAR).fit(X, Y)
+    batch = plain.for_target("macro_f1", "batch")
+    for model in (plain, batch):
+        sets = model.predict(X)
+        found = explain(model, X, rows=[7, 2], labels=[0, 1, 2])
+        for row, one in zip([7, 2], found, strict=True):
+            np.testing.assert_array_equal(one.predicted, sets[row] == 1)
+            np.testing.assert_array_equal(one.values, X[row])
+    for rows in ([120], [-1], 3, ["a"]):
+        with pytest.raises(ValueError, match="rows must be a list of numbers of rows of X"):
+            explain(plain, X, rows=rows)
+
+
+def test_names_of_features_are_those_that_a_pipeline_hands_on():
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    pipeline = make_pipeline(StandardScaler(), SetClassifier(**LINEAR))
+    search = GridSearchCV(pipeline, {"setclassifier__alpha": [0.1]}, cv=2)
+    for model in (pipeline, search):
+        (row,) = explain(model.fit(frame, Y), frame[:1])
+        assert row.feature_names.tolist() == list("abcde")
+
+
+@pytest.mark.parametrize("labels", [[], "0", 0])
+def test_labels_are_a_list_of_some(labels, fitted):
+    with pytest.raises(ValueError, match="labels must be a list of names of labels, at least one"):
+        explain(fitted["cube"], X_NEW, labels=labels)
+
+
+def test_what_is_no_fitted_model_is_refused():
+    with pytest.raises(NotFittedError):
+        explain(SetClassifier(), X_NEW)
+    with pytest.raises(ValueError, match="must be a fitted classifier of setwise, not 3"):
+        explain(3, X_NEW)
+
+
+@pytest.mark.parametrize("surrogate", ["likelihood", "binary_relevance"])
+@pytest.mark.parametrize("kind", ["linear", "booster"])
+def test_classes_have_the_log_odds_of_predict_proba(surrogate, kind):
+    model = SetClassifier(surrogate=surrogate, **LINEAR)
+    if kind == "booster":
+        model = SetBooster(surrogate=surrogate, n_estimators=8, patience=None, n_jobs=1)
+    names = np.array(["a", "b", "c"])[Y.argmax(axis=1)]
+    found = explain(model.fit(X, names), X_NEW, labels=["a", "b", "c"])
+    for row, likely in zip(found, model.predict_proba(X_NEW), strict=True):
+        np.testing.assert_allclose(row.log_odds, logit(likely), atol=1e-6)
+        added = row.contributions.sum(axis=1)
+        np.testing.assert_allclose(added, row.log_odds - row.base, atol=1e-6)

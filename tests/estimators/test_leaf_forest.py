@@ -110,3 +110,12 @@ def test_numbers_that_lead_out_of_the_trees_or_back_are_refused(part, value):
 @parametrize_with_checks([LeafForest(12, random_state=0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_only_the_ratios_of_weights_count():
+    X, y = problem(60)
+    found = [
+        LeafForest(5, random_state=0).fit(X, y, np.full(60, weight)).predict_proba(X)
+        for weight in (1.0, 1e-60, 1e60)
+    ]
+    np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=1e-6)

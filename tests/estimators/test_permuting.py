@@ -7,6 +7,7 @@ from scipy.sparse import csc_array, csr_array
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, jaccard_score
 from sklearn.pipeline import make_pipeline
 
@@ -107,3 +108,25 @@ def test_importances_of_what_is_inside_are_handed_on(kind):
     forest = RandomForestClassifier(5, random_state=0)
     model = kind(forest).fit(X, Y)
     np.testing.assert_array_equal(model.feature_importances_, model.estimator_.feature_importances_)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"features": [0, 4]}, r"features must be a list of numbers of columns, from 0 to 3"),
+        ({"features": ["a"]}, r"features must be a list of numbers of columns, .* not \['a'\]"),
+        ({"features": 1}, "features must be a list of numbers of columns"),
+        ({"feature_names": ["a"]}, "feature_names must be 4 names, but there are 1"),
+    ],
+)
+def test_wrong_columns_are_refused_before_anything_is_predicted(settings, message, model):
+    with pytest.raises(ValueError, match=message):
+        feature_importance(model, X, Y, **settings)
+    with pytest.raises(ValueError, match=r"a fitted classifier of setwise, .* LogisticRegression"):
+        feature_importance(LogisticRegression().fit(X, Y[:, 0]), X, Y[:, 0])
+
+
+def test_of_no_features_there_is_nothing_to_tell(model):
+    found = feature_importance(model, X, Y, features=[])
+    assert found.mean.shape == (0,)
+    assert found.by_label.shape == (0, 3)

@@ -256,3 +256,57 @@ def test_inputs_of_a_single_label():
     X, Y = problem(60, n_labels=2)
     named = [["only"] if one else [] for one in Y[:, 0]]
     assert SetBooster(**ROUNDS).fit(X, named).predict(X).shape == (60, 1)
+
+
+@pytest.mark.parametrize("fraction", [0.1, 0.2, 0.4, 0.75, 0.9])
+def test_so_large_a_share_is_held_out(fraction):
+    X, Y = problem(120)
+    model = SetBooster(n_estimators=2, validation_fraction=fraction, n_jobs=1).fit(X, Y)
+    assert len(model._out_of_fold.sets) == pytest.approx(120 * fraction, abs=1)
+
+
+def test_rounds_are_counted_where_no_set_held_out_was_seen():
+    X, _ = problem(60)
+    Y = np.array([[int(digit) for digit in f"{row:06b}"] for row in range(60)])
+    Y[:, 0] = X[:, 0] > 0
+    Y = np.unique(Y, axis=0)
+    model = SetBooster(space="catalog", n_estimators=20, n_jobs=1).fit(X[: len(Y)], Y)
+    assert len(set(model.held_out_)) > 1
+
+
+def frame(kinds, categories=None):
+    """Inputs with a column of categories."""
+    values = np.random.default_rng(5).normal(size=len(kinds))
+    return pd.DataFrame({"x": values, "kind": pd.Categorical(kinds, categories=categories)})
+
+
+def test_categories_go_by_their_values_in_any_order(tmp_path):
+    kinds = np.random.default_rng(6).choice(["red", "blue", "green"], 90)
+    Y = np.column_stack([kinds == "red", kinds != "blue"]).astype(int)
+    model = SetBooster(**ROUNDS).fit(frame(kinds), Y)
+    model.save(tmp_path / "trees.skops")
+    expected = model.predict_proba(frame(kinds))
+    for other in (model, load(tmp_path / "trees.skops")):
+        turned = frame(kinds, ["red", "green", "blue"])
+        np.testing.assert_array_equal(other.predict_proba(turned), expected)
+        np.testing.assert_array_equal(other.predict_proba(turned[:4]), expected[:4])
+        few = frame(kinds)[kinds == "red"]
+        few["kind"] = few["kind"].cat.remove_unused_categories()
+        np.testing.assert_array_equal(other.predict_proba(few), expected[kinds == "red"])
+        with pytest.raises(ValueError, match="'kind' has the category 'grey', which it had not"):
+            other.predict(frame(["grey", "red"]))
+
+
+def test_rows_of_weight_0_in_a_data_frame_are_not_there():
+    kinds = np.random.default_rng(7).choice(["red", "blue"], 60)
+    Y, mass = np.column_stack([kinds == "red", kinds != "red"]).astype(int), np.ones(60)
+    mass[:20] = 0.0
+    model = SetBooster(**ROUNDS).fit(frame(kinds), Y, mass)
+    other = SetBooster(**ROUNDS).fit(frame(kinds)[20:], Y[20:])
+    np.testing.assert_array_equal(*(m.predict_proba(frame(kinds)) for m in (model, other)))
+
+
+def test_categories_that_are_no_codes_are_refused():
+    X, Y = problem(60)
+    with pytest.raises(ValueError, match="must hold codes 0, 1, "):
+        SetBooster(categorical_features=[1], **ROUNDS).fit(X, Y)

@@ -14,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from setwise import CatalogClassifier, SetClassifier, SetEnsemble, load, trusted_types
+from setwise.decoders import PopulationRule
 from setwise.distributions import Independent, Listed, OfSpace
 from setwise.estimators import set_ensemble
 from setwise.estimators.leaf_forest import LeafForest
@@ -236,6 +237,23 @@ def test_an_interrupt_keeps_the_members_trained(monkeypatch):
     monkeypatch.setattr(CatalogClassifier, "fit", fit)
 
 
+def test_an_interrupt_keeps_a_member_that_was_tried_on_no_fold(monkeypatch):
+    X, Y = problem(80, seed=9)
+    fit, calls = SetClassifier.fit, []
+
+    def interrupted(self, *rest):
+        calls.append(0)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return fit(self, *rest)
+
+    monkeypatch.setattr(SetClassifier, "fit", interrupted)
+    with pytest.warns(UserWarning, match="interrupted: the mixture is of 1"):
+        model = SetEnsemble(members=members(), cv=3, on_interrupt="finish").fit(X, Y)
+    assert list(model.members_) == ["linear"]
+    np.testing.assert_array_equal(model.predict(X), model.members_["linear"].predict(X))
+
+
 def test_a_budget_that_is_too_small_leaves_the_first_member():
     X, Y = problem(80, seed=10)
     with pytest.warns(UserWarning, match="time was up: the mixture is of 1"):
@@ -320,6 +338,18 @@ def test_weights_of_rows_are_refused_where_a_member_takes_none():
     twice = SetEnsemble(members=quick(), cv=2).fit(X, Y, np.full(60, 2.0))
     once = SetEnsemble(members=quick(), cv=2).fit(X, Y)
     assert twice.weights_ == pytest.approx(once.weights_, abs=0.05)
+
+
+def test_rows_of_weight_0_are_not_there():
+    X, Y = problem(90, seed=25)
+    mass = np.repeat([0.0, 1.0], [30, 60])
+    with_them = SetEnsemble(members=quick(), cv=2).fit(X, Y, mass)
+    without = SetEnsemble(members=quick(), cv=2).fit(X[30:], Y[30:], mass[30:])
+    np.testing.assert_array_equal(with_them.weights_, without.weights_)
+    np.testing.assert_array_equal(with_them.predict_proba(X), without.predict_proba(X))
+    splits = [(np.arange(30, 90), np.arange(30))]
+    with pytest.raises(ValueError, match="cv must hold out rows of positive weight"):
+        SetEnsemble(members=quick(), cv=splits).fit(X, Y, mass)
 
 
 @pytest.mark.parametrize("kind", ["one class", "rare labels", "three rows", "sparse"])
@@ -410,6 +440,42 @@ def test_a_folder_of_other_work_is_refused_by_name(tmp_path):
     (tmp_path / "other" / "thesis.tex").write_text("x")
     with pytest.raises(ValueError, match=r"not empty \(there is 'thesis.tex'\)"):
         clone(mixture).set_params(folder=tmp_path / "other").fit(X, Y)
+
+
+def test_predictions_that_depend_on_the_batch_say_so():
+    X, Y = problem(60, seed=22)
+    model = SetEnsemble("macro_f1", members=quick(), cv=2).fit(X, Y)
+    assert not model.depends_on_batch_
+    assert model.for_target("macro_f1", "batch").depends_on_batch_
+    assert not model.for_target("jaccard").depends_on_batch_
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"members": {}}, "members must be 'auto', a mapping .* at least one, not {}"),
+        ({"members": "linear"}, "members must be 'auto', a mapping .* not 'linear'"),
+        ({"members": [LogisticRegression]}, r"such as LogisticRegression\(\), not the class"),
+        ({"decoder": "most_likely"}, "decoder='most_likely' cannot decide for f1"),
+        ({"decoder": "batch"}, "decoder='batch' cannot decide for f1"),
+        (
+            {"target": "macro_f1", "decoder": PopulationRule("macro_f1", at_most=9)},
+            "at_most must be at most the number of labels, which is 3",
+        ),
+    ],
+)
+def test_wrong_settings_are_refused_before_anything_is_trained(settings, message, monkeypatch):
+    monkeypatch.setattr(SetClassifier, "fit", lambda *_: pytest.fail("was trained"))
+    X, Y = problem(60, seed=23)
+    with pytest.raises(ValueError, match=message):
+        SetEnsemble(**{"members": quick(), **settings}).fit(X, Y)
+
+
+def test_another_target_takes_no_rule_of_all_rows():
+    X, Y = problem(60, seed=24)
+    model = SetEnsemble(members=quick(), cv=2).fit(X, Y)
+    with pytest.raises(ValueError, match="decoder='batch' cannot decide for jaccard"):
+        model.for_target("jaccard", "batch")
 
 
 @parametrize_with_checks([SetEnsemble(members=[SetClassifier(alpha=0.1, tol=1e-5)], cv=2)])

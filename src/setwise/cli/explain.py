@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from setwise.cli.fit import Fitted, load_fitted
 from setwise.cli.options import can_write, command, echo, names, say
+from setwise.spelling import counted
 
 # How the file of a picture begins.
 PICTURE = (b"<svg", "a picture")
@@ -44,6 +45,10 @@ def explain(
     Exit status: 0 fine; 2 the file or the model cannot be read, or cannot be explained.
     """
     can_write(output, (model, data), PICTURE)
+    if output is not None and output.suffix.lower() not in ("", ".svg"):
+        raise ValueError(
+            f"--output is a picture as SVG, so its name ends in .svg, not in {output.suffix}"
+        )
     try:
         wanted = [int(word) for word in row.split(",")]
     except ValueError:
@@ -53,8 +58,8 @@ def explain(
     if output is not None and len(wanted) > 1:
         raise ValueError("--output is a picture of one --row")
     fitted = load_fitted(model)
-    inputs = _rows(fitted, data, wanted, unseen_categories)
-    found = explained(fitted, inputs, names(labels) or None)
+    inputs, chosen = _rows(fitted, data, wanted, unseen_categories)
+    found = explained(fitted, inputs, names(labels) or None, chosen)
     if output is not None:
         from setwise.report import draw
 
@@ -64,23 +69,37 @@ def explain(
     say(json, told, "\n\n".join(f"row {n}\n{one}" for n, one in zip(wanted, found, strict=True)))
 
 
-def _rows(fitted: Fitted, data: Path, wanted: list[int], unseen: str | None) -> Any:
-    """Some rows of a file, in the order asked for."""
+def _rows(fitted: Fitted, data: Path, wanted: list[int], unseen: str | None) -> tuple[Any, Any]:
+    """Some rows of a file, in the order asked for; and None.
+
+    Where predictions depend on the rows that come together, all of them, and the numbers of these.
+    """
     from setwise.cli.fit import joined_rows
 
-    kept, first = {}, 0
-    for part in fitted.schema.chunks(data, fitted.rows_at_once, unseen_categories=unseen):
+    together = getattr(fitted.classifier, "depends_on_batch_", False)
+    parts, kept, first = [], {}, 0
+    for part in fitted.chunks(data, fitted.rows_at_once, unseen_categories=unseen):
         for row in set(wanted) - kept.keys():
             if first <= row < first + part.n_rows:
                 kept[row] = part.X[[row - first]]
         first += part.n_rows
-        if len(kept) == len(set(wanted)):
-            return joined_rows([kept[row] for row in wanted])
-    raise ValueError(f"{data.name} has {first} rows, of which the last is {first - 1}: there is no "
-                     f"row {max(wanted)}")  # fmt: skip
+        if together:
+            parts.append(part.X)
+        elif len(kept) == len(set(wanted)):
+            break
+    if len(kept) < len(set(wanted)):
+        last = f", of which the last is {first - 1}" if first else ""
+        raise ValueError(
+            f"{data.name} has {counted(first, 'row')}{last}: there is no row {max(wanted)}"
+        )
+    if together:
+        return joined_rows(parts), wanted
+    return joined_rows([kept[row] for row in wanted]), None
 
 
-def explained(fitted: Fitted, inputs: Any, labels: list[str] | None = None) -> list[Any]:
+def explained(
+    fitted: Fitted, inputs: Any, labels: list[str] | None = None, rows: list[int] | None = None
+) -> list[Any]:
     """Explanations of rows by the names of the file: its columns, its categories, its labels."""
     from dataclasses import replace
 
@@ -105,8 +124,9 @@ def explained(fitted: Fitted, inputs: Any, labels: list[str] | None = None) -> l
         wanted = [fitted.label_names.index(label) for label in labels]
     background = fitted.mean_row
     found = explain(
-        fitted.model, inputs, labels=wanted, background=background, feature_names=columns
-    )
+        fitted.model, inputs, rows=rows, labels=wanted, background=background,
+        feature_names=columns,
+    )  # fmt: skip
     kinds = [getattr(kind, "values", None) for kind in coded.values()]
     return [
         replace(one, labels=of_file[one.labels.astype(int)], values=_named(one.values, kinds))

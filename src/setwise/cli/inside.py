@@ -36,7 +36,7 @@ def inside(fitted: Fitted, rows: Dataset, y_pred: Any, seed: int) -> dict[str, A
     chosen = np.r_[order[:N_EXPLAINED], order[len(order) // 2 :][:N_EXPLAINED]]
     chosen = list(dict.fromkeys(chosen.tolist()))
     try:
-        told = explained(fitted, rows.X[chosen])
+        told = explained(fitted, rows.X, rows=chosen)
     except ValueError:
         # Not every model can be taken apart into features.
         return found
@@ -45,6 +45,8 @@ def inside(fitted: Fitted, rows: Dataset, y_pred: Any, seed: int) -> dict[str, A
         strength = np.sum([np.abs(one.contributions).sum(axis=0) for one in told], axis=0)
         features = np.argsort(-strength, kind="stable")[:MOST_FEATURES]
         features = features[strength[features] > 0].tolist()
+        if not features:
+            return found
         some = np.random.default_rng(seed).permutation(rows.n_rows)[:MOST_ROWS]
         worth = feature_importance(
             fitted.model, rows.X[some], rows.Y[some], features=features,

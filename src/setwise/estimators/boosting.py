@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from setwise.estimators.training import Objective, penalty
 from setwise.spaces.space import Space
+from setwise.spelling import known_names
+from setwise.validation import places_of
 
 Array = NDArray[Any]
 
@@ -50,16 +52,55 @@ def kinds_of(categorical: Any, X: Any) -> list[str] | None:
     """What XGBoost calls the columns, of which some are codes of categories; None if none are."""
     if categorical is None:
         return None
-    chosen, n_features = np.asarray(categorical), X.shape[1]
-    known = chosen.ndim == 1 and chosen.dtype.kind in "iu"
-    if not known or not np.isin(chosen, np.arange(n_features)).all():
-        raise ValueError(
-            f"categorical_features must be numbers of columns, from 0 to {n_features - 1}, not "
-            f"{categorical!r}"
-        )
+    n_features = X.shape[1]
+    chosen = places_of(categorical, "categorical_features", n_features)
+    table: Any = X
+    if len(chosen) and not hasattr(table, "iloc"):
+        codes = table[:, chosen]
+        codes = codes.data if hasattr(codes, "tocsr") else codes
+        codes = codes[~np.isnan(codes)]
+        if (codes < 0).any() or (codes != np.floor(codes)).any():
+            wrong = codes[(codes < 0) | (codes != np.floor(codes))][0]
+            raise ValueError(
+                f"columns of categorical_features must hold codes 0, 1, ..., but there is {wrong}"
+            )
     kinds = np.full(n_features, "float", object)
     kinds[chosen] = "c"
     return kinds.tolist()
+
+
+def has_categories(inputs: Any) -> bool:
+    """Whether it is a data frame with a column of categories."""
+    return any(str(one) == "category" for one in getattr(inputs, "dtypes", ()))
+
+
+def categories_of(frame: Any) -> dict[str, list[Any]]:
+    """The categories of those columns of a data frame that have some, in the order of their codes.
+
+    By the number of the column, as text.
+    """
+    kinds = enumerate(map(str, frame.dtypes))
+    places = [place for place, kind in kinds if kind == "category"]
+    return {str(place): frame.iloc[:, place].cat.categories.tolist() for place in places}
+
+
+def recoded(frame: Any, categories: dict[str, list[Any]]) -> Any:
+    """A data frame whose categories have the codes that they had in training.
+
+    XGBoost goes by codes, and those of a frame follow from the categories that it has itself.
+    """
+    recoded = frame.copy()
+    for place, known in categories.items():
+        name, column = frame.columns[int(place)], frame.iloc[:, int(place)]
+        same = column.astype("category").cat.set_categories(known)
+        new = column[same.isna() & column.notna()]
+        if len(new):
+            raise ValueError(
+                f"the column {name!r} has the category {new.iloc[0]!r}, which it had not in "
+                f"training; {known_names(str(new.iloc[0]), [str(one) for one in known])}"
+            )
+        recoded[name] = same
+    return recoded
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +120,11 @@ class Trees:
             raise ValueError(f"these are no trees of XGBoost: {error}") from None
         return booster
 
+    @cached_property
+    def booster_by_score(self) -> Any:
+        """The same with a tree for each score, which tells what features contribute."""
+        return one_score_a_tree(self.booster)
+
     def scores(self, X: Any) -> Array:
         """Half of the offset and of the leaves that each row falls into, (n, n_scores)."""
         return scores_of(self._said(self.booster, X, output_margin=True), self.offset)
@@ -88,7 +134,7 @@ class Trees:
 
         Those of a row add up to its scores less the mean ones (TreeSHAP).
         """
-        found = self._said(one_score_a_tree(self.booster), X, pred_contribs=True)
+        found = self._said(self.booster_by_score, X, pred_contribs=True)
         return found.reshape(len(found), len(self.offset), -1)[..., :-1] / 2.0
 
     def _said(self, booster: Any, X: Any, **asked: Any) -> Array:

@@ -110,7 +110,7 @@ class CatalogClassifier(DecodedClassifier):
     def _seen(self, labels: Any) -> SeenSets:
         return merge_rare(distinct_sets(labels), self.min_count, self._decoder.target)
 
-    def for_target(self, target) -> CatalogClassifier:
+    def for_target(self, target, decoder=None) -> CatalogClassifier:
         """The same fit, decoded for another target; nothing is trained again.
 
         Refused with ``min_count`` above 1: which sets are merged depends on the target.
@@ -121,7 +121,7 @@ class CatalogClassifier(DecodedClassifier):
                 f"with min_count={self.min_count} rare label sets were merged for {self.target}: "
                 f"fit the classifier again for {target}, or with min_count=1"
             )
-        other = super().for_target(target)
+        other = super().for_target(target, decoder)
         if not self._names.one_dimensional:
             other.over_ = _usable_over(other._decoder, self.sets_, self.over)
         return other

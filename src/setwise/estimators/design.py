@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
+from sklearn.utils import _safe_indexing
 from sklearn.utils.sparsefuncs import inplace_column_scale
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -104,7 +105,7 @@ class Rows(NamedTuple):
         if (self.weights > 0).all():
             return self
         kept = self.positive(slice(None))
-        return Rows(self.inputs[kept], self.sets[kept], self.weights[kept])
+        return Rows(_safe_indexing(self.inputs, kept), self.sets[kept], self.weights[kept])
 
     def positive(self, rows: Any) -> NDArray[np.int64]:
         """Places of those of a split that have a positive weight."""

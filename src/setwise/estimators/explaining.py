@@ -29,12 +29,16 @@ from scipy.integrate import quad_vec
 from scipy.sparse import issparse
 from scipy.special import expit
 from sklearn.ensemble._forest import BaseForest
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
 from setwise.estimators.leaf_forest import LeafForest
 from setwise.estimators.scored import ScoredClassifier
 from setwise.spaces.listing import listing_of, posterior_of
 from setwise.spelling import known_names
+from setwise.validation import places_of
 
 Array = NDArray[Any]
 
@@ -130,6 +134,7 @@ def explain(
     model: Any,
     X: Any,
     *,
+    rows: Sequence[int] | None = None,
     labels: Sequence[Any] | None = None,
     background: Any = None,
     feature_names: Sequence[str] | None = None,
@@ -143,9 +148,12 @@ def explain(
     Parameters
     ----------
     model : fitted `SetClassifier`, `SetClassifierCV`, `SetBooster`, `CatalogClassifier` or
-        `SetEnsemble`, or a Pipeline that ends in one
+        `SetEnsemble`, or a Pipeline or a search that ends in one
     X : array, sparse matrix or data frame of shape (n, n_features)
-        The rows to explain.
+        The rows to explain. Where what is predicted for a row depends on those that come with it
+        (``depends_on_batch_``), all that are predicted together.
+    rows : sequence of int, optional
+        Which of them to explain; by default all.
     labels : sequence, optional
         Names of the labels to explain, as in ``classes_``; by default those predicted for the row,
         or the most probable one where none is.
@@ -167,22 +175,34 @@ def explain(
     inputs, base = (
         np.asarray(of) if isinstance(of, list | tuple) else of for of in (X, background)
     )
+    model = model.best_estimator_ if isinstance(model, BaseSearchCV) else model
     if isinstance(model, Pipeline):
         before, model = model[:-1], model[-1]
+        if feature_names is None and hasattr(before, "feature_names_in_"):
+            feature_names = list(before.get_feature_names_out())
         inputs = before.transform(inputs) if len(before) else inputs
         base = before.transform(base) if len(before) and base is not None else base
-    decided, names = _dense(model.predict(inputs)), np.asarray(model.classes_)
+    if not hasattr(model, "predict_proba"):
+        raise ValueError(f"the model must be a fitted classifier of setwise, not {model!r}")
+    check_is_fitted(model)
+    names, whole = np.asarray(model.classes_), inputs
+    if rows is not None:
+        inputs = _safe_indexing(inputs, places_of(rows, "rows", inputs.shape[0], "rows of X"))
+    if rows is not None and getattr(model, "depends_on_batch_", False):
+        decided = _dense(model.predict(whole))[np.asarray(rows)]
+    else:
+        decided = _dense(model.predict(inputs))
     if decided.ndim == 1:
         decided = (decided[:, None] == names).astype(int)
     likely = _dense(model.predict_proba(inputs)) if labels is None else None
     wanted = None if labels is None else _places(labels, names.tolist())
     told, found = _feature_names(model, feature_names, inputs.shape[1]), []
-    whole: Any = inputs
+    given: Any = inputs
     for row, sets in enumerate(decided):
         places = np.flatnonzero(sets) if wanted is None else wanted
         if likely is not None and len(places) == 0:
             places = likely[row].argmax(keepdims=True)
-        one = whole.iloc[[row]] if hasattr(whole, "iloc") else whole[row : row + 1]
+        one = given.iloc[[row]] if hasattr(given, "iloc") else given[row : row + 1]
         parts = _integrated(_ways(model, one, base, places))
         cells = np.asarray(_dense(one), object if hasattr(one, "iloc") else None)[0]
         found.append(
@@ -213,7 +233,7 @@ class Way(NamedTuple):
 def _ways(model: Any, row: Any, background: Any, labels: Array) -> list[Way]:
     """The way of a model, or of each member of a mixture that counts."""
     if not hasattr(model, "members_"):
-        way = _way(model, row, background, labels, 1.0)
+        way = _way(model, row, background, labels, 1.0, is_member=False)
         if way is None:
             raise ValueError(
                 f"{type(model).__name__} cannot be taken apart into features: explained are linear "
@@ -230,10 +250,13 @@ def _ways(model: Any, row: Any, background: Any, labels: Array) -> list[Way]:
     return found
 
 
-def _way(model: Any, row: Any, background: Any, labels: Array, power: float) -> Way | None:
+def _way(
+    model: Any, row: Any, background: Any, labels: Array, power: float, is_member: bool = True
+) -> Way | None:
     """The way of one model to a row; None for one that cannot be taken apart."""
     if isinstance(model, ScoredClassifier):
-        fitted, law = model._fitted(), _Scored(model._fitted(), labels, power)
+        fitted = model._fitted()
+        law = _Scored(fitted, labels, power, is_member)
         base = None if background is None else fitted._checked(background)
         weights, deltas = fitted._score_parts(fitted._checked(row), base)
         whole = weights @ deltas
@@ -261,9 +284,11 @@ def _standing(member: Any, row: Any, labels: Array, power: float) -> Way:
 class _Scored:
     """Log-odds of some labels, and their gradient, from one row of scores."""
 
-    def __init__(self, model: Any, labels: Array, power: float):
+    def __init__(self, model: Any, labels: Array, power: float, is_member: bool):
         self.model, self.labels, self.power = model, labels, power
         self.space = model.space_ if power == 1.0 else model.space_.tempered(power)
+        # Of classes, probabilities of labels by themselves are divided by their sum.
+        self.is_share = model._names.one_dimensional and not is_member
 
     def __call__(self, scores: Array) -> tuple[Array, Array]:
         training = self.model._trained
@@ -282,6 +307,8 @@ class _Scored:
     def _by_label(self, loss: Any, scores: Array) -> tuple[Array, Array]:
         """Each label has its own score: the log-odds are a function of it alone."""
         (odds,), (slope,) = loss.log_odds(scores[None])
+        if self.is_share:
+            return _of_shares(odds, slope, self.labels)
         gradient = np.zeros((len(self.labels), len(scores)))
         gradient[np.arange(len(self.labels)), self.labels] = slope[self.labels]
         return self.power * odds[self.labels], self.power * gradient
@@ -303,6 +330,16 @@ class _Scored:
         always = likely[np.arange(n, 2 * n), self.labels] > 0.5
         gradient[never | always] = 0.0
         return np.where(never, -np.inf, np.where(always, np.inf, log_odds)), gradient
+
+
+def _of_shares(odds: Array, slope: Array, labels: Array) -> tuple[Array, Array]:
+    """Log-odds of p / sum p for some labels, and their gradient, from log-odds of p and slopes."""
+    likely = expit(odds)
+    others = likely.sum() - likely[labels]
+    # d log p = (1 - p) · slope; the log-odds of a share are log p - log (the sum of the others).
+    gradient = -(likely * (1.0 - likely) * slope) / others[:, None]
+    gradient[np.arange(len(labels)), labels] = ((1.0 - likely) * slope)[labels]
+    return np.log(likely[labels]) - np.log(others), gradient
 
 
 def _conditional(chance: Array, has: Array) -> tuple[Array, Array]:
@@ -373,6 +410,8 @@ def _integrated(ways: list[Way]) -> tuple[Any, ...]:
 
 def _places(wanted: Sequence[Any], names: list[Any]) -> Array:
     """Where the labels stand among the names."""
+    if isinstance(wanted, str) or not np.iterable(wanted) or not len(wanted):
+        raise ValueError(f"labels must be a list of names of labels, at least one, not {wanted!r}")
     by_name = {str(name): place for place, name in enumerate(names)}
     for label in wanted:
         if str(label) not in by_name:

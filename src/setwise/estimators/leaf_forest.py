@@ -97,7 +97,8 @@ class LeafForest(ClassifierMixin, BaseEstimator):
             check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         used = np.flatnonzero(weights)
-        X, weights = X[used], weights[used]
+        # (Only their ratios count; very small numbers would be 0 in single precision.)
+        X, weights = X[used], weights[used] / weights.max()
         self.classes_, number = np.unique(y[used], return_inverse=True)
         if vectors is not None:
             vectors = np.asarray(vectors)[np.isin(np.unique(y), self.classes_)]

@@ -68,6 +68,13 @@ class Given:
     def __post_init__(self):
         vars(self).update(weights=weights_of(self.sample_weight, self.sets))
 
+    def taken(self) -> Given:
+        """Without the rows of weight 0, which are not there."""
+        used = np.flatnonzero(self.weights)
+        if len(used) == len(self.weights):
+            return self
+        return Given(_safe_indexing(self.X, used), self.sets[used], self.names, self.weights[used])
+
     @cached_property
     def order(self) -> Array:
         """The rows as chance has them: where time is short, the first of them are taken."""
@@ -144,7 +151,8 @@ class Schedule:
         for number, (name, member) in enumerate(members.items()):
             share = self.watch.left / (len(members) - number)
             found = self._trained(number, name, member, share)
-            (self.trained if found.n_folds else self.untried).append(found)
+            if found.n_folds:
+                self.trained.append(found)
             # From now on there is a model to end with.
             self.watch.kept = 0.0
 
@@ -161,6 +169,8 @@ class Schedule:
         taken, estimator = self.finished.once(
             f"{number}-all", partial(self._to_all, name, member, for_all)
         )
+        # An interrupt from now on leaves a model, though it was not tried on a fold.
+        self.untried.append(Member(name, estimator, [], 0))
         laws, again, seconds, n_folds = [], settled(estimator), time.monotonic() - begun, 0
         for fold, (train, test) in enumerate(self.splits):
             stored, begun = f"{number}-{fold}", time.monotonic()
@@ -208,6 +218,11 @@ def default_members(target: Any) -> dict[str, Any]:
 
 def wrapped(member: Any, target: Any) -> Any:
     """A classifier with `predict_distribution`, if need be by `TargetDecoder`."""
+    if isinstance(member, type):
+        raise ValueError(
+            f"a member of an ensemble must be a classifier such as {member.__name__}(), not the "
+            f"class {member.__name__}"
+        )
     if hasattr(member, "predict_distribution"):
         return member
     if not hasattr(member, "predict_proba"):

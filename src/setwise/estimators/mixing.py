@@ -132,7 +132,7 @@ def temperature(folds: list[Any], sets: list[Any], row_weights: list[Array]) -> 
         laws = [law.tempered(power) for law in folds]
         parts = [law.log_probability(y) for law, y in zip(laws, sets, strict=True)]
         found, weights = np.concatenate(parts), np.concatenate(row_weights)
-        counted = np.isfinite(found)
+        counted = np.isfinite(found) & (weights > 0.0)
         if not counted.any():
             return 0.0
         return -float(np.average(found[counted], weights=weights[counted]))

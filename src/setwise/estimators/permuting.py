@@ -16,7 +16,7 @@ from setwise.targets.population import Macro, population_measure
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, method_of
 from setwise.targets.truth import encode_truth
-from setwise.validation import whole_number
+from setwise.validation import places_of, whole_number
 
 Array = NDArray[Any]
 
@@ -105,12 +105,20 @@ def feature_importance(
     X = np.asarray(X) if isinstance(X, list | tuple) else X
     last = last_estimator(model)
     last = getattr(last, "best_estimator_", last)
+    if not hasattr(last, "_names"):
+        raise ValueError(
+            f"the model must be a fitted classifier of setwise, which knows its target, but it is "
+            f"{type(last).__name__}; TargetDecoder makes one of any classifier with probabilities"
+        )
     target = get_target(getattr(last, "target_", last.target))
     of_label = label_measure(target)
     known = encode_truth(target, last._names, y)
-    columns = np.arange(X.shape[1]) if features is None else np.asarray(features)
-    names = getattr(X, "columns", range(X.shape[1])) if feature_names is None else feature_names
+    n_features = X.shape[1]
+    columns = places_of(range(n_features) if features is None else features, "features", n_features)
+    names = getattr(X, "columns", range(n_features)) if feature_names is None else feature_names
     told = np.array([str(name) for name in names], object)
+    if len(told) != n_features:
+        raise ValueError(f"feature_names must be {n_features} names, but there are {len(told)}")
 
     def judged(inputs: Any) -> tuple[float, Array]:
         """The utility of what is predicted for inputs, and the measure of each label."""
@@ -123,14 +131,15 @@ def feature_importance(
         return value, of_label.by_label(sums)
 
     shuffle, whole = _Shuffled(X, check_random_state(random_state)), judged(X)
-    lost, by_label = np.empty((len(columns), n_repeats)), []
+    lost = np.empty((len(columns), n_repeats))
+    by_label = np.empty((len(columns), len(whole[1])))
     for place, column in enumerate(columns):
         found = [judged(shuffle(int(column))) for _ in range(n_repeats)]
         lost[place] = [whole[0] - value for value, _ in found]
-        by_label.append(whole[1] - np.mean([labels for _, labels in found], axis=0))
+        by_label[place] = whole[1] - np.mean([labels for _, labels in found], axis=0)
     return Importance(
         str(target), str(of_label.of), float(whole[0]), told[columns], np.asarray(last.classes_),
-        lost.mean(axis=1), lost.std(axis=1), np.reshape(by_label, (len(columns), -1)),
+        lost.mean(axis=1), lost.std(axis=1), by_label,
     )  # fmt: skip
 
 

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import time
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from setwise.decoders.for_target import HeldOut, decoder_of
-from setwise.estimators.boosting import Boosting, kinds_of, matrix, with_parameters, xgboost
+from setwise.estimators.boosting import (
+    Boosting,
+    categories_of,
+    has_categories,
+    kinds_of,
+    matrix,
+    recoded,
+    with_parameters,
+    xgboost,
+)
 from setwise.estimators.choice import space_for, unseen_mass
 from setwise.estimators.cost import Plan, is_auto, planned
 from setwise.estimators.design import Rows, rows_of
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.estimators.guarantee import log_loss_of
-from setwise.estimators.held_out import judge_of
+from setwise.estimators.held_out import judge_of, surprise_of
 from setwise.estimators.running import (
     INTERRUPTS,
     OutOfTime,
@@ -46,6 +57,8 @@ Array = NDArray[Any]
 STOPPING = ("log_loss", "target")
 # Trees of fewer entries of the inputs, times labels, are grown on one thread.
 SMALL = 2**23
+# A share of rows above one in so many is made of at most so many folds.
+MOST_FOLDS = 20
 
 
 @dataclass(eq=False, repr=False)
@@ -113,7 +126,8 @@ class SetBooster(ScoredModel):
     NaN, and what a sparse matrix does not store, is missing: each split sends missing values the
     way that is better. Columns of categories (``categorical_features``, or of the type category in
     a data frame) are split as sets of categories, by trees of one label each; without such columns
-    a tree has a leaf for all labels.
+    a tree has a leaf for all labels. Categories of a data frame go by their values, in any order;
+    one that the training rows did not list is refused.
 
     For the target's own losses the second derivative is that of the logistic one (q = 0), as steep
     as the loss is: its own may be negative. Losses are scaled to begin as steep as a likelihood, so
@@ -239,11 +253,14 @@ class SetBooster(ScoredModel):
 
     def _held(self, rows: Rows) -> tuple[Rows, Rows] | None:
         """Rows to learn from and rows to judge by; None where all are to learn from."""
-        n_splits = round(1.0 / self.validation_fraction)
-        if self.patience is None or len(rows.sets) < n_splits:
+        part = share_of(self.validation_fraction)
+        if self.patience is None or len(rows.sets) < part.denominator:
             return None
-        folds = StratifiedLabelSets(n_splits, random_state=self._seed)
-        parts = next(iter(folds.split(rows.sets, rows.sets)))
+        folds = StratifiedLabelSets(part.denominator, random_state=self._seed).assign(
+            csr_array(rows.sets)
+        )
+        is_held = folds < part.numerator
+        parts = np.flatnonzero(~is_held), np.flatnonzero(is_held)
         return tuple(
             Rows(_safe_indexing(rows.inputs, p), rows.sets[p], rows.weights[p]) for p in parts
         )  # type: ignore
@@ -258,7 +275,12 @@ class SetBooster(ScoredModel):
                 kept = judge.kept(model, scores, held.sets)
                 return judge.judged([HeldOut(kept, held.sets, held.weights)]).loss
             if training.is_likelihood or training.is_separate:
-                return model._log_loss(scores, held)["log_loss"]
+                told = model._log_loss(scores, held)
+                if told["impossible"] < 1.0:
+                    return told["log_loss"]
+                # No set that was held out is on the list: by the marginals, then.
+                losses = surprise_of(model._marginals_of(scores), held.sets)
+                return float(np.average(losses, weights=held.weights))
             losses = training.loss(space).value_and_gradient(scores, held.sets)[0]
             return float(np.average(losses, weights=held.weights))
 
@@ -287,7 +309,8 @@ class SetBooster(ScoredModel):
 
     def _settings(self, inputs: Any) -> dict[str, Any]:
         """The parameters of XGBoost, which splits categories in trees of one label only."""
-        has_any = has_categories(inputs) or self.categorical_features is not None
+        named = self.categorical_features
+        has_any = has_categories(inputs) or (named is not None and len(named) > 0)
         trees = "one_output_per_tree" if has_any else "multi_output_tree"
         entries = inputs.nnz if issparse(inputs) else inputs.shape[0] * inputs.shape[1]
         # Threads that share little work wait for each other most of the time.
@@ -313,6 +336,8 @@ class SetBooster(ScoredModel):
         for name in ("subsample", "colsample", "validation_fraction"):
             if not positive_number(getattr(self, name), name) <= 1.0:
                 raise ValueError(f"{name} must be a share, at most 1, not {getattr(self, name)!r}")
+        if self.validation_fraction == 1.0:
+            raise ValueError("validation_fraction must be below 1: some rows are to learn from")
 
     @property
     def feature_importances_(self) -> Array:
@@ -331,9 +356,11 @@ class SetBooster(ScoredModel):
 
     def _checked(self, X, reset: bool = False) -> Any:
         """X as XGBoost takes it: floats with NaN, CSR, or a data frame with categories."""
-        if has_categories(X):
+        if reset:
+            self._categories = categories_of(X) if has_categories(X) else {}
+        if self._categories and hasattr(X, "iloc"):
             validate_data(self, X, reset=reset, skip_check_array=True)
-            return X
+            return recoded(X, self._categories)
         return validate_data(
             self, tidied(X, "X") if issparse(X) else X, reset=reset, accept_sparse="csr",
             dtype=[np.float32, np.float64], ensure_all_finite="allow-nan",
@@ -361,6 +388,14 @@ class AsGiven:
         return given
 
 
-def has_categories(inputs: Any) -> bool:
-    """Whether it is a data frame with a column of categories."""
-    return any(str(one) == "category" for one in getattr(inputs, "dtypes", ()))
+def share_of(fraction: float) -> Fraction:
+    """A share as so many of so many folds, as few as come near it.
+
+    Examples
+    --------
+    >>> [str(share_of(fraction)) for fraction in (0.2, 0.4, 0.3333, 0.99, 0.001)]
+    ['1/5', '2/5', '1/3', '19/20', '1/1000']
+    """
+    finest = max(MOST_FOLDS, math.ceil(1.0 / fraction))
+    near = Fraction(float(fraction)).limit_denominator(finest)
+    return min(near, Fraction(finest - 1, finest))

@@ -15,7 +15,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from setwise.decoders.for_target import Decoder, HeldOut, decoder_of, with_target
+from setwise.decoders.for_target import Decoder, HeldOut, with_target
 from setwise.decoders.minimum_risk import UndecodableError
 from setwise.distributions import Independent, Listed, Mixture
 from setwise.distributions.distribution import is_listed
@@ -42,7 +42,7 @@ from setwise.estimators.running import (
     run,
     warn_of_end,
 )
-from setwise.estimators.wrapped import handed_on, seeded
+from setwise.estimators.wrapped import decoder_by_rule, handed_on, seeded
 from setwise.persistence import save
 from setwise.targets.target import method_of
 from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
@@ -172,13 +172,17 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             check_consistent_length(X, sets)
             sets = sets.toarray() if hasattr(sets, "toarray") else sets
             rows = Given(X, sets, names, sample_weight)
+            # (Splits that are given count rows of weight 0 all the same.)
+            rows = rows if hasattr(self.cv, "__iter__") else rows.taken()
             self.classes_, self._names, self.stopped_ = names.names, names, None
             self._fit(rows, watch)
         warn_of_end(self.stopped_, f"the mixture is of {len(self._mixed)} members")
         return self
 
     def _fit(self, rows: Given, watch: Watch) -> None:
-        risk = decoder_of(self.target, self.decoder)
+        risk = decoder_by_rule(self.target, self.decoder)
+        if risk.is_of_whole and not rows.names.one_dimensional:
+            risk.rule.require_room(len(self.classes_))
         splits, members = self._splits(rows), self._members()
         if rows.sample_weight is not None:
             for name, member in members.items():
@@ -215,6 +219,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             return
         truths = [rows.sets[one.test] for one in held]
         weights = [rows.weights[one.test] for one in held]
+        if not any(part.any() for part in weights):
+            raise ValueError("cv must hold out rows of positive weight, but all of them have 0")
         if self.calibrate:
             trained = [
                 one._replace(power=temperature(one.laws, truths, weights)) for one in trained
@@ -230,7 +236,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             rows.sets, rows.weights, sets,
         )  # fmt: skip
         counted = np.concatenate([one.seen for one in held])
-        counted = counted if counted.any() else np.ones_like(counted)
+        counted = counted if mass[counted].any() else np.ones_like(counted)
         equal = np.full(len(trained), 1.0 / len(trained))
         learnt = mixture_weights(logs.T[counted], mass[counted])
         told = contributions(logs[:, counted].T, mass[counted])
@@ -312,12 +318,18 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """The same mixture, decoded for another target; nothing is trained again."""
         check_is_fitted(self)
         decoder = with_target(self.decoder, target) if decoder is None else decoder
-        risk = decoder_of(target, decoder)
+        risk = decoder_by_rule(target, decoder)
         refuse_other_labels(risk.target, self._names)
         other: Any = copy(self)
         other.set_params(target=target, decoder=decoder)
         other.target_, other._risk = risk.target, risk.fitted(lambda: self._out_of_fold)
         return other
+
+    @property
+    def depends_on_batch_(self) -> bool:
+        """Whether what is predicted for a row depends on the rows that come with it."""
+        check_is_fitted(self)
+        return self._risk.depends_on_batch
 
     @property
     def guarantee_(self) -> str:
@@ -389,6 +401,11 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         given = self.members
         if isinstance(given, str) and given == "auto":
             given = default_members(self.target)
+        if not isinstance(given, Mapping | list | tuple) or not given:
+            raise ValueError(
+                f"members must be 'auto', a mapping of names to classifiers or a list of them, at "
+                f"least one, not {self.members!r}"
+            )
         if not isinstance(given, Mapping):
             given = {f"{type(one).__name__} {k}": one for k, one in enumerate(given, 1)}
         members = {name: wrapped(one, self.target) for name, one in given.items()}
@@ -398,7 +415,10 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """Rows to learn from and rows held out, by fold."""
         if self.cv is not None and not isinstance(self.cv, int | np.integer):
             splitter: Any = check_cv(self.cv)
-            return list(splitter.split(rows.X, csr_array(rows.sets)))
+            splits = list(splitter.split(rows.X, csr_array(rows.sets)))
+            if not splits:
+                raise ValueError("cv must give at least one split, but it gives none")
+            return splits
         n_rows = len(rows.sets)
         folds = folds_for(n_rows, seed=self.random_state)
         if self.cv is not None:

@@ -29,6 +29,7 @@ from setwise.estimators.folds import splits_of
 from setwise.estimators.named_sets import NamedSets
 from setwise.labels import LabelNames
 from setwise.sparse import well_formed
+from setwise.spelling import argument
 from setwise.targets.measure import Array
 from setwise.targets.target import method_of
 from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
@@ -151,6 +152,17 @@ def logits(probability: Array) -> Array:
     return np.log(np.maximum(probability, least)) - np.log(np.maximum(1.0 - probability, least))
 
 
+def decoder_by_rule(target: Any, rule: Any) -> MinimumRisk | Together:
+    """The decoder of a target, where only those of all rows together have several rules."""
+    found = decoder_of(target, rule)
+    if not found.is_of_whole and rule != "auto":
+        raise ValueError(
+            f"{argument('decoder', rule)} cannot decide for {found.target}: here rules other than "
+            f"'auto' are for measures of all rows together, such as 'macro_f1'"
+        )
+    return found
+
+
 class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):
     """A classifier that holds another, ``estimator``, and decodes what it says for ``target``.
 
@@ -270,13 +282,7 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return probability
 
     def _decoder_of(self, target: Any) -> MinimumRisk | Together:
-        found = decoder_of(target, self.decoder)
-        if not found.is_of_whole and self.decoder != "auto":
-            raise ValueError(
-                f"decoder={self.decoder!r} is for measures of all rows together, such as "
-                f"'macro_f1', but the target is {found.target}; use decoder='auto'"
-            )
-        return found
+        return decoder_by_rule(target, self.decoder)
 
     def _held_out(self, inner: Any, X: Any, sets: Array, params: dict, split_params: dict) -> Array:
         """The probability of each label, (n, l), by clones that were not fitted to the row."""

@@ -7,7 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
+from setwise.estimators.members import ROWS
 from setwise.evaluation import Reliability, reliability
 
 WHOLE = "the mixture"
@@ -72,15 +76,25 @@ def members_of(model: Any, X: Any, y_true: Any) -> tuple[MemberFigures, ...]:
         X, model = model[:-1].transform(X) if len(model) > 1 else X, model[-1]
     found = []
     for told in model.contributions_:
-        law = model.members_[told["member"]].predict_distribution(X)
-        law = law if told["temperature"] == 1.0 else law.tempered(told["temperature"])
         losses = (told["log_loss"], told["log_loss_without"])
-        own = reliability(np.clip(law.marginals(), 0.0, 1.0), y_true)
+        likely = _marginals(model.members_[told["member"]], told["temperature"], X)
+        own = reliability(np.clip(likely, 0.0, 1.0), y_true)
         found.append(
             MemberFigures(told["member"], told["weight"], told["temperature"], *losses, own)
         )
     whole = reliability(np.clip(model.predict_proba(X), 0.0, 1.0), y_true)
     return (*found, MemberFigures(WHOLE, 1.0, 1.0, model.log_loss_, None, whole))
+
+
+def _marginals(member: Any, power: float, X: Any) -> Any:
+    """Those of a member with its temperature, some rows at a time, so that lists fit in memory."""
+    found, n_rows = [], _num_samples(X)
+    for first in range(0, n_rows, ROWS):
+        rows = np.arange(first, min(first + ROWS, n_rows))
+        law = member.predict_distribution(_safe_indexing(X, rows))
+        likely = (law if power == 1.0 else law.tempered(power)).marginals()
+        found.append(likely.toarray() if issparse(likely) else likely)
+    return np.concatenate(found)
 
 
 def merged(folds: Sequence[Sequence[MemberFigures]]) -> tuple[MemberFigures, ...]:
