@@ -73,3 +73,13 @@ def test_changes_are_made_to_each_block_by_its_number():
     assert blocks.sum(lambda block: (block.inputs.sum(),)) == (4.0,)
     assert [b.tolist() for b in changed.each(lambda block: block.inputs[0])] == [[0], [1], [2], [3]]
     assert isinstance(changed.load(0), Block)
+
+
+def test_inputs_are_tidied_and_taken_as_floats():
+    twice = csr_array(([1.0, 0.0], [0, 1], [0, 2]), (1, 2))
+    assert MemoryBlocks.of(twice, [[1, 0]]).load(0).inputs.nnz == 1
+    assert MemoryBlocks.of([[1, 2]], [[1, 0]]).load(0).inputs.dtype == np.float64
+    single = np.ones((1, 2), np.float32)
+    assert np.shares_memory(MemoryBlocks.of(single, [[1, 0]]).load(0).inputs, single)
+    with pytest.raises(ValueError, match="X must have two dimensions"):
+        MemoryBlocks.of([1.0, 2.0], [[1, 0], [0, 1]])

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csc_array, csr_array, issparse
 
 from setwise import SetClassifier
 from setwise.blocks import BlockWriter, FolderBlocks
@@ -84,7 +84,32 @@ def test_a_block_of_other_columns_or_types_is_not_written(tmp_path):
         writer.add(np.zeros((3, 4)), np.ones((3, 4), np.uint8))
     with pytest.raises(ValueError, match="int64"):
         writer.add(np.zeros((3, 5), np.int64), np.ones((3, 4), np.uint8))
+    with pytest.raises(ValueError, match=r"label sets of shape \(3, 4\), but they are \(3, 5\)"):
+        writer.add(np.zeros((3, 5)), np.ones((3, 5), np.uint8))
+    with pytest.raises(ValueError, match=r"Y must hold only 0 and 1, but Y\[0, 0\] is 2"):
+        writer.add(np.zeros((3, 5)), 2 * np.ones((3, 4), np.uint8))
+    for weights, message in (
+        ([1.0, np.nan, 1.0], "weights must be finite"), ([1.0], r"of shape \(3,\)"),
+        ([1.0, -1.0, 1.0], "weights must not be negative"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            writer.add(np.zeros((3, 5)), np.ones((3, 4), np.uint8), weights)
     assert writer.n_rows == 0
+    assert [path.name for path in (tmp_path / "blocks").iterdir()] == [MANIFEST]
+    with pytest.raises(ValueError, match="about must have n_features"):
+        BlockWriter(tmp_path / "other", {"label_names": ["a"]})
+    assert not (tmp_path / "other").exists()
+
+
+def test_columns_that_are_stored_are_written_as_rows_and_stored_zeros_as_none(tmp_path):
+    X, Y = drawn(5, n=5)
+    sets = csr_array(np.ones(Y.shape, np.uint8))
+    sets.data[:] = Y.ravel()
+    writer = BlockWriter(tmp_path / "blocks", ABOUT)
+    writer.add(csc_array(X), sets)
+    block = writer.finish().load(0)
+    np.testing.assert_array_equal(block.inputs.toarray(), X)
+    np.testing.assert_array_equal(block.sets.toarray(), Y)
 
 
 @pytest.mark.parametrize("name", ["X.data", "X.indices", "X.indptr", "Y.indices", "weights"])

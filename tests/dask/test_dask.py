@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from setwise import SetClassifier, SetClassifierCV, load
 from setwise.blocks import MemoryBlocks
@@ -105,6 +106,18 @@ def test_predictions_are_lazy_and_a_model_leaves_dask(client, expected, tmp_path
     assert not hasattr(copy, "coef_")
 
 
+def test_frames_must_have_the_columns_of_the_fit(client):
+    X, Y = drawn()
+    fX, fY = (frame.from_pandas(pandas.DataFrame(p).add_prefix("c"), npartitions=2) for p in (X, Y))
+    model = on_dask.SetClassifier(**SETTINGS)
+    with pytest.raises(NotFittedError):
+        model.predict(fX)
+    model.fit(fX, fY)
+    for name in ("predict", "predict_proba"):
+        with pytest.raises(ValueError, match="X must have the columns 'c0', 'c1'"):
+            getattr(model, name)(fX[["c1", "c0", "c2", "c3", "c4"]])
+
+
 def test_a_search_on_a_cluster_is_that_on_blocks_in_memory(client):
     X, Y = drawn()
     settings = {"alphas": [0.1, 0.01], "spaces": ["sized"]}
@@ -192,6 +205,8 @@ def test_blocks_that_cannot_be_trained_on_are_refused_in_a_sentence(client):
     refused("same chunks of rows", dX, dY.rechunk((N, 3)))
     refused("must be a Dask array", X, Y)
     refused("at least one", [])
+    refused("block 0: Y must have two dimensions, but it has 1", dX, dY[:, 0])
+    refused("takes no y", MemoryBlocks.of(X, Y), Y)
     missing = dask.delayed(np.load)("/nowhere/X.npy")
     refused("nowhere", [dask.delayed(good), missing], error=FileNotFoundError)
 
@@ -235,5 +250,8 @@ def test_any_estimator_of_dask_is_decoded_for_the_target(client, expected):
     fitted = on_dask.TargetDecoder(expected, "hamming").predict(dX)
     assert isinstance(fitted, array.Array)
     np.testing.assert_array_equal(fitted.compute(), lazy.compute())
+    copy = clone(model.set_params(estimator__alpha=0.5))
+    assert (copy.estimator.alpha, copy.target) == (0.5, "hamming")
+    assert not hasattr(copy, "estimator_")
     with pytest.raises(ValueError, match="measure of all rows together"):
         on_dask.TargetDecoder(model, "macro_f1")

@@ -64,6 +64,35 @@ def test_no_label_set_is_better_by_more_than_the_gap(name, seed, floor):
     assert regret(name, p, decoder.decode(listed)) <= decoder.gap(listed)[0] + 1e-9
 
 
+@pytest.mark.parametrize("name", DEFINITIONS)
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), spread=st.booleans())
+def test_the_gap_holds_where_labels_outside_are_more_probable_than_listed_ones(name, seed, spread):
+    generator, p = np.random.default_rng(seed), marginals(seed)
+    inside = generator.random(N_LABELS) < 0.6
+    tail = p[~inside].sum(keepdims=True)
+    ends = (tail / 2, 1.5 * tail) if spread else (tail, tail)
+    floor = [max(p[~inside].max(initial=0.0), 1e-3)]
+    listed = Shortlist(csr_array(np.where(inside, p, 0.0)[None]), tail, floor, *ends)
+    decoder = MinimumRisk(name)
+    assert regret(name, p, decoder.decode(listed)) <= decoder.gap(listed)[0] + 1e-9
+
+
+def test_the_gap_counts_a_prediction_of_labels_outside_alone():
+    p = np.array([*5 * [1e-6], 0.5, 0.5])
+    listed = Shortlist(csr_array(np.where(p < 0.1, p, 0.0)[None]), [1.0], 0.5)
+    decoder = MinimumRisk("f1")
+    found = regret("f1", p, decoder.decode(listed))
+    assert found > 0.3
+    assert found <= decoder.gap(listed)[0]
+
+
+def test_a_shortlist_of_every_label_has_no_gap():
+    listed = Shortlist(csr_array([[0.7, 0.4, 0.1]]), [0.0], 0.0)
+    for name in ("f1", "precision@1", "hamming"):
+        np.testing.assert_allclose(MinimumRisk(name).gap(listed), 0.0, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", ["f1", "f2", "jaccard"])
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), share=st.floats(0.0, 1.0))
@@ -178,6 +207,8 @@ def test_targets_that_need_every_label_are_refused(target):
         ({"tail": [-0.1]}, "negative"),
         ({"floor": 1.5}, "floor"),
         ({"floor": 0.0}, "floor must be above 0"),
+        ({"floor": [1.5]}, r"floor must be in \[0, 1\], but in row 0 it is 1.5"),
+        ({"floor": [0.1, 0.1]}, r"floor must be of shape \(1,\)"),
         ({"most_tail": [0.05]}, "tail must not be above most_tail"),
         ({"probability": csr_array([[1.5, 0.0]])}, "probability"),
     ],

@@ -84,6 +84,18 @@ def test_empty_blocks_and_rows_of_no_weight_are_as_if_not_there():
     np.testing.assert_allclose(SetClassifier().fit(odd).coef_, plain.coef_, atol=1e-9)
 
 
+def test_an_empty_block_may_hold_its_inputs_in_another_way():
+    X, Y = drawn(2)
+    for full, form in ((X, csr_array), (csr_array(X), np.asarray)):
+        plain = blocks_of(full, Y)
+        nothing = Block(form(X[:0]), Y[:0], np.ones(0))
+        mixed = MemoryBlocks(plain.names, 5, blocks=[*plain.blocks, nothing])
+        same(SetClassifier().fit(mixed), SetClassifier().fit(plain))
+        settings = {"alphas": [0.1, 0.01], "spaces": ["sized"]}
+        searched = (SetClassifierCV(**settings).fit(blocks) for blocks in (mixed, plain))
+        same(*(search.best_estimator_ for search in searched))
+
+
 def test_blocks_of_one_row_and_labels_in_one_block_only():
     X, Y = drawn(3, n=40)
     Y[:30, 2] = 0
@@ -150,7 +162,7 @@ def test_blocks_that_cannot_be_trained_on_are_refused_by_number():
     refused(r"block 1: X has the shape \(30, 3\), but \(30, 5\)", with_bad(inputs=X[:30, :3]))
     refused(r"block 1: Y has the shape \(29, 4\)", with_bad(sets=Y[:29]))
     refused("block 1: X has the type int64", with_bad(inputs=np.ones((30, 5), np.int64)))
-    refused("block 1: X must be finite .* but 30 values of it are not", with_bad(inputs=bad))
+    refused("block 1: X must be finite .* but that is not so of 30 values", with_bad(inputs=bad))
     refused("block 1: Y must hold only 0 and 1", with_bad(sets=2 * np.ones((30, 4))))
     refused("block 1: weights must be finite", with_bad(weights=-ones))
     refused("all blocks must hold X alike", with_bad(inputs=csr_array(X[:30])))
@@ -202,6 +214,42 @@ def test_an_interrupted_fit_goes_on_from_its_last_solution(tmp_path, monkeypatch
     kept.write_bytes(b"no arrays")
     with pytest.raises(ValueError, match=r"fit\.npz: damaged, or no checkpoint of a fit"):
         model.fit(blocks, checkpoint=kept)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_any_work(tmp_path):
+    X, Y = drawn(9)
+    for path in (tmp_path, tmp_path / "nowhere" / "fit.npz"):
+        with pytest.raises(ValueError, match="a checkpoint must be a file in a folder"):
+            SetClassifier().fit(X, Y, checkpoint=path)
+
+
+@pytest.mark.parametrize("surrogate", ["likelihood", "binary_relevance"])
+def test_an_interrupted_fit_in_memory_leaves_a_checkpoint_too(tmp_path, monkeypatch, surrogate):
+    X, Y = drawn(9, n=200)
+    kept, passes, plain = tmp_path / "fit.npz", [], Whole.sum
+
+    def counted(self, function, *parameters):
+        passes.append(function)
+        if len(passes) == 8:
+            raise KeyboardInterrupt
+        return plain(self, function, *parameters)
+
+    settings = {"surrogate": surrogate, "space": "cube", "tol": 1e-8}
+    with monkeypatch.context() as patch:
+        patch.setattr(Whole, "sum", counted)
+        with pytest.raises(KeyboardInterrupt):
+            SetClassifier(**settings).fit(X, Y, checkpoint=kept)
+    assert kept.exists()
+    again, whole = SetClassifier(**settings), SetClassifier(**settings).fit(X, Y)
+    np.testing.assert_allclose(again.fit(X, Y, checkpoint=kept).coef_, whole.coef_, atol=1e-5)
+    assert not kept.exists()
+
+
+def test_a_fit_without_a_checkpoint_yet_begins_where_warm_start_says(tmp_path):
+    X, Y = drawn(9, n=200)
+    model = SetClassifier(space="sized", tol=1e-6, warm_start=True).fit(X, Y)
+    assert model.n_iter_ > 5
+    assert model.fit(X, Y, checkpoint=tmp_path / "fit.npz").n_iter_ <= 1
 
 
 def test_penalties_are_chosen_on_blocks_as_in_memory_and_by_the_same_bits():

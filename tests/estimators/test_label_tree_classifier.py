@@ -298,6 +298,8 @@ def test_bad_settings_are_refused(options, message):
 
 
 def test_bad_data_is_refused():
+    with pytest.raises(ValueError, match="decoder must be one of 'auto', 'minimum_risk'"):
+        LabelTreeClassifier("f1", "thresholds").fit(X, Y)
     model = LabelTreeClassifier(**QUICK)
     with pytest.raises(NotFittedError):
         model.predict(X)
@@ -312,6 +314,44 @@ def test_bad_data_is_refused():
     fitted = model.fit(X, Y)
     with pytest.raises(ValueError, match="features"):
         fitted.predict(X[:, :-1])
+
+
+def test_rows_that_list_more_labels_are_as_certain_as_what_they_list():
+    model = LabelTreeClassifier("precision@5", floor=0.4, at_least=1, max_leaves=8).fit(X, Y)
+    given = model.predict_distribution(X)
+    assert given.floor.min() < given.floor.max()
+    most = np.asarray(given.probability.max(axis=1).toarray()).ravel()
+    assert (given.floor <= most + 1e-6).all()
+    np.testing.assert_array_equal(model.gap(X), 0.0)
+
+
+def test_the_guarantee_names_the_floor_of_the_probabilities_as_they_are_decided_by():
+    model = LabelTreeClassifier("hamming", floor=0.45, max_leaves=8, calibration=None).fit(X, Y)
+    assert "gap" not in model.guarantee_
+    model.calibration_ = (1.0, 2.0, 1.0)
+    assert "`gap(X)` says" in model.guarantee_
+
+
+def test_inputs_beyond_single_precision_are_scaled_first_or_refused():
+    plain = X.astype(np.float64)
+    large = plain * 2.0**200
+    one, other = (
+        LabelTreeClassifier(**QUICK).fit(inputs, Y).predict_proba(inputs)
+        for inputs in (plain, large)
+    )
+    np.testing.assert_array_equal(one.toarray(), other.toarray())
+    with pytest.raises(ValueError, match="single precision"):
+        LabelTreeClassifier(scaling=None, **QUICK).fit(large, Y)
+
+
+def test_a_generator_is_asked_for_one_seed_a_fit():
+    options = {**QUICK, "calibration": "held_out"}
+    drawn = int(np.random.RandomState(3).randint(2**31 - 1))
+    one, other = (
+        LabelTreeClassifier(**options, random_state=seed).fit(X, Y).predict_proba(X)
+        for seed in (np.random.RandomState(3), drawn)
+    )
+    assert (one != other).nnz == 0
 
 
 def test_a_solver_that_stops_early_says_so_once():

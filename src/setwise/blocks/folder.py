@@ -25,9 +25,10 @@ from setwise.atomic_write import opened_whole, remove_partial, write_whole
 from setwise.blocks.block import Block, Change, LocalBlocks
 from setwise.files import DataError, File, existing, read_json, shown
 from setwise.labels import LabelNames
-from setwise.sparse import well_formed
+from setwise.sparse import tidied, tidy_sets, well_formed
 from setwise.spelling import counted
 from setwise.threads import thread_count
+from setwise.validation import real_vector
 
 MANIFEST, VERSION = "blocks.json", 1
 TYPES = ("float32", "float64")
@@ -223,6 +224,11 @@ class BlockWriter:
     def __init__(self, folder: File, about: Mapping[str, Any]):
         self.folder = Path(folder)
         self.about = json.loads(json.dumps({"setwise_blocks": VERSION, **about}))
+        if not _is_sound({**self.about, "blocks": []}):
+            raise ValueError(
+                "about must have n_features, a whole number above 0, and label_names, a list of "
+                "names or numbers"
+            )
         self.blocks: list[dict[str, Any]] = []
         manifest = self.folder / MANIFEST
         if manifest.is_file():
@@ -254,21 +260,28 @@ class BlockWriter:
 
     def add(self, X: Any, Y: Any, weights: Any = None) -> None:
         """Write a block: inputs, dense or CSR, label sets, and weights of its rows."""
-        sets: Any = csr_array(Y)
-        sets.sort_indices()
-        n = sets.shape[0]
+        sets: Any = tidy_sets(Y if issparse(Y) else csr_array(np.atleast_2d(Y)), "Y")
+        X = tidied(X, "X") if issparse(X) else np.asarray(X)
+        n, n_labels = sets.shape[0], len(self.about["label_names"])
         kind = str(X.dtype)
         if X.shape != (n, self.about["n_features"]) or kind not in TYPES:
             raise ValueError(
                 f"a block must have inputs of shape ({n}, {self.about['n_features']}) and type "
                 f"float32 or float64, but they are {shown(X.shape)} of {kind}"
             )
+        if sets.shape[1] != n_labels:
+            raise ValueError(
+                f"a block must have label sets of shape ({n}, {n_labels}), but they are "
+                f"{shown(sets.shape)}"
+            )
+        weights = real_vector(np.ones(n) if weights is None else weights, n, "weights")
+        if (weights < 0.0).any():
+            raise ValueError("weights must not be negative")
         arrays = (
             dict(zip(SPARSE, (X.data, X.indices, X.indptr), strict=True))
             if issparse(X)
             else {"X": np.ascontiguousarray(X)}
         )
-        weights = np.ones(n) if weights is None else np.asarray(weights, np.float64)
         arrays |= dict(zip(OTHERS, (sets.indices, sets.indptr, weights), strict=True))
         number = len(self.blocks)
         files = {name: self._write(number, name, array) for name, array in arrays.items()}

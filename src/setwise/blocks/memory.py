@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from setwise.blocks.block import BLOCK_ROWS, Block, Change, Function, LocalBlocks
 from setwise.labels import read_labels
-from setwise.validation import real_vector, same_rows, whole_number
+from setwise.sparse import tidied
+from setwise.validation import real_array, real_vector, same_rows, whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,12 @@ class MemoryBlocks(LocalBlocks):
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any = None, rows: int = BLOCK_ROWS) -> MemoryBlocks:
         """Arrays cut into blocks of so many rows; y in any form of `setwise.labels.read_labels`."""
-        inputs = X.tocsr() if hasattr(X, "tocsr") else np.ascontiguousarray(X)
+        inputs = tidied(X, "X") if issparse(X) else real_array(X, "X")
+        if inputs.ndim != 2:
+            raise ValueError(f"X must have two dimensions, but its shape is {inputs.shape}")
+        kind = inputs.dtype if inputs.dtype in (np.float32, np.float64) else np.float64
+        inputs = inputs.astype(kind, copy=False)
+        inputs = inputs if issparse(inputs) else np.ascontiguousarray(inputs)
         sets, names = read_labels(y)
         same_rows(X=inputs, y=sets)
         n = sets.shape[0]

@@ -258,12 +258,15 @@ def parts_of(collection: Any, name: str) -> list[Any]:
 def _block(pair: Any, number: int) -> Block:
     """A block of what a task gives: inputs in CSR or floats, label sets in CSR."""
     try:
-        X, Y, *rest = (part.to_numpy() if hasattr(part, "to_numpy") else part for part in pair)
+        X, Y, *rest = (part if issparse(part) else np.asarray(part) for part in pair)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"block {number} must be (X, Y) or (X, Y, weights), not a {type(pair).__name__}"
         ) from error
     try:
+        for name, part in (("X", X), ("Y", Y)):
+            if part.ndim != 2:
+                raise ValueError(f"{name} must have two dimensions, but it has {part.ndim}")
         inputs = tidied(X, "X") if issparse(X) else np.ascontiguousarray(X)
         if inputs.dtype.kind in "biu":
             inputs = inputs.astype(np.float64)
@@ -276,8 +279,6 @@ def _block(pair: Any, number: int) -> Block:
 
 def _shape(block: Block) -> tuple[int, int]:
     """Features and labels of a block."""
-    if block.inputs.ndim != 2:
-        raise ValueError(f"X must have two dimensions, but it has {block.inputs.ndim}")
     return block.inputs.shape[1], block.sets.shape[1]
 
 

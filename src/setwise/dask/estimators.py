@@ -7,11 +7,14 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
 
 from setwise import estimators as local
+from setwise.blocks import Blocks
 from setwise.dask.blocks import DaskBlocks, is_collection, parts_of
 from setwise.decoders.for_target import decoder_of
+from setwise.spelling import some
 from setwise.targets.registry import get_target
 
 
@@ -45,9 +48,10 @@ class Distributed:
         **options
             Those of the classifier's own `fit`, such as ``checkpoint``.
         """
-        given = isinstance(X, DaskBlocks)
-        blocks = X if given else DaskBlocks.of(self.client, X, y, sample_weight)
-        self.local.fit(blocks, **options)
+        if not isinstance(X, Blocks):
+            X, y, sample_weight = DaskBlocks.of(self.client, X, y, sample_weight), None, None
+        self.local.fit(X, y, sample_weight, **options)
+        self.columns_ = None if X.feature_names is None else [str(name) for name in X.feature_names]
         return self
 
     def predict(self, X: Any) -> Any:
@@ -57,11 +61,21 @@ class Distributed:
                 "what this model predicts for a row depends on the rows that come with it, and so "
                 "on the chunks; use to_local().predict on all rows"
             )
-        return lazily(X, partial(_predicted, method="predict"), self.local, np.int64)
+        return self._asked(X, "predict", np.int64)
 
     def predict_proba(self, X: Any) -> Any:
         """The probability of each label, lazily."""
-        return lazily(X, partial(_predicted, method="predict_proba"), self.local, np.float64)
+        return self._asked(X, "predict_proba", np.float64)
+
+    def _asked(self, X: Any, method: str, dtype: Any) -> Any:
+        check_is_fitted(self.local)
+        own, known = getattr(X, "columns", None), getattr(self, "columns_", None)
+        if own is not None and known is not None and list(map(str, own)) != known:
+            raise ValueError(
+                f"X must have the columns {some(known)}, in this order, as in fit, but it has "
+                f"{some(list(map(str, own)))}"
+            )
+        return lazily(X, partial(_predicted, method=method), self.local, dtype)
 
     def to_local(self) -> Any:
         """The classifier itself, without Dask."""
@@ -107,7 +121,7 @@ class SetClassifierCV(Distributed):
     kind = local.SetClassifierCV
 
 
-class TargetDecoder:
+class TargetDecoder(BaseEstimator):
     """Any classifier that learns from Dask's collections, decoded for the target, lazily.
 
     The estimator's `fit` takes X and y as they are, and its `predict_proba` gives probabilities

@@ -23,6 +23,8 @@ from setwise.distributions.shortlist import Shortlist
 from setwise.targets.measure import Array
 
 PIECES = 8
+# A listed label is at the floor if it is but for the rounding of single precision.
+NEARLY = 1.0 - 1e-6
 
 
 def gaps(search: Any, given: Shortlist, spare: int) -> Array:
@@ -32,7 +34,7 @@ def gaps(search: Any, given: Shortlist, spare: int) -> Array:
         least, most = search.least_gainful
         return np.where(given.floor > least, most * given.most_tail, 0.0)
     if np.count_nonzero(search.top) == 1:
-        return _of_one_size(search, given)
+        return _of_one_size(search, given, spare)
     outside: Any = given.ranked().outside
 
     def decide(values: Array, rows: Array) -> Decisions:
@@ -43,12 +45,19 @@ def gaps(search: Any, given: Shortlist, spare: int) -> Array:
     return decide_sparse(given.probability, decide, spare).risk
 
 
-def _of_one_size(search: BySize, given: Shortlist) -> Array:
-    """Of predictions of k labels: those that the shortlist is short of."""
+def _of_one_size(search: BySize, given: Shortlist, spare: int) -> Array:
+    """Of predictions of k labels: those less probable than a label outside may be."""
     table, size = search.utilities.table, int(np.argmax(search.top))
-    short = np.maximum(size - np.diff(given.probability.indptr), 0)
-    hits = np.minimum(short * given.floor, np.where(short > 0, given.most_tail, 0.0))
-    return np.minimum(hits * table.above[2] / (table.start[size] + table.step[0]), 1.0)
+
+    def decide(values: Array, rows: Array) -> Decisions:
+        taken, floor = np.sort(values, axis=1)[:, values.shape[1] - size :], given.floor[rows]
+        below = taken < floor[:, None] * NEARLY
+        hits = np.where(below, floor[:, None] - taken, 0.0).sum(axis=1)
+        hits = np.minimum(hits, np.where(below.any(axis=1), given.most_tail[rows], 0.0))
+        found = np.minimum(hits * table.above[2] / (table.start[size] + table.step[0]), 1.0)
+        return Decisions(np.zeros(values.shape, np.uint8), found, found)
+
+    return decide_sparse(given.probability, decide, spare).risk
 
 
 def _of_sizes(search: BySize, values: Array, size: Array, given: Shortlist) -> Array:
@@ -57,25 +66,36 @@ def _of_sizes(search: BySize, values: Array, size: Array, given: Shortlist) -> A
     first, last, worst = 0 * size, np.full(len(size), values.shape[1]), np.zeros(len(size))
     low, width = given.least_tail, given.most_tail - given.least_tail
     cuts = [low + width * (part / PIECES) ** 2 for part in range(PIECES + 1)]
-    listed = np.count_nonzero(values, axis=1)
-    beyond = _beyond(search, listed, given)
+    beyond, floor = _beyond(search, values, given), _floor(given)
     for least, most in pairwise(cuts):
         poisson = np.stack([least, np.zeros(len(size))], axis=1)
         upper = search.utilities.of_first(arranged, first, last, poisson)
-        equal = np.stack([np.ceil(most / given.floor) * given.floor, 0.0 * most + given.floor], 1)
+        equal = np.stack([np.ceil(most / floor) * floor, floor], axis=1)
         lower = search.utilities.of_first(arranged, size, size, equal)[rows, size]
-        best = np.maximum(upper.max(axis=1), upper[rows, listed] + beyond)
-        worst = np.maximum(worst, best - lower)
+        best = upper + beyond
+        # (What no prediction at all is worth is lost with the first label.)
+        best[:, 0] = np.maximum(upper[:, 0], beyond[:, 0])
+        worst = np.maximum(worst, best.max(axis=1) - lower)
         if not width.any():
             break
     return worst
 
 
-def _beyond(search: BySize, listed: Array, given: Shortlist) -> Array:
-    """What labels outside can add to the utility of the whole shortlist.
+def _beyond(search: BySize, values: Array, given: Shortlist) -> Array:
+    """What labels outside can add to the utility of the top k of a shortlist, for each k.
 
     m of them add at most n1 min(m eps, R) / D, with D that of so many predicted labels and one hit.
+    Nothing where listed labels are left out that no label outside is more probable than: with them
+    in its place the set is as good.
     """
-    table, most = search.utilities.table, given.most_tail
-    many = np.maximum(most / given.floor, 1.0)
-    return table.above[2] * most / (table.start[0] + table.slope * (listed + many) + table.step[0])
+    table, most, sizes = search.utilities.table, given.most_tail, np.arange(values.shape[1] + 1)
+    many = np.maximum(most / _floor(given), 1.0)[:, None]
+    added = table.above[2] * most[:, None]
+    added = added / (table.start[0] + table.slope * (sizes + many) + table.step[0])
+    before = np.count_nonzero(values >= given.floor[:, None] * NEARLY, axis=1)
+    return np.where(sizes >= before[:, None], added, 0.0)
+
+
+def _floor(given: Shortlist) -> Array:
+    """The floor of each row; something where it is 0, since nothing is outside then."""
+    return np.where(given.floor > 0.0, given.floor, 1.0)

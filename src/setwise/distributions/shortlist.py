@@ -28,8 +28,8 @@ class Shortlist(Distribution):
         The probability of each label of a row's shortlist, in [0, 1].
     tail : array of shape (n,)
         The expected number of true labels outside it.
-    floor : float in (0, 1]
-        No label outside is more probable.
+    floor : float in (0, 1], or array of shape (n,)
+        No label outside is more probable; labels listed may be less.
     least_tail, most_tail : arrays of shape (n,), optional
         Between which the sum of the probabilities outside lies for certain; by default it is
         ``tail``.
@@ -45,7 +45,7 @@ class Shortlist(Distribution):
 
     probability: Any
     tail: Any
-    floor: float
+    floor: Any
     least_tail: Any = None
     most_tail: Any = None
 
@@ -67,8 +67,13 @@ class Shortlist(Distribution):
                     f"{low} must not be above {high}, but in row {row} they are "
                     f"{tails[low][row]} and {tails[high][row]}"
                 )
-        floor = real_number(self.floor, "floor", 0.0, 1.0)
-        if floor == 0.0 and tails["most_tail"].any():
+        floor = self.floor
+        if np.ndim(floor) == 0:
+            floor = np.full(listed.shape[0], real_number(floor, "floor", 0.0, 1.0))
+        floor = real_vector(floor, listed.shape[0], "floor")
+        for row in np.flatnonzero((floor < 0.0) | (floor > 1.0))[:1]:
+            raise ValueError(f"floor must be in [0, 1], but in row {row} it is {floor[row]}")
+        if ((floor == 0.0) & (tails["most_tail"] > 0.0)).any():
             raise ValueError("floor must be above 0 where there is something outside a shortlist")
         vars(self).update(probability=listed, floor=floor, **tails)
 
@@ -88,7 +93,7 @@ class Shortlist(Distribution):
     def __getitem__(self, rows) -> Shortlist:
         """The same of some rows."""
         tails = (part[rows] for part in (self.least_tail, self.most_tail))
-        return Shortlist(self.probability[rows], self.tail[rows], self.floor, *tails)
+        return Shortlist(self.probability[rows], self.tail[rows], self.floor[rows], *tails)
 
     def marginals(self) -> Any:
         """The probabilities of the shortlists; of any other label at most ``floor``, not stored."""

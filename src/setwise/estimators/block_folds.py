@@ -55,6 +55,8 @@ class BlockFolds:
         entries = rows.n_entries / rows.n_rows + rows.n_labels
         share = min(1.0, MOST_ROWS / rows.n_rows, MOST_ENTRIES / (entries * rows.n_rows))
         parts = list(rows.blocks.changed(_Sampled(self.count, self.seed, share)).each(tuple))
+        # (A block without rows may hold its inputs in another way than the others.)
+        parts = [part for part in parts if len(part[2])] or parts[:1]
         inputs, sets, weights, folds = ([part[i] for part in parts] for i in range(4))
         inputs = vstack(inputs, format="csr") if rows.is_sparse else np.concatenate(inputs)
         inputs = csr_array(inputs) if rows.is_sparse else inputs

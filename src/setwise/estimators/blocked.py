@@ -169,7 +169,7 @@ def _wrong_values(inputs: Any, sets: Any, weights: Any) -> str:
     if not (ends[0] >= -LARGEST_INPUT and ends[1] <= LARGEST_INPUT):
         within = np.abs(values.astype(np.float64)) <= LARGEST_INPUT
         bad = counted(int(np.count_nonzero(~within)), "value")
-        return f"X must be finite and within {LARGEST_INPUT:g}, but {bad} of it are not"
+        return f"X must be finite and within {LARGEST_INPUT:g}, but that is not so of {bad}"
     if not np.isin(ones, (0, 1)).all():
         return "Y must hold only 0 and 1"
     if not (np.isfinite(weights).all() and (weights >= 0).all()):

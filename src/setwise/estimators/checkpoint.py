@@ -37,7 +37,14 @@ class Checkpoint:
     @classmethod
     def at(cls, path: Any, unit: Array) -> Checkpoint | None:
         """At a path, or nowhere."""
-        return None if path is None else cls(Path(os.fspath(path)), unit)
+        if path is None:
+            return None
+        file = Path(os.fspath(path))
+        if file.is_dir() or not file.parent.is_dir():
+            # (Else it would be found out when something is to be kept, and be lost.)
+            reason = "a checkpoint must be a file in a folder that is there"
+            raise DataError(file, None, reason)
+        return cls(file, unit)
 
     def last(self) -> Solution | None:
         """The solution that an earlier fit has left, if there is one."""

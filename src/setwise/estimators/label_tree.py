@@ -105,7 +105,7 @@ class LabelTree:
         columns = self.weights.indptr, self.weights.indices, self.weights.data
 
         def run(start: int, stop: int) -> None:
-            done, tails, found = 0, np.zeros((stop - start, 3)), []
+            done, tails, found = 0, np.zeros((stop - start, 4)), []
             room = ROOM * (stop - start) + 2 * self.n_labels
             while done < stop - start:
                 rows = inputs[start + done : stop]
@@ -125,8 +125,8 @@ class LabelTree:
         lists, tails = zip(*(parts[start] for start in sorted(parts)), strict=True)
         table: Any = csr_array(vstack(lists))
         table.sort_indices()
-        known, estimated, most = np.concatenate(tails).T
-        return Shortlist(table, known + np.minimum(estimated, most), floor, known, known + most)
+        known, estimated, most, floors = np.concatenate(tails).T
+        return Shortlist(table, known + np.minimum(estimated, most), floors, known, known + most)
 
     def _leaves(self) -> Array:
         """The number of leaves below each node, (N,)."""
@@ -152,8 +152,8 @@ def search_rows(given, columns, arrays, floor, least, unseen, out):
 
     ``given`` and ``columns`` are the parts of the CSR inputs, and of the weights by feature.
     ``out``: ends of the shortlists, their labels and probabilities, and of each row what is known
-    of the labels outside (n, 3): the sum of those that were met; of the others an estimate and the
-    most it can be.
+    of the labels outside (n, 4): the sum of those that were met; of the others an estimate and the
+    most it can be; and a probability that all of them are below.
     """
     (ends, places, inputs), (starts, nodes, weights) = given, columns
     first, label, intercept, company, leaves = arrays
@@ -208,6 +208,7 @@ def search_rows(given, columns, arrays, floor, least, unseen, out):
             lowest *= LOWER
         stops[row + 1] = at
         tails[row, 0], tails[row, 1], tails[row, 2] = known, estimated, most
+        tails[row, 3] = lowest
     return len(ends) - 1
 
 

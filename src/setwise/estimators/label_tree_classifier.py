@@ -16,7 +16,7 @@ from setwise.decoders.calibration import Calibration
 from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
 from setwise.decoders.threshold_search import labelled
 from setwise.distributions.shortlist import Shortlist
-from setwise.estimators.design import checked_inputs, scaled_rows
+from setwise.estimators.design import LARGEST_SINGLE, checked_inputs, scaled_rows
 from setwise.estimators.guarantee import claim_of_population, claim_of_shortlists
 from setwise.estimators.label_tree import LabelTree, Settings, grown, trained
 from setwise.estimators.named_sets import NamedSets
@@ -29,6 +29,7 @@ from setwise.threads import thread_count, threads_limited
 from setwise.validation import (
     positive_number,
     real_number,
+    refuse_large,
     require_one_of,
     same_rows,
     whole_number,
@@ -57,7 +58,8 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         What predictions are judged by: F-beta, Jaccard, precision@k, recall@k, Hamming, subset, or
         a measure of all rows together such as "macro_f1".
     decoder : str or PopulationRule, default "auto"
-        For a measure of all rows together one of the rules of `PopulationRule`.
+        For a measure of all rows together one of the rules of `PopulationRule`; for others
+        "minimum_risk", as by "auto".
     arity : int, default 16
         Most children of a node, rounded down to a power of 2.
     max_leaves : int, default 128
@@ -169,8 +171,10 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
             sample_weight, inputs, dtype=np.float64, ensure_non_negative=True
         )
         counted = np.flatnonzero(weights)
-        rows = inputs[counted], sets[counted], weights[counted]
+        rows = inputs[counted], sets[counted], weights[counted], self._seed
         risk = self._decoder_of(self.target)
+        if not risk.is_of_whole:
+            require_one_of(self.decoder, ("auto", "minimum_risk"), "decoder")
         jobs = thread_count()
         if self.n_jobs not in (None, -1):
             jobs = whole_number(self.n_jobs, "n_jobs", 1)
@@ -184,12 +188,14 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         self._risk = risk if names.one_dimensional else risk.fitted(lambda: self._out_of_fold)
         return self
 
-    def _trained(self, inputs: Any, sets: Any, weights: Array, tell: Any) -> tuple[LabelTree, int]:
+    def _trained(
+        self, inputs: Any, sets: Any, weights: Array, seed: int, tell: Any
+    ) -> tuple[LabelTree, int]:
         how = Settings(
             float(self.penalty), float(self.tol), self.max_iter, float(self.least_weight),
             self.memory * GIB,
         )  # fmt: skip
-        structure = grown(inputs, sets, weights, self.arity, self.max_leaves, self._seed)
+        structure = grown(inputs, sets, weights, self.arity, self.max_leaves, seed)
 
         def told(turn: int, turns: int) -> None:
             if tell is not None:
@@ -197,15 +203,15 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
 
         return trained(structure, inputs, sets, weights, how, told)
 
-    def _hold_out(self, inputs: Any, sets: Any, weights: Array, tell: Any) -> None:
+    def _hold_out(self, inputs: Any, sets: Any, weights: Array, seed: int, tell: Any) -> None:
         """Keep, and calibrate by, what a tree trained without some rows says of them."""
         n = inputs.shape[0]
-        order = np.random.default_rng(self._seed).permutation(n)
+        order = np.random.default_rng(seed).permutation(n)
         held, kept = np.split(order, [round(self.validation_fraction * n)])
         if not len(held) or not len(kept):
             return
         held, kept = np.sort(held), np.sort(kept)
-        tree, _ = self._trained(inputs[kept], sets[kept], weights[kept], tell)
+        tree, _ = self._trained(inputs[kept], sets[kept], weights[kept], seed, tell)
         raw = self._searched(tree, inputs[held])
         if self.calibration:
             self.calibration_ = _calibrated(raw, sets[held], weights[held])
@@ -223,10 +229,9 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
             return listed
         *line, factor = self.calibration_
         calibration = Calibration(*line)
-        floor = max(float(calibration.applied(np.array([listed.floor]))[0]), factor * listed.floor)
         tails = (factor * tail for tail in (listed.least_tail, listed.most_tail))
-        table = calibration.applied(listed.probability)
-        return Shortlist(table, factor * listed.tail, min(floor, 1.0), *tails)
+        table, floor = map(calibration.applied, (listed.probability, listed.floor))
+        return Shortlist(table, factor * listed.tail, floor, *tails)
 
     def _searched(self, tree: LabelTree, inputs: Any) -> Shortlist:
         return tree.shortlist(inputs, self.floor, self._least(self.target), self.unseen)
@@ -290,7 +295,8 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         if risk.is_of_whole:
             n_rows = None if risk.depends_on_batch else self._out_of_fold.sets.shape[0]  # type: ignore
             return str(claim_of_population(risk.rule, risk.target, n_rows))
-        return str(claim_of_shortlists(risk.target, len(self.classes_), self.floor))
+        floor = float(Calibration(*self.calibration_[:2]).applied(np.array([self.floor]))[0])
+        return str(claim_of_shortlists(risk.target, len(self.classes_), floor))
 
     @property
     def depends_on_batch_(self) -> bool:
@@ -348,8 +354,10 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
 
     def _checked(self, X, reset: bool = False) -> Any:
         """X as CSR float32, in the model's scaling."""
-        inputs = csr_array(checked_inputs(self, X, reset)).astype(np.float32)
-        return scaled_rows(inputs, self.scaling)
+        inputs = scaled_rows(csr_array(checked_inputs(self, X, reset)), self.scaling)
+        advice = "sums of products would overflow in single precision; scaling='rows' takes any"
+        refuse_large(inputs, LARGEST_SINGLE, "X", advice)
+        return inputs.astype(np.float32)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -169,6 +169,7 @@ class SetClassifier(ScoredModel):
         checkpoint : path, optional
             A file for the best solution so far, every ten seconds and when the fit is interrupted.
             Where it is there already, the fit goes on from it; a fit that has ended removes it.
+            (Binary relevance then goes by L-BFGS, as on blocks, whose steps can be kept.)
         """
         with run(self):
             rows, names = read_rows(self, X, y, sample_weight)
@@ -215,7 +216,7 @@ class SetClassifier(ScoredModel):
         training = self._training(plan.surrogate, risk.target)
         space = space_for(plan.space, training, is_class, sets, rows.weights, rows.counts)
         self._names, self.classes_ = names, names.names
-        last = self._last(design) if checkpoint is None else checkpoint.last()
+        last = (None if checkpoint is None else checkpoint.last()) or self._last(design)
         self._decode_by(risk, training, space)
         fitting = Fitting(
             training, space, design, sets, rows.weights, float(self.alpha), float(self.tol),

@@ -318,10 +318,11 @@ class Fitting:
     def solve(self, last: Solution | None, progress: Progress | None = None) -> Solution:
         """The solution, from the last one if it is given and has as many scores.
 
-        By Newton steps for labels that are each by themselves, else by L-BFGS, by way of convex
-        losses for one that is not.
+        By Newton steps for labels that are each by themselves, in memory and without a checkpoint,
+        else by L-BFGS, by way of convex losses for one that is not.
         """
-        if self.training.is_separate and self.label_features is None and self.design.in_memory:
+        in_memory = self.design.in_memory and self.checkpoint is None
+        if self.training.is_separate and self.label_features is None and in_memory:
             return self._by_label(last, progress)
         objectives = [
             self.training.objective(stage, self.space, self.sets, self.weights)
