@@ -264,6 +264,6 @@ def test_classes_have_the_log_odds_of_predict_proba(surrogate, kind):
     names = np.array(["a", "b", "c"])[Y.argmax(axis=1)]
     found = explain(model.fit(X, names), X_NEW, labels=["a", "b", "c"])
     for row, likely in zip(found, model.predict_proba(X_NEW), strict=True):
-        np.testing.assert_allclose(row.log_odds, logit(likely), atol=1e-6)
+        np.testing.assert_allclose(row.log_odds, logit(likely), atol=1e-9)
         added = row.contributions.sum(axis=1)
-        np.testing.assert_allclose(added, row.log_odds - row.base, atol=1e-6)
+        np.testing.assert_allclose(added, row.log_odds - row.base, atol=1e-9)

@@ -44,6 +44,8 @@ Array = NDArray[Any]
 
 # How exactly contributions add up, and the most parts the way is cut into.
 EXACT, MOST_PARTS = 1e-10, 400
+# A score that decides a label where all others are 0.
+DECIDED = 20.0
 # A probability of a forest that is 0 counts so much.
 LEAST = 1e-9
 
@@ -318,7 +320,8 @@ class _Scored:
         n, own = len(self.labels), scores[self.labels]
         parameters = self.space.parameters
         parameters = parameters[np.isfinite(parameters)]
-        beyond = 4.0 * (1.0 + np.abs(scores).sum() + np.abs(parameters).sum())
+        # So far that what is beyond weighs nothing beside the rest: exp(-2 DECIDED) is below 1e-17.
+        beyond = DECIDED + 4.0 * (np.abs(scores).sum() + np.abs(parameters).sum())
         forced = np.tile(scores, (2 * n, 1))
         forced[np.arange(n), self.labels] = beyond
         forced[np.arange(n, 2 * n), self.labels] = -beyond
