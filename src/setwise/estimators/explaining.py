@@ -174,6 +174,7 @@ def explain(
     >>> bool(abs(row.contributions.sum() - (row.log_odds - row.base).sum()) < 1e-6)
     True
     """
+    inputs: Any
     inputs, base = (
         np.asarray(of) if isinstance(of, list | tuple) else of for of in (X, background)
     )
@@ -181,7 +182,8 @@ def explain(
     if isinstance(model, Pipeline):
         before, model = model[:-1], model[-1]
         if feature_names is None and hasattr(before, "feature_names_in_"):
-            feature_names = list(before.get_feature_names_out())
+            told: Any = before.get_feature_names_out()
+            feature_names = list(told)
         inputs = before.transform(inputs) if len(before) else inputs
         base = before.transform(base) if len(before) and base is not None else base
     if not hasattr(model, "predict_proba"):

@@ -180,7 +180,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return self
 
     def _fit(self, rows: Given, watch: Watch) -> None:
-        risk = decoder_by_rule(self.target, self.decoder)
+        risk: Any = decoder_by_rule(self.target, self.decoder)
         if risk.is_of_whole and not rows.names.one_dimensional:
             risk.rule.require_room(len(self.classes_))
         splits, members = self._splits(rows), self._members()
