@@ -210,6 +210,15 @@ def test_classes_are_predicted_by_the_mixture():
     assert model.score(X, names) > 0.7
 
 
+def test_a_class_that_a_fold_does_not_have():
+    X, Y = problem(60, seed=26)
+    names = np.array(["a", "b"])[Y[:, 0]].astype(object)
+    names[5] = "rare"
+    model = SetEnsemble(members=quick(), cv=2).fit(X, names)
+    assert model.predict_proba(X).shape == (60, 3)
+    assert np.isfinite(model.log_loss_)
+
+
 def test_a_file_holds_the_mixture(tmp_path):
     X, Y = problem(80, seed=8)
     model = SetEnsemble(members={"a": SetClassifier(), "b": SetClassifier(space="sized")}, cv=3)

@@ -101,7 +101,16 @@ class Given:
     def laws(self, fitted: Any, rows: Array) -> list[Distribution]:
         """What a fitted member says of some rows, in parts of `ROWS`."""
         parts = (rows[first : first + ROWS] for first in range(0, len(rows), ROWS))
-        return [fitted.predict_distribution(_safe_indexing(self.X, p)) for p in parts]
+        laws = [fitted.predict_distribution(_safe_indexing(self.X, p)) for p in parts]
+        n_classes = self.sets.shape[1]
+        if not self.names.one_dimensional or len(fitted.classes_) == n_classes:
+            return laws
+        # Classes that a fold does not have are impossible there.
+        wide = [np.zeros((len(law), n_classes)) for law in laws]
+        for law, chance in zip(laws, wide, strict=True):
+            own = law.marginals()
+            chance[:, fitted.classes_] = own / own.sum(axis=1, keepdims=True)
+        return [Listed.trusted(np.eye(n_classes, dtype=np.uint8), chance) for chance in wide]
 
     def held(self, splits: list[Any]) -> list[Held]:
         """The rows held out, in the same parts, with the number of their fold."""

@@ -172,8 +172,9 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             check_consistent_length(X, sets)
             sets = sets.toarray() if hasattr(sets, "toarray") else sets
             rows = Given(X, sets, names, sample_weight)
-            # (Splits that are given count rows of weight 0 all the same.)
-            rows = rows if hasattr(self.cv, "__iter__") else rows.taken()
+            # (Splits that are given count rows of weight 0 all the same, and classes stay known.)
+            is_kept = hasattr(self.cv, "__iter__") or names.one_dimensional
+            rows = rows if is_kept else rows.taken()
             self.classes_, self._names, self.stopped_ = names.names, names, None
             self._fit(rows, watch)
         warn_of_end(self.stopped_, f"the mixture is of {len(self._mixed)} members")
