@@ -80,7 +80,7 @@ def test_scalings_and_threads_are_those_asked_for(fit):
     ("options", "message"),
     [
         (("--no-cv", "--time", 3), "--time is for cross-validation, which --no-cv switches off"),
-        (("--time", -1), "time_budget must be a positive number"),
+        (("--time", -1), "--time must be a positive number"),
         (("--jobs", 0), "Invalid value for '--jobs': Input should be greater than"),
         (("--scaling", "max"), "--scaling must be of auto, none, standard, rows"),
         (("--no-cv", "--scaling", "none,rows"), "--no-cv takes one --scaling, but there are 2"),

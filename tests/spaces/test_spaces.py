@@ -52,7 +52,7 @@ def test_the_likelihood_is_the_enumerated_one(name, data):
         law = oracle.set_probability(space, scores[row])
         floor = 1e-12 * (1.0 + np.abs(scores[row]).sum())
         others = float(oracle.as_float(np.delete(law, k).sum()))
-        expected = -np.log1p(-others) if others < 0.5 else -np.log(float(law[k]))
+        expected = -np.log1p(-others) if others < 0.5 else -float(np.log(law[k]))
         np.testing.assert_allclose(value[row], expected, rtol=1e-9, atol=floor)
         for found, features in (
             (by_score, space.score_features), (by_parameter, space.parameter_features),

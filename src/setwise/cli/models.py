@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from setwise.spelling import counted
-from setwise.validation import positive_number
 
 if TYPE_CHECKING:
     from setwise.datasets import Dataset
@@ -68,6 +67,8 @@ class Asked:
             if not self.cv and value is not None:
                 raise ValueError(f"--{name} is for cross-validation, which --no-cv switches off")
         if self.time is not None:
+            from setwise.validation import positive_number
+
             positive_number(self.time, "--time")
         is_single = not self.cv or self.model == "booster"
         why = "--model booster" if self.cv else "--no-cv"
