@@ -12,7 +12,7 @@ from sklearn.multioutput import ClassifierChain
 from sklearn.neural_network import MLPClassifier
 
 from benchmarks.evidence.ensembles import ChainEnsemble
-from benchmarks.evidence.tuning import Question, Recipe, linear_grid, scaled
+from benchmarks.evidence.tuning import Question, Recipe, few, linear_grid, scaled
 from setwise import (
     CatalogClassifier,
     SetBooster,
@@ -154,8 +154,8 @@ def _of_scikit_learn() -> dict[str, Recipe]:
     return {
         "one-vs-rest": Recipe(_one_vs_rest, linear_grid),
         "tuned thresholds": Recipe(
-            lambda asked, scaling: scaled(Thresholds(get_target(asked.target)), scaling),
-            lambda is_sparse: [{"scaling": s["scaling"]} for s in linear_grid(is_sparse)[::8]],
+            lambda asked, C, scaling: scaled(Thresholds(get_target(asked.target), C), scaling),
+            few,
             serves_all=False,
         ),
         "classifier chain": Recipe(
@@ -168,7 +168,7 @@ def _of_scikit_learn() -> dict[str, Recipe]:
             lambda asked, C, scaling: scaled(
                 ChainEnsemble(_logistic(C), n_chains=10, random_state=asked.seed), scaling
             ),
-            lambda is_sparse: linear_grid(is_sparse)[8 + 1 :: 2],
+            few,
         ),
         "random forest": Recipe(_forest),
         "extra trees": Recipe(partial(_forest, kind=ExtraTreesClassifier)),

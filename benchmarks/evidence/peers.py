@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from benchmarks.evidence.tuning import PENALTIES, Question, Recipe, linear_grid, scaled
+from benchmarks.evidence.tuning import Question, Recipe, few, linear_grid, scaled
 
 N_TREES = 300
 
@@ -219,16 +219,11 @@ def _lib(technique: str, asked: Question, C: float, scaling: str | None) -> Any:
     return scaled(Lib(technique, C), scaling)
 
 
-def _few(is_sparse: bool) -> list[dict[str, Any]]:
-    """Fewer penalties, for what takes long."""
-    return [settings for settings in linear_grid(is_sparse) if settings["C"] in PENALTIES[1:7:2]]
-
-
 KINDS = {
     "peer": {
         "multilearn: ML-kNN": Recipe(_ml_knn, _neighbours),
         "multilearn: label powerset": Recipe(_powerset, linear_grid),
-        "multilearn: RAkEL": Recipe(_rakel, _few),
+        "multilearn: RAkEL": Recipe(_rakel, few),
         "boosting: LightGBM": Recipe(lambda asked, rate: Lights(rate, asked.seed), _rates),
         "boosting: XGBoost": Recipe(lambda asked, rate: Trees(rate, asked.seed), _rates),
         **{
@@ -238,12 +233,12 @@ KINDS = {
             )
             for loss in ("logistic-decomposable", "logistic-non-decomposable")
         },
-        "gfm: GFM": Recipe(_gfm, _few, targets=("f1",)),
+        "gfm: GFM": Recipe(_gfm, few, targets=("f1",)),
         "extreme: napkinXC PLT": Recipe(partial(_napkin, "PLT"), linear_grid),
         "extreme: napkinXC BR": Recipe(partial(_napkin, "BR"), linear_grid),
         "extreme: xcolumns": Recipe(_one_vs_rest, linear_grid, _by_columns, targets=("macro_f1",)),
         **{
-            f"libmultilabel: {technique}": Recipe(partial(_lib, technique), _few)
+            f"libmultilabel: {technique}": Recipe(partial(_lib, technique), few)
             for technique in ("1vsrest", "thresholding", "cost_sensitive", "cost_sensitive_micro")
         },
     }

@@ -28,8 +28,7 @@ MEASURES: dict[str, Callable[[Any, Any], float]] = {
     "micro_f1": partial(f1_score, average="micro", zero_division=0.0),
 }
 PENALTIES = tuple(float(C) for C in np.logspace(-3, 4, 8))
-# Five folds up to so many rows, else three.
-FEW_ROWS = 5000
+N_FOLDS = 3
 
 
 class Question(NamedTuple):
@@ -73,6 +72,11 @@ def linear_grid(is_sparse: bool) -> list[dict[str, Any]]:
     return [{"C": C, "scaling": scaling} for scaling in scalings for C in PENALTIES]
 
 
+def few(is_sparse: bool) -> list[dict[str, Any]]:
+    """Fewer penalties, for what takes long."""
+    return [settings for settings in linear_grid(is_sparse) if settings["C"] in PENALTIES[1:7:2]]
+
+
 def scaled(model: Any, scaling: str | None) -> Any:
     """A model of scaled features."""
     steps = {None: (), "rows": (Normalizer(),), "standard": (StandardScaler(),)}
@@ -114,7 +118,7 @@ def choose(
     grid = recipe.grid(asked.is_sparse)
     if len(grid) == 1:
         return {target: (grid[0], False) for target in targets}
-    folds = KFold(5 if len(Y) <= FEW_ROWS else 3, shuffle=True, random_state=asked.seed)
+    folds = KFold(N_FOLDS, shuffle=True, random_state=asked.seed)
     splits, values = list(folds.split(X)), {target: [] for target in targets}
     for settings in grid:
         guesses = {target: np.zeros_like(Y) for target in targets}

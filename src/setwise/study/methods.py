@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
@@ -116,14 +117,16 @@ class Thresholds(ClassifierMixin, BaseEstimator):
 
     The measure tuned for is the target's over the rows of one label: a ratio such as F-beta or
     Jaccard as it is, accuracy for Hamming and subset 0/1, and F1 for others. Labels too rare for
-    three folds are cut at 1/2. Of targets @k, the k most probable labels are predicted.
+    three folds are cut at 1/2. Of targets @k, the k most probable labels are predicted. ``C`` is
+    that of scikit-learn's `LogisticRegression`.
     """
 
-    def __init__(self, target):
+    def __init__(self, target, C=1.0):
         self.target = target
+        self.C = C
 
     def fit(self, X, y):
-        """Fit to label sets, CSR (n, l)."""
+        """Fit to label sets (n, l)."""
         scoring, own_sets = "f1", _cut_decoder(self.target) == "minimum_risk"
         # Of an average over labels, what is averaged.
         judge: Any = getattr(self.target, "of", self.target)
@@ -131,7 +134,8 @@ class Thresholds(ClassifierMixin, BaseEstimator):
             scoring = make_scorer(partial(_utility_over_rows, target=judge))
         elif self.target.form in ("additive", "subset") and not own_sets:
             scoring = "accuracy"
-        self.models_ = [_tuned(scoring, X, label) for label in y.toarray().T.astype(int)]
+        labels = csr_array(y).toarray().T.astype(int)
+        self.models_ = [_tuned(scoring, X, label, self.C) for label in labels]
         return self
 
     def predict(self, X):
@@ -146,10 +150,10 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         return np.column_stack([label_probability(model, X, 1) for model in self.models_])
 
 
-def _tuned(scoring: Any, X: Any, label: Any) -> Any:
+def _tuned(scoring: Any, X: Any, label: Any, C: float) -> Any:
     """A model of one label, fitted; `DummyClassifier` where it is always or never there."""
     least = np.bincount(label, minlength=2).min()
-    model: Any = _logistic() if least else DummyClassifier()
+    model: Any = _logistic(C=C) if least else DummyClassifier()
     if least >= 3:
         model = TunedThresholdClassifierCV(model, scoring=scoring, cv=3)
     return model.fit(X, label)
@@ -194,9 +198,9 @@ def _wrapped(
     )
 
 
-def _logistic(question: Any = None) -> LogisticRegression:
+def _logistic(question: Any = None, C: float = 1.0) -> LogisticRegression:
     """scikit-learn's, with room to converge."""
-    return LogisticRegression(max_iter=1000)
+    return LogisticRegression(C=C, max_iter=1000)
 
 
 def _one_vs_rest(question: Question) -> Any:
