@@ -103,7 +103,11 @@ def _rows(unit: Unit, data: Path, out: Path) -> Iterator[dict[str, Any]]:
     about = json.loads(out.with_suffix(".json").read_text())
     arrays = np.load(out.with_suffix(".npz"))
     split = None if unit.split == "official" else int(unit.split)
-    Y = load(data / unit.set, split)[3]
+    X_train, Y_train, _, Y = load(data / unit.set, split)
+    shape = {
+        "rows": len(Y_train), "features": X_train.shape[1], "labels": Y.shape[1],
+        "seen_sets": len(np.unique(Y_train, axis=0)), "is_sparse": sparse.issparse(X_train),
+    }  # fmt: skip
     for place, answer in enumerate(about["answers"]):
         indices, indptr = (arrays[f"{place} {part}"] for part in ("indices", "indptr"))
         ones = np.ones(len(indices), np.int64)
@@ -111,7 +115,7 @@ def _rows(unit: Unit, data: Path, out: Path) -> Iterator[dict[str, Any]]:
         key = f"{place} probability"
         figures = measured(guess, Y, arrays.get(key, None))
         yield {
-            **unit.of_row(), **answer, **figures, "peak_mib": about["peak_mib"],
+            **unit.of_row(), **shape, **answer, **figures, "peak_mib": about["peak_mib"],
             "versions": about["versions"], "processor": processor(),
         }  # fmt: skip
 
