@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from setwise.decoders.population import Metric, Population, Quotient
 from setwise.decoders.threshold_search import EQUAL, Sample, halfway
-from setwise.kernels import kernel
+from setwise.kernels import inner, kernel
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
 
@@ -203,25 +203,26 @@ def cut_together(problem: Problem, metric: Metric) -> float:
     return float(halfway(np.array([lower]), np.array([upper]))[0])
 
 
-@kernel
-def insert(labels, places, row, gains, filled, label, place, gain):
+@inner
+def clear(labels, places, gains):
+    """No label taken yet."""
+    labels[:], places[:], gains[:] = -1, -1, -np.inf
+
+
+@inner
+def insert(labels, places, gains, label, place, gain, least):
     """Put a label among the largest gains of a row, of equal ones the lower label first.
 
-    Returns how many there are now.
+    Returns what a gain must reach from now on. (Every place is written, taken or not: a guess of
+    the processor where to stop is wrong too often.)
     """
-    size, at = len(gains), filled
-    while at > 0 and (
-        gains[at - 1] < gain or (gains[at - 1] == gain and labels[row, at - 1] > label)
-    ):
-        at -= 1
-    if at == size:
-        return filled
-    filled = min(filled + 1, size)
-    for c in range(filled - 1, at, -1):
-        labels[row, c], places[row, c] = labels[row, c - 1], places[row, c - 1]
-        gains[c] = gains[c - 1]
-    labels[row, at], places[row, at], gains[at] = label, place, gain
-    return filled
+    for c in range(len(gains)):
+        old, its_label, its_place = gains[c], labels[c], places[c]
+        is_before = (gain > old) | ((gain == old) & (label < its_label))
+        gains[c], gain = (gain, old) if is_before else (old, gain)
+        labels[c], label = (label, its_label) if is_before else (its_label, label)
+        places[c], place = (place, its_place) if is_before else (its_place, place)
+    return max(least, gains[len(gains) - 1])
 
 
 @kernel
@@ -234,13 +235,13 @@ def choose_rows(first, last, entries, gain_of, order, exact, labels, places):
     ends, label, probability = entries[0], entries[1], entries[2]
     gains, met = np.empty(labels.shape[1]), np.full(len(gain_of), -1)
     for row in range(first, last):
-        filled, least = 0, -np.inf if exact else LEAST
+        its_labels, its_places, least = labels[row], places[row], -np.inf if exact else LEAST
+        clear(its_labels, its_places, gains)
         for i in range(ends[row], ends[row + 1]):
             j = label[i]
             gain = gain_of[j, 0] * probability[i] + gain_of[j, 1]
             if gain >= least:
-                filled = insert(labels, places, row, gains, filled, j, i, gain)
-                least = gains[filled - 1] if filled == len(gains) else least
+                least = insert(its_labels, its_places, gains, j, i, gain, least)
         if gain_of[order[0], 1] < least:
             continue
         for i in range(ends[row], ends[row + 1]):
@@ -250,10 +251,9 @@ def choose_rows(first, last, entries, gain_of, order, exact, labels, places):
             if gain < least:
                 break
             if met[j] != row:
-                filled = insert(labels, places, row, gains, filled, j, -1, gain)
-                least = gains[filled - 1] if filled == len(gains) else least
+                least = insert(its_labels, its_places, gains, j, -1, gain, least)
                 # (Of equal gains the lower labels come first, so nothing after them is taken.)
-                if filled == len(gains) and gain <= least:
+                if its_labels[-1] >= 0 and gain <= least:
                     break
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from setwise.decoders.budget import LEAST, LEAST_GAIN, Choice, Problem, insert
+from setwise.decoders.budget import LEAST, LEAST_GAIN, Choice, Problem, clear, insert
 from setwise.decoders.population import utility_at
 from setwise.kernels import kernel
 
@@ -127,9 +127,9 @@ def ascend(entries, quotient, total, lightest, order, exact, fills, state, bound
     gains, old, its_place = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
     met, was = np.full(len(order), -1), np.full(len(order), -1)
     for row in range(len(weight)):
-        w, filled, before = weight[row], 0, 0
+        w, before, its_labels, its_places = weight[row], 0, labels[row], places[row]
         for c in range(size):
-            j, i = labels[row, c], places[row, c]
+            j, i = its_labels[c], its_places[c]
             if j >= 0:
                 count_in(
                     quotient, total, lightest, state, bounds, j, -(true[i] if i >= 0 else 0.0), -w
@@ -138,16 +138,16 @@ def ascend(entries, quotient, total, lightest, order, exact, fills, state, bound
                 before += 1
         # First the labels that gain; then, if more must be taken, all.
         for takes_all in (False, True):
-            if takes_all and (filled == size or not fills):
+            if takes_all and (its_labels[-1] >= 0 or not fills):
                 break
-            filled, least = 0, -np.inf if takes_all and exact else LEAST
+            least = -np.inf if takes_all and exact else LEAST
+            clear(its_labels, its_places, gains)
             # (Those chosen before are likely to be the best.)
             for c in range(before):
                 j, i = old[c], its_place[c]
                 gain = gain_with(quotient, total, state, j, true[i] if i >= 0 else 0.0, w)
                 if gain >= least:
-                    filled = insert(labels, places, row, gains, filled, j, i, gain)
-                    least = gains[filled - 1] if filled == size else least
+                    least = insert(its_labels, its_places, gains, j, i, gain, least)
             for i in range(ends[row], ends[row + 1]):
                 j = label[i]
                 # (The bound holds for gains above 0.)
@@ -155,8 +155,7 @@ def ascend(entries, quotient, total, lightest, order, exact, fills, state, bound
                 if (takes_all or bound >= least) and was[j] != row:
                     gain = gain_with(quotient, total, state, j, true[i], w)
                     if gain >= least:
-                        filled = insert(labels, places, row, gains, filled, j, i, gain)
-                        least = gains[filled - 1] if filled == size else least
+                        least = insert(its_labels, its_places, gains, j, i, gain, least)
             if not takes_all:
                 continue
             for i in range(ends[row], ends[row + 1]):
@@ -169,14 +168,11 @@ def ascend(entries, quotient, total, lightest, order, exact, fills, state, bound
                     tried += 1
                     gain = gain_with(quotient, total, state, j, 0.0, w)
                     if gain >= least:
-                        filled = insert(labels, places, row, gains, filled, j, -1, gain)
-                        least = gains[filled - 1] if filled == size else least
-        has_changed = has_changed or filled != before
+                        least = insert(its_labels, its_places, gains, j, -1, gain, least)
         for c in range(size):
-            j, i = labels[row, c], places[row, c]
-            if c < filled:
+            j, i = its_labels[c], its_places[c]
+            has_changed = has_changed or (j >= 0) != (c < before)
+            if j >= 0:
                 count_in(quotient, total, lightest, state, bounds, j, true[i] if i >= 0 else 0.0, w)
                 has_changed = has_changed or was[j] != row
-            else:
-                labels[row, c] = places[row, c] = -1
     return has_changed
