@@ -129,7 +129,7 @@ def _named() -> dict[str, Recipe]:
 
 
 def _logistic(C: float = 1.0) -> LogisticRegression:
-    return LogisticRegression(C=C, max_iter=1000)
+    return LogisticRegression(C=C, max_iter=300)
 
 
 def _one_vs_rest(asked: Question, C: float, scaling: str | None) -> Any:
@@ -172,7 +172,7 @@ def _of_scikit_learn() -> dict[str, Recipe]:
         ),
         "random forest": Recipe(_forest),
         "extra trees": Recipe(partial(_forest, kind=ExtraTreesClassifier)),
-        "MLP": Recipe(_network, lambda is_sparse: linear_grid(is_sparse)[8 + 2 : 8 + 6]),
+        "MLP": Recipe(_network, few),
     }
 
 

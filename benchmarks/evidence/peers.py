@@ -20,7 +20,7 @@ N_TREES = 300
 
 
 def _logistic(C: float) -> LogisticRegression:
-    return LogisticRegression(C=C, max_iter=1000)
+    return LogisticRegression(C=C, max_iter=300)
 
 
 # ----------------------------------------------------------------------------- scikit-multilearn-ng
