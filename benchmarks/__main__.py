@@ -32,7 +32,6 @@ MEASUREMENTS = {
     "first_call": ("waiting", "first_call"),
     "busy": ("waiting", "busy"),
     "quadrature": ("quadrature", "quadrature"),
-    "rivals": ("rivals", "rivals"),
     "quality": ("quality", "quality"),
     "bounds": ("bounds", "bounds"),
     "tightness": ("bounds", "tightness"),
@@ -54,10 +53,11 @@ MEASUREMENTS = {
     "extreme": ("extreme", "extreme"),
     "label_growth": ("extreme", "label_growth"),
     "sparse_weights": ("extreme", "sparse_weights"),
+    "model_growth": ("evidence.growth", "model_growth"),
 }
 # Those that read data sets, and those that can do without: the others are measured only when named.
 WITH_DATA = (
-    *("rivals", "quality", "training", "choice", "population", "networks", "hierarchies"),
+    *("quality", "training", "choice", "population", "networks", "hierarchies"),
     *("resplits", "ensemble", "budget", "boost", "extreme", "label_growth", "sparse_weights"),
     *("searches", "fits"),
 )
@@ -98,9 +98,6 @@ SHOWN = {
         *("peer", "value", "problems", "ours", "theirs", "least_lead", "largest_lead"),
         "time_over_theirs",
     ],
-    "rivals": [
-        *("set", "method", "samples f1", "micro f1", "macro f1", "seconds", "chosen"),
-    ],
     "quality": [
         *("set", "method", "f1 utility", "jaccard utility", "subset utility", "hamming utility"),
         *("seconds", "chosen"),
@@ -139,6 +136,10 @@ SHOWN = {
     "fits": [
         *("set", "rows", "features", "labels", "space", "seconds", "their seconds", "ratio"),
         *("steps", "f1"),
+    ],
+    "model_growth": [
+        *("grows", "rows", "features", "labels", "label sets", "method", "fit_seconds"),
+        "predict_seconds",
     ],
     "population": [
         *("set", "split", "marginals", "measure", "at 1/2", "expected", "calibrated", "batch"),
@@ -212,13 +213,6 @@ INTRODUCTION = {
     "size of the matrix and over that of a dense copy with a byte an entry.",
     "peers": "The value of our label sets and of a peer's on the same probabilities. `lead`: ours "
     "less theirs, in the worst and in the best problem.",
-    "rivals": "F1 before and after, on the test rows of real data sets with their official "
-    "splits, features as stored: the mean over rows (`samples`), of all entries (`micro`) and the "
-    "mean over labels (`macro`; 0 for a label that never occurs). One-vs-rest is scikit-learn's "
-    "with logistic regression, cut at 0.5; *tuned*: C and scaling (of columns; of rows where they "
-    "are sparse) chosen in five folds for the F1 of its predictions, in a `TargetDecoder` for that "
-    "of the decoded ones. `SetClassifierCV` has its defaults. `seconds`: training, choosing and "
-    "predicting, on a machine with other work to do.",
     "quality": "Means over the test rows of real data sets with their official splits, features as "
     "stored, default settings; `SetClassifierCV` chooses for F1 by cross-validation. `seconds`: "
     "training, choosing and predicting.",
@@ -262,6 +256,8 @@ INTRODUCTION = {
     "fits": "One fit of `SetClassifier('f1')` on each space against scikit-learn's "
     "`LogisticRegression` for each label, same penalty and tolerance, in processor seconds on one "
     "thread of the same process; F1 of test rows. `imdb, half`: half of the rows.",
+    "model_growth": "How training, and prediction of 1,000 rows, grow with one size of drawn data "
+    "while the others stay: processor seconds on one thread, all in one process.",
     "population": 'Evidence for the rule of `PopulationRule(rule="auto")`: measures of the test '
     "rows by each rule, from the same marginals. Split 0 is the official one, others are random in "
     "parts as large. `at 1/2`: labels of probability above 1/2. Marginals of `sets seen` are of "

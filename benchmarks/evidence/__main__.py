@@ -1,4 +1,4 @@
-"""Run what is missing, then write the page: `python -m benchmarks.evidence --data FOLDER`."""
+"""Run what is missing, then write the pages: `python -m benchmarks.evidence --data FOLDER`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.evidence.page import write
+from benchmarks.evidence import findings, page
 from benchmarks.evidence.work import Unit, run, stored
 from benchmarks.rows import store
 
@@ -55,7 +55,8 @@ def main() -> None:
             missing = sorted({u.method for u in units if u not in here})
             print(f"skipped, since their environments are not there: {', '.join(missing)}")
         run(here, given.data, found, given.limit, given.jobs)
-    write()
+    page.write()
+    findings.write()
 
 
 if __name__ == "__main__":

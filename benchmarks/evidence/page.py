@@ -9,10 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.evidence.pictures import ranks_picture, time_picture
-from benchmarks.evidence.ranks import Ranking, means, ranking
+from benchmarks.evidence.pictures import (
+    growth_picture,
+    kinds_picture,
+    ranks_picture,
+    time_picture,
+)
+from benchmarks.evidence.ranks import Ranking, by_kind, means, ranking
 from benchmarks.evidence.tuning import MEASURES
 from benchmarks.evidence.work import ROOT, stored
+from benchmarks.rows import load
 
 PAGE, PICTURES = ROOT / "docs" / "evidence.md", ROOT / "docs" / "pictures"
 # Kinds that are compared with one another; the paper's losses have a table of their own.
@@ -53,6 +59,19 @@ def _parts(rows: Rows, good: Rows, kinds: dict[str, str]) -> list[str]:
     points = _points(good, "f1", compared)
     if points:
         parts += ["## Quality and time", _picture(time_picture, "time", points, "f1", ours)]
+    kinds_of_data = by_kind(good, tuple(MEASURES), compared)
+    if len(kinds_of_data) > 1:
+        parts += ["## By kind of data", _picture(kinds_picture, "kinds", kinds_of_data, ours)]
+    growth = load("model_growth")
+    if growth:
+        parts += [
+            "## How time grows",
+            "Of drawn data one size is doubled while the others stay: rows of `model_growth` in "
+            "[the measurements](benchmarks.md).",
+        ]
+        for size in dict.fromkeys(row["grows"] for row in growth):
+            own = [row for row in growth if row["grows"] == size]
+            parts.append(_picture(growth_picture, f"growth_{size.replace(' ', '_')}", own, size))
     parts += ["## The losses of the paper, and networks"]
     for measure in MEASURES:
         found = ranking(good, measure, papers)

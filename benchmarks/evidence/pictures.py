@@ -1,13 +1,26 @@
-"""Pictures of the evidence: mean ranks with what chance cannot tell apart, quality against time."""
+"""Pictures of the evidence: ranks with what chance cannot tell apart, quality, time and growth."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 from benchmarks.evidence.ranks import Ranking
-from benchmarks.pictures import BLUE, COLOURS, FAINT, INK, MARKERS, Theme, _axes
+from benchmarks.pictures import (
+    BLUE,
+    COLOURS,
+    FAINT,
+    INK,
+    LINES,
+    MARKERS,
+    Theme,
+    _axes,
+    _colours,
+    _legend,
+)
 
 # What is not told apart from the best at this level is drawn as one with it.
 LEVEL = 0.05
@@ -30,6 +43,45 @@ def ranks_picture(found: Ranking, ours: set[str], theme: Theme = "light") -> Any
         axes.plot([0.7, 0.7], [alike[0], alike[-1]], color=COLOURS[0], linewidth=3)
     axes.set(xlabel="mean rank (1 is best)", yticks=[], xlim=(0.4, len(found.methods) * 1.35))
     axes.invert_yaxis()
+    return figure
+
+
+def kinds_picture(
+    ranks: dict[str, dict[str, float]], ours: set[str], theme: Theme = "light"
+) -> Any:
+    """Mean ranks on dense and on sparse sets, a line a method, those of both kinds only."""
+    figure, axes = _axes(theme, "mean rank over all measures, by kind of features")
+    both = set.intersection(*(set(by) for by in ranks.values()))
+    methods = sorted(both, key=lambda name: sum(by[name] for by in ranks.values()))
+    figure.set_size_inches(7.0, 1.2 + 0.24 * len(methods))
+    for place, name in enumerate(methods):
+        values = [by[name] for by in ranks.values()]
+        axes.plot(values, [place] * len(values), color=FAINT[theme], linewidth=2.0, zorder=1)
+    for number, (kind, by) in enumerate(ranks.items()):
+        axes.plot(
+            [by[name] for name in methods], range(len(methods)), MARKERS[number], markersize=5,
+            color=COLOURS[number], label=kind, linestyle="none",
+        )  # fmt: skip
+    axes.set(xlabel="mean rank (1 is best)", yticks=range(len(methods)), yticklabels=methods)
+    for text, name in zip(axes.get_yticklabels(), methods, strict=True):
+        text.set_color(BLUE[theme] if name in ours else INK[theme])
+        text.set_fontsize(8)
+    axes.invert_yaxis()
+    _legend(axes, theme, "best")
+    return figure
+
+
+def growth_picture(rows: Sequence[dict[str, Any]], size: str, theme: Theme = "light") -> Any:
+    """Processor seconds of training against a size that doubles, a line a method."""
+    figure, axes = _axes(theme, f"time of training by the number of {size}")
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    looks = zip(cycle(_colours(theme)), cycle(MARKERS), cycle(LINES), strict=False)
+    for method, (colour, marker, line) in zip(methods, looks, strict=False):
+        own = [row for row in rows if row["method"] == method]
+        along, values = [row[size] for row in own], [row["fit_seconds"] for row in own]
+        axes.plot(along, values, line, marker=marker, markersize=4, color=colour, label=method)
+    axes.set(xscale="log", yscale="log", xlabel=size, ylabel="processor seconds")
+    _legend(axes, theme, "best")
     return figure
 
 

@@ -56,6 +56,25 @@ def ranking(rows: Sequence[dict[str, Any]], measure: str, among: Sequence[str]) 
     return Ranking(measure, sets, methods, table, ranks, p, _against_first(table))
 
 
+def by_kind(
+    rows: Sequence[dict[str, Any]], measures: Sequence[str], among: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """For sets with dense and with sparse features: mean ranks, averaged over the measures."""
+    found = {}
+    for kind, is_sparse in (("dense", False), ("sparse", True)):
+        own = [row for row in rows if row["is_sparse"] == is_sparse]
+        tables = [ranking(own, measure, among) for measure in measures]
+        ranks = [dict(zip(one.methods, one.ranks, strict=True)) for one in tables]
+        everywhere = set(among).intersection(*ranks)
+        if everywhere:
+            found[kind] = {
+                name: float(np.mean([one[name] for one in ranks]))
+                for name in among
+                if name in everywhere
+            }
+    return found
+
+
 def _against_first(table: np.ndarray) -> list[float | None]:
     """Holm's p-values of Wilcoxon tests of each column against the first."""
     raw = []

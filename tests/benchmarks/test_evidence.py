@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from benchmarks.data import load
-from benchmarks.evidence import page, work
-from benchmarks.evidence.ranks import means, ranking
+from benchmarks.evidence import findings, page, work
+from benchmarks.evidence.ranks import by_kind, means, ranking
 from benchmarks.evidence.tuning import MEASURES, Question, Recipe, answers, choose
 from setwise.targets import get_target
 
@@ -101,6 +101,26 @@ def test_mean_ranks_with_ties_and_without_those_that_lack_a_set():
 def test_splits_and_seeds_are_averaged():
     rows = rows_of({"a": {"s": 0.2}}) + rows_of({"a": {"s": 0.6}})
     assert means(rows, "f1") == {("s", "a"): pytest.approx(0.4)}
+
+
+def test_a_difference_is_of_rows_that_both_methods_have():
+    rows = rows_of({"a": {"s1": 0.5, "s2": 0.9, "s3": 0.4}, "b": {"s1": 0.3, "s2": 1.0}})
+    found = findings.difference(rows, "f1", "a", "b")
+    assert found.by_set == {"s1": pytest.approx(0.2), "s2": pytest.approx(-0.1)}
+    assert str(found) == "+0.050 (-0.100 to +0.200; better on 1, worse on 1 of 2)"
+    assert findings.difference(rows, "f1", "a", "c") is None
+
+
+def test_we_are_behind_where_another_has_more_than_the_best_of_ours():
+    rows = rows_of({"a": {"s1": 0.5, "s2": 0.9}, "b": {"s1": 0.6, "s2": 0.8}})
+    assert list(findings.behind(rows)) == ["- F1 on s1: b 0.600; of ours a 0.500"]
+
+
+def test_ranks_by_kind_of_features():
+    rows = [{**row, "is_sparse": row["set"] == "s3"} for row in rows_of(VALUES)]
+    found = by_kind(rows, ["f1"], ["a", "b", "c"])
+    assert found["sparse"] == {"a": 1.0, "b": 2.0, "c": 3.0}
+    assert found["dense"] == {"a": 1.75, "b": 2.25, "c": 2.0}
 
 
 @pytest.fixture
