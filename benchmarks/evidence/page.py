@@ -132,9 +132,13 @@ def _draw(found: Ranking, ours: set[str]) -> str:
 
 def _picture(draw: Any, name: str, *given: Any) -> str:
     """The picture in both themes, as the page shows it."""
-    for theme in ("light", "dark"):
-        file = PICTURES / f"evidence_{name}_{theme}.svg"
-        draw(*given, theme).savefig(file, metadata={"Date": None})
+    from matplotlib import rc_context
+
+    # (Text as text, and the same names in every run.)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "setwise"}):
+        for theme in ("light", "dark"):
+            file = PICTURES / f"evidence_{name}_{theme}.svg"
+            draw(*given, theme).savefig(file, metadata={"Date": None})
     return (
         f'<picture><source media="(prefers-color-scheme: dark)" '
         f'srcset="pictures/evidence_{name}_dark.svg"><img alt="{name.replace("_", " ")}" '
