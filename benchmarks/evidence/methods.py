@@ -155,7 +155,7 @@ def _of_scikit_learn() -> dict[str, Recipe]:
         "one-vs-rest": Recipe(_one_vs_rest, linear_grid),
         "tuned thresholds": Recipe(
             lambda asked, C, scaling: scaled(Thresholds(get_target(asked.target), C), scaling),
-            few,
+            lambda is_sparse: few(is_sparse)[-3:-1],
             serves_all=False,
         ),
         "classifier chain": Recipe(
