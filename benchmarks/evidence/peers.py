@@ -16,7 +16,8 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from benchmarks.evidence.tuning import Question, Recipe, few, linear_grid, scaled
 
-N_TREES = 300
+# Boosters have these, as forests have their defaults.
+N_ROUNDS, RATE = 200, 0.1
 
 
 def _logistic(C: float) -> LogisticRegression:
@@ -70,14 +71,14 @@ class Plain(ClassifierMixin, BaseEstimator):
 class Lights(ClassifierMixin, BaseEstimator):
     """LightGBM for each label."""
 
-    def __init__(self, rate: float, seed: int):
-        self.rate, self.seed = rate, seed
+    def __init__(self, seed: int):
+        self.seed = seed
 
     def fit(self, X, y):
         from lightgbm import LGBMClassifier
 
         made = LGBMClassifier(
-            n_estimators=200, learning_rate=self.rate, random_state=self.seed, n_jobs=1, verbose=-1
+            n_estimators=N_ROUNDS, learning_rate=RATE, random_state=self.seed, n_jobs=1, verbose=-1
         )
         self.model_ = OneVsRestClassifier(made).fit(_floats(X), y)
         return self
@@ -92,14 +93,14 @@ class Lights(ClassifierMixin, BaseEstimator):
 class Trees(ClassifierMixin, BaseEstimator):
     """XGBoost's own objective for several labels, trees with a vector in each leaf."""
 
-    def __init__(self, rate: float, seed: int):
-        self.rate, self.seed = rate, seed
+    def __init__(self, seed: int):
+        self.seed = seed
 
     def fit(self, X, y):
         from xgboost import XGBClassifier
 
         self.model_ = XGBClassifier(
-            n_estimators=200, learning_rate=self.rate, max_depth=4, tree_method="hist",
+            n_estimators=N_ROUNDS, learning_rate=RATE, max_depth=4, tree_method="hist",
             multi_strategy="multi_output_tree", random_state=self.seed, n_jobs=1,
         ).fit(_floats(X), y)  # fmt: skip
         return self
@@ -115,17 +116,13 @@ def _floats(X: Any) -> Any:
     return sparse.csr_matrix(X, dtype=np.float32) if sparse.issparse(X) else X
 
 
-def _rates(is_sparse: bool) -> list[dict[str, Any]]:
-    return [{"rate": rate} for rate in (0.05, 0.15)]
-
-
 # ------------------------------------------------------------------------------------------- BOOMER
 
 
-def _boomer(loss: str, asked: Question, shrinkage: float) -> Any:
+def _boomer(loss: str, asked: Question) -> Any:
     from mlrl.boosting import BoomerClassifier
 
-    return Plain(BoomerClassifier(random_state=asked.seed + 1, loss=loss, shrinkage=str(shrinkage)))
+    return Plain(BoomerClassifier(random_state=asked.seed + 1, loss=loss))
 
 
 # -------------------------------------------------------------------------------------- GFM package
@@ -224,13 +221,10 @@ KINDS = {
         "multilearn: ML-kNN": Recipe(_ml_knn, _neighbours),
         "multilearn: label powerset": Recipe(_powerset, linear_grid),
         "multilearn: RAkEL": Recipe(_rakel, few),
-        "boosting: LightGBM": Recipe(lambda asked, rate: Lights(rate, asked.seed), _rates),
-        "boosting: XGBoost": Recipe(lambda asked, rate: Trees(rate, asked.seed), _rates),
+        "boosting: LightGBM": Recipe(lambda asked: Lights(asked.seed)),
+        "boosting: XGBoost": Recipe(lambda asked: Trees(asked.seed)),
         **{
-            f"boomer: {loss}": Recipe(
-                partial(_boomer, loss),
-                lambda is_sparse: [{"shrinkage": rate} for rate in (0.1, 0.3)],
-            )
+            f"boomer: {loss}": Recipe(partial(_boomer, loss))
             for loss in ("logistic-decomposable", "logistic-non-decomposable")
         },
         "gfm: GFM": Recipe(_gfm, few, targets=("f1",)),
