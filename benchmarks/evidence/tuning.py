@@ -108,7 +108,7 @@ def answers(recipe: Recipe, X: Any, Y: Any, X_test: Any, seed: int) -> Iterator[
             sets = sparse.csr_array(recipe.decide(model, X_test, target))
             spent = time.process_time() - begun
             yield Answer(
-                target, sets, probability(model, X_test), settings, at_edge, searched + seconds,
+                target, sets, probability(model, X_test, Y.shape[1]), settings, at_edge, searched + seconds,
                 spent,
             )  # fmt: skip
 
@@ -138,7 +138,7 @@ def choose(
     return {target: (best[target], best[target].get("C") in edges) for target in targets}
 
 
-def probability(model: Any, X: Any) -> np.ndarray | None:
+def probability(model: Any, X: Any, n_labels: int) -> np.ndarray | None:
     """The probability of each label (n, l), or None where a model has none of that shape."""
     try:
         found = model.predict_proba(X)
@@ -149,4 +149,4 @@ def probability(model: Any, X: Any) -> np.ndarray | None:
             return None
         found = np.column_stack([one[:, 1] for one in found])
     found = found.toarray() if sparse.issparse(found) else np.asarray(found, float)
-    return found if found.ndim == 2 and np.isfinite(found).all() else None
+    return found if found.shape == (X.shape[0], n_labels) and np.isfinite(found).all() else None

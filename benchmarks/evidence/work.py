@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,14 +67,27 @@ def run(
     """Those units that have no rows yet, ``jobs`` at once, each within ``limit`` seconds."""
     left = [unit for unit in units if unit not in done(stored(path))]
     path.parent.mkdir(exist_ok=True)
-    with ThreadPoolExecutor(jobs) as pool, path.open("a") as file:
+    with ThreadPoolExecutor(jobs) as pool, path.open("a") as file, _cancelling(pool):
         waiting = {pool.submit(answered, unit, data, interpreters, limit): unit for unit in left}
         for number, future in enumerate(as_completed(waiting), 1):
             unit, rows = waiting[future], future.result()
             file.writelines(json.dumps(row) + "\n" for row in rows)
             file.flush()
             said = rows[0].get("failed") or f"{rows[0]['fit_seconds']:.1f} s"
-            print(f"{number} of {len(left)}: {unit.set}, {unit.split}, {unit.method}: {said}")
+            print(
+                f"{number} of {len(left)}: {unit.set}, {unit.split}, {unit.method}: {said}",
+                flush=True,
+            )
+
+
+@contextmanager
+def _cancelling(pool: ThreadPoolExecutor) -> Iterator[None]:
+    """What waits is not begun once something went wrong, or somebody interrupts."""
+    try:
+        yield
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
 
 
 def answered(
@@ -96,7 +110,10 @@ def answered(
         except subprocess.CalledProcessError as error:
             last = (error.stderr.strip().splitlines() or [f"exit {error.returncode}"])[-1]
             return [{**unit.of_row(), "failed": last[:300]}]
-        return list(_rows(unit, data, out))
+        try:
+            return list(_rows(unit, data, out))
+        except ValueError as error:  # what it predicts cannot be judged
+            return [{**unit.of_row(), "failed": str(error)[:300]}]
 
 
 def _rows(unit: Unit, data: Path, out: Path) -> Iterator[dict[str, Any]]:
