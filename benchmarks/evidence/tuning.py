@@ -108,8 +108,8 @@ def answers(recipe: Recipe, X: Any, Y: Any, X_test: Any, seed: int) -> Iterator[
             sets = sparse.csr_array(recipe.decide(model, X_test, target))
             spent = time.process_time() - begun
             yield Answer(
-                target, sets, probability(model, X_test, Y.shape[1]), settings, at_edge, searched + seconds,
-                spent,
+                target, sets, probability(model, X_test, Y.shape[1]), settings, at_edge,
+                searched + seconds, spent,
             )  # fmt: skip
 
 
