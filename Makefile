@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo $$python && break; done)
 
-.PHONY: help demo test test-deep test-versions lint docs docs-serve bench guarantees evidence \
+.PHONY: help demo test tests test-deep test-versions lint docs docs-serve bench guarantees evidence \
 	evidence-peers clean
 
 help:
@@ -28,7 +28,11 @@ help:
 demo: $(VENV)/.runtime
 	$(BIN)/setwise demo
 
-test: lint
+# Types are checked on one processor while tests run on the others.
+test: $(VENV)/.dev
+	@$(MAKE) --no-print-directory --jobs=2 lint tests
+
+tests: $(VENV)/.dev
 	$(BIN)/python -m pytest --doctest-modules src tests
 
 # Thirty times the examples of each law.

@@ -35,6 +35,7 @@ from setwise.targets.measure import OfCounts
 from tests.support import cases, oracle
 from tests.support import decision_oracle as decisions
 from tests.support.examples import FEWER, generators, score_arrays
+from tests.support.turns import in_turn, told
 
 GRID = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 EXACT, SINGLE = 1e-10, 1e-6  # what float64 and float32 promise
@@ -523,7 +524,7 @@ SHAPES = {
     "few certain, many impossible": lambda n, rng: (rng.random(n) < 0.05) * rng.choice([1, 0.9], n),
     "steep": lambda n, rng: 0.9 ** np.arange(n),
 }
-every_shape = pytest.mark.parametrize("shape", SHAPES)
+every_shape = in_turn("shape", SHAPES)
 
 FRACTIONS = {
     "f1": (FBeta(), decisions.f_beta_of_counts()),
@@ -1091,30 +1092,34 @@ SCORE_PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("pair", SCORE_PAIRS, ids=cases.pair_id)
+@pytest.mark.parametrize("group", cases.by_space(SCORE_PAIRS), ids=cases.group_id)
 @settings(max_examples=FEWER)
 @given(data=st.data())
-def test_no_set_has_less_risk_under_the_law_of_the_scores(pair, data):
+def test_no_set_has_less_risk_under_the_law_of_the_scores(group, data):
     """s(y) = exp(z(y) - A) over the space, against all sets where the decoder is exact."""
-    target_name, space_name = pair
+    space_name, target_names = group
     rng = data.draw(generators())
-    n_labels = data.draw(st.integers(2, 4))
-    case = cases.EVERY_SPACE[space_name](n_labels, rng)
-    build = (cases.EVERY_TARGET | ANY_K)[target_name]
-    problem = Problem(build(rng, case), n_labels)
+    case = cases.EVERY_SPACE[space_name](data.draw(st.integers(2, 4)), rng)
     scores = data.draw(score_arrays(3, case.n_scores, largest=20.0))
-    if problem.unclear:
-        return
-    if problem.refused and case.make in (Cube, Sized, Slice):
-        assert_refused(lambda: problem.decoder.decode_scores(scores, case.space), "monotone")
-        return
-    answer = problem.decoder.decode_scores(scores, case.space, return_risk=True)
-    table = table_of(problem.target, n_labels, problem.target.oracle_on(case))
-    candidates = candidates_on(problem, case)
     laws = [
         decisions.listed_law(case.oracle.sets, oracle.set_probability(case.oracle, row))
         for row in scores
     ]
+    for name in target_names:
+        problem = Problem((cases.EVERY_TARGET | ANY_K)[name](rng, case), case.n_labels)
+        if not problem.unclear:
+            with told(target=name):
+                assert_optimal_on(problem, case, scores, laws)
+
+
+def assert_optimal_on(problem, case, scores, laws):
+    """Against the candidates on the space; refused where the top k need not be best."""
+    if problem.refused and case.make in (Cube, Sized, Slice):
+        assert_refused(lambda: problem.decoder.decode_scores(scores, case.space), "monotone")
+        return
+    answer = problem.decoder.decode_scores(scores, case.space, return_risk=True)
+    table = table_of(problem.target, case.n_labels, problem.target.oracle_on(case))
+    candidates = candidates_on(problem, case)
     assert_optimal(answer, [decisions.decide(table, law, candidates) for law in laws])
     np.testing.assert_array_equal(problem.decoder.decode_scores(scores, case.space), answer.sets)
 
@@ -1279,9 +1284,7 @@ SOME_TARGETS = {
     "count target": CountTarget(cases.squared_error_share),
 }
 some_targets = pytest.mark.parametrize("target", SOME_TARGETS.values(), ids=SOME_TARGETS)
-either_way = pytest.mark.parametrize(
-    "store", [np.asarray, scipy.sparse.csr_array], ids=("dense", "sparse")
-)
+either_way = in_turn("store", [np.asarray, scipy.sparse.csr_array], ids=("dense", "sparse"))
 
 
 def changed(array, position, value):
