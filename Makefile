@@ -75,9 +75,10 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	@$(PIP) 'xgboost-cpu>=3.0' || echo 'XGBoost was not installed: the demo has no boosted trees'
 	@touch $@
 
-# One release of torch, so that ratios taken at different times are ratios to the same thing.
+# One release of torch, so that ratios taken at different times are ratios to the same thing. Modules
+# are compiled when they are imported: most of them never are.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[dev,torch,examples]' torch==2.13.0
+	$(PIP) --no-compile --editable '.[dev,torch,examples]' torch==2.13.0
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python

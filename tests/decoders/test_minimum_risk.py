@@ -1,13 +1,9 @@
 """Laws of the decoders: no label set that may be predicted has a smaller expected loss."""
 
-import os
 import re
-import subprocess
-import sys
 import tracemalloc
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,6 +28,7 @@ from setwise.targets import (
     ZeroOne,
 )
 from setwise.targets.measure import OfCounts
+from setwise.threads import thread_count
 from tests.support import cases, oracle
 from tests.support import decision_oracle as decisions
 from tests.support.examples import FEWER, generators, score_arrays
@@ -1595,35 +1592,14 @@ def test_a_row_is_decoded_alone_as_in_a_batch(name, store, dtype):
         assert alone.second_risk[0] == pytest.approx(together.second_risk[row], abs=1e-12)
 
 
-ALONE = """
-import sys
-import numpy as np
-from setwise.decoders import MinimumRisk
-given = np.load(sys.argv[1])
-answers = {}
-for name in ("hamming", "f1", "jaccard", "subset", "precision@3", "recall@3"):
-    answer = MinimumRisk(name).decode(given["probability"], return_risk=True)
-    answers[f"{name} sets"], answers[f"{name} risk"] = answer.sets, answer.risk
-np.savez(sys.argv[2], **answers)
-"""
-
-
-def test_one_thread_gives_the_answers_of_many(tmp_path):
+@pytest.mark.parametrize("name", ["hamming", "f1", "jaccard", "subset", "precision@3", "recall@3"])
+def test_one_thread_gives_the_answers_of_many(name, monkeypatch):
     probability = np.random.default_rng(26).random((3000, 25)) ** 2
-    np.savez(tmp_path / "given.npz", probability=probability)
-    source = Path(sys.modules["setwise"].__file__).parents[1]
-    environment = os.environ | {
-        "OMP_NUM_THREADS": "1",
-        "NUMBA_NUM_THREADS": "1",
-        "PYTHONPATH": str(source),
-    }
-    files = [str(tmp_path / "given.npz"), str(tmp_path / "answers.npz")]
-    subprocess.run([sys.executable, "-c", ALONE, *files], env=environment, check=True)
-    answers = np.load(tmp_path / "answers.npz")
-    for name in ("hamming", "f1", "jaccard", "subset", "precision@3", "recall@3"):
-        here = MinimumRisk(name).decode(probability, return_risk=True)
-        np.testing.assert_array_equal(answers[f"{name} sets"], here.sets)
-        np.testing.assert_allclose(answers[f"{name} risk"], here.risk, rtol=0, atol=1e-14)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    alone = MinimumRisk(name).decode(probability, return_risk=True)
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    assert thread_count() == 4
+    assert_same(MinimumRisk(name).decode(probability, return_risk=True), alone, 1e-14)
 
 
 def test_losses_between_the_sets_of_a_space_are_computed_once(monkeypatch):

@@ -85,6 +85,7 @@ def test_accumulated_batches_have_the_loss_of_all_their_rows(example):
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # it has threads, which wait
 def test_two_processes_get_the_gradients_of_one(example):
     """Forked, which imports nothing again."""
     assert example("ddp").main("fork") < 1e-5
