@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo $$python && break; done)
 
-.PHONY: help demo test test-deep test-versions lint docs docs-serve bench guarantees evidence \
+.PHONY: help demo test tests test-deep test-versions lint docs docs-serve bench guarantees evidence \
 	evidence-peers clean
 
 help:
@@ -28,7 +28,11 @@ help:
 demo: $(VENV)/.runtime
 	$(BIN)/setwise demo
 
-test: lint
+# Types are checked on one processor while tests run on the others.
+test: $(VENV)/.dev
+	@$(MAKE) --no-print-directory --jobs=2 lint tests
+
+tests: $(VENV)/.dev
 	$(BIN)/python -m pytest --doctest-modules src tests
 
 # Thirty times the examples of each law.
@@ -71,9 +75,10 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	@$(PIP) 'xgboost-cpu>=3.0' || echo 'XGBoost was not installed: the demo has no boosted trees'
 	@touch $@
 
-# One release of torch, so that ratios taken at different times are ratios to the same thing.
+# One release of torch, so that ratios taken at different times are ratios to the same thing. Modules
+# are compiled when they are imported: most of them never are.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[dev,torch,examples]' torch==2.13.0
+	$(PIP) --no-compile --editable '.[dev,torch,examples]' torch==2.13.0
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python

@@ -1,5 +1,14 @@
-"""The examples in docstrings of `setwise.nn` run where PyTorch is installed."""
+"""How test runs share the processors; what is collected.
 
+The examples in docstrings of `setwise.nn` run where PyTorch is installed.
+"""
+
+import os
 from importlib.util import find_spec
+
+# Test processes share the processors. Threads of matrix products and trees that wait for each other
+# sleep then: by default they spin, for twenty times what they compute. (Read when libraries load.)
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 collect_ignore_glob = [] if find_spec("torch") else ["src/setwise/nn/*"]

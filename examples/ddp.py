@@ -59,13 +59,13 @@ def work(rank: int, world: int, port: int, folder: str) -> None:
     dist.destroy_process_group()
 
 
-def main() -> float:
+def main(start_method: str = "spawn") -> float:
     """The largest difference of a gradient between two processes and one, relative to its size."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, args=(2, port, folder), nprocs=2)
+        mp.start_processes(work, (2, port, folder), nprocs=2, start_method=start_method)
         both = [torch.load(f"{folder}/{rank}.pt") for rank in range(2)]
     alone = WithLoss()
     alone(*rows()).backward()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support import oracle
+from tests.support.turns import in_turn
 
 ORACLE_Q = (-1.0, -0.5, -1e-3, -1e-6, -1e-12, 0.0, 1e-12, 1e-9, 1e-6, 1e-3, 0.3, 0.7, 1.0)
 N_LABELS = 4
@@ -72,9 +73,9 @@ def in_fifty_digits(space, target, scores, y_true, q):
         return float(mpmath.fsum(terms))
 
 
-@pytest.mark.parametrize("q", ORACLE_Q)
+@in_turn("q", ORACLE_Q)
 @pytest.mark.parametrize("space", ORACLE_SPACES.values(), ids=ORACLE_SPACES)
-@pytest.mark.parametrize("size", [0.5, 40.0])
+@in_turn("size", [0.5, 40.0])
 def test_comp_sum_agrees_with_fifty_digits(space, q, size):
     """Extended precision keeps twelve digits of sum_{y'} u Psi_q(1/s), also where it is as large as
     e^600.
@@ -86,9 +87,9 @@ def test_comp_sum_agrees_with_fifty_digits(space, q, size):
     ).value == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("q", ORACLE_Q)
+@in_turn("q", ORACLE_Q)
 @pytest.mark.parametrize("space", ORACLE_SPACES.values(), ids=ORACLE_SPACES)
-@pytest.mark.parametrize("target", ORACLE_TARGETS.values(), ids=ORACLE_TARGETS)
+@in_turn("target", ORACLE_TARGETS.values(), ids=ORACLE_TARGETS)
 def test_paper_scale_is_an_affine_function_of_the_unit_scale(target, space, q):
     """paper_q = |Y|^(1-q) unit_q + L1 (1 - |Y|^-q) / q, where L1 = sum_{y'} u."""
     scores, y_true = drawn_scores(space), (0, 1, 1, 0)
@@ -109,7 +110,7 @@ def test_paper_scale_is_an_affine_function_of_the_unit_scale(target, space, q):
 
 
 @pytest.mark.parametrize("space", ORACLE_SPACES.values(), ids=ORACLE_SPACES)
-@pytest.mark.parametrize("target", ORACLE_TARGETS.values(), ids=ORACLE_TARGETS)
+@in_turn("target", ORACLE_TARGETS.values(), ids=ORACLE_TARGETS)
 def test_logistic_closed_form(target, space):
     """unit_0 = M(0) (A - log|Y|) - E_0[u z]: MATH.md section 2, from its own sums."""
     scores, y_true = drawn_scores(space), (1, 1, 0, 0)
@@ -122,7 +123,7 @@ def test_logistic_closed_form(target, space):
 
 
 @pytest.mark.parametrize("space", ORACLE_SPACES.values(), ids=ORACLE_SPACES)
-@pytest.mark.parametrize("q", [-1.0, -0.3, 0.4, 1.0])
+@in_turn("q", [-1.0, -0.3, 0.4, 1.0])
 def test_tempered_closed_form(space, q):
     """paper_q = (L1 - exp(A_q - q A_1) M_q) / q."""
     target, scores, y_true = ORACLE_TARGETS["jaccard"], drawn_scores(space), (1, 1, 0, 0)
@@ -170,7 +171,7 @@ def every_loss():
         )
 
 
-@pytest.mark.parametrize("loss", dict(every_loss()).values(), ids=dict(every_loss()))
+@in_turn("loss", dict(every_loss()).values(), ids=dict(every_loss()))
 @pytest.mark.parametrize("space", ORACLE_SPACES.values(), ids=ORACLE_SPACES)
 def test_gradients_are_the_central_differences(space, loss):
     """The term-by-term gradients are the derivatives of the enumerated value, in the scores and in
@@ -190,7 +191,7 @@ def test_gradients_are_the_central_differences(space, loss):
     )
 
 
-@pytest.mark.parametrize("margin", ["logistic", "exponential", "hinge", "squared_hinge"])
+@in_turn("margin", ["logistic", "exponential", "hinge", "squared_hinge"])
 def test_binary_relevance_gradient_is_the_central_difference(margin):
     scores, y_true = np.array([0.3, -1.7, 2.2, 0.9]), (1, 0, 0, 1)
     answer = oracle.binary_relevance(scores, y_true, margin)
@@ -255,8 +256,8 @@ def f_beta_of_counts(square):
     return utility
 
 
-@pytest.mark.parametrize("square", [1.0, 4.0, 0.25, 0.49])
-@pytest.mark.parametrize("n_true", [0, 1, 3, 9])
+@in_turn("square", [1.0, 4.0, 0.25, 0.49])
+@in_turn("n_true", [0, 1, 3, 9])
 def test_counting_and_the_high_order_rule_agree_with_enumeration(square, n_true):
     """Nine independent labels: all 512 sets, the two Poisson-binomial laws, and the rule on the
     half line.

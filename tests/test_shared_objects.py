@@ -46,7 +46,7 @@ def test_an_expectation_shared_by_threads_gives_each_its_own_q(name):
         return expectation.moment(SCORES, TRUE, q).value
 
     expected = [ask(q) for q in powers]
-    for answers in shared(ask, powers * 4):
+    for answers in shared(ask, powers * 2):
         for place, answer in answers.items():
             np.testing.assert_array_equal(answer, expected[place % len(powers)])
 

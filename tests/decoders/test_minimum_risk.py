@@ -1,13 +1,9 @@
 """Laws of the decoders: no label set that may be predicted has a smaller expected loss."""
 
-import os
 import re
-import subprocess
-import sys
 import tracemalloc
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,9 +28,11 @@ from setwise.targets import (
     ZeroOne,
 )
 from setwise.targets.measure import OfCounts
+from setwise.threads import thread_count
 from tests.support import cases, oracle
 from tests.support import decision_oracle as decisions
 from tests.support.examples import FEWER, generators, score_arrays
+from tests.support.turns import in_turn, told
 
 GRID = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 EXACT, SINGLE = 1e-10, 1e-6  # what float64 and float32 promise
@@ -523,7 +521,7 @@ SHAPES = {
     "few certain, many impossible": lambda n, rng: (rng.random(n) < 0.05) * rng.choice([1, 0.9], n),
     "steep": lambda n, rng: 0.9 ** np.arange(n),
 }
-every_shape = pytest.mark.parametrize("shape", SHAPES)
+every_shape = in_turn("shape", SHAPES)
 
 FRACTIONS = {
     "f1": (FBeta(), decisions.f_beta_of_counts()),
@@ -1091,30 +1089,34 @@ SCORE_PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("pair", SCORE_PAIRS, ids=cases.pair_id)
+@pytest.mark.parametrize("group", cases.by_space(SCORE_PAIRS), ids=cases.group_id)
 @settings(max_examples=FEWER)
 @given(data=st.data())
-def test_no_set_has_less_risk_under_the_law_of_the_scores(pair, data):
+def test_no_set_has_less_risk_under_the_law_of_the_scores(group, data):
     """s(y) = exp(z(y) - A) over the space, against all sets where the decoder is exact."""
-    target_name, space_name = pair
+    space_name, target_names = group
     rng = data.draw(generators())
-    n_labels = data.draw(st.integers(2, 4))
-    case = cases.EVERY_SPACE[space_name](n_labels, rng)
-    build = (cases.EVERY_TARGET | ANY_K)[target_name]
-    problem = Problem(build(rng, case), n_labels)
+    case = cases.EVERY_SPACE[space_name](data.draw(st.integers(2, 4)), rng)
     scores = data.draw(score_arrays(3, case.n_scores, largest=20.0))
-    if problem.unclear:
-        return
-    if problem.refused and case.make in (Cube, Sized, Slice):
-        assert_refused(lambda: problem.decoder.decode_scores(scores, case.space), "monotone")
-        return
-    answer = problem.decoder.decode_scores(scores, case.space, return_risk=True)
-    table = table_of(problem.target, n_labels, problem.target.oracle_on(case))
-    candidates = candidates_on(problem, case)
     laws = [
         decisions.listed_law(case.oracle.sets, oracle.set_probability(case.oracle, row))
         for row in scores
     ]
+    for name in target_names:
+        problem = Problem((cases.EVERY_TARGET | ANY_K)[name](rng, case), case.n_labels)
+        if not problem.unclear:
+            with told(target=name):
+                assert_optimal_on(problem, case, scores, laws)
+
+
+def assert_optimal_on(problem, case, scores, laws):
+    """Against the candidates on the space; refused where the top k need not be best."""
+    if problem.refused and case.make in (Cube, Sized, Slice):
+        assert_refused(lambda: problem.decoder.decode_scores(scores, case.space), "monotone")
+        return
+    answer = problem.decoder.decode_scores(scores, case.space, return_risk=True)
+    table = table_of(problem.target, case.n_labels, problem.target.oracle_on(case))
+    candidates = candidates_on(problem, case)
     assert_optimal(answer, [decisions.decide(table, law, candidates) for law in laws])
     np.testing.assert_array_equal(problem.decoder.decode_scores(scores, case.space), answer.sets)
 
@@ -1279,9 +1281,7 @@ SOME_TARGETS = {
     "count target": CountTarget(cases.squared_error_share),
 }
 some_targets = pytest.mark.parametrize("target", SOME_TARGETS.values(), ids=SOME_TARGETS)
-either_way = pytest.mark.parametrize(
-    "store", [np.asarray, scipy.sparse.csr_array], ids=("dense", "sparse")
-)
+either_way = in_turn("store", [np.asarray, scipy.sparse.csr_array], ids=("dense", "sparse"))
 
 
 def changed(array, position, value):
@@ -1592,35 +1592,14 @@ def test_a_row_is_decoded_alone_as_in_a_batch(name, store, dtype):
         assert alone.second_risk[0] == pytest.approx(together.second_risk[row], abs=1e-12)
 
 
-ALONE = """
-import sys
-import numpy as np
-from setwise.decoders import MinimumRisk
-given = np.load(sys.argv[1])
-answers = {}
-for name in ("hamming", "f1", "jaccard", "subset", "precision@3", "recall@3"):
-    answer = MinimumRisk(name).decode(given["probability"], return_risk=True)
-    answers[f"{name} sets"], answers[f"{name} risk"] = answer.sets, answer.risk
-np.savez(sys.argv[2], **answers)
-"""
-
-
-def test_one_thread_gives_the_answers_of_many(tmp_path):
+@pytest.mark.parametrize("name", ["hamming", "f1", "jaccard", "subset", "precision@3", "recall@3"])
+def test_one_thread_gives_the_answers_of_many(name, monkeypatch):
     probability = np.random.default_rng(26).random((3000, 25)) ** 2
-    np.savez(tmp_path / "given.npz", probability=probability)
-    source = Path(sys.modules["setwise"].__file__).parents[1]
-    environment = os.environ | {
-        "OMP_NUM_THREADS": "1",
-        "NUMBA_NUM_THREADS": "1",
-        "PYTHONPATH": str(source),
-    }
-    files = [str(tmp_path / "given.npz"), str(tmp_path / "answers.npz")]
-    subprocess.run([sys.executable, "-c", ALONE, *files], env=environment, check=True)
-    answers = np.load(tmp_path / "answers.npz")
-    for name in ("hamming", "f1", "jaccard", "subset", "precision@3", "recall@3"):
-        here = MinimumRisk(name).decode(probability, return_risk=True)
-        np.testing.assert_array_equal(answers[f"{name} sets"], here.sets)
-        np.testing.assert_allclose(answers[f"{name} risk"], here.risk, rtol=0, atol=1e-14)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    alone = MinimumRisk(name).decode(probability, return_risk=True)
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    assert thread_count() == 4
+    assert_same(MinimumRisk(name).decode(probability, return_risk=True), alone, 1e-14)
 
 
 def test_losses_between_the_sets_of_a_space_are_computed_once(monkeypatch):

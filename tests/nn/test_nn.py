@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from tests.support import cases, oracle
-from tests.support.nn_cases import BACKENDS, TINY, drawn, function_of
+from tests.support.nn_cases import BACKENDS, REPRESENTATIVES, TINY, drawn, function_of
 from tests.support.profile import THOROUGH
+from tests.support.turns import told
 
 torch = pytest.importorskip("torch")
 
@@ -49,27 +50,42 @@ def assert_same(found, core, tolerance=CORE):
     )
 
 
-@pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
-def test_torch_operations_are_the_core(pair):
+@pytest.mark.parametrize("group", cases.by_space(cases.PAIRS), ids=cases.group_id)
+def test_torch_operations_are_the_core(group):
     """Every target on every space: values and both gradients at every kind of q.
 
-    Each q is tried with about half of the pairs, each margin with a quarter, at random. (q = 1 is
-    the expected loss.)
+    One target of each form meets on every space the expected loss (q = 1), two other q and a
+    margin, at random; each of the others, whose form has been met, one of these.
     """
+    space_name, target_names = group
+    for name in target_names:
+        with told(target=name):
+            assert_operations_are_the_core((name, space_name))
+
+
+def assert_operations_are_the_core(pair):
     seed = cases.PAIRS.index(pair)
-    tried, margins = (np.random.default_rng(seed).permutation(all) for all in (POWERS, MARGINS))
+    powers, margins = (np.random.default_rng(seed).permutation(all) for all in (POWERS, MARGINS))
+    is_expected = True
+    if not THOROUGH:
+        powers, margins = powers[:2], margins[:1]
+    if pair not in REPRESENTATIVES:
+        kind = ("power", "power", "expected", "margin")[seed % 4]
+        powers, margins = powers[: kind == "power"], margins[: kind == "margin"]
+        is_expected = kind == "expected"
     target, space, scores, y_true = drawn(pair, seed)
 
     def answers(surrogate, **settings):
         loss = function_of(target, space, "torch", surrogate, **settings)
         return torch_answers(loss, space.parameters, scores, y_true)
 
-    for q in tried if THOROUGH else tried[:2]:
+    for q in powers:
         core = CompSum(target, space, q).value_and_gradients(scores, y_true)
         assert_same(answers("comp_sum", q=q), core)
-    moment = space.expectation(target).moment(scores, y_true, 1.0, "loss")
-    assert_same(answers("expected_loss"), (moment.value, moment.scores, moment.parameters))
-    for margin in margins.tolist() if THOROUGH else margins[:1].tolist():
+    if is_expected:
+        moment = space.expectation(target).moment(scores, y_true, 1.0, "loss")
+        assert_same(answers("expected_loss"), (moment.value, moment.scores, moment.parameters))
+    for margin in margins.tolist():
         core = Constrained(target, space, margin, 0.7).value_and_gradients(scores, y_true)
         assert_same(answers("constrained", margin=margin, rho=0.7), core)
 

@@ -2,6 +2,8 @@
 order of labels.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 from tests.support import cases, oracle
 from tests.support.examples import FEWER, Example, assert_agrees, examples, exponents, limited
+from tests.support.turns import in_turn
 
 # One pair for each form of target on each kind of space, for laws that do not depend on the target.
 FEW_PAIRS = [
@@ -48,9 +51,9 @@ SURROGATES = {
     "constrained hinge": lambda target, space: Constrained(target, space, margin="hinge"),
     "constrained rho": lambda target, space: Constrained(target, space, margin="rho"),
 }
-every_surrogate = pytest.mark.parametrize("surrogate_name", SURROGATES)
+every_surrogate = in_turn("surrogate_name", SURROGATES)
 # One of each way through a surrogate, for laws of what goes in and comes out.
-each_way = pytest.mark.parametrize(
+each_way = in_turn(
     "surrogate_name",
     ["logistic", "cross-entropy", "constrained exponential", "constrained squared hinge"],
 )
@@ -60,6 +63,7 @@ def surrogate_of(example, name):
     return SURROGATES[name](example.target.target, example.space.space)
 
 
+@cache
 def fixed_example(pair, n_labels=5, n_rows=6, size=1.0, seed=0) -> Example:
     """An example without hypothesis: scores from a normal law."""
     rng = np.random.default_rng(seed)
@@ -107,7 +111,7 @@ def parameter_differences(make, space, scores, y_true, step):
 
 
 @few_pairs
-@settings(max_examples=FEWER)
+@settings(max_examples=FEWER // 2)
 @given(data=st.data())
 def test_comp_sum_gradient_is_the_central_difference(pair, data):
     """d value / d scores, by the package alone."""
@@ -121,7 +125,7 @@ def test_comp_sum_gradient_is_the_central_difference(pair, data):
 
 
 @few_pairs
-@pytest.mark.parametrize(
+@in_turn(
     "surrogate_name",
     [name for name in SURROGATES if name not in ("constrained hinge", "constrained rho")],
 )
@@ -158,8 +162,8 @@ def huge(example):
 
 
 @few_pairs
-@pytest.mark.parametrize("scale", ["unit", "paper"])
-@pytest.mark.parametrize("q", [0.0, 1e-12, 1e-6, 1e-3, 0.3, 1.0])
+@in_turn("scale", ["unit", "paper"])
+@in_turn("q", [0.0, 1e-12, 1e-6, 1e-3, 0.3, 1.0])
 def test_huge_scores_are_finite_and_exact_for_q_from_zero_to_one(pair, q, scale):
     example = huge(fixed_example(pair))
     surrogate = CompSum(example.target.target, example.space.space, q=q, scale=scale)
@@ -180,8 +184,8 @@ def test_huge_scores_are_finite_and_exact_for_q_from_zero_to_one(pair, q, scale)
 
 
 @few_pairs
-@pytest.mark.parametrize("scale", ["unit", "paper"])
-@pytest.mark.parametrize("q", [-1e-3, -0.3, -1.0])
+@in_turn("scale", ["unit", "paper"])
+@in_turn("q", [-1e-3, -0.3, -1.0])
 def test_huge_scores_are_never_nan_for_negative_q(pair, q, scale):
     """Finite or +inf; where the oracle's extended range holds the value, inf only if it is beyond
     float64.
@@ -201,7 +205,7 @@ def test_huge_scores_are_never_nan_for_negative_q(pair, q, scale):
 
 
 @few_pairs
-@pytest.mark.parametrize("margin", ["exponential", "squared_hinge", "hinge", "rho"])
+@in_turn("margin", ["exponential", "squared_hinge", "hinge", "rho"])
 def test_huge_scores_are_never_nan_in_a_constrained_loss(pair, margin):
     """An exponential margin may reach +inf, a hinge is exact."""
     example = huge(fixed_example(pair))
@@ -329,7 +333,7 @@ def test_sparse_label_sets_equal_dense_ones(pair, surrogate_name):
             assert_agrees(answer, same, 1.0, tolerance=1e-13)
 
 
-@pytest.mark.parametrize("margin", ["logistic", "exponential", "hinge", "squared_hinge"])
+@in_turn("margin", ["logistic", "exponential", "hinge", "squared_hinge"])
 def test_sparse_label_sets_equal_dense_ones_in_binary_relevance(margin):
     example = fixed_example(("hamming", "cube"))
     surrogate = BinaryRelevance(margin=margin)
@@ -341,7 +345,7 @@ def test_sparse_label_sets_equal_dense_ones_in_binary_relevance(margin):
             assert_agrees(answer, same, 1.0, tolerance=1e-13)
 
 
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.float32, np.float64])
+@in_turn("dtype", [bool, np.int8, np.uint8, np.float32, np.float64])
 def test_label_sets_may_have_any_number_type(dtype):
     example = fixed_example(("f1", "sized"))
     surrogate = surrogate_of(example, "cross-entropy")
@@ -403,9 +407,7 @@ def test_permuting_labels_permutes_comp_sum(pair, data):
 
 
 @few_pairs
-@pytest.mark.parametrize(
-    "surrogate_name", [name for name in SURROGATES if name.startswith("constrained")]
-)
+@in_turn("surrogate_name", [name for name in SURROGATES if name.startswith("constrained")])
 def test_permuting_labels_permutes_constrained_losses(pair, surrogate_name):
     example = fixed_example(pair)
     order = np.array([3, 0, 4, 2, 1])

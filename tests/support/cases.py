@@ -530,5 +530,18 @@ PAIRS = [
 MOST_LABELS = {"table": 5}
 
 
+def by_space(pairs) -> list[tuple[str, tuple[str, ...]]]:
+    """Each space with its targets, those of few labels apart: laws draw once for all of them."""
+    found: dict[tuple[str, int | None], list[str]] = {}
+    for target, space in pairs:
+        found.setdefault((space, MOST_LABELS.get(target)), []).append(target)
+    return [(space, tuple(targets)) for (space, _), targets in found.items()]
+
+
 def pair_id(pair: tuple[str, str]) -> str:
     return " on ".join(pair)
+
+
+def group_id(group: tuple[str, tuple[str, ...]]) -> str:
+    space, targets = group
+    return f"{len(targets)} targets on {space}"

@@ -100,20 +100,31 @@ def true_sets(case: cases.SpaceCase, rng, inside: bool, n_rows: int = N_ROWS) ->
 
 
 @st.composite
-def examples(draw, pair, largest=50.0, grows=False, most_labels=8, n_rows=N_ROWS):
-    """An example of a pair (target name, space name); `grows` keeps exp(2 sum|h|) representable."""
-    target_name, space_name = pair
+def examples_of_targets(
+    draw, space_name, names, largest=50.0, grows=False, most_labels=8, n_rows=N_ROWS
+):
+    """An example of each target on one space with the same scores, by the target's name.
+
+    ``grows`` keeps exp(2 sum|h|) representable.
+    """
     rng = draw(generators())
-    n_labels = draw(st.integers(2, min(most_labels, cases.MOST_LABELS.get(target_name, 8))))
-    case = cases.EVERY_SPACE[space_name](n_labels, rng)
-    target = cases.EVERY_TARGET[target_name](rng, case)
+    most = min(most_labels, *(cases.MOST_LABELS.get(name, 8) for name in names))
+    case = cases.EVERY_SPACE[space_name](draw(st.integers(2, most)), rng)
     scores = draw(score_arrays(n_rows, case.n_scores, LARGEST_SUM if grows else largest))
-    inside = target_name in cases.TREE_NAMES and space_name in cases.PATHS_NAMES
-    return Example(
-        space=case,
-        target=target,
-        scores=limited(scores, case.joint) if grows else scores,
-        y_true=true_sets(case, rng, inside, n_rows),
+    scores = limited(scores, case.joint) if grows else scores
+    found = {}
+    for name in names:
+        target = cases.EVERY_TARGET[name](rng, case)
+        inside = name in cases.TREE_NAMES and space_name in cases.PATHS_NAMES
+        found[name] = Example(case, target, scores, true_sets(case, rng, inside, n_rows))
+    return found
+
+
+def examples(pair, **options):
+    """An example of a pair (target name, space name); options of `examples_of_targets`."""
+    target_name, space_name = pair
+    return examples_of_targets(space_name, (target_name,), **options).map(
+        lambda found: found[target_name]
     )
 
 

@@ -17,7 +17,14 @@ from setwise.surrogates import (
 )
 from setwise.targets import FBeta, Hamming, Jaccard, ZeroOne
 from tests.support import cases, oracle
-from tests.support.examples import Example, assert_agrees, examples, exponents
+from tests.support.examples import (
+    Example,
+    assert_agrees,
+    examples,
+    examples_of_targets,
+    exponents,
+)
+from tests.support.turns import told
 
 
 def enumerated(example, q, scale):
@@ -50,17 +57,18 @@ def assert_is_the_enumerated_sum(example, q, scale, space_name):
     assert_agrees(parameter_gradient, expected_parameters, floor)
 
 
-@pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
+@pytest.mark.parametrize("group", cases.by_space(cases.PAIRS), ids=cases.group_id)
 @settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data())
-def test_value_and_gradients_are_the_enumerated_sums(pair, data):
+def test_value_and_gradients_are_the_enumerated_sums(group, data):
     """sum_{y'} u Psi_q(1/s) and its derivatives in scores and parameters, to 1e-9 plus 1e-9 of
     M(0).
     """
     q = data.draw(exponents(), label="q")
     scale = data.draw(st.sampled_from(("unit", "paper")), label="scale")
-    example = data.draw(examples(pair, grows=q < 0))
-    assert_is_the_enumerated_sum(example, q, scale, pair[1])
+    for name, example in data.draw(examples_of_targets(*group, grows=q < 0)).items():
+        with told(target=name):
+            assert_is_the_enumerated_sum(example, q, scale, group[0])
 
 
 @pytest.mark.parametrize("lengths", [[0.62625891, 1.64229404], [1.0, 0.1], [3.0, 1 / 3]])
@@ -98,20 +106,21 @@ def refusal_of(target, space):
 
 
 @pytest.mark.parametrize("space_name", cases.FOREST_NAMES)
-@pytest.mark.parametrize("target_name", cases.COUNT_NAMES)
 @given(data=st.data())
-def test_count_functions_on_a_forest_are_exact_or_refused(target_name, space_name, data):
+def test_count_functions_on_a_forest_are_exact_or_refused(space_name, data):
     """A pair that cannot be exact is refused at construction, naming the space; otherwise it is
     exact.
     """
     q = data.draw(exponents(), label="q")
-    example = data.draw(examples((target_name, space_name), grows=q < 0))
-    message = refusal_of(example.target.target, example.space.space)
-    if message is None:
-        assert_is_the_enumerated_sum(example, q, "unit", space_name)
-    else:
-        assert "Forest" in message
-        assert "CountTarget" in message
+    drawn = data.draw(examples_of_targets(space_name, cases.COUNT_NAMES, grows=q < 0))
+    for name, example in drawn.items():
+        message = refusal_of(example.target.target, example.space.space)
+        with told(target=name):
+            if message is None:
+                assert_is_the_enumerated_sum(example, q, "unit", space_name)
+            else:
+                assert "Forest" in message
+                assert "CountTarget" in message
 
 
 @pytest.mark.parametrize("q", [-1.0, -1e-9, 0.0, 1e-9, 0.5, 1.0])

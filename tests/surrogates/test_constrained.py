@@ -9,7 +9,8 @@ from setwise.spaces import Catalog, Cube, Slice
 from setwise.surrogates import Constrained
 from setwise.targets import Hamming
 from tests.support import cases, oracle
-from tests.support.examples import FEWER, assert_agrees, examples
+from tests.support.examples import FEWER, assert_agrees, examples, examples_of_targets
+from tests.support.turns import told
 
 SMOOTH = ("exponential", "squared_hinge")
 MARGINS = ("exponential", "squared_hinge", "hinge", "rho")
@@ -52,26 +53,28 @@ def assert_is_the_enumerated_sum(example, margin, rho, scale, space_name):
     )
 
 
-@pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
+@pytest.mark.parametrize("group", cases.by_space(cases.PAIRS), ids=cases.group_id)
 @settings(max_examples=FEWER)
 @given(data=st.data())
-def test_exponential_value_and_gradients_are_the_enumerated_sums(pair, data):
+def test_exponential_value_and_gradients_are_the_enumerated_sums(group, data):
     """sum_{y'} L exp(z) with 2 sum|h| up to 600, to 1e-9: 1 - M must not lose its digits."""
     scale = data.draw(st.sampled_from(("unit", "paper")), label="scale")
-    example = data.draw(examples(pair, grows=True))
-    assert_is_the_enumerated_sum(example, "exponential", 1.0, scale, pair[1])
+    for name, example in data.draw(examples_of_targets(*group, grows=True)).items():
+        with told(target=name):
+            assert_is_the_enumerated_sum(example, "exponential", 1.0, scale, group[0])
 
 
-@pytest.mark.parametrize("pair", cases.PAIRS, ids=cases.pair_id)
+@pytest.mark.parametrize("group", cases.by_space(cases.PAIRS), ids=cases.group_id)
 @settings(max_examples=FEWER)
 @given(data=st.data())
-def test_other_margins_are_the_enumerated_sums(pair, data):
+def test_other_margins_are_the_enumerated_sums(group, data):
     """Squared hinge, hinge and rho-margin are exact on every space small enough to enumerate."""
     margin = data.draw(st.sampled_from(("squared_hinge", "hinge", "rho")), label="margin")
     scale = data.draw(st.sampled_from(("unit", "paper")), label="scale")
     rho = data.draw(st.sampled_from((1.0, 0.3, 7.5)), label="rho")
-    example = data.draw(examples(pair))
-    assert_is_the_enumerated_sum(example, margin, rho, scale, pair[1])
+    for name, example in data.draw(examples_of_targets(*group)).items():
+        with told(target=name):
+            assert_is_the_enumerated_sum(example, margin, rho, scale, group[0])
 
 
 @pytest.mark.parametrize("margin", MARGINS)
