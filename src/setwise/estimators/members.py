@@ -28,10 +28,11 @@ Array = NDArray[Any]
 
 # Rows whose laws are asked for, and mixed, at a time: a law over a list has a number for each set.
 ROWS = 1000
-# Rows, and trees, by which the time of a fit to all of them is estimated, and how time grows with
-# rows. So many times as many rows are tried next, while that takes no more than this of all time.
+# Rows, and trees, of the first fit by which the time of one to all rows is estimated, and how time
+# grows with rows. So many times as many rows are tried next, while that takes about this part of
+# all time at most; and at most so many times as many are learnt from.
 PILOT, FEW, GROWTH = 125, 20, 1.2
-TIMES, OF_PILOT = 4, 0.1
+TIMES, OF_PILOT, MOST_TIMES = 4, 0.2, 32
 # Of the time for a fit, what the least that it has to do may take, where it ends in time by itself;
 # and what all of it may take where it does not.
 LEAST_WORK, ALL_WORK = 0.35, 0.7
@@ -200,16 +201,35 @@ def rows_within(name: str, member: Any, seconds: float, rows: Given, pool: Array
     least = budgeted(member, None if trees else 0.0)
     if ends and trees:
         least = copy_of(least).set_params(**{trees: min(FEW, member.get_params()[trees])})
+    known: list[tuple[float, float]] = []
     while n_pilot < n_rows:
         begun = time.monotonic()
         rows.fit(least, pool[:n_pilot], name)
-        took = time.monotonic() - begun
-        if TIMES**GROWTH * took > OF_PILOT * seconds:
-            share = LEAST_WORK if ends else ALL_WORK
-            times = (max(share * seconds, 0.0) / took) ** (1.0 / GROWTH)
-            return int(min(n_rows, max(n_pilot * min(times, 1e9), 2)))
-        n_pilot *= TIMES
+        took, known = time.monotonic() - begun, known[-1:]
+        known.append((n_pilot**GROWTH, took))
+        if TIMES * took <= OF_PILOT * seconds:
+            n_pilot *= TIMES
+        elif n_pilot == PILOT and len(known) == 1:
+            # The first fit of all also loads what it needs: once more.
+            seconds -= took
+        else:
+            most = n_pilot * affordable((LEAST_WORK if ends else ALL_WORK) * seconds, *known)
+            return int(min(n_rows, max(most, 2)))
     return n_rows
+
+
+def affordable(seconds: float, before: tuple[float, float], last: tuple[float, float]) -> float:
+    """How many times the rows of the last of two fits can be learnt from in so many seconds.
+
+    A fit is (rows to the power `GROWTH`, seconds). What grows with rows is told by the difference
+    of two, if they are of different rows; it is at least a quarter of all that the last one took.
+    """
+    (few, took_few), (many, took) = before, last
+    slope = took / many
+    if many > few:
+        slope = max((took - took_few) / (many - few), slope / 4.0)
+    more = max(seconds - took, 0.0) / slope + (many if seconds > took else many * seconds / took)
+    return min(max(more / many, 0.0) ** (1.0 / GROWTH), MOST_TIMES)
 
 
 def settled(fitted: Any) -> Any:

@@ -18,8 +18,11 @@ import numpy as np
 from setwise.distributions import Distribution
 from setwise.estimators.finished import Finished
 from setwise.estimators.members import (
+    ALL_WORK,
+    GROWTH,
     Given,
     Member,
+    affordable,
     budgeted,
     compact,
     rows_within,
@@ -30,6 +33,8 @@ from setwise.estimators.running import Watch
 
 # Of the time that is left to a member, what its fit may take, with folds to come and without.
 OF_SHARE, OF_ONE = 0.3, 0.8
+# Rows held out that members are asked for where time is limited and one part is held out.
+MOST_ASKED = 2_000
 # How much longer than the last fold the next one may take, and how much more time than before is
 # worth another fit.
 SLOWER, MORE = 1.25, 1.25
@@ -55,6 +60,16 @@ class Tried:
     laws: list[Distribution] = field(default_factory=list)
     n_folds: int = 0
 
+    def rows_within(self, seconds: float) -> int:
+        """How many rows it could learn from in so long; as many as before if time cut its training.
+
+        (It learns more of these then.)
+        """
+        if was_cut(self.estimator):
+            return self.n_rows
+        known = self.n_rows**GROWTH, self.seconds
+        return int(self.n_rows * affordable(ALL_WORK * seconds, known, known))
+
     @property
     def fitted(self) -> Member:
         """As it is mixed."""
@@ -77,13 +92,18 @@ class Schedule:
     budget: float = np.inf
     tried: list[Tried] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    n_repeated: int = 0
 
     def __post_init__(self):
         # Whether members are fitted once, without what is held out.
         self.is_once = len(self.splits) == 1 and self.budget < np.inf
         order = self.rows.order
         # The rows that members learn from; of some, the first as chance has them.
-        self.pool = order[np.isin(order, self.splits[0][0])] if self.is_once else order
+        self.pool = order
+        if self.is_once:
+            train, test = self.splits[0]
+            self.splits = [(train, test[:MOST_ASKED])]
+            self.pool = order[np.isin(order, train)]
 
     @property
     def judged(self) -> list[Tried]:
@@ -129,38 +149,47 @@ class Schedule:
         for _ in self.splits[1:]:
             if not all([self._fold(one, self.watch.left) for one in self.judged]):
                 break
-        self._repeat()
+        while self._repeat():
+            pass
 
-    def _repeat(self) -> None:
-        """Fits that ended for want of time once more, where much more of it is left to them."""
+    def _repeat(self) -> bool:
+        """Fits that were cut once more, where much more time is left; whether there was one."""
+        n_before = self.n_repeated
         cut = [one for one in self.judged if one.is_cut]
         for place, one in enumerate(cut):
             share, folds = self.watch.left / (len(cut) - place), one.n_folds * one.of_fold
             seconds = share * (OF_ONE if self.is_once else one.seconds / (one.seconds + folds))
             if seconds < MORE * one.seconds:
                 continue
-            again = self._fitted(one.number, one.name, one.member, seconds, is_new=True)
+            self.n_repeated += 1
+            again = self._fitted(one.number, one.name, one.member, seconds, one)
             while again.n_folds < one.n_folds and self._fold(again, self.watch.left):
                 pass
             if again.n_folds == one.n_folds:
                 self.tried[self.tried.index(one)] = again
+        return self.n_repeated > n_before
 
     def _fitted(
-        self, number: int, name: str, member: Any, seconds: float, is_new: bool = False
+        self, number: int, name: str, member: Any, seconds: float, before: Tried | None = None
     ) -> Tried:
-        """The member fitted in about so long, or as it is stored."""
+        """The member fitted in about so long, or as it is stored; ``before``, with less time."""
         self.watch.words = f"{name}: all rows"
         self.watch.step()
-        begun, make = time.monotonic(), partial(self._to_all, name, member, seconds)
-        found = self.finished.fit(number, make, self.budget, is_new)
+        begun, make = time.monotonic(), partial(self._to_all, name, member, seconds, before)
+        found = self.finished.fit(number, make, self.budget, before is not None)
         of_fold = 0.0 if self.is_once else time.monotonic() - begun
         return Tried(number, name, member, *found, of_fold)
 
-    def _to_all(self, name: str, member: Any, seconds: float) -> tuple[Any, int, bool, bool, float]:
+    def _to_all(
+        self, name: str, member: Any, seconds: float, before: Tried | None
+    ) -> tuple[Any, int, bool, bool, float]:
         """What `Tried` has of a fit: it, its rows, whether it was cut, or once, and its seconds."""
         begun, n_rows = time.monotonic(), len(self.pool)
-        if seconds < np.inf:
+        if before is not None:
+            n_rows = min(n_rows, before.rows_within(seconds))
+        elif seconds < np.inf:
             n_rows = rows_within(name, member, seconds, self.rows, self.pool)
+        if seconds < np.inf:
             member = budgeted(member, seconds - (time.monotonic() - begun))
         self.watch.step()
         is_part = n_rows < len(self.rows.sets)

@@ -216,7 +216,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if self.cut_ and self.stopped_ is None:
             self.stopped_ = "time_budget"
         # What all members have said something of.
-        held = rows.held(splits[: min(one.n_folds for one in schedule.found)])
+        held = rows.held(schedule.splits[: min(one.n_folds for one in schedule.found)])
         trained = [one.fitted._replace(laws=one.laws[: len(held)]) for one in schedule.found]
         self._mix(trained, rows, held, risk)
         first = self._mixed[0].estimator
@@ -474,7 +474,11 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         elif n_rows > MANY:
             folds = replace(folds, n_splits=max(folds_for(MANY).n_splits, n_rows // MOST_HELD))
         splits = folds.split(None, csr_array(rows.sets))
-        return [next(splits)] if self.cv is None and n_rows > MANY else list(splits)
+        if self.cv is not None or n_rows <= MANY:
+            return list(splits)
+        train, test = next(splits)
+        # (As chance has them: where time is short, the first of them are asked for.)
+        return [(train, rows.order[np.isin(rows.order, test)])]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
