@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.quality import load
 from benchmarks.rows import machine
 from setwise import SetBooster
-from setwise.estimators.boosting import matrix, xgboost
+from setwise.estimators.boosting import xgboost
 from setwise.estimators.training import Objective
 
 SETS = ("tmc2007_500", "scene")
@@ -78,8 +78,8 @@ def plain(model: SetBooster, X: Any, Y: Any) -> Took:
     """What XGBoost's own objective takes with the settings of a fitted booster."""
     settings = {**model._settings(X), "objective": "binary:logistic"}
     settings.pop("base_score")
-    train = xgboost().train
-    return clocked(lambda: train(settings, matrix(X, label=Y), model.n_estimators))[1]
+    train, DMatrix = xgboost().train, xgboost().DMatrix
+    return clocked(lambda: train(settings, DMatrix(X, label=Y), model.n_estimators))[1]
 
 
 def clocked(function: Any, *arguments: Any) -> tuple[Any, Took]:

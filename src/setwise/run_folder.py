@@ -34,12 +34,15 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, or raise a ValueError if another run does; made if it is not there.
+    """Hold the folder's lock, or raise a ValueError if another run does, or if it is a file.
 
-    The lock is the operating system's and belongs to the open file, so it ends with the process,
-    however that ends. The file holds the process to name in the message, and is gone at the end;
-    so are folders that were made here and are still empty.
+    It is made if it is not there. The lock is the operating system's and belongs to the open file,
+    so it ends with the process, however that ends. The file holds the process to name in the
+    message, and is gone at the end; so are folders that were made here and are still empty.
     """
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise ValueError(f"folder must be a folder, but {str(place)!r} is a file")
     new = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:

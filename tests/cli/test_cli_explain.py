@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from setwise import explain, load
+from setwise.estimators.explaining import UnexplainableError
 from tests.support.command import LISTED, found, rows, run, write_listed
 from tests.support.small_models import few_trees
 
@@ -123,3 +124,21 @@ def test_a_model_that_goes_by_no_feature_has_a_page_too(tmp_path, capfd):
     words = ("--resamples", 0, "--report", tmp_path / "page.html")
     status, _, err = run(capfd, "evaluate", file, data, *words)
     assert (status, err) == (0, "")
+
+
+def test_a_report_leaves_out_only_what_cannot_be_explained(fitted, tmp_path, capfd, monkeypatch):
+    data, file, _ = fitted("linear")
+    page = tmp_path / "page.html"
+
+    def failing(error):
+        def explained(*_, **__):
+            raise error
+
+        return explained
+
+    monkeypatch.setattr("setwise.cli.inside.explained", failing(UnexplainableError("no parts")))
+    assert run(capfd, "evaluate", file, data, "--report", page)[0] == 0
+    monkeypatch.setattr("setwise.cli.inside.explained", failing(ValueError("something else")))
+    status, _, err = run(capfd, "evaluate", file, data, "--report", page)
+    assert status == 2
+    assert "something else" in err

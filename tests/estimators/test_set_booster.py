@@ -16,7 +16,7 @@ from setwise.estimators import boosting
 from setwise.estimators.boosting import Boosting
 from setwise.estimators.choice import choose_space, space_for
 from setwise.estimators.training import Training
-from setwise.spaces import Catalog, Forest
+from setwise.spaces import Forest
 from setwise.targets import get_target
 
 ROUNDS = {"n_estimators": 15, "patience": None, "n_jobs": 1}
@@ -68,20 +68,6 @@ def test_derivatives_of_the_likelihood_are_those_of_enumeration(name):
     exact = objective.sums(slice(0, 20), scores, objective.parameters)[2]
     finite = np.isfinite(objective.parameters)
     np.testing.assert_allclose(by_parameter[finite], exact[finite], atol=2e-5)
-
-
-@pytest.mark.parametrize("scale", [1.0, 100.0, 1e4])
-def test_expected_sets_are_those_of_the_posterior(scale):
-    rng = np.random.default_rng(5)
-    sets = np.unique((rng.uniform(size=(90, 7)) < 0.4).astype(np.uint8), axis=0)
-    bias = rng.normal(size=len(sets))
-    bias[::9] = -np.inf
-    space, weights = Catalog(sets, bias), rng.uniform(0.5, 2.0, 40)
-    scores = scale * rng.normal(size=(40, 7))
-    likely, totals = space.expected(scores, weights)
-    exact = space.moments(scores, features=True)
-    np.testing.assert_allclose(likely, exact.on, atol=1e-6 * max(scale, 3.0))
-    np.testing.assert_allclose(totals, weights @ exact.features, atol=2e-5 * max(scale, 3.0))
 
 
 @pytest.mark.parametrize("target", ["f1", "hamming", "subset"])

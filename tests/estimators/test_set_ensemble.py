@@ -219,6 +219,20 @@ def test_a_class_that_a_fold_does_not_have():
     assert np.isfinite(model.log_loss_)
 
 
+def test_importances_are_the_mean_of_those_that_have_some():
+    X, Y = problem(90, seed=24)
+    forests = [CatalogClassifier(LeafForest(10, random_state=k)) for k in (0, 1)]
+    model = SetEnsemble(members=[SetClassifier(alpha=0.1), *forests], cv=2, calibrate=False)
+    model.fit(X, Y)
+    own = [one.estimator_.feature_importances_ for one in list(model.members_.values())[1:]]
+    mean = model.weights_[1:] @ own
+    if mean.any():
+        np.testing.assert_allclose(model.feature_importances_, mean / mean.sum(), atol=1e-12)
+    assert abs(own[0].sum() - 1.0) < 1e-12
+    linear = SetEnsemble(members=[SetClassifier(alpha=0.1)], cv=2).fit(X, Y)
+    assert not hasattr(linear, "feature_importances_")
+
+
 def test_a_file_holds_the_mixture(tmp_path):
     X, Y = problem(80, seed=8)
     model = SetEnsemble(members={"a": SetClassifier(), "b": SetClassifier(space="sized")}, cv=3)
@@ -398,16 +412,19 @@ def test_laws_in_parts_are_those_of_all_rows(monkeypatch):
 
 
 def test_of_too_many_rows_as_many_are_learnt_from_as_time_allows(monkeypatch):
-    monkeypatch.setattr("setwise.estimators.members.PILOT", 20)
-    monkeypatch.setattr("setwise.estimators.members.rows_within", lambda *_: 30)
+    monkeypatch.setattr("setwise.estimators.schedule.rows_within", lambda *_: 30)
     seen, fit = [], SetClassifier.fit
     monkeypatch.setattr(
         SetClassifier, "fit", lambda self, X, *rest: (seen.append(len(X)), fit(self, X, *rest))[1]
     )
     X, Y = problem(90, seed=18)
-    SetEnsemble(members={"a": SetClassifier(alpha=0.1)}, cv=3, time_budget=1e3).fit(X, Y)
+    model = SetEnsemble(members={"a": SetClassifier(alpha=0.1)}, cv=3, time_budget=1e3)
+    with pytest.warns(UserWarning, match="a learnt from 30 of 90 rows"):
+        model.fit(X, Y)
     assert seen[0] == 30
-    assert sum(seen[1:]) == 60
+    assert sum(seen[1:4]) == 60
+    assert model.cut_ == ["a learnt from 30 of 90 rows"]
+    assert model.stopped_ == "time_budget"
 
 
 def test_a_second_run_fits_only_what_is_not_finished(tmp_path, monkeypatch):

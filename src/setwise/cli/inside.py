@@ -23,6 +23,7 @@ def inside(fitted: Fitted, rows: Dataset, y_pred: Any, seed: int) -> dict[str, A
     import numpy as np
 
     from setwise.estimators import feature_importance
+    from setwise.estimators.explaining import UnexplainableError
     from setwise.report.material import ALONE
     from setwise.study import members_of
 
@@ -37,8 +38,7 @@ def inside(fitted: Fitted, rows: Dataset, y_pred: Any, seed: int) -> dict[str, A
     chosen = list(dict.fromkeys(chosen.tolist()))
     try:
         told = explained(fitted, rows.X, rows=chosen)
-    except ValueError:
-        # Not every model can be taken apart into features.
+    except UnexplainableError:
         return found
     found["explained"] = dict(zip(map(str, chosen), told, strict=True))
     if len(told[0].feature_names) == rows.n_features:

@@ -240,6 +240,7 @@ def about(kind: str, fitted: Any, data: Any, train: Any) -> dict[str, Any]:
         "by_cross_validation": loss is not None,
         "choice": getattr(fitted.model[-1], "choice_", None),
         "stopped": getattr(fitted.model[-1], "stopped_", None),
+        "cut": getattr(fitted.model[-1], "cut_", []),
         "cross_validated_loss": loss,
         "missing_features": train.n_missing,
         "missing_rule": MEAN if fitted.fills_missing else AS_THEY_ARE,
@@ -270,7 +271,8 @@ def words(fitted: Any, precise: bool) -> str:
         lines.append(f"not as usual: {told['choice']}")
     if told["stopped"] is not None:
         why = "time was up" if told["stopped"] == "time_budget" else "it was interrupted"
-        lines.append(f"the search was cut, since {why}: this is the best model found so far")
+        cut = f" ({'; '.join(told['cut'])})" if told.get("cut") else ""
+        lines.append(f"the search was cut, since {why}: this is the best model found so far{cut}")
     if loss is not None:
         optimistic = "the choice was made by it, so a little optimistic"
         lines.append(f"cross-validated: {scored(loss)} ({optimistic})")

@@ -20,7 +20,7 @@ from setwise.spaces.listing import sums_over
 from setwise.spaces.space import all_sets, smaller_first
 from setwise.spaces.symmetric import largest_first
 from setwise.sparse import row_ranges
-from setwise.targets.measure import Additive, Array, Fraction, Measure
+from setwise.targets.measure import Additive, Array, Fraction, Measure, OfCounts, RowIndex
 from setwise.targets.target import Target, predicted_size, utility_quotient
 from setwise.threads import for_rows
 
@@ -98,6 +98,41 @@ def with_edits(sets: Array, allowed: Callable[[Array], Array] | None) -> Iterato
         seen.update(keys)
         if new:
             yield from _parts(edited[new])
+
+
+def or_ranked(found: Decisions, measure: OfCounts, posterior: Array, sets: Array) -> Decisions:
+    """What was found over the list or, where that is less, the k most probable labels of a row.
+
+    For every k up to the size of the largest listed set; K times as many sums a row.
+    """
+    n_labels, size = sets.shape[1], sets.sum(axis=1, dtype=np.int64)
+    most, index, marginals = int(size.max()), RowIndex.of(sets), posterior @ sets
+    if most == 0:
+        return found
+    tp, k, true = np.ogrid[: most + 1, : most + 1, : most + 1]
+    # Counts that cannot be have the loss of the nearest that can.
+    tp = np.clip(tp, np.maximum(k + true - n_labels, 0), np.minimum(k, true))
+    counts = tp, k - tp, true - tp, n_labels - k - true + tp
+    losses = measure.of_counts(*(count.astype(np.float64) for count in counts))
+    chosen, best, second = (part.copy() for part in found)
+    columns = np.arange(1, most + 1)
+    for row, chance in enumerate(posterior):
+        order = np.argsort(-marginals[row], kind="stable")[:most]
+        tops = np.zeros((most, n_labels), np.uint8)
+        tops[:, order] = np.tri(most, dtype=np.uint8)
+        likely = chance > NOTHING
+        hits = np.cumsum(sets[likely][:, order], axis=1, dtype=np.int64)
+        risk = chance[likely] @ losses[hits, columns, size[likely, None]]
+        # (Listed ones have been compared.)
+        risk[index.find(tops) >= 0] = np.inf
+        place = int(np.argmin(risk))
+        other = np.partition(risk, 1)[1] if most > 1 else np.inf
+        if risk[place] < best[row] - TIE:
+            chosen[row], second[row] = tops[place], min(best[row], other)
+            best[row] = risk[place]
+        else:
+            second[row] = min(second[row], risk[place])
+    return Decisions(chosen, best, second)
 
 
 def _parts(sets: Array) -> Iterator[Array]:

@@ -17,18 +17,19 @@ from setwise.decoders.lists import (
     best_among,
     best_by_label_sizes,
     kept_losses,
+    or_ranked,
     with_edits,
 )
 from setwise.decoders.shortlist_gap import gaps
 from setwise.distributions import Distribution, Independent, Listed, OfSpace, Shortlist
 from setwise.spaces.space import Space
 from setwise.sparse import row_ranges, tidied
-from setwise.targets.measure import Array
+from setwise.targets.measure import Array, OfCounts
 from setwise.targets.registry import get_target
 from setwise.targets.target import beta_of, follows_from_marginals, hierarchy_of, predicted_size
 from setwise.validation import label_matrix, probability_matrix, require_one_of, same_rows
 
-OVER = ("list", "edits", "all")
+OVER = ("list", "ranked", "edits", "all")
 # A risk may be so far beyond 1 by rounding.
 ROUNDED = 1e-9
 
@@ -148,23 +149,30 @@ class MinimumRisk:
             The probability of each listed set; rows add up to 1.
         sets : array of shape (K, l)
             The label sets, no two alike.
-        over : {"list", "edits", "all"}, default "list"
-            Which sets may be predicted: the listed ones; those and all sets (for tree distance
-            closed ones) that differ from one of them in one label; or all 2^l sets. The last is
-            exact for F-beta (Waegeman et al., 2014) and for targets that are sums over labels, and
-            refused for others.
+        over : {"list", "ranked", "edits", "all"}, default "list"
+            Which sets may be predicted: the listed ones; those and the k most probable labels of
+            the row, for any k up to the size of the largest listed set (for functions of the
+            counts); those and all sets (for tree distance closed ones) that differ from one of them
+            in one label; or all 2^l sets. The last is exact for F-beta (Waegeman et al., 2014) and
+            for targets that are sums over labels, and refused for others.
         return_risk : bool, default False
             Whether to return `Decisions`.
         """
-        given = Listed(sets, posterior)
+        return self.decode_listed(Listed(sets, posterior), over, return_risk)
+
+    def decode_listed(self, given: Listed, over: str, return_risk: bool = False) -> Any:
+        """`decode_catalog` of a distribution over listed sets."""
         self.require_over(over, given.sets)
         if over == "all":
             return _answer(self._decide(given, return_risk), return_risk)
         candidates, hierarchy = given.sets, hierarchy_of(self.target)
         if over == "edits":
             candidates = with_edits(given.sets, hierarchy and hierarchy.is_closed)
-        measure = self.target.measure(given.n_labels, "loss")
-        return _answer(best_among(measure, given.posterior, given.sets, candidates), return_risk)
+        measure: Any = self.target.measure(given.n_labels, "loss")
+        found = best_among(measure, given.posterior, given.sets, candidates)
+        if over == "ranked":
+            found = or_ranked(found, measure, given.posterior, given.sets)
+        return _answer(found, return_risk)
 
     def covers_all(self, n_labels: int) -> bool:
         """Whether the best of all label sets follows from sums that every list has."""
@@ -176,12 +184,17 @@ class MinimumRisk:
         """Raise where `decode_catalog` has no way from a posterior over these sets."""
         require_one_of(over, OVER, "over")
         # A target that is not defined for so many labels says so.
-        self.target.measure(sets.shape[1], "loss")
+        measure = self.target.measure(sets.shape[1], "loss")
+        if over == "ranked" and not isinstance(measure, OfCounts):
+            raise ValueError(
+                f"{self.target} is no function of the counts of hits and misses, which "
+                f"over='ranked' is for; use over='list'"
+            )
         if over == "all":
             if not self.covers_all(sets.shape[1]):
                 raise ValueError(
                     f"{self.target} has no exact minimum over all label sets from a posterior over "
-                    f"a list; use over='list' or over='edits'"
+                    f"a list; use over='list', over='ranked' or over='edits'"
                 )
             return
         self._require_size(sets)

@@ -45,7 +45,7 @@ class CatalogClassifier(DecodedClassifier):
         DummyClassifier takes its place.
     target, sparse_output, random_state
         As in `TargetDecoder`.
-    over : {"auto", "list", "edits", "all"}, default "auto"
+    over : {"auto", "list", "ranked", "edits", "all"}, default "auto"
         Which sets may be predicted, as in `MinimumRisk.decode_catalog`. "auto": all label sets
         where that is exact (F-beta, sums over labels, subset 0/1), else those seen in training.
     min_count : int, default 1

@@ -187,7 +187,9 @@ def explain(
         inputs = before.transform(inputs) if len(before) else inputs
         base = before.transform(base) if len(before) and base is not None else base
     if not hasattr(model, "predict_proba"):
-        raise ValueError(f"the model must be a fitted classifier of setwise, not {model!r}")
+        raise UnexplainableError(
+            f"the model must be a fitted classifier of setwise, with predict_proba, not {model!r}"
+        )
     check_is_fitted(model)
     names, whole = np.asarray(model.classes_), inputs
     if rows is not None:
@@ -198,7 +200,13 @@ def explain(
         decided = _dense(model.predict(inputs))
     if decided.ndim == 1:
         decided = (decided[:, None] == names).astype(int)
-    likely = _dense(model.predict_proba(inputs)) if labels is None else None
+    likely = None
+    if labels is None:
+        try:
+            likely = _dense(model.predict_proba(inputs))
+        except ValueError as error:
+            # The rows can be predicted, so it is the scores that have no probability.
+            raise UnexplainableError(str(error)) from error
     wanted = None if labels is None else _places(labels, names.tolist())
     told, found = _feature_names(model, feature_names, inputs.shape[1]), []
     given: Any = inputs
@@ -213,6 +221,10 @@ def explain(
             Explanation(names[places], sets[places] == 1, *parts, feature_names=told, values=cells)
         )
     return found
+
+
+class UnexplainableError(ValueError):
+    """A model that cannot be taken apart into features."""
 
 
 class Way(NamedTuple):
@@ -239,7 +251,7 @@ def _ways(model: Any, row: Any, background: Any, labels: Array) -> list[Way]:
     if not hasattr(model, "members_"):
         way = _way(model, row, background, labels, 1.0, is_member=False)
         if way is None:
-            raise ValueError(
+            raise UnexplainableError(
                 f"{type(model).__name__} cannot be taken apart into features: explained are linear "
                 f"scores, boosted trees, forests in a CatalogClassifier, and mixtures of these"
             )

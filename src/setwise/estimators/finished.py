@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+import numpy as np
 
 from setwise.atomic_write import remove_partial, write_whole
 from setwise.persistence import load, save
@@ -41,6 +42,26 @@ class Finished:
         found = make()
         save(found, file)
         return found
+
+    def fit(
+        self, number: int, make: Callable[[], tuple], budget: float, is_new: bool
+    ) -> tuple[Any, int, bool, bool, float]:
+        """A fit of a member, as `Schedule` makes it: the third and fourth say that time changed it.
+
+        Such a one is made anew where the budget is longer than it was, or if ``is_new``; what was
+        said of folds by the one before goes with it.
+        """
+        name = f"{number}-all"
+        if self.has(name) and not is_new:
+            of_budget, found = self.once(name, tuple)
+            if of_budget >= budget:
+                return tuple(found)  # type: ignore
+        found = make()
+        if self.folder is not None:
+            for file in self.folder.glob(f"{number}-*.skops"):
+                file.unlink()
+            self.once(name, lambda: (budget if any(found[2:4]) else np.inf, found))
+        return found  # type: ignore
 
     def has(self, name: str) -> bool:
         """Whether something is stored under a name."""

@@ -70,6 +70,11 @@ class LeafForest(ClassifierMixin, BaseEstimator):
     masses_ : array of shape (nodes,)
         The weight of the rows in each leaf.
     n_trees_, n_features_in_ : int
+    feature_importances_ : array of shape (n_features,)
+        By how much the splits by each feature make rows more alike, as in `ExtraTreesClassifier`:
+        the mean over trees, with a sum of 1 (or of 0, without splits).
+    stopped_ : {None, "time_budget"}
+        Why there are fewer trees, if there are.
     """
 
     n_estimators: int = 300
@@ -112,7 +117,10 @@ class LeafForest(ClassifierMixin, BaseEstimator):
             affordable = watch.left * more / (time.monotonic() - begun + 1e-6)
             more = int(min(max(affordable, 0.0), BATCH))
         self.n_trees_ = len(grown)
-        splits, shares, masses = zip(*grown, strict=True)
+        self.stopped_ = "time_budget" if len(grown) < whole else None
+        splits, shares, masses, gains = zip(*grown, strict=True)
+        gain = np.sum(gains, axis=0)
+        self.feature_importances_ = gain / max(gain.sum(), np.finfo(np.float64).tiny)
         self.trees_, self.masses_ = Splits.joined(list(splits)), np.concatenate(masses)
         self.shares_ = csr_array(vstack(shares, format="csr"))
         return self
@@ -120,7 +128,7 @@ class LeafForest(ClassifierMixin, BaseEstimator):
     def _batch(
         self, n_trees: int, X: Any, number: Array, weights: Array, vectors: Any, rng: Any
     ) -> list[Any]:
-        """How some more trees split, and the shares of the classes in their leaves."""
+        """How some more trees split, the classes in their leaves, and what features gain."""
         leaf, n_classes = self.min_samples_leaf, len(self.classes_)
         kind, told = told_apart(number, n_classes, vectors, rng)
         forest = kind(
@@ -133,7 +141,8 @@ class LeafForest(ClassifierMixin, BaseEstimator):
             shares = csr_array((weights, (of_rows, number)), shape=shape, dtype=np.float32)
             masses = shares.sum(axis=1)
             shares.data /= np.repeat(masses, np.diff(shares.indptr))
-            found.append((Splits.of(tree.tree_), shares, masses))
+            gains = tree.tree_.compute_feature_importances()
+            found.append((Splits.of(tree.tree_), shares, masses, gains))
         return found
 
     def predict_proba(self, X) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -17,9 +17,7 @@ from sklearn.utils import _safe_indexing
 
 from setwise.distributions import Distribution, Listed
 from setwise.estimators.catalog_classifier import CatalogClassifier
-from setwise.estimators.finished import Finished
 from setwise.estimators.leaf_forest import LeafForest
-from setwise.estimators.running import Watch
 from setwise.estimators.set_booster import SetBooster
 from setwise.estimators.set_classifier_cv import SetClassifierCV
 from setwise.estimators.target_decoder import TargetDecoder
@@ -30,12 +28,11 @@ Array = NDArray[Any]
 
 # Rows whose laws are asked for, and mixed, at a time: a law over a list has a number for each set.
 ROWS = 1000
-# Rows, and trees, by which the time of a fit to all of them is estimated, and how time grows with
-# rows.
-PILOT, FEW, GROWTH = 500, 20, 1.2
-# Of the time that is left to a member, what its fit to all rows may take, with several folds and
-# with one; and how much longer than the last fold the next one may take.
-OF_SHARE, OF_ONE, SLOWER = 0.3, 0.45, 1.25
+# Rows, and trees, of the first fit by which the time of one to all rows is estimated, and how time
+# grows with rows. So many times as many rows are tried next, while that takes about this part of
+# all time at most; and at most so many times as many are learnt from.
+PILOT, FEW, GROWTH = 125, 20, 1.2
+TIMES, OF_PILOT, MOST_TIMES = 4, 0.2, 32
 # Of the time for a fit, what the least that it has to do may take, where it ends in time by itself;
 # and what all of it may take where it does not.
 LEAST_WORK, ALL_WORK = 0.35, 0.7
@@ -138,79 +135,6 @@ def compact(law: Distribution) -> Distribution:
     return law
 
 
-@dataclass(eq=False)
-class Schedule:
-    """Fits of members to all rows and without each fold, one after the other, as time allows."""
-
-    rows: Given
-    splits: list[Any]
-    watch: Watch
-    finished: Finished
-    trained: list[Member] = field(default_factory=list)
-    untried: list[Member] = field(default_factory=list)
-    is_cut: bool = False
-
-    @property
-    def found(self) -> list[Member]:
-        """Those that were tried on a fold at least; if there are none, the first one."""
-        return self.trained or self.untried[:1]
-
-    def train(self, members: dict[str, Any]) -> None:
-        """Fit them in their order, while there is time."""
-        for number, (name, member) in enumerate(members.items()):
-            share = self.watch.left / (len(members) - number)
-            found = self._trained(number, name, member, share)
-            if found.n_folds:
-                self.trained.append(found)
-            # From now on there is a model to end with.
-            self.watch.kept = 0.0
-
-    def _trained(self, number: int, name: str, member: Any, share: float) -> Member:
-        """A member, and what models like it say of each fold, in ``share`` seconds.
-
-        Those before which there is none may take the time of others for their first fold.
-        """
-        watch, end = self.watch, time.monotonic() + share
-        watch.words = f"{name}: all rows"
-        watch.step()
-        for_all = (OF_ONE if len(self.splits) == 1 else OF_SHARE) * share
-        begun = time.monotonic()
-        taken, estimator = self.finished.once(
-            f"{number}-all", partial(self._to_all, name, member, for_all)
-        )
-        # An interrupt from now on leaves a model, though it was not tried on a fold.
-        self.untried.append(Member(name, estimator, [], 0))
-        laws, again, seconds, n_folds = [], settled(estimator), time.monotonic() - begun, 0
-        for fold, (train, test) in enumerate(self.splits):
-            stored, begun = f"{number}-{fold}", time.monotonic()
-            left = watch.left if not (fold or self.trained) else end - begun
-            if left < SLOWER * seconds and not self.finished.has(stored):
-                self.is_cut = True
-                break
-            where = f"fold {fold + 1} of {len(self.splits)}"
-            watch.words = f"{name}: {where}"
-            watch.step()
-            part = train[np.isin(train, self.rows.order[:taken])]
-            make = partial(self._of_fold, name, again, part, f"without {where}", test)
-            laws += [compact(law) for law in self.finished.once(stored, make)]
-            n_folds, seconds = fold + 1, time.monotonic() - begun
-        return Member(name, estimator, laws, n_folds)
-
-    def _of_fold(self, name: str, member: Any, train: Array, where: str, test: Array) -> list[Any]:
-        """What the member, fitted to some rows, says of others."""
-        return self.rows.laws(self.rows.fit(member, train, name, where), test)
-
-    def _to_all(self, name: str, member: Any, seconds: float) -> tuple[int, Any]:
-        """The member fitted to all rows, or to as many as there is time for, and how many."""
-        begun, rows = time.monotonic(), self.rows
-        n_rows = rows_within(name, member, seconds, rows)
-        if np.isfinite(seconds):
-            member = budgeted(member, seconds - (time.monotonic() - begun))
-        self.watch.step()
-        is_part = n_rows < len(rows.sets)
-        return n_rows, rows.fit(member, rows.order[:n_rows] if is_part else slice(None), name)
-
-
 def copy_of(member: Any) -> Any:
     """A clone, of which the type checker knows nothing."""
     return clone(member)
@@ -266,27 +190,69 @@ def budgeted(member: Any, seconds: float | None) -> Any:
     return copy_of(member).set_params(**{name: None if seconds is None else max(seconds, 1e-3)})
 
 
-def rows_within(name: str, member: Any, seconds: float, rows: Given) -> int:
-    """How many rows the member can be fitted to in about so long, by its fit to a few of them.
+def rows_within(name: str, member: Any, seconds: float, rows: Given, pool: Array) -> int:
+    """How many rows of ``pool`` it can be fitted to in about so long, by fits to a few of them.
 
-    Of trees a few are grown; other fits that end in time by themselves do the least they can.
+    Of trees a few are grown; other fits that end in time by themselves do the least they can. What
+    a few rows take says little of many, so pilots grow, while they take a small part of the time.
     """
-    n_rows, trees, begun = len(rows.sets), named(member, "n_estimators"), time.monotonic()
-    if not np.isfinite(seconds) or n_rows <= PILOT:
-        return n_rows
+    n_rows, trees, n_pilot = len(pool), named(member, "n_estimators"), PILOT
     ends = named(member, "time_budget") is not None
     least = budgeted(member, None if trees else 0.0)
     if ends and trees:
         least = copy_of(least).set_params(**{trees: min(FEW, member.get_params()[trees])})
-    rows.fit(least, rows.order[:PILOT], name)
-    share = LEAST_WORK if ends else ALL_WORK
-    times = share * seconds / (time.monotonic() - begun)
-    return int(min(n_rows, max(PILOT * min(times, 1e9) ** (1.0 / GROWTH), 2)))
+    known: list[tuple[float, float]] = []
+    while n_pilot < n_rows:
+        begun = time.monotonic()
+        rows.fit(least, pool[:n_pilot], name)
+        took, known = time.monotonic() - begun, known[-1:]
+        known.append((n_pilot**GROWTH, took))
+        if TIMES * took <= OF_PILOT * seconds:
+            n_pilot *= TIMES
+        elif n_pilot == PILOT and len(known) == 1:
+            # The first fit of all also loads what it needs: once more.
+            seconds -= took
+        else:
+            most = n_pilot * affordable((LEAST_WORK if ends else ALL_WORK) * seconds, *known)
+            return int(min(n_rows, max(most, 2)))
+    return n_rows
+
+
+def affordable(seconds: float, before: tuple[float, float], last: tuple[float, float]) -> float:
+    """How many times the rows of the last of two fits can be learnt from in so many seconds.
+
+    A fit is (rows to the power `GROWTH`, seconds). What grows with rows is told by the difference
+    of two, if they are of different rows; it is at least a quarter of all that the last one took.
+    """
+    (few, took_few), (many, took) = before, last
+    slope = took / many
+    if many > few:
+        slope = max((took - took_few) / (many - few), slope / 4.0)
+    more = max(seconds - took, 0.0) / slope + (many if seconds > took else many * seconds / took)
+    return min(max(more / many, 0.0) ** (1.0 / GROWTH), MOST_TIMES)
 
 
 def settled(fitted: Any) -> Any:
     """The same estimator, to be fitted again with what it chose; others as they are."""
     return fitted.settled() if hasattr(fitted, "settled") else fitted
+
+
+def importances_of(fitted: Any) -> Array | None:
+    """The importances of features of a member, or of the estimator inside; None if it has none."""
+    for one in (fitted, getattr(fitted, "estimator_", None)):
+        found = getattr(one, "feature_importances_", None)
+        if found is not None:
+            return np.asarray(found, np.float64)
+    return None
+
+
+def was_cut(fitted: Any) -> bool:
+    """Whether a fit, or the estimator inside of it, ended for want of time; in doubt it did."""
+    inner = getattr(fitted, "estimator_", fitted)
+    timed = named(fitted, "time_budget")
+    if timed is None or fitted.get_params()[timed] is None:
+        return False
+    return getattr(inner, "stopped_", "time_budget") is not None
 
 
 def seen_before(sets: Array, train: Array, test: Array) -> Array:

@@ -104,7 +104,8 @@ class SetBooster(ScoredModel):
     q, sparse_output, n_jobs, verbose
         As in `SetClassifier`.
     time_budget, on_interrupt
-        As in `SetClassifierCV`: training ends in time, or when interrupted, with what it has.
+        As in `SetClassifierCV`: training ends in time, or when interrupted, with what it has. Where
+        time is short, that is the model of the rows that are not held out.
     random_state : int, RandomState or None, default None
         Seed of what is held out and sampled; None is 0.
 
@@ -203,8 +204,11 @@ class SetBooster(ScoredModel):
         searched = self._boosting(plan, training, *held) if held else whole
         grown = searched
         try:
-            self._grow(searched, self.n_estimators, watch, 1.2 * len(rows.sets) / searched.n_rows)
+            seconds = self._grow(searched, self.n_estimators, watch) / searched.rounds
             if held:
+                # (No time is spent on trees that could not be finished.)
+                watch.kept = seconds * searched.best * len(rows.sets) / searched.n_rows
+                watch.step()
                 watch.kept = 0.0
                 self._grow(whole, searched.best, watch)
                 grown = whole
@@ -218,20 +222,18 @@ class SetBooster(ScoredModel):
         self._unseen = unseen_mass(rows.sets) if isinstance(self.space, str) else None
         self._settle(risk, lambda: self._out_of_fold)
 
-    def _grow(self, boosting: Boosting, rounds: int, watch: Watch, share: float = 0.0) -> None:
-        """Rounds until the best is known; ``share`` of their time is kept for training on all."""
+    def _grow(self, boosting: Boosting, rounds: int, watch: Watch) -> float:
+        """Rounds until the best is known, or time is up; the seconds they took."""
         begun, patience = time.monotonic(), None if boosting.judge is None else self.patience
 
         def after() -> None:
             where = f"round {boosting.rounds} of {rounds}"
             last = f", held out {boosting.values[-1]:.4f}" if boosting.values else ""
-            watch.words = f"{where}{last}"
-            if share:
-                seconds = (time.monotonic() - begun) / boosting.rounds
-                watch.kept = share * seconds * boosting.best if boosting.judge else 0.0
+            watch.words, watch.kept = f"{where}{last}", 0.0
             watch.step()
 
         boosting.grow(rounds, patience, after)
+        return time.monotonic() - begun
 
     def _boosting(
         self, plan: Plan, training: Training, rows: Rows, held: Rows | None = None

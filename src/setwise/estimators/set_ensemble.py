@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from setwise.decoders.for_target import Decoder, HeldOut, with_target
+from setwise.decoders.for_target import Decoder, HeldOut, Together, with_target
 from setwise.decoders.minimum_risk import UndecodableError
 from setwise.distributions import Independent, Listed, Mixture
 from setwise.distributions.distribution import is_listed
@@ -27,8 +28,8 @@ from setwise.estimators.members import (
     Given,
     Held,
     Member,
-    Schedule,
     default_members,
+    importances_of,
     refuse_unweighted,
     wrapped,
 )
@@ -42,8 +43,10 @@ from setwise.estimators.running import (
     run,
     warn_of_end,
 )
+from setwise.estimators.schedule import Schedule
 from setwise.estimators.wrapped import decoder_by_rule, handed_on, seeded
 from setwise.persistence import save
+from setwise.spelling import counted
 from setwise.targets.target import method_of
 from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
 from setwise.validation import require_one_of, whole_number
@@ -91,9 +94,12 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     time_budget : float, optional
         Seconds that `fit` may take. Of many rows a member learns from as many as time allows, and
         members, or folds, that would take longer are left out; the first member is always there.
+        Where one part is held out, members learn from the other rows only. ``cut_`` and a warning
+        say what was cut.
     folder : str or path, optional
         Where fits are kept as they are finished: a second run with the same rows and settings goes
-        on where the first one ended. A folder of another ensemble is refused.
+        on where the first one ended. Fits that were cut are made anew where ``time_budget`` is
+        longer. A folder of another ensemble is refused.
     on_interrupt : {"raise", "finish"}, default "raise"
         Whether an interrupt ends `fit` with an error, or with the members trained so far.
     n_jobs : int, optional
@@ -114,10 +120,14 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         probability counts as though each had seen one row more, of independent labels.
     is_equal_ : bool
         Whether equal weights were taken, since they decide better.
+    feature_importances_ : array of shape (n_features,)
+        The mean over the members that have them, by weight.
     classes_, target_, guarantee_, n_features_in_
         As in `SetClassifier`.
     stopped_ : {None, "time_budget", "interrupt"}
         Why training ended early, if it did.
+    cut_ : list of str
+        What was left out then, in words.
 
     Notes
     -----
@@ -177,7 +187,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             rows = rows if is_kept else rows.taken()
             self.classes_, self._names, self.stopped_ = names.names, names, None
             self._fit(rows, watch)
-        warn_of_end(self.stopped_, f"the mixture is of {len(self._mixed)} members")
+        outcome = f"the mixture is of {counted(len(self._mixed), 'member')}"
+        warn_of_end(self.stopped_, "; ".join([outcome, *self.cut_]))
         return self
 
     def _fit(self, rows: Given, watch: Watch) -> None:
@@ -192,20 +203,21 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         watch.end -= (1.0 - OF_MEMBERS) * watch.left if np.isfinite(watch.left) else 0.0
         identity = {} if self.folder is None else identity_of(rows, splits, members)
         with finished_in(self.folder, identity) as finished:
-            schedule = Schedule(rows, splits, watch, finished)
+            budget = np.inf if self.time_budget is None else float(self.time_budget)
+            schedule = Schedule(rows, splits, watch, finished, budget)
             try:
-                schedule.train(members)
-            except OutOfTime:
-                schedule.is_cut = True
+                with suppress(OutOfTime):
+                    schedule.train(members)
             except KeyboardInterrupt:
                 if self.on_interrupt == "raise" or not schedule.found:
                     raise
                 self.stopped_ = "interrupt"
-        if schedule.is_cut:
+        self.cut_ = schedule.cut
+        if self.cut_ and self.stopped_ is None:
             self.stopped_ = "time_budget"
         # What all members have said something of.
-        held = rows.held(splits[: min(one.n_folds for one in schedule.found)])
-        trained = [one._replace(laws=one.laws[: len(held)]) for one in schedule.found]
+        held = rows.held(schedule.splits[: min(one.n_folds for one in schedule.found)])
+        trained = [one.fitted._replace(laws=one.laws[: len(held)]) for one in schedule.found]
         self._mix(trained, rows, held, risk)
         first = self._mixed[0].estimator
         for name in ("n_features_in_", "feature_names_in_"):
@@ -268,15 +280,28 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             self._risk = risk.fitted(lambda: self._out_of_fold)
 
     def _alone(self, member: Member) -> None:
-        """There was no time to compare: the first member is all there is."""
+        """There was no time to compare: the first member is all there is.
+
+        A rule for all rows together is fitted to the rows that the member itself held out; if there
+        are none, labels are decided by the probabilities of the rows to be predicted.
+        """
         self._mixed, self.weights_, self.is_equal_ = [member], np.ones(1), False
-        self._held_out = self._out_of_fold = self.log_loss_ = None
+        self._held_out = self.log_loss_ = None
+        inner = member.estimator
+        inner = inner._fitted() if hasattr(inner, "_fitted") else inner
+        self._out_of_fold = getattr(inner, "_out_of_fold", None)
         self._answers = False, False
         self.contributions_ = [{
             "member": member.name, "weight": 1.0, "temperature": 1.0, "log_loss": None,
             "log_loss_without": None,
         }]  # fmt: skip
-        self._risk = self._risk.fitted(lambda: None)
+        risk: Any = self._risk
+        if self._names.one_dimensional or not risk.is_of_whole:
+            return
+        if self._out_of_fold is None and not risk.depends_on_batch:
+            risk = Together(replace(risk.rule, rule="batch"))
+            self.cut_.append("labels are decided by each batch, as decoder='batch' does")
+        self._risk = risk.fitted(lambda: self._out_of_fold)
 
     def _decides_better(self, mixed: list[list[Mixture]], sets: Array, mass: Array) -> bool:
         """Whether the second loses less on rows held out, by more than a standard error."""
@@ -300,18 +325,25 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _decided(self, law: Mixture) -> Array:
         """The best label set of each row.
 
-        Where that would take a list which not all members have, given that it is a set that some
-        member lists; where none does, as though labels were independent.
+        Where that would take a list, of the sets that members list and, for functions of the counts
+        such as Jaccard, the k most probable labels, for any k. Where not all members have a list,
+        given that it is a set that some member lists; where none does, as though labels were
+        independent.
         """
         risk: Any = self._risk
-        by_list = self.target_.form == "subset" or not risk.covers_all(law.n_labels)
+        ranked = not risk.covers_all(law.n_labels)
         found = None
-        if by_list and len(law.weights) > 1 and not self._answers[1]:
-            found = law.among_listed(MOST_LISTED)
+        if (ranked or self.target_.form == "subset") and len(law.weights) > 1:
+            found = law.listed() if self._answers[1] else law.among_listed(MOST_LISTED)
         try:
-            return self._risk.decode(law if found is None else Listed.trusted(*found))
+            if found is None:
+                return risk.decode(law)
+            given = Listed.trusted(*found)
+            if ranked and self.target_.form in ("linear_fractional", "counts"):
+                return risk.decode_listed(given, over="ranked")
+            return risk.decode(given)
         except UndecodableError:
-            return self._risk.decode(Independent(law.marginals()))
+            return risk.decode(Independent(law.marginals()))
 
     # ---------------------------------------------------------------------------------- answers
 
@@ -351,6 +383,21 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """The fitted members by name."""
         check_is_fitted(self)
         return {one.name: one.estimator for one in self._mixed}
+
+    @property
+    def feature_importances_(self) -> Array:
+        """The mean over the members that have importances, by weight, with a sum of 1, (d,).
+
+        Trees have them (`SetBooster`, `LeafForest`, those of scikit-learn), linear scores have not;
+        `setwise.feature_importance` compares features by what shuffling them costs.
+        """
+        check_is_fitted(self)
+        found = [importances_of(one.estimator) for one in self._mixed]
+        told = [(w, own) for w, own in zip(self.weights_, found, strict=True) if own is not None]
+        mean = sum(weight * own for weight, own in told)
+        if not np.any(mean):
+            raise AttributeError("no member with a weight above 0 has feature_importances_")
+        return mean / mean.sum()
 
     def predict_distribution(self, X) -> Mixture:
         """The mixture of what the members say of each row; those of weight 0 are not asked."""
@@ -427,7 +474,11 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         elif n_rows > MANY:
             folds = replace(folds, n_splits=max(folds_for(MANY).n_splits, n_rows // MOST_HELD))
         splits = folds.split(None, csr_array(rows.sets))
-        return [next(splits)] if self.cv is None and n_rows > MANY else list(splits)
+        if self.cv is not None or n_rows <= MANY:
+            return list(splits)
+        train, test = next(splits)
+        # (As chance has them: where time is short, the first of them are asked for.)
+        return [(train, rows.order[np.isin(rows.order, test)])]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

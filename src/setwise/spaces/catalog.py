@@ -11,15 +11,14 @@ import numpy as np
 
 from setwise.kernels import exp, inner, kernel
 from setwise.spaces.listing import Listing, posterior_of
+from setwise.spaces.prefixes import Prefixes, expected_rows
 from setwise.spaces.space import Array, Moments, Space, tempered_values
 from setwise.sparse import row_ranges
 from setwise.spelling import brief
 from setwise.targets.measure import RowIndex
-from setwise.threads import for_rows, small_products
+from setwise.threads import for_rows
 from setwise.validation import label_matrix, real_vector, score_matrix
 
-# Entries of rows by sets whose weights stay in the cache of a processor.
-IN_CACHE = 2**18
 # Rows that a pass over the list takes side by side.
 LANES = 16
 # The exponential of less is 0.
@@ -142,41 +141,39 @@ class Catalog(Listing, Space):
 
     @property
     def has_expected(self) -> bool:
-        """By matrix products."""
+        """By the common beginnings of the sets."""
         return not self.joint
 
     def expected(self, scores: Array, weights: Array) -> tuple[Array, Array]:
         """P(label), (n, l), and the weighted sum over rows of P of each listed set, (K,).
 
-        By matrix products in float32, of a few rows at a time, which stay in the cache.
+        By products along the common beginnings of the sets; rows whose scores are too large for
+        that, by the logarithms of all weights.
         """
         if self.joint:
             return super().expected(scores, weights)
-        # The last row has the biases; what is excluded weighs exp of this, which is 0.
-        bias = np.maximum(self.bias, -1e30)
-        by_label = np.vstack([2.0 * self.sets.T, bias]).astype(np.float32)
-        # The last column sums all sets.
-        of_sets = np.hstack([self.sets, np.ones((self.count, 1))]).astype(np.float32)
-        given = np.hstack([scores, np.ones((len(scores), 1))]).astype(np.float32)
-        likely = np.empty((len(scores), self.n_labels), np.float32)
-        totals: list[Array] = []
+        parent, label, place = self._prefixes
+        high = self.bias.max()
+        factor = np.where(place < 0, 0.0, np.exp(self.bias[place] - high))
+        likely, within = np.empty(scores.shape), np.empty(len(scores), np.bool_)
+        parts: dict[int, Array] = {}
 
         def of_rows(start: int, stop: int) -> None:
-            total = np.zeros(self.count)
-            for rows in row_ranges(stop - start, self.count, IN_CACHE, 16):
-                part = slice(start + rows.start, start + rows.stop)
-                weight = given[part] @ by_label
-                weight -= weight.max(axis=1, keepdims=True)
-                np.exp(weight, out=weight)
-                sums = weight @ of_sets
-                share = 1.0 / sums[:, -1]
-                likely[part] = sums[:, :-1] * share[:, None]
-                total += (weights[part].astype(np.float32) * share) @ weight
-            totals.append(total)
+            parts[start] = np.zeros(len(place))
+            given = scores, parent, label, factor, weights, likely, within, parts[start]
+            expected_rows(start, stop, *given)
 
-        with small_products(0.0):
-            for_rows(of_rows, len(scores))
-        return likely, np.sum(totals, axis=0)
+        for_rows(of_rows, len(scores))
+        totals = np.zeros(self.count)
+        # (In the order of the rows, whichever thread was first.)
+        by_node = np.sum([parts[start] for start in sorted(parts)], axis=0)
+        totals[place[place >= 0]] = by_node[place >= 0]
+        beyond = np.flatnonzero(~within)
+        for rows in row_ranges(len(beyond), self.count):
+            part = beyond[rows]
+            likely[part], more = super().expected(scores[part], weights[part])
+            totals += more
+        return likely, totals
 
     def start_scores(self, sets: Array, weights: Array) -> Array:
         """Zeros: the biases hold how frequent the sets are."""
@@ -186,6 +183,11 @@ class Catalog(Listing, Space):
     def _index(self) -> RowIndex:
         """Where each set stands."""
         return RowIndex.of(self.sets)
+
+    @cached_property
+    def _prefixes(self) -> Prefixes:
+        """The sets by their common beginnings."""
+        return Prefixes.of(self.sets)
 
     @cached_property
     def _touched(self) -> tuple[Array, Array, float]:

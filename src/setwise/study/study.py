@@ -205,8 +205,6 @@ class Study:
         """
         # An estimator may change the working directory.
         jobs, path = whole_number(jobs, "jobs", 1), Path(folder).absolute()
-        if path.exists() and not path.is_dir():
-            raise ValueError(f"folder must be a folder, but {str(path)!r} is a file")
         with locked(path):
             found = prepare(path, self._study, self._identity)
             try:
