@@ -169,16 +169,16 @@ def test_lost_results_are_asked_for_again_and_given_up_in_the_end(client, monkey
     X, Y = drawn()
     blocks = on_dask.DaskBlocks.of(client, *chunked(X, Y))
     lost = distributed.scheduler.KilledWorker("task", client.nthreads(), 3)
-    plain, left = dask_blocks._Computation.result, 2
+    plain, left = dask_blocks.result_of, 2
 
-    def losing(self, asked):
+    def losing(client, asked):
         nonlocal left
         left -= 1
         if left >= 0:
             raise lost
-        return plain(self, asked)
+        return plain(client, asked)
 
-    monkeypatch.setattr(dask_blocks._Computation, "result", losing)
+    monkeypatch.setattr(dask_blocks, "result_of", losing)
     assert blocks.sum(rows_of) == (N,)
     left = 10**9
     with pytest.raises(RuntimeError, match="lost 11 times over the same computation"):
@@ -275,9 +275,9 @@ def test_trees_of_a_cluster_are_those_of_one_machine(client, space, tmp_path):
 def test_rounds_are_judged_by_the_rows_that_all_workers_hold_out(client):
     pytest.importorskip("xgboost")
     X, Y = drawn()
-    settings = {**GROWN, "n_estimators": 60, "patience": 5, "learning_rate": 0.5, "space": "sized"}
-    model = on_dask.SetBooster(**settings).fit(delayed_blocks(csr_array(X), Y))
-    assert len(model.held_out_) == model.n_iter_ + 5 < 60
+    settings = {**GROWN, "n_estimators": 40, "patience": 3, "learning_rate": 0.5, "space": "sized"}
+    model = on_dask.SetBooster(**settings).fit(delayed_blocks(X, Y, csr_array))
+    assert len(model.held_out_) == model.n_iter_ + 3 < 40
     assert model.held_out_[model.n_iter_ - 1] == min(model.held_out_)
     held = model.to_local()._out_of_fold
     assert len(held.sets) == pytest.approx(0.2 * N, rel=0.4)

@@ -81,7 +81,7 @@ class DaskBlocks(Blocks):
         sources = [block(pair, number) for number, pair in enumerate(pairs)]
         held = client.persist(sources)
         shape: Any = delayed(_shape)
-        n_features, n_labels = _Computation(client).result(client.compute(shape(held[0])))
+        n_features, n_labels = result_of(client, client.compute(shape(held[0])))
         own = getattr(y, "columns", None) if label_names is None else label_names
         names = LabelNames(np.arange(n_labels) if own is None else list(own))
         features = getattr(X, "columns", None)
@@ -128,10 +128,9 @@ class DaskBlocks(Blocks):
     def _result(self, asked: Callable[[], Any]) -> Any:
         """What is asked for; once more, where what it needs was lost with workers."""
         lost = distributed().scheduler.KilledWorker, distributed().client.FutureCancelledError
-        computation = _Computation(self.client)
         for attempt in range(RETRIES + 1):
             try:
-                return computation.result(asked())
+                return result_of(self.client, asked())
             except lost as error:
                 if attempt == RETRIES:
                     raise RuntimeError(
@@ -150,44 +149,33 @@ class DaskBlocks(Blocks):
         return self.client.persist([copied(source) for source in self.sources])
 
 
-@dataclass(frozen=True)
-class _Computation:
-    """Waits for what a cluster computes, as long as there is a cluster to compute it."""
-
-    client: Any
-
-    def result(self, asked: Any) -> Any:
-        """The value of a future, or of a list of them."""
-        futures = asked if isinstance(asked, list) else [asked]
-        seen = time.monotonic()
-        while True:
-            try:
-                distributed().wait(futures, timeout=BETWEEN)
-                break
-            except TimeoutError:
-                if n_workers(self.client):
-                    seen = time.monotonic()
-                elif time.monotonic() - seen > PATIENCE:
-                    wait_for_workers(self.client)
-        found = self.client.gather(futures)
-        return found if isinstance(asked, list) else found[0]
+def result_of(client: Any, asked: Any) -> Any:
+    """The value of a future, or of a list of them, as long as there is a cluster to compute it."""
+    futures = asked if isinstance(asked, list) else [asked]
+    seen = time.monotonic()
+    while True:
+        try:
+            distributed().wait(futures, timeout=BETWEEN)
+            break
+        except TimeoutError:
+            if client.nthreads():
+                seen = time.monotonic()
+            elif time.monotonic() - seen > PATIENCE:
+                wait_for_workers(client)
+    found = client.gather(futures)
+    return found if isinstance(asked, list) else found[0]
 
 
 def wait_for_workers(client: Any) -> None:
     """Raise if there are none, and none comes."""
     end = time.monotonic() + PATIENCE
-    while not n_workers(client):
+    while not client.nthreads():
         if time.monotonic() > end:
             raise RuntimeError(
                 f"the Dask cluster {client.scheduler.address} has had no worker for "
                 f"{PATIENCE:g} s; start some, then fit again"
             )
         time.sleep(min(BETWEEN, PATIENCE))
-
-
-def n_workers(client: Any) -> int:
-    """How many workers there are now."""
-    return len(client.nthreads())
 
 
 def client_of(client: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
+from scipy.sparse import csr_matrix, issparse
 
 from setwise import estimators as local
 from setwise.blocks import Block
@@ -211,11 +212,11 @@ def matrix(client: Any, blocks: DaskBlocks) -> Any:
 
 
 def _part(block: Block, name: str) -> Any:
-    """An array of a block; label sets as dense numbers."""
+    """An array of a block as XGBoost joins them: label sets as dense numbers."""
     found = getattr(block, name)
-    if name == "sets":
-        found = found.toarray() if hasattr(found, "toarray") else found
-    return found if name == "inputs" else np.asarray(found, np.float32)
+    if name == "inputs":
+        return csr_matrix(found) if issparse(found) else found
+    return np.asarray(found.toarray() if issparse(found) else found, np.float32)
 
 
 @dataclass(frozen=True)
