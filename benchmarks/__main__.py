@@ -13,6 +13,8 @@ from benchmarks.extreme import draw as draw_growth
 from benchmarks.extreme import write_section
 from benchmarks.guarantee_pages import draw, page
 from benchmarks.rows import load, store, table
+from benchmarks.scaling import draw as draw_rows
+from benchmarks.scaling import write_section as write_rows
 
 # Where each is, as module and function: loaded when it is measured, since some need what others
 # do not have (torch, data sets).
@@ -54,12 +56,14 @@ MEASUREMENTS = {
     "label_growth": ("extreme", "label_growth"),
     "sparse_weights": ("extreme", "sparse_weights"),
     "model_growth": ("evidence.growth", "model_growth"),
+    "row_growth": ("scaling", "row_growth"),
+    "workers": ("scaling", "workers"),
 }
 # Those that read data sets, and those that can do without: the others are measured only when named.
 WITH_DATA = (
     *("quality", "training", "choice", "population", "networks", "hierarchies"),
     *("resplits", "ensemble", "budget", "boost", "extreme", "label_growth", "sparse_weights"),
-    *("searches", "fits"),
+    *("searches", "fits", "row_growth", "workers"),
 )
 WITHOUT = ("networks",)
 # Those of `make guarantees`.
@@ -314,6 +318,7 @@ def render() -> None:
     (DOCS / "benchmarks.md").write_text("\n".join(parts))
     (DOCS / "guarantees.md").write_text(page(load("guarantees")))
     write_section(DOCS / "scaling.md")
+    write_rows(DOCS / "scaling.md")
 
 
 def main() -> None:
@@ -341,6 +346,8 @@ def main() -> None:
         draw(load("excess_risk") + load("population_regret"), DOCS / "pictures")
     if "label_growth" in names:
         draw_growth(load("label_growth"), DOCS / "pictures")
+    if "row_growth" in names:
+        draw_rows(load("row_growth"), DOCS / "pictures")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -84,26 +85,36 @@ def excess_picture(
     return figure
 
 
-def growth_picture(rows: Sequence[dict[str, Any]], theme: Theme = "light") -> Any:
-    """Time and memory of training and prediction against the number of labels, logarithmic.
+def growth_picture(
+    rows: Sequence[dict[str, Any]], title: str, by: str, stages: Sequence[str],
+    theme: Theme = "light",
+) -> Any:  # fmt: skip
+    """Time and memory of two stages against the number of rows or labels (``by``), logarithmic.
 
-    Rows have ``labels`` and, of both stages, ``..._seconds`` and ``..._mib``. Returns a Figure.
+    Rows have, of both stages, ``..._seconds`` and ``..._mib``. Returns a Figure.
     """
-    figure, axes = _axes(theme, f"{rows[0]['set']}: label trees by the number of labels")
+    figure, axes = _axes(theme, f"{rows[0]['set']}: {title}")
     lines = [
-        (f"{stage}, {unit}", f"{stage}_{unit}")
-        for unit in ("seconds", "mib")
-        for stage in ("training", "prediction")
+        (f"{stage}, {unit}", f"{stage}_{unit}") for unit in ("seconds", "mib") for stage in stages
     ]
     looks = zip(_colours(theme), MARKERS, ("-", "-", "--", "--"), strict=False)
-    for (title, name), (colour, marker, line) in zip(lines, looks, strict=True):
-        values = [row[name] for row in rows]
-        labels = [row["labels"] for row in rows]
-        title = title.replace("mib", "MiB")
-        axes.plot(labels, values, line, marker=marker, markersize=4, color=colour, label=title)
-    axes.set(xscale="log", yscale="log", xlabel="labels", ylabel="seconds, or MiB at most")
+    for (told, name), (colour, marker, line) in zip(lines, looks, strict=True):
+        values, sizes = [row[name] for row in rows], [row[by] for row in rows]
+        told = told.replace("mib", "MiB")
+        axes.plot(sizes, values, line, marker=marker, markersize=4, color=colour, label=told)
+    axes.set(xscale="log", yscale="log", xlabel=by, ylabel="seconds, or MiB at most")
     _legend(axes, theme, "best")
     return figure
+
+
+def draw_growth(
+    rows: Sequence[dict[str, Any]], title: str, by: str, stages: Sequence[str], folder: Path
+) -> None:
+    """The picture of growth by rows or labels, for light pages and for dark ones."""
+    themes: tuple[Theme, ...] = ("light", "dark")
+    for theme in themes:
+        path = folder / f"{by.removesuffix('s')}_growth_{theme}.svg"
+        growth_picture(rows, title, by, stages, theme).savefig(path, metadata={"Date": None})
 
 
 def _colours(theme: Theme) -> tuple[str, ...]:

@@ -56,6 +56,13 @@ def table(rows: list[dict[str, Any]], columns: list[str]) -> str:
     return "\n".join(lines)
 
 
+def put(page: Path, name: str, text: str) -> None:
+    """Put text made from the rows of a measurement in its place on a page."""
+    begin, end = f"<!-- begin: rows of {name} -->\n", f"<!-- end: rows of {name} -->"
+    before, rest = page.read_text().split(begin)
+    page.write_text(before + begin + text + end + rest.split(end)[1])
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return "–"

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from setwise.atomic_write import naming
+from setwise.atomic_write import naming, remove_partial, write_whole
 
 try:
     import fcntl
@@ -88,3 +88,38 @@ def _take(file: Any, folder: Path) -> None:
             f"another run is at work in {str(folder)!r} (process {file.read().strip() or '?'})"
             f"; wait for it, or give this run a folder of its own"
         ) from None
+
+
+@contextmanager
+def begun_in(folder: Path, identity: Mapping[str, Any], noun: str) -> Iterator[Path]:
+    """A locked folder of one piece of work, new or begun before; raises if it is of another.
+
+    The file ``{noun}.json`` in it says what the work is.
+    """
+    with locked(folder):
+        file = folder / f"{noun}.json"
+        if not file.exists():
+            _refuse_others(folder, noun)
+            write_whole(file, json.dumps(identity, indent=1).encode())
+        try:
+            different = differences(json.loads(file.read_text()), identity)
+        except ValueError as error:
+            raise ValueError(f"{str(file)!r} cannot be read: {error}") from None
+        if different:
+            raise ValueError(
+                f"{str(folder)!r} holds another {noun} and is left as it is. What differs: "
+                f"{'; '.join(different)}. Choose another folder, or remove this one to begin anew"
+            )
+        remove_partial(folder)
+        yield folder
+
+
+def _refuse_others(folder: Path, noun: str) -> None:
+    """Raise for a folder with something else in it."""
+    own = (LOCK, f".{noun}.json.")
+    others = sorted(one.name for one in folder.iterdir() if not one.name.startswith(own))
+    if others:
+        raise ValueError(
+            f"{str(folder)!r} holds no {noun} but is not empty (there is {others[0]!r}); name a "
+            f"new or an empty folder"
+        )

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import random
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 
+from setwise.__main__ import run as command
 from setwise.blocks.folder import FolderBlocks
+from setwise.estimators.solver import _Search
 from tests.support.command import LISTED, QUICK, found, rows, run, write_listed
+from tests.support.profile import THOROUGH
+
+SEARCHED = ("--alpha", "0.1,0.01", "--space", "sized", "--folds", 2)
 
 
 @pytest.fixture
@@ -66,6 +77,62 @@ def test_an_interrupted_training_says_how_to_go_on(blocks, tmp_path, capfd, monk
     assert sorted(path.name for path in tmp_path.glob("model*")) == ["model.skops"]
 
 
+@pytest.mark.parametrize(("options", "kept"), [(QUICK, "checkpoint"), (SEARCHED, "search")])
+def test_an_interrupt_before_the_model_is_written_loses_nothing(
+    blocks, tmp_path, capfd, monkeypatch, options, kept
+):
+    model, steps = tmp_path / "model.skops", []
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("setwise.persistence.save", interrupted)
+        assert run(capfd, "fit", blocks, *options, "-o", model)[0] == 130
+    assert [path.name for path in tmp_path.glob("model*")] == [f"model.skops.{kept}"]
+    plain = _Search.after_step
+    monkeypatch.setattr(_Search, "after_step", lambda self: steps.append(1) or plain(self))
+    assert run(capfd, "fit", blocks, *options, "-o", model)[0] == 0
+    assert len(steps) <= 1
+    assert [path.name for path in tmp_path.glob("model*")] == ["model.skops"]
+
+
+def test_a_process_that_is_interrupted_at_any_moment_ends_with_130(monkeypatch):
+    class Interrupting:
+        def find_spec(self, name, *_):
+            if name == "setwise.cli":
+                raise KeyboardInterrupt
+
+    hidden = {name for name in sys.modules if name.startswith("setwise.cli")}
+    for name in hidden:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("setwise.cli", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    assert command() == 130
+
+
+@pytest.mark.skipif(not THOROUGH, reason="takes a minute: make test-deep")
+@pytest.mark.parametrize("options", [QUICK, SEARCHED])
+def test_interrupts_at_random_moments_end_with_130_and_lose_nothing(blocks, tmp_path, options):
+    """As processes of their own, from soon after their beginning to after their end."""
+    model = tmp_path / "model.skops"
+    words = [sys.executable, "-m", "setwise", "fit", blocks, *options, "-o", model]
+    words, quiet = [str(word) for word in words], {"stderr": subprocess.DEVNULL}
+    begun = time.monotonic()
+    assert subprocess.run(words, stdout=subprocess.DEVNULL, **quiet).returncode == 0
+    whole, chance = time.monotonic() - begun, random.Random(5)
+    for _ in range(8):
+        model.unlink(missing_ok=True)
+        with subprocess.Popen(words, stdout=subprocess.DEVNULL, **quiet) as process:
+            time.sleep(chance.uniform(0.2, whole))
+            process.send_signal(signal.SIGINT)
+            # (A search ends with the best model so far.)
+            assert process.wait() in (0, 130)
+        assert process.returncode == 130 or model.exists()
+    assert subprocess.run(words, stdout=subprocess.DEVNULL, **quiet).returncode == 0
+    assert [path.name for path in tmp_path.glob("model*")] == ["model.skops"]
+
+
 def test_what_does_not_go_with_blocks_is_refused(table, blocks, tmp_path, capfd):
     model = tmp_path / "model.skops"
     for options, words in (
@@ -76,6 +143,9 @@ def test_what_does_not_go_with_blocks_is_refused(table, blocks, tmp_path, capfd)
         status, _, err = run(capfd, "fit", blocks, *options, *QUICK, "-o", model)
         assert (status, model.exists()) == (2, False)
         assert words in err
+    status, _, err = run(capfd, "convert", table, *LISTED, "--rows", 0, "-o", tmp_path / "none")
+    assert (status, (tmp_path / "none").exists()) == (2, False)
+    assert "--rows" in err
     assert "blocks: this is there already" in run(capfd, "convert", table, *LISTED, "-o", blocks)[2]
     assert run(capfd, "fit", blocks, *QUICK, "-o", model)[0] == 0
     X, Y = rows(20)

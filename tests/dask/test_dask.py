@@ -6,14 +6,17 @@ import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
+import joblib
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 
-from setwise import SetClassifier, SetClassifierCV, load
+from setwise import SetBooster, SetClassifier, SetClassifierCV, load
 from setwise.blocks import MemoryBlocks
+from setwise.study import Study, leaderboard, work
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -113,6 +116,7 @@ def test_frames_must_have_the_columns_of_the_fit(client):
     with pytest.raises(NotFittedError):
         model.predict(fX)
     model.fit(fX, fY)
+    assert model.to_local().feature_names_in_.tolist() == ["c0", "c1", "c2", "c3", "c4"]
     for name in ("predict", "predict_proba"):
         with pytest.raises(ValueError, match="X must have the columns 'c0', 'c1'"):
             getattr(model, name)(fX[["c1", "c0", "c2", "c3", "c4"]])
@@ -142,22 +146,22 @@ def test_two_fits_at_once_do_not_disturb_each_other(client, expected):
             same(fit.result(), model)
 
 
-def test_workers_that_are_killed_leave_the_coefficients_equal(
+def test_a_worker_that_is_killed_leaves_the_coefficients_equal(
     cluster, client, expected, monkeypatch
 ):
-    """In the middle of a fit: their blocks are computed again, and nothing hangs."""
+    """In the middle of a fit: its blocks are computed again, and nothing hangs."""
     plain, passes = dask_blocks.DaskBlocks.sum, 0
 
     def killing(self, function, *parameters):
         nonlocal passes
         passes += 1
-        if passes in (2, 8):
+        if passes == 5:
             os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
         return plain(self, function, *parameters)
 
     monkeypatch.setattr(dask_blocks.DaskBlocks, "sum", killing)
     model = on_dask.SetClassifier(**SETTINGS, client=client).fit(*chunked(*drawn()))
-    assert passes > 8
+    assert passes > 5
     same(model, expected)
 
 
@@ -165,16 +169,16 @@ def test_lost_results_are_asked_for_again_and_given_up_in_the_end(client, monkey
     X, Y = drawn()
     blocks = on_dask.DaskBlocks.of(client, *chunked(X, Y))
     lost = distributed.scheduler.KilledWorker("task", client.nthreads(), 3)
-    plain, left = dask_blocks._Computation.result, 2
+    plain, left = dask_blocks.result_of, 2
 
-    def losing(self, asked):
+    def losing(client, asked):
         nonlocal left
         left -= 1
         if left >= 0:
             raise lost
-        return plain(self, asked)
+        return plain(client, asked)
 
-    monkeypatch.setattr(dask_blocks._Computation, "result", losing)
+    monkeypatch.setattr(dask_blocks, "result_of", losing)
     assert blocks.sum(rows_of) == (N,)
     left = 10**9
     with pytest.raises(RuntimeError, match="lost 11 times over the same computation"):
@@ -185,11 +189,11 @@ def rows_of(block):
     return (len(block.weights),)
 
 
-def refused(words, *given, error=ValueError, **settings):
-    model = on_dask.SetClassifier(**settings)
+def refused(words, *given, error=ValueError, kind=on_dask.SetClassifier, **settings):
+    model = kind(**settings)
     with pytest.raises(error, match=words):
         model.fit(*given)
-    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "classes_")
 
 
 def test_blocks_that_cannot_be_trained_on_are_refused_in_a_sentence(client):
@@ -238,6 +242,85 @@ def test_a_cluster_without_workers_is_refused(monkeypatch):
         distributed.Client(empty, set_as_default=False) as lonely,
     ):
         refused("no worker for 0.1 s", *chunked(*drawn()), error=RuntimeError, client=lonely)
+
+
+GROWN = {
+    "n_estimators": 12, "subsample": 1.0, "colsample": 1.0, "max_depth": 3, "max_bin": 256,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("space", ["catalog", "sized", "cube"])
+def test_trees_of_a_cluster_are_those_of_one_machine(client, space, tmp_path):
+    pytest.importorskip("xgboost")
+    X, Y = drawn()
+    weights = np.random.default_rng(1).integers(0, 3, N).astype(float)
+    # Of few values: where there are more than bins, XGBoost has other bins on a cluster.
+    X = X.round(1)
+    X[::9, 0] = np.nan
+    settings = {**GROWN, "space": space, "patience": None}
+    here = SetBooster(**settings).fit(X, Y, weights)
+    dW = array.from_array(weights, chunks=ROWS)
+    there = on_dask.SetBooster(**settings, client=client).fit(*chunked(X, Y), dW)
+    np.testing.assert_allclose(there.space_.parameters, here.space_.parameters, atol=1e-5)
+    lazy = there.predict_proba(chunked(X, Y)[0])
+    assert isinstance(lazy, array.Array)
+    np.testing.assert_allclose(lazy.compute(), here.predict_proba(X), atol=1e-5)
+    assert there.n_iter_ == here.n_iter_ == 12
+    there.to_local().save(tmp_path / "trees.skops")
+    loaded = load(tmp_path / "trees.skops")
+    assert type(loaded) is SetBooster
+    np.testing.assert_array_equal(loaded.predict(X), there.predict(chunked(X, Y)[0]).compute())
+
+
+def test_rounds_are_judged_by_the_rows_that_all_workers_hold_out(client):
+    pytest.importorskip("xgboost")
+    X, Y = drawn()
+    settings = {**GROWN, "n_estimators": 40, "patience": 3, "learning_rate": 0.5, "space": "sized"}
+    model = on_dask.SetBooster(**settings).fit(delayed_blocks(X, Y, csr_array))
+    assert len(model.held_out_) == model.n_iter_ + 3 < 40
+    assert model.held_out_[model.n_iter_ - 1] == min(model.held_out_)
+    held = model.to_local()._out_of_fold
+    assert len(held.sets) == pytest.approx(0.2 * N, rel=0.4)
+    # The sample has all rows held out: it is judged as the workers judged them together.
+    found = model.to_local()._held_out["log_loss"]
+    assert found == pytest.approx(min(model.held_out_), rel=1e-5)
+    by_target = on_dask.SetBooster(**settings, stopping="target").fit(delayed_blocks(X, Y))
+    assert 0.0 < min(by_target.held_out_) < 0.6
+    for_all = on_dask.SetBooster("macro_f1", **settings).fit(delayed_blocks(X, Y))
+    assert not for_all.depends_on_batch_
+    assert for_all.to_local().score(X, Y) > 0.5
+
+
+def test_boosters_refuse_what_a_cluster_cannot_do(client):
+    pytest.importorskip("xgboost")
+    given, kind = chunked(*drawn()), on_dask.SetBooster
+    refused("time_budget is for boosters in memory", *given, kind=kind, time_budget=1.0)
+    refused("categorical_features is for", *given, kind=kind, categorical_features=[0])
+    refused("no worker sees after a round", *given, kind=kind, target="macro_f1", stopping="target")
+    refused("surrogate must be one of", *given, kind=kind, surrogate="nothing")
+    refused("block 0 must be", [dask.delayed(5)], kind=kind)
+    refused("X must be on a cluster", MemoryBlocks.of(*drawn()), kind=kind)
+
+
+def test_a_search_of_scikit_learn_goes_over_a_cluster_by_joblib(client):
+    X, Y = drawn()
+    grid = {"alpha": [0.1, 0.01]}
+    here = GridSearchCV(SetClassifier(**SETTINGS), grid, cv=3).fit(X, Y)
+    with joblib.parallel_config("dask"):
+        there = GridSearchCV(SetClassifier(**SETTINGS), grid, cv=3).fit(X, Y)
+    assert there.best_params_ == here.best_params_
+    same(there.best_estimator_, here.best_estimator_)
+
+
+def test_a_study_goes_over_a_cluster_by_joblib(client, tmp_path, monkeypatch):
+    X, Y = drawn()
+    asked = {"methods": ["binary_relevance", "catalog"], "targets": ["f1", "subset"], "folds": 2}
+    here = Study(X, Y, **asked).run(tmp_path / "here")
+    # No unit is worked on in this process.
+    monkeypatch.setattr(work.Plan, "work", None)
+    with joblib.parallel_config("dask"):
+        there = Study(X, Y, **asked).run(tmp_path / "there")
+    assert leaderboard(there) == leaderboard(here)
 
 
 def test_any_estimator_of_dask_is_decoded_for_the_target(client, expected):

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 from scipy.sparse import csr_array
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
-from setwise import SetClassifier, SetClassifierCV, get_target
+from setwise import (
+    CatalogClassifier,
+    SetBooster,
+    SetClassifier,
+    SetClassifierCV,
+    SetEnsemble,
+    TargetDecoder,
+    get_target,
+)
 from setwise.blocks import Block, MemoryBlocks
 from setwise.blocks.memory import Whole
 from setwise.estimators import block_folds
 from setwise.estimators.block_folds import BlockFolds
 from setwise.estimators.blocked import BlockRows
+from setwise.estimators.checkpoint import Lasting
 from setwise.estimators.moments import moments, products
 from setwise.estimators.seen import Seen
+from setwise.estimators.solver import Fitting
 from setwise.labels import LabelNames
 from setwise.targets import TreeDistance
 
@@ -245,6 +257,82 @@ def test_an_interrupted_fit_in_memory_leaves_a_checkpoint_too(tmp_path, monkeypa
     assert not kept.exists()
 
 
+@pytest.mark.parametrize("cut_at", [3, 12, 40, 70])
+def test_a_search_that_is_cut_off_goes_on_where_it_was(tmp_path, monkeypatch, cut_at):
+    X, Y = drawn(9, n=300)
+    folder, blocks = tmp_path / "search", blocks_of(X, Y, 120)
+    settings = {"alphas": [0.1, 0.01, 0.001], "spaces": ["catalog", "sized"]}
+    whole, ended, steps = SetClassifierCV(**settings).fit(blocks), [], Fitting.solve
+    passes, sums = 0, MemoryBlocks.sum
+
+    def cut(self, function, *parameters):
+        nonlocal passes
+        passes += function.__name__ == "value_and_gradient"
+        if passes == cut_at:
+            raise KeyboardInterrupt
+        return sums(self, function, *parameters)
+
+    def solved(self, *given):
+        found = steps(self, *given)
+        ended.append(found)
+        return found
+
+    monkeypatch.setattr(Fitting, "solve", solved)
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryBlocks, "sum", cut)
+        with pytest.raises(KeyboardInterrupt):
+            SetClassifierCV(**settings).fit(blocks, checkpoint=folder)
+    before = len(ended)
+    assert folder.is_dir()
+    with pytest.raises(ValueError, match="holds another search and is left as it is"):
+        SetClassifierCV(**{**settings, "alphas": [0.1]}).fit(blocks, checkpoint=folder)
+    with pytest.raises(ValueError, match=r"What differs: .*sample"):
+        SetClassifierCV(**settings).fit(blocks_of(X + 1e-9, Y, 120), checkpoint=folder)
+    again = SetClassifierCV(**settings).fit(blocks, checkpoint=folder)
+    assert not folder.exists()
+    # No fit that had ended was made again.
+    after = len(ended) - before
+    ended.clear()
+    SetClassifierCV(**settings).fit(blocks)
+    assert before + after == len(ended)
+    assert again.best_params_ == pytest.approx(whole.best_params_)
+    np.testing.assert_allclose(again.coef_, whole.coef_, atol=1e-3)
+    assert again.best_loss_ == pytest.approx(whole.best_loss_, abs=1e-3)
+
+
+def test_a_search_that_ended_but_was_not_saved_is_the_same_to_the_last_bit(tmp_path, monkeypatch):
+    X, Y = drawn(9, n=300)
+    settings = {"alphas": [0.1, 0.01], "spaces": ["sized"], "scalings": ["standard"]}
+    for given in ((blocks_of(X, Y, 120),), (X, Y)):
+        folder = tmp_path / f"search {len(given)}"
+        first = SetClassifierCV(**settings).fit(*given, checkpoint=Lasting(folder))
+        assert folder.is_dir()
+        with monkeypatch.context() as patch:
+            patch.delattr(Fitting, "solve")
+            second = SetClassifierCV(**settings).fit(*given, checkpoint=Lasting(folder))
+        same(second.best_estimator_, first.best_estimator_)
+        assert second.cv_results_ == first.cv_results_
+
+
+def test_models_of_blocks_know_the_names_of_their_features(tmp_path):
+    X, Y = drawn(9)
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    for model in (SetClassifier(), SetClassifierCV(alphas=[0.1, 0.01], cv=2)):
+        model.fit(MemoryBlocks.of(frame, Y, rows=40))
+        assert model.feature_names_in_.tolist() == list("abcde")
+        # Blocks are arrays: so are inputs, as well as frames, which must have these columns.
+        expected = model.predict(X)
+        for form in (frame, csr_array(X)):
+            np.testing.assert_array_equal(model.predict(form), expected)
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(frame[list("bacde")])
+        model.fit(frame, Y)
+        with pytest.warns(UserWarning, match="valid feature names"):
+            model.predict(X)
+        model.fit(MemoryBlocks.of(X, Y, rows=40))
+        assert not hasattr(model, "feature_names_in_")
+
+
 def test_a_fit_without_a_checkpoint_yet_begins_where_warm_start_says(tmp_path):
     X, Y = drawn(9, n=200)
     model = SetClassifier(space="sized", tol=1e-6, warm_start=True).fit(X, Y)
@@ -307,3 +395,20 @@ def test_a_search_on_blocks_refuses_splitters_and_groups():
         SetClassifierCV().fit(blocks_of(X, Y), groups=np.ones(90))
     with pytest.raises(ValueError, match=r"fold \d+ has none; use fewer"):
         SetClassifierCV(cv=80).fit(blocks_of(X, Y))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SetBooster(), SetEnsemble(), TargetDecoder(LogisticRegression()),
+        CatalogClassifier(LogisticRegression()),
+    ],
+    ids=lambda model: type(model).__name__,
+)  # fmt: skip
+def test_what_learns_from_arrays_only_says_so_of_blocks(model):
+    if isinstance(model, SetBooster):
+        pytest.importorskip("xgboost")
+    X, Y = drawn(15)
+    for given in ((blocks_of(X, Y),), (blocks_of(X, Y), Y)):
+        with pytest.raises(ValueError, match="this estimator learns from arrays"):
+            model.fit(*given)

@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import setwise
 from setwise import LabelTreeClassifier, SetClassifier
+from setwise.blocks import MemoryBlocks
 from setwise.estimators.label_tree import LabelTree, grown
 from setwise.targets import get_target
 
@@ -364,3 +365,16 @@ def test_a_solver_that_stops_early_says_so_once():
 @parametrize_with_checks([LabelTreeClassifier(sparse_output=False, least_weight=0.0, tol=1e-8)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("form", [csr_array, np.asarray])
+def test_blocks_are_gathered_and_give_the_same_tree(form):
+    weights = np.random.default_rng(3).integers(0, 3, X.shape[0]).astype(float)
+    inputs = form(X) if form is csr_array else X.toarray()
+    whole = LabelTreeClassifier(**QUICK).fit(inputs, Y, weights)
+    blocks = MemoryBlocks.of(inputs, Y, weights, rows=70)
+    cut = LabelTreeClassifier(**QUICK).fit(blocks)
+    assert (cut.predict(X) != whole.predict(X)).nnz == 0
+    np.testing.assert_array_equal(cut.tree_.weights.toarray(), whole.tree_.weights.toarray())
+    with pytest.raises(ValueError, match="takes no y"):
+        LabelTreeClassifier().fit(blocks, Y)

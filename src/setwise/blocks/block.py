@@ -15,6 +15,7 @@ from setwise.threads import small_products, thread_count, threads_limited
 
 # Rows of a block where nobody says how many.
 BLOCK_ROWS = 2**16
+OWN_SETS = "blocks have their label sets and weights: fit(blocks) takes no y and no sample_weight"
 
 
 class Block(NamedTuple):

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from setwise.blocks import Block, FolderBlocks
 from setwise.datasets import Dataset
 from setwise.datasets.convert import schema_of
+from setwise.estimators.checkpoint import Lasting
 from setwise.files import DataError
 from setwise.spelling import some
 from setwise.taxonomy import Taxonomy
@@ -82,8 +83,11 @@ class BlockData:
         lengths = self.blocks.about.get("hierarchy_lengths")
         return Taxonomy(self.hierarchy, self.blocks.names.names, lengths)
 
-    def fitted(self, estimator: Any, checkpoint: Path | None) -> Any:
-        """The estimator, fitted to the blocks, behind an imputer of missing features."""
+    def fitted(self, estimator: Any, checkpoint: Path) -> Any:
+        """The estimator, fitted to the blocks, behind an imputer of missing features.
+
+        The checkpoint stays: it is removed once the model is saved.
+        """
         means = np.zeros(self.n_features)
         blocks: Any = self.blocks
         if self.n_missing:
@@ -92,11 +96,11 @@ class BlockData:
                 means = np.where(count > 0, total / count, 0.0)
             blocks = blocks.changed(Filled(means))
         imputer = SimpleImputer(keep_empty_features=True).fit(means[None])
-        kept = {} if checkpoint is None else {"checkpoint": checkpoint}
         try:
-            return make_pipeline(imputer, estimator.fit(blocks, **kept))
+            fitted = estimator.fit(blocks, checkpoint=Lasting(checkpoint))
+            return make_pipeline(imputer, fitted)
         except KeyboardInterrupt as interrupt:
-            if checkpoint is not None and checkpoint.exists():
+            if checkpoint.exists():
                 interrupt.add_note(f"the same command goes on from {checkpoint}")
             raise
 

@@ -104,8 +104,8 @@ def fit(
     written; a second Ctrl-C ends at once.
 
     A folder of blocks that `setwise convert` wrote is trained on from the disk, so that rows may be
-    more than fit into memory. With --no-cv an interrupted training leaves a checkpoint beside the
-    output, from which the same command goes on.
+    more than fit into memory. A training that is cut off leaves a checkpoint beside the output,
+    from which the same command goes on.
 
     Labels may stand in a hierarchy: the file's own, that of --taxonomy, or the one that path names
     say. Every prediction for the target tree has all that stands above its labels.
@@ -143,6 +143,7 @@ def fit(
     if model == "booster" and (missing := no_trees()):
         raise ImportError(missing)
     from setwise.cli.blocks import BlockData
+    from setwise.estimators.checkpoint import remove
     from setwise.persistence import save
 
     rows = _rows(data, test, test_share, seed, reading)
@@ -158,13 +159,16 @@ def fit(
         echo(f"setwise: the mixture has no boosted trees: {missing}", err=True)
     with concerning(typed(context, *ASKED)):
         if isinstance(rows, BlockData):
-            trained = rows.fitted(asked.linear(rows), None if cv else _checkpoint(output))
+            trained = rows.fitted(asked.linear(rows), _checkpoint(output, cv))
         else:
             trained = asked.estimator(kind, train).fit(train.X, labels_of(train))
     assert rows.schema is not None
     fitted = Fitted(trained, rows.schema, judged)
     fitted = replace(fitted, about={"data": data.name, **about(kind, fitted, rows, train)})
     save(fitted, output)
+    if isinstance(rows, BlockData):
+        # (Not before the model is there: an interrupt in between would lose what was learnt.)
+        remove(_checkpoint(output, cv))
     told = f"{rows}\n{words(fitted, precise)}\nwrote {output}"
     say(json, {**fitted.about, "output": str(output)}, told)
     return INTERRUPTED if fitted.about["stopped"] == "interrupt" else 0
@@ -192,9 +196,9 @@ def _rows(
     return BlockData.opened(data)
 
 
-def _checkpoint(output: Path) -> Path:
-    """Where the best solution so far is kept, beside the model that is to be."""
-    return output.with_name(f"{output.name}.checkpoint")
+def _checkpoint(output: Path, cv: bool) -> Path:
+    """Where what was learnt so far is kept: a file of a fit, or a folder of a search."""
+    return output.with_name(f"{output.name}.{'search' if cv else 'checkpoint'}")
 
 
 # ----------------------------------------------------------------------------- what is written

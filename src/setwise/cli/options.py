@@ -77,7 +77,9 @@ HELP = {
     "refused.",
 }
 SPELT = {"output": ["--output", "-o"], "cv": ["--cv/--no-cv"]}
-LEAST = {"seed": 0, "jobs": 1, "folds": 2, "resamples": 0, "budget": 1, "at_most": 1}
+LEAST = {
+    "seed": 0, "jobs": 1, "folds": 2, "resamples": 0, "budget": 1, "at_most": 1, "rows": 1,
+}  # fmt: skip
 # All options of all commands, and arguments of the library that are options by another name.
 OPTIONS = set(HELP)
 RENAMED = {

@@ -7,6 +7,7 @@ with its worker is computed again. Needs ``pip install 'setwise[dask]'``.
 """
 
 from setwise.dask.blocks import DaskBlocks
+from setwise.dask.booster import SetBooster
 from setwise.dask.estimators import SetClassifier, SetClassifierCV, TargetDecoder
 
-__all__ = ["DaskBlocks", "SetClassifier", "SetClassifierCV", "TargetDecoder"]
+__all__ = ["DaskBlocks", "SetBooster", "SetClassifier", "SetClassifierCV", "TargetDecoder"]

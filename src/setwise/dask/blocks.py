@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, issparse
 
 from setwise import __version__
 from setwise.blocks import Block, Blocks
-from setwise.blocks.block import Change, Function, joined
+from setwise.blocks.block import OWN_SETS, Change, Function, joined
 from setwise.labels import LabelNames
 from setwise.sparse import tidied, tidy_sets
 from setwise.threads import threads_limited
@@ -81,7 +81,7 @@ class DaskBlocks(Blocks):
         sources = [block(pair, number) for number, pair in enumerate(pairs)]
         held = client.persist(sources)
         shape: Any = delayed(_shape)
-        n_features, n_labels = _Computation(client).result(client.compute(shape(held[0])))
+        n_features, n_labels = result_of(client, client.compute(shape(held[0])))
         own = getattr(y, "columns", None) if label_names is None else label_names
         names = LabelNames(np.arange(n_labels) if own is None else list(own))
         features = getattr(X, "columns", None)
@@ -128,17 +128,16 @@ class DaskBlocks(Blocks):
     def _result(self, asked: Callable[[], Any]) -> Any:
         """What is asked for; once more, where what it needs was lost with workers."""
         lost = distributed().scheduler.KilledWorker, distributed().client.FutureCancelledError
-        computation = _Computation(self.client)
         for attempt in range(RETRIES + 1):
             try:
-                return computation.result(asked())
+                return result_of(self.client, asked())
             except lost as error:
                 if attempt == RETRIES:
                     raise RuntimeError(
                         f"the workers of the cluster were lost {RETRIES + 1} times over the same "
                         f"computation: do blocks fit into the memory of a worker?"
                     ) from error
-                computation.refuse_without_workers()
+                wait_for_workers(self.client)
                 self.held[:] = self._anew()
         raise AssertionError
 
@@ -150,43 +149,33 @@ class DaskBlocks(Blocks):
         return self.client.persist([copied(source) for source in self.sources])
 
 
-@dataclass(frozen=True)
-class _Computation:
-    """Waits for what a cluster computes, as long as there is a cluster to compute it."""
-
-    client: Any
-
-    def result(self, asked: Any) -> Any:
-        """The value of a future, or of a list of them."""
-        futures = asked if isinstance(asked, list) else [asked]
-        seen = time.monotonic()
-        while True:
-            try:
-                distributed().wait(futures, timeout=BETWEEN)
-                break
-            except TimeoutError:
-                if n_workers(self.client):
-                    seen = time.monotonic()
-                elif time.monotonic() - seen > PATIENCE:
-                    self.refuse_without_workers()
-        found = self.client.gather(futures)
-        return found if isinstance(asked, list) else found[0]
-
-    def refuse_without_workers(self) -> None:
-        """Raise if there are none, and none comes."""
-        end = time.monotonic() + PATIENCE
-        while not n_workers(self.client):
-            if time.monotonic() > end:
-                raise RuntimeError(
-                    f"the Dask cluster {self.client.scheduler.address} has had no worker for "
-                    f"{PATIENCE:g} s; start some, then fit again"
-                )
-            time.sleep(min(BETWEEN, PATIENCE))
+def result_of(client: Any, asked: Any) -> Any:
+    """The value of a future, or of a list of them, as long as there is a cluster to compute it."""
+    futures = asked if isinstance(asked, list) else [asked]
+    seen = time.monotonic()
+    while True:
+        try:
+            distributed().wait(futures, timeout=BETWEEN)
+            break
+        except TimeoutError:
+            if client.nthreads():
+                seen = time.monotonic()
+            elif time.monotonic() - seen > PATIENCE:
+                wait_for_workers(client)
+    found = client.gather(futures)
+    return found if isinstance(asked, list) else found[0]
 
 
-def n_workers(client: Any) -> int:
-    """How many workers there are now."""
-    return len(client.nthreads())
+def wait_for_workers(client: Any) -> None:
+    """Raise if there are none, and none comes."""
+    end = time.monotonic() + PATIENCE
+    while not client.nthreads():
+        if time.monotonic() > end:
+            raise RuntimeError(
+                f"the Dask cluster {client.scheduler.address} has had no worker for "
+                f"{PATIENCE:g} s; start some, then fit again"
+            )
+        time.sleep(min(BETWEEN, PATIENCE))
 
 
 def client_of(client: Any) -> Any:
@@ -199,24 +188,39 @@ def client_of(client: Any) -> Any:
                 "there is no Dask client: make one (distributed.Client(...)) or name it "
                 "(client=...)"
             ) from error
-    _Computation(client).refuse_without_workers()
+    wait_for_workers(client)
+    refuse_lacking(client, "setwise", __version__)
+    return client
 
-    def version() -> str | None:
+
+def refuse_lacking(client: Any, module: str, version: str) -> None:
+    """Raise if a worker has not this version of a module."""
+
+    def version_there() -> str | None:
         # (Sent by value: a worker may not have the module that this stands in.)
+        from importlib import import_module
+
         try:
-            import setwise
+            return import_module(module).__version__
         except ImportError:
             return None
-        return setwise.__version__
 
-    other = {found for found in client.run(version).values() if found != __version__}
+    other = {found for found in client.run(version_there).values() if found != version}
     if other:
-        lacking = None in other
-        what = "lack setwise" if lacking else f"have setwise {', '.join(map(str, other))}"
+        named = ", ".join(sorted(map(str, other)))
+        what = f"lack {module}" if None in other else f"have {module} {named}"
         raise RuntimeError(
-            f"workers of the Dask cluster {what}; install setwise {__version__} on each of them"
+            f"workers of the Dask cluster {what}; install {module} {version} on each of them"
         )
-    return client
+
+
+def blocks_given(client: Any, X: Any, y: Any, sample_weight: Any) -> Blocks:
+    """The blocks of what a fit is given, which may be blocks already."""
+    if not isinstance(X, Blocks):
+        return DaskBlocks.of(client, X, y, sample_weight)
+    if y is not None or sample_weight is not None:
+        raise ValueError(OWN_SETS)
+    return X
 
 
 def rows_in_parts(X: Any, y: Any, sample_weight: Any) -> list[Any]:

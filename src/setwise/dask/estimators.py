@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from setwise import estimators as local
-from setwise.blocks import Blocks
-from setwise.dask.blocks import DaskBlocks, is_collection, parts_of
+from setwise.dask.blocks import blocks_given, is_collection, parts_of
 from setwise.decoders.for_target import decoder_of
 from setwise.spelling import some
 from setwise.targets.registry import get_target
@@ -48,10 +47,7 @@ class Distributed:
         **options
             Those of the classifier's own `fit`, such as ``checkpoint``.
         """
-        if not isinstance(X, Blocks):
-            X, y, sample_weight = DaskBlocks.of(self.client, X, y, sample_weight), None, None
-        self.local.fit(X, y, sample_weight, **options)
-        self.columns_ = None if X.feature_names is None else [str(name) for name in X.feature_names]
+        self.local.fit(blocks_given(self.client, X, y, sample_weight), **options)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -69,11 +65,11 @@ class Distributed:
 
     def _asked(self, X: Any, method: str, dtype: Any) -> Any:
         check_is_fitted(self.local)
-        own, known = getattr(X, "columns", None), getattr(self, "columns_", None)
-        if own is not None and known is not None and list(map(str, own)) != known:
+        own, known = getattr(X, "columns", None), getattr(self.local, "feature_names_in_", None)
+        if own is not None and known is not None and list(map(str, own)) != list(known):
             raise ValueError(
-                f"X must have the columns {some(known)}, in this order, as in fit, but it has "
-                f"{some(list(map(str, own)))}"
+                f"X must have the columns {some(list(known))}, in this order, as in fit, but it "
+                f"has {some(list(map(str, own)))}"
             )
         return lazily(X, partial(_predicted, method=method), self.local, dtype)
 

@@ -37,10 +37,11 @@ class Shortlist(Distribution):
     Examples
     --------
     >>> from setwise.decoders import MinimumRisk
-    >>> few = Shortlist([[0.6, 0.0, 0.25]], tail=[0.0], floor=0.01)
-    >>> many = Shortlist([[0.6, 0.0, 0.25]], tail=[2.0], floor=0.01)
-    >>> [MinimumRisk("f1").decode(one).toarray().tolist() for one in (few, many)]
-    [[[1, 0, 0]], [[1, 0, 1]]]
+    >>> listed = csr_array(([0.6, 0.25], ([0, 0], [0, 2])), shape=(1, 1000))
+    >>> few = Shortlist(listed, tail=[0.0], floor=0.01)
+    >>> many = Shortlist(listed, tail=[2.0], floor=0.01)
+    >>> [MinimumRisk("f1").decode(one).indices.tolist() for one in (few, many)]
+    [[0], [0, 2]]
     """
 
     probability: Any

@@ -134,7 +134,7 @@ class BlockInputs:
 # ------------------------------------------------------------------------------ what blocks become
 
 
-def _folds(number: int, n_rows: int, count: int, seed: int) -> Array:
+def folds_of_rows(number: int, n_rows: int, count: int, seed: int) -> Array:
     """The fold of each row of a block."""
     return np.random.default_rng([seed, number]).integers(0, count, n_rows)
 
@@ -148,7 +148,7 @@ class _But:
     fold: int
 
     def __call__(self, number: int, block: Block) -> Block:
-        folds = _folds(number, len(block.weights), self.count, self.seed)
+        folds = folds_of_rows(number, len(block.weights), self.count, self.seed)
         return block.take(np.flatnonzero(folds != self.fold))
 
 
@@ -166,5 +166,5 @@ class _Sampled:
         kept = np.flatnonzero(draws < self.share)
         sets = block.sets[kept]
         sets = sets.toarray() if issparse(sets) else sets
-        folds = _folds(number, n, self.count, self.seed)[kept]
+        folds = folds_of_rows(number, n, self.count, self.seed)[kept]
         return block.inputs[kept], sets.astype(np.uint8), block.weights[kept], folds

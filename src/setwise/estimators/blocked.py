@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse, vstack
 
 from setwise.blocks import Block, Blocks
-from setwise.blocks.block import Function
+from setwise.blocks.block import OWN_SETS, Function
 from setwise.estimators.design import LARGEST_INPUT, SCALINGS, Rows, read_training, scaled
 from setwise.estimators.moments import Columns, standard_deviations
 from setwise.estimators.seen import Seen
@@ -38,11 +38,13 @@ class BlockRows:
     mass: float
     is_sparse: bool
     dtype: Any
+    # (They are in the blocks.)
+    inputs: ClassVar[None] = None
 
     @classmethod
-    def of(cls, blocks: Blocks, target: Any) -> BlockRows:
+    def of(cls, blocks: Blocks, target: Any, allow_missing: bool = False) -> BlockRows:
         """Checks every block, and surveys the rows in one pass."""
-        checked = blocks.changed(Checked(blocks.n_features, blocks.n_labels))
+        checked = blocks.changed(Checked(blocks.n_features, blocks.n_labels, allow_missing))
         rows = cls.surveyed(checked)
         refuse_open(target, rows.sets)
         return replace(rows, blocks=blocks.changed(taken_rows))
@@ -139,10 +141,10 @@ class Checked:
 
     n_features: int
     n_labels: int
+    allow_missing: bool = False
 
     def __call__(self, number: int, block: Block) -> Block:
-        inputs, sets, weights = block
-        wrong = self._wrong_shape(inputs, sets, weights) or _wrong_values(inputs, sets, weights)
+        wrong = self._wrong_shape(*block) or _wrong_values(*block, self.allow_missing)
         if wrong:
             raise ValueError(f"block {number}: {wrong}")
         return taken_rows(number, block)
@@ -159,11 +161,12 @@ class Checked:
         return ""
 
 
-def _wrong_values(inputs: Any, sets: Any, weights: Any) -> str:
+def _wrong_values(inputs: Any, sets: Any, weights: Any, allow_missing: bool) -> str:
     """What is wrong with the values of a block, in words; empty if nothing is."""
     values, ones = (a.data if issparse(a) else a for a in (inputs, sets))
     if values.dtype not in (np.float32, np.float64):
         return f"X has the type {values.dtype}, but float32 or float64 is expected"
+    values = values[~np.isnan(values)] if allow_missing else values
     # (As Python's floats, since the bound is beyond single precision; False of NaN.)
     ends = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
     if not (ends[0] >= -LARGEST_INPUT and ends[1] <= LARGEST_INPUT):
@@ -226,11 +229,34 @@ def read_rows(
         rows, names = read_training(estimator, X, y, sample_weight)
         return rows.taken(), names
     if y is not None or sample_weight is not None:
-        raise ValueError(
-            "blocks have their label sets and weights: fit(blocks) takes no y and no sample_weight"
-        )
+        raise ValueError(OWN_SETS)
     target = get_target(estimator.target)
-    refuse_other_labels(target, X.names)
-    estimator.n_features_in_ = X.n_features
-    vars(estimator).pop("feature_names_in_", None)
+    take_columns(estimator, X, target)
     return BlockRows.of(X, target), X.names
+
+
+def take_columns(estimator: Any, blocks: Blocks, target: Any) -> None:
+    """Let an estimator know the features of blocks; refuses labels that the target has not."""
+    refuse_other_labels(target, blocks.names)
+    estimator.n_features_in_, estimator._of_blocks = blocks.n_features, True
+    vars(estimator).pop("feature_names_in_", None)
+    if blocks.feature_names is not None:
+        estimator.feature_names_in_ = np.array([str(n) for n in blocks.feature_names], object)
+
+
+def refuse_blocks(X: Any) -> None:
+    """Raise for blocks, where rows are to be in memory."""
+    if isinstance(X, Blocks):
+        raise ValueError(
+            "X is blocks of rows, which SetClassifier, SetClassifierCV and LabelTreeClassifier "
+            "take, and setwise.dask.SetBooster on a cluster; this estimator learns from arrays"
+        )
+
+
+def gathered(estimator: Any, blocks: Blocks) -> Rows:
+    """All rows of blocks in memory, checked, with their label sets as CSR."""
+    take_columns(estimator, blocks, get_target(estimator.target))
+    checked = blocks.changed(Checked(blocks.n_features, blocks.n_labels))
+    parts = [tuple(map(csr_array, block[:2])) + block[2:] for block in checked.each(tuple)]
+    inputs, sets, weights = zip(*parts, strict=True)
+    return Rows(csr_array(vstack(inputs)), csr_array(vstack(sets)), np.concatenate(weights))  # type: ignore

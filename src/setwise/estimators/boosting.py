@@ -8,25 +8,35 @@ of the Hessian; the parameters of the space (biases of sets or sizes) take a ste
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.utils import _safe_indexing
 
+from setwise.estimators.design import Rows
+from setwise.estimators.folds import StratifiedLabelSets
 from setwise.estimators.training import Objective, penalty
 from setwise.spaces.space import Space
 from setwise.spelling import known_names
 from setwise.validation import places_of
 
 Array = NDArray[Any]
+# Of scores of held-out rows on a space: two sums, of which the quotient is the loss, and two more.
+Judge = Callable[[Array, Space, Rows], Array]
 
 # A row whose gradient has settled still counts a little, so that no leaf is divided by nothing.
 LEAST_HESSIAN = 1e-6
 # The furthest that a parameter of the space moves in a round, before the learning rate.
 FURTHEST = 1.0
+# A share of rows above one in so many is made of at most so many folds.
+MOST_FOLDS = 20
 MISSING = "boosted trees are those of XGBoost, which is not installed: pip install 'setwise[boost]'"
 
 
@@ -193,6 +203,54 @@ def _of_score(tree: dict[str, Any], score: int, width: int) -> dict[str, Any]:
 
 
 @dataclass(eq=False)
+class Descent:
+    """What a round goes by: derivatives by logits, then a step of the parameters of the space.
+
+    ``objective`` is that of all rows: its start, counts and steepness are what rounds begin with.
+    """
+
+    objective: Objective
+    learning_rate: float
+
+    def __post_init__(self):
+        # Scores that every row begins with.
+        self.offset, self.parameters = self.objective.start(), self.objective.parameters
+        self.counts, self.mass = self.objective.counts, self.objective.mass
+        self.steepness = self.objective.steepness
+
+    @property
+    def space(self) -> Space:
+        """The space with the parameters as they are now."""
+        return with_parameters(self.objective, self.parameters)
+
+    def round(
+        self, margins: Array, objective: Objective, added: Callable[[Array], Array] = np.asarray
+    ) -> tuple[Array, Array]:
+        """The gradient and the diagonal of the Hessian by logits, of which scores are half.
+
+        Of a loss as steep as a likelihood, so that penalties of leaves mean the same for all.
+        ``objective`` has the rows of the margins; ``added`` gives the sum over all rows of what is
+        summed over these.
+        """
+        scores = scores_of(margins, self.offset)
+        gradient, hessian, by_parameter = objective.derivatives(scores, self.parameters)
+        gradient *= 0.5 / self.steepness
+        hessian *= 0.25 / self.steepness
+        self._step_parameters(added(by_parameter))
+        return gradient, np.maximum(hessian, LEAST_HESSIAN, out=hessian)
+
+    def _step_parameters(self, by_parameter: Array) -> None:
+        """A Newton step of each parameter by itself, by the learning rate; -inf stays."""
+        if len(by_parameter) == 0:
+            return
+        expected, held_back = by_parameter + self.counts, self.objective.space.penalties
+        slope = by_parameter + penalty(self.objective.space, self.parameters)[1]
+        curvature = np.maximum(expected * (1.0 - expected / self.mass), 0.0) + held_back + 1.0
+        move = self.learning_rate * np.clip(slope / curvature, -FURTHEST, FURTHEST)
+        self.parameters = np.maximum(self.parameters - move, self.objective.lower_bounds)
+
+
+@dataclass(eq=False)
 class Boosting:
     """Rounds on training rows, and the number of them that was best so far.
 
@@ -210,11 +268,10 @@ class Boosting:
     values: list[float] = field(default_factory=list)
 
     def __post_init__(self):
-        # Scores that every row begins with.
-        self.offset, self.parameters = self.objective.start(), self.objective.parameters
-        self.best_parameters, self.best_scores = self.parameters, None
+        self.descent = Descent(self.objective, self.settings["learning_rate"])
+        self.best_parameters, self.best_scores = self.descent.parameters, None
         known = [one for one in (self.inputs, self.held) if one is not None]
-        width = {"num_target": len(self.offset)} if len(self.offset) > 1 else {}
+        width = width_of(self.descent.offset)
         self.booster = xgboost().Booster({**self.settings, **width}, known)
 
     @property
@@ -224,53 +281,41 @@ class Boosting:
 
     def grow(self, rounds: int, patience: int | None, after: Callable[[], None]) -> None:
         """Add trees, until the best is so many rounds ago; ``after`` each one, what may end it."""
+        descent = self.descent
         while self.rounds < rounds and (patience is None or self.rounds - self.best < patience):
             self._step()
             scores = None
             if self.judge is not None:
-                space = with_parameters(self.objective, self.parameters)
-                scores = scores_of(self.booster.predict(self.held, output_margin=True), self.offset)
-                self.values.append(self.judge(scores, space))
+                margins = self.booster.predict(self.held, output_margin=True)
+                scores = scores_of(margins, descent.offset)
+                self.values.append(self.judge(scores, descent.space))
             if self.judge is None or self.values[-1] < min(self.values[:-1], default=np.inf):
-                self.best, self.best_parameters = self.rounds, self.parameters
+                self.best, self.best_parameters = self.rounds, descent.parameters
                 self.best_scores = scores
             after()
 
     def _step(self) -> None:
         """One round: a tree for all scores, and a step of the parameters of the space."""
-        objective, by_parameter = self.objective, np.zeros(len(self.parameters))
-
-        def derivatives(margins: Array, _: Any) -> tuple[Array, Array]:
-            """The gradient and the diagonal of the Hessian by logits, of which scores are half.
-
-            Of a loss as steep as a likelihood, so that penalties of leaves mean the same for all.
-            """
-            scores = scores_of(margins, self.offset)
-            gradient, hessian, by_parameter[:] = objective.derivatives(scores, self.parameters)
-            gradient *= 0.5 / objective.steepness
-            hessian *= 0.25 / objective.steepness
-            return gradient, np.maximum(hessian, LEAST_HESSIAN, out=hessian)
-
-        self.booster.update(self.inputs, self.rounds, derivatives)
+        self.booster.update(
+            self.inputs, self.rounds, lambda margins, _: self.descent.round(margins, self.objective)
+        )
         self.rounds += 1
-        self._step_parameters(by_parameter)
-
-    def _step_parameters(self, by_parameter: Array) -> None:
-        """A Newton step of each parameter by itself, by the learning rate; -inf stays."""
-        if len(by_parameter) == 0:
-            return
-        objective = self.objective
-        expected, held_back = by_parameter + objective.counts, objective.space.penalties
-        slope = by_parameter + penalty(objective.space, self.parameters)[1]
-        curvature = np.maximum(expected * (1.0 - expected / objective.mass), 0.0) + held_back + 1.0
-        move = self.settings["learning_rate"] * np.clip(slope / curvature, -FURTHEST, FURTHEST)
-        self.parameters = np.maximum(self.parameters - move, objective.lower_bounds)
 
     def grown(self) -> Trees:
         """The trees of the best rounds."""
-        if self.best == 0:
-            raise ValueError("no tree has been grown")
-        return Trees(bytes(self.booster[: self.best].save_raw("json")), self.offset)
+        return trees_of(self.booster, self.best, self.descent.offset)
+
+
+def trees_of(booster: Any, rounds: int, offset: Array) -> Trees:
+    """The trees of the first rounds of XGBoost's object."""
+    if rounds == 0:
+        raise ValueError("no tree has been grown")
+    return Trees(bytes(booster[:rounds].save_raw("json")), offset)
+
+
+def width_of(offset: Array) -> dict[str, int]:
+    """XGBoost's parameter for so many scores; it has no vectors of one."""
+    return {"num_target": len(offset)} if len(offset) > 1 else {}
 
 
 def with_parameters(objective: Objective, parameters: Array) -> Space:
@@ -282,3 +327,58 @@ def with_parameters(objective: Objective, parameters: Array) -> Space:
 def scores_of(margins: Array, offset: Array) -> Array:
     """offset + margins / 2, (n, n_scores); XGBoost has no column axis for a single score."""
     return offset + np.asarray(margins, np.float64).reshape(-1, len(offset)) / 2.0
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """How the rows of a booster are held out and boosted where they are in memory."""
+
+    model: Any
+
+    def held(self, rows: Rows) -> tuple[Rows, Rows] | None:
+        """Rows to learn from and rows to judge by; None where all are to learn from."""
+        part = share_of(self.model.validation_fraction)
+        if self.model.patience is None or rows.n_rows < part.denominator:
+            return None
+        folds = StratifiedLabelSets(part.denominator, random_state=self.model._seed).assign(
+            csr_array(rows.sets)
+        )
+        is_held = folds < part.numerator
+        parts = np.flatnonzero(~is_held), np.flatnonzero(is_held)
+        return tuple(
+            Rows(_safe_indexing(rows.inputs, p), rows.sets[p], rows.weights[p]) for p in parts
+        )  # type: ignore
+
+    def boosting(
+        self, rows: Rows, objective: Objective, settings: dict[str, Any], held: Rows | None,
+        judge: Judge,
+    ) -> Boosting:  # fmt: skip
+        """Rounds on rows, judged by others if there are any."""
+        kinds = kinds_of(self.model.categorical_features, rows.inputs)
+        inputs = matrix(rows.inputs, kinds)
+        if held is None:
+            return Boosting(inputs, objective, settings)
+
+        def judged(scores: Array, space: Space) -> float:
+            return mean_of_sums(judge(scores, space, held))
+
+        return Boosting(inputs, objective, settings, matrix(held.inputs, kinds), judged)
+
+
+def mean_of_sums(sums: Array) -> float:
+    """The mean of two sums, a total and its weight; of the next two, where there is no weight."""
+    total, weight = sums[:2] if sums[1] > 0.0 else sums[2:]
+    return float(total / weight)
+
+
+def share_of(fraction: float) -> Fraction:
+    """A share as so many of so many folds, as few as come near it.
+
+    Examples
+    --------
+    >>> [str(share_of(fraction)) for fraction in (0.2, 0.4, 0.3333, 0.99, 0.001)]
+    ['1/5', '2/5', '1/3', '19/20', '1/1000']
+    """
+    finest = max(MOST_FOLDS, math.ceil(1.0 / fraction))
+    near = Fraction(float(fraction)).limit_denominator(finest)
+    return min(near, Fraction(finest - 1, finest))

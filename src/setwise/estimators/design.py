@@ -127,9 +127,7 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = True) -> Any:
         return X
     given, dtypes = tidied(X, "X") if issparse(X) else X, [np.float64, np.float32]
     try:
-        inputs: Any = validate_data(
-            estimator, given, accept_sparse="csr", dtype=dtypes, reset=reset
-        )
+        inputs = validated(estimator, given, reset, accept_sparse="csr", dtype=dtypes)
     except ValueError as error:
         if not str(error).startswith("Input X contains NaN"):
             raise
@@ -144,6 +142,19 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = True) -> Any:
     return inputs
 
 
+def validated(estimator: Any, X: Any, reset: bool, **checks: Any) -> Any:
+    """X by scikit-learn's `validate_data`; blocks are arrays, even where their columns have names.
+
+    So a model of named blocks takes arrays as well as data frames of these columns.
+    """
+    if reset:
+        vars(estimator).pop("_of_blocks", None)
+    with warnings.catch_warnings():
+        if getattr(estimator, "_of_blocks", False):
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        return validate_data(estimator, X, reset=reset, **checks)
+
+
 def _is_plain(estimator: Any, X: Any) -> bool:
     """Whether an array passes every check at a glance, as most do.
 
@@ -155,7 +166,7 @@ def _is_plain(estimator: Any, X: Any) -> bool:
         and X.ndim == 2
         and len(X) > 0
         and X.shape[1] == estimator.n_features_in_
-        and not hasattr(estimator, "feature_names_in_")
+        and (not hasattr(estimator, "feature_names_in_") or hasattr(estimator, "_of_blocks"))
         # (False of NaN; as Python's floats, since the bound is beyond single precision.)
         and float(X.min()) >= -LARGEST_INPUT
         and float(X.max()) <= LARGEST_INPUT

@@ -7,7 +7,6 @@ whole or not at all, and reading them runs nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,11 +16,9 @@ from typing import Any
 import joblib
 import numpy as np
 
-from setwise.atomic_write import remove_partial, write_whole
 from setwise.persistence import load, save
-from setwise.run_folder import LOCK, differences, locked
+from setwise.run_folder import begun_in
 
-IDENTITY = "ensemble.json"
 # Settings of members that change what is found only by how long they may take.
 OF_TIME = ("time_budget", "n_jobs", "verbose", "on_interrupt")
 
@@ -74,33 +71,8 @@ def finished_in(folder: Any, identity: dict[str, str]) -> Iterator[Finished]:
     if folder is None:
         yield Finished()
         return
-    place = Path(folder)
-    with locked(place):
-        if not (place / IDENTITY).exists():
-            refuse_others(place)
-            write_whole(place / IDENTITY, json.dumps(identity, indent=1).encode())
-        try:
-            different = differences(json.loads((place / IDENTITY).read_text()), identity)
-        except ValueError as error:
-            raise ValueError(f"{str(place / IDENTITY)!r} cannot be read: {error}") from None
-        if different:
-            raise ValueError(
-                f"{str(place)!r} holds another ensemble and is left as it is. What differs: "
-                f"{'; '.join(different)}. Choose another folder, or remove this one to begin anew"
-            )
-        remove_partial(place)
+    with begun_in(Path(folder), identity, "ensemble") as place:
         yield Finished(place)
-
-
-def refuse_others(folder: Path) -> None:
-    """Raise for a folder with something else in it."""
-    own = (LOCK, f".{IDENTITY}.")
-    others = sorted(one.name for one in folder.iterdir() if not one.name.startswith(own))
-    if others:
-        raise ValueError(
-            f"{str(folder)!r} holds no ensemble but is not empty (there is {others[0]!r}); name a "
-            f"new or an empty folder"
-        )
 
 
 def identity_of(rows: Any, splits: list[Any], members: dict[str, Any]) -> dict[str, str]:

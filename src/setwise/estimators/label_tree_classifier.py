@@ -12,15 +12,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from setwise.blocks import Blocks
+from setwise.blocks.block import OWN_SETS
 from setwise.decoders.calibration import Calibration
 from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
 from setwise.decoders.threshold_search import labelled
 from setwise.distributions.shortlist import Shortlist
+from setwise.estimators.blocked import gathered
 from setwise.estimators.design import LARGEST_SINGLE, checked_inputs, scaled_rows
 from setwise.estimators.guarantee import claim_of_population, claim_of_shortlists
 from setwise.estimators.label_tree import LabelTree, Settings, grown, trained
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.running import progress_shown
+from setwise.labels import LabelNames
 from setwise.persistence import save
 from setwise.targets.measure import Array
 from setwise.targets.target import hierarchy_of, method_of, predicted_size
@@ -152,24 +156,19 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
     verbose: bool = False
     random_state: Any = None
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Grow a tree over the labels and train its nodes.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, n_features)
+        X : array or sparse matrix of shape (n, n_features), or Blocks
+            Blocks have label sets and weights of their own; their rows are gathered in memory.
         y : label sets in any form of `setwise.labels.read_labels`, or one class a row
         sample_weight : array of shape (n,), optional
             None negative, not all 0.
         """
         self._require_settings()
-        inputs = self._checked(X, reset=True)
-        read, names = read_truth(self.target, y)
-        same_rows(X=inputs, y=read)
-        sets = csr_array(read)
-        weights = _check_sample_weight(
-            sample_weight, inputs, dtype=np.float64, ensure_non_negative=True
-        )
+        inputs, sets, weights, names = self._read(X, y, sample_weight)
         counted = np.flatnonzero(weights)
         rows = inputs[counted], sets[counted], weights[counted], self._seed
         risk = self._decoder_of(self.target)
@@ -187,6 +186,21 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         self._names, self.classes_ = names, names.names
         self._risk = risk if names.one_dimensional else risk.fitted(lambda: self._out_of_fold)
         return self
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Array, LabelNames]:
+        """Inputs and label sets as CSR, weights, and the names of the labels."""
+        if isinstance(X, Blocks):
+            if y is not None or sample_weight is not None:
+                raise ValueError(OWN_SETS)
+            inputs, sets, weights = gathered(self, X)
+            return self._scaled(inputs), sets, weights, X.names
+        inputs = self._checked(X, reset=True)
+        read, names = read_truth(self.target, y)
+        same_rows(X=inputs, y=read)
+        weights = _check_sample_weight(
+            sample_weight, inputs, dtype=np.float64, ensure_non_negative=True
+        )
+        return inputs, csr_array(read), weights, names
 
     def _trained(
         self, inputs: Any, sets: Any, weights: Array, seed: int, tell: Any
@@ -354,7 +368,10 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
 
     def _checked(self, X, reset: bool = False) -> Any:
         """X as CSR float32, in the model's scaling."""
-        inputs = scaled_rows(csr_array(checked_inputs(self, X, reset)), self.scaling)
+        return self._scaled(csr_array(checked_inputs(self, X, reset)))
+
+    def _scaled(self, checked: Any) -> Any:
+        inputs = scaled_rows(checked, self.scaling)
         advice = "sums of products would overflow in single precision; scaling='rows' takes any"
         refuse_large(inputs, LARGEST_SINGLE, "X", advice)
         return inputs.astype(np.float32)

@@ -26,6 +26,7 @@ from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
 from setwise.decoders.for_target import Decoder, HeldOut
+from setwise.estimators.checkpoint import Checkpoints
 from setwise.estimators.design import Design, Rows, Turned, kept
 from setwise.estimators.guarantee import log_loss_of
 from setwise.estimators.held_out import (
@@ -168,6 +169,7 @@ class Race:
     model: Callable[..., SetClassifier]
     watch: Watch
     by_likelihood: bool = False
+    checkpoints: Checkpoints | None = None
     paths: list[Path] = field(default_factory=list)
 
     @property
@@ -249,7 +251,15 @@ class Race:
         model.set_params(alpha=alpha)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model._fit(design, rows, self.names, self.risk, self.watch.step)
+            self.fit_closely(model, design, rows)
+
+    def fit_closely(self, model: SetClassifier, design: Any, rows: Any) -> None:
+        """The same, and it should; what an earlier run of this search has learnt is taken."""
+        kept, settings = None, (model.surrogate, model.space, model.scaling, model.alpha)
+        if self.checkpoints is not None:
+            words = f"{settings}, {self.watch.words.partition(';')[0]}"
+            kept = self.checkpoints.next(words, design.n_features)
+        model._fit(design, rows, self.names, self.risk, self.watch.step, checkpoint=kept)
 
     @cached_property
     def judge(self) -> Any:

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import math
 import time
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from setwise.decoders.for_target import HeldOut, decoder_of
+from setwise.estimators.blocked import refuse_blocks
 from setwise.estimators.boosting import (
     Boosting,
+    InMemory,
+    Judge,
     categories_of,
     has_categories,
-    kinds_of,
-    matrix,
     recoded,
     with_parameters,
     xgboost,
 )
 from setwise.estimators.choice import space_for, unseen_mass
 from setwise.estimators.cost import Plan, is_auto, planned
-from setwise.estimators.design import Rows, rows_of
-from setwise.estimators.folds import StratifiedLabelSets
+from setwise.estimators.design import Rows, rows_of, validated
 from setwise.estimators.guarantee import log_loss_of
 from setwise.estimators.held_out import judge_of, surprise_of
 from setwise.estimators.running import (
@@ -57,8 +54,6 @@ Array = NDArray[Any]
 STOPPING = ("log_loss", "target")
 # Trees of fewer entries of the inputs, times labels, are grown on one thread.
 SMALL = 2**23
-# A share of rows above one in so many is made of at most so many folds.
-MOST_FOLDS = 20
 
 
 @dataclass(eq=False, repr=False)
@@ -169,7 +164,7 @@ class SetBooster(ScoredModel):
     verbose: bool = False
     random_state: Any = None
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Grow trees.
 
         Parameters
@@ -179,6 +174,7 @@ class SetBooster(ScoredModel):
         sample_weight : array of shape (n,), optional
         """
         xgboost()
+        refuse_blocks(X)
         self._require_settings()
         with run(self), progress_shown(self.verbose) as tell:
             watch = Watch(self.time_budget, tell)
@@ -190,24 +186,28 @@ class SetBooster(ScoredModel):
         warn_of_end(self.stopped_, f"the model has the best of {self.n_iter_} rounds")
         return self
 
-    def _fit(self, rows: Rows, names: LabelNames, watch: Watch) -> None:
-        """Find how many rounds are best on held-out rows, then train so many on all rows."""
+    def _fit(self, rows: Any, names: LabelNames, watch: Watch, how: Any = None) -> None:
+        """Find how many rounds are best on held-out rows, then train so many on all rows.
+
+        ``how`` holds rows out and makes what boosts them, where they are not in memory.
+        """
+        how = InMemory(self) if how is None else how
         risk = decoder_of(self.target, self.decoder)
         self.stopped_ = self._held_out = self._out_of_fold = None
         self._names, self.classes_ = names, names.names
         is_free = is_auto(self.space) and not names.one_dimensional
         plan = planned(self, self.surrogate, self.space, is_free, rows, risk.target)
         training = self._training(plan.surrogate, risk.target)
-        whole = self._boosting(plan, training, rows)
+        whole = self._boosting(how, plan, training, rows)
         self._decode_by(risk, training, whole.objective.space)
-        held = self._held(rows)
-        searched = self._boosting(plan, training, *held) if held else whole
+        held = how.held(rows)
+        searched = self._boosting(how, plan, training, *held) if held else whole
         grown = searched
         try:
             seconds = self._grow(searched, self.n_estimators, watch) / searched.rounds
             if held:
                 # (No time is spent on trees that could not be finished.)
-                watch.kept = seconds * searched.best * len(rows.sets) / searched.n_rows
+                watch.kept = seconds * searched.best * rows.n_rows / searched.n_rows
                 watch.step()
                 watch.kept = 0.0
                 self._grow(whole, searched.best, watch)
@@ -219,7 +219,8 @@ class SetBooster(ScoredModel):
                 raise
             self.stopped_ = "interrupt"
         self._keep(grown, searched, held[1] if held else None)
-        self._unseen = unseen_mass(rows.sets) if isinstance(self.space, str) else None
+        seen = rows.sets, rows.counts
+        self._unseen = unseen_mass(*seen) if isinstance(self.space, str) else None
         self._settle(risk, lambda: self._out_of_fold)
 
     def _grow(self, boosting: Boosting, rounds: int, watch: Watch) -> float:
@@ -236,11 +237,11 @@ class SetBooster(ScoredModel):
         return time.monotonic() - begun
 
     def _boosting(
-        self, plan: Plan, training: Training, rows: Rows, held: Rows | None = None
-    ) -> Boosting:
+        self, how: Any, plan: Plan, training: Training, rows: Any, held: Any = None
+    ) -> Any:
         """Boosting of some rows, judged by others if there are any."""
         is_class = self._names.one_dimensional
-        space = space_for(plan.space, training, is_class, rows.sets, rows.weights)
+        space = space_for(plan.space, training, is_class, rows.sets, rows.weights, rows.counts)
         objective = training.objective(training.stages()[-1], space, rows.sets, rows.weights)
         if not objective.is_smooth or space.is_joint:
             raise ValueError(
@@ -248,43 +249,29 @@ class SetBooster(ScoredModel):
                 f"target, with a score for each label, but "
                 f"{argument('surrogate', self.surrogate)} and {argument('space', self.space)}"
             )
-        judge = None if held is None else self._judge(training, held)
-        kinds = kinds_of(self.categorical_features, rows.inputs)
-        inputs = [None if one is None else matrix(one.inputs, kinds) for one in (rows, held)]
-        return Boosting(inputs[0], objective, self._settings(rows.inputs), inputs[1], judge)
+        return how.boosting(rows, objective, self._settings(rows), held, self._judge(training))
 
-    def _held(self, rows: Rows) -> tuple[Rows, Rows] | None:
-        """Rows to learn from and rows to judge by; None where all are to learn from."""
-        part = share_of(self.validation_fraction)
-        if self.patience is None or len(rows.sets) < part.denominator:
-            return None
-        folds = StratifiedLabelSets(part.denominator, random_state=self._seed).assign(
-            csr_array(rows.sets)
-        )
-        is_held = folds < part.numerator
-        parts = np.flatnonzero(~is_held), np.flatnonzero(is_held)
-        return tuple(
-            Rows(_safe_indexing(rows.inputs, p), rows.sets[p], rows.weights[p]) for p in parts
-        )  # type: ignore
+    def _judge(self, training: Training) -> Judge:
+        """What scores of held-out rows are worth on a space, as sums to be added and divided."""
 
-    def _judge(self, training: Training, held: Rows) -> Any:
-        """What scores of the held-out rows are worth on a space; less is better."""
-        judge = judge_of(self._risk, self._names)
-
-        def judged(scores: Array, space: Space) -> float:
-            model = self._of_scores(space)
+        def judged(scores: Array, space: Space, held: Rows) -> Array:
+            model, weights = self._of_scores(space), held.weights
+            mass = float(weights.sum())
             if self.stopping == "target":
+                judge = judge_of(self._risk, self._names)
                 kept = judge.kept(model, scores, held.sets)
-                return judge.judged([HeldOut(kept, held.sets, held.weights)]).loss
-            if training.is_likelihood or training.is_separate:
-                told = model._log_loss(scores, held)
-                if told["impossible"] < 1.0:
-                    return told["log_loss"]
-                # No set that was held out is on the list: by the marginals, then.
-                losses = surprise_of(model._marginals_of(scores), held.sets)
-                return float(np.average(losses, weights=held.weights))
-            losses = training.loss(space).value_and_gradient(scores, held.sets)[0]
-            return float(np.average(losses, weights=held.weights))
+                loss = judge.judged([HeldOut(kept, held.sets, weights)]).loss
+                return np.array([loss * mass, mass, 0.0, 0.0])
+            if not (training.is_likelihood or training.is_separate):
+                losses = training.loss(space).value_and_gradient(scores, held.sets)[0]
+                return np.array([weights @ losses, mass, 0.0, 0.0])
+            told = model._log_loss(scores, held)
+            possible = mass * (1.0 - told["impossible"])
+            if possible > 0.0:
+                return np.array([told["log_loss"] * possible, possible, 0.0, 0.0])
+            # No set that was held out is on the list: by the marginals, then.
+            losses = surprise_of(model._marginals_of(scores), held.sets)
+            return np.array([0.0, 0.0, weights @ losses, mass])
 
         return judged
 
@@ -309,14 +296,13 @@ class SetBooster(ScoredModel):
             marginals = model._marginals_of(scores).astype(np.float32)
             self._out_of_fold = HeldOut(marginals, held.sets, held.weights)
 
-    def _settings(self, inputs: Any) -> dict[str, Any]:
+    def _settings(self, rows: Any) -> dict[str, Any]:
         """The parameters of XGBoost, which splits categories in trees of one label only."""
         named = self.categorical_features
-        has_any = has_categories(inputs) or (named is not None and len(named) > 0)
+        has_any = has_categories(rows.inputs) or (named is not None and len(named) > 0)
         trees = "one_output_per_tree" if has_any else "multi_output_tree"
-        entries = inputs.nnz if issparse(inputs) else inputs.shape[0] * inputs.shape[1]
         # Threads that share little work wait for each other most of the time.
-        n_threads = 1 if entries * len(self.classes_) < SMALL else thread_count()
+        n_threads = 1 if rows.n_entries * len(self.classes_) < SMALL else thread_count()
         return {
             "tree_method": "hist", "multi_strategy": trees, "base_score": 0.0,
             "disable_default_eval_metric": True, "nthread": n_threads, "seed": self._seed,
@@ -361,10 +347,10 @@ class SetBooster(ScoredModel):
         if reset:
             self._categories = categories_of(X) if has_categories(X) else {}
         if self._categories and hasattr(X, "iloc"):
-            validate_data(self, X, reset=reset, skip_check_array=True)
+            validated(self, X, reset, skip_check_array=True)
             return recoded(X, self._categories)
-        return validate_data(
-            self, tidied(X, "X") if issparse(X) else X, reset=reset, accept_sparse="csr",
+        return validated(
+            self, tidied(X, "X") if issparse(X) else X, reset, accept_sparse="csr",
             dtype=[np.float32, np.float64], ensure_all_finite="allow-nan",
         )  # fmt: skip
 
@@ -388,16 +374,3 @@ class AsGiven:
     def scores(self, given: Array) -> Array:
         """The scores themselves."""
         return given
-
-
-def share_of(fraction: float) -> Fraction:
-    """A share as so many of so many folds, as few as come near it.
-
-    Examples
-    --------
-    >>> [str(share_of(fraction)) for fraction in (0.2, 0.4, 0.3333, 0.99, 0.001)]
-    ['1/5', '2/5', '1/3', '19/20', '1/1000']
-    """
-    finest = max(MOST_FOLDS, math.ceil(1.0 / fraction))
-    near = Fraction(float(fraction)).limit_denominator(finest)
-    return min(near, Fraction(finest - 1, finest))

@@ -222,8 +222,12 @@ class SetClassifier(ScoredModel):
             training, space, design, sets, rows.weights, float(self.alpha), float(self.tol),
             self.max_iter, self.label_features, checkpoint,
         )  # fmt: skip
-        with progress_shown(self.verbose) as shown:
-            solution = fitting.solve(last, progress or shown)
+        solution = None if checkpoint is None else checkpoint.ended()
+        if solution is None:
+            with progress_shown(self.verbose) as shown:
+                solution = fitting.solve(last, progress or shown)
+            if checkpoint is not None:
+                checkpoint.keep(solution, at_once=True, has_ended=True)
         dtype, intercept = design.dtype, solution.intercept
         self._scaling, self._features = self.scaling, fitting.features()
         self._has_intercept = design.fit_intercept

@@ -6,8 +6,10 @@ import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any
 
+import joblib
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
@@ -20,9 +22,11 @@ from setwise.blocks import Blocks
 from setwise.decoders.for_target import decoder_of
 from setwise.estimators.block_folds import BlockFolds, BlockInputs
 from setwise.estimators.blocked import read_rows
+from setwise.estimators.checkpoint import checkpoints_in
 from setwise.estimators.choice import MOST_UNSEEN, hierarchy_space, unseen_mass
 from setwise.estimators.cost import is_auto, planned
 from setwise.estimators.design import SCALINGS, Rows, read_training
+from setwise.estimators.finished import OF_TIME
 from setwise.estimators.held_out import folds_for
 from setwise.estimators.running import (
     INTERRUPTS,
@@ -172,7 +176,7 @@ class SetClassifierCV(ScoredClassifier):
     verbose: bool = False
     random_state: Any = None
 
-    def fit(self, X, y=None, sample_weight=None, groups=None):
+    def fit(self, X, y=None, sample_weight=None, groups=None, *, checkpoint=None):
         """Choose by cross-validation, then learn from all rows.
 
         Parameters
@@ -185,6 +189,10 @@ class SetClassifierCV(ScoredClassifier):
             For training; the losses of held-out rows are weighted by it too.
         groups : array of shape (n,), optional
             For a ``cv`` that splits by groups of rows, such as `GroupKFold`.
+        checkpoint : path, optional
+            A folder for what is learnt on the way, new or left by the same search: that one then
+            goes on where it was cut off. A search that has ended removes it. (As in
+            `SetClassifier.fit`, binary relevance then goes by L-BFGS.)
         """
         require_one_of(self.on_interrupt, INTERRUPTS, "on_interrupt")
         with run(self), progress_shown(self.verbose) as tell:
@@ -196,9 +204,14 @@ class SetClassifierCV(ScoredClassifier):
             risk = decoder_of(self.target, self.decoder)
             pairs = self._pairs(names, rows)
             by_likelihood = self._is_by_likelihood(pairs)
-            race = Race(sample, names, risk, splits, self._model, watch, by_likelihood)
+            identity = partial(self._identity, rows, sample, names, splits)
             self.stopped_ = None
-            with small_products(rows.multiplications):
+            with (
+                checkpoints_in(checkpoint, identity) as kept,
+                small_products(rows.multiplications),
+            ):
+                told = watch, by_likelihood, kept
+                race = Race(sample, names, risk, splits, self._model, *told)
                 try:
                     self._run(race, pairs, inputs_of)
                 except OutOfTime:
@@ -215,6 +228,14 @@ class SetClassifierCV(ScoredClassifier):
         tried = f"{len(self.cv_results_)} combinations tried so far"
         warn_of_end(self.stopped_, f"the model is the best of {tried}")
         return self
+
+    def _identity(self, rows: Any, sample: Rows, names: LabelNames, splits: Any) -> dict[str, str]:
+        """What the fits of this search depend on, as digests."""
+        given = self.get_params(deep=False).items()
+        parts: dict[str, Any] = {name: repr(value) for name, value in given if name not in OF_TIME}
+        parts |= {"rows": [rows.n_rows, rows.n_features, rows.n_entries], "labels": names.names}
+        parts |= {"sample": tuple(sample), "folds": splits, "sets": (rows.sets, rows.weights)}
+        return {name: str(joblib.hash(part)) for name, part in parts.items()}
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, ...]:
         """The rows, names of labels, splits, and what gives the rows in a scaling."""
@@ -290,7 +311,7 @@ class SetClassifierCV(ScoredClassifier):
         model._settle(race.risk, lambda: model._out_of_fold)
         self.best_params_ = {**best.path.settings, "alpha": model.alpha}
         model.set_params(warm_start=False, max_iter=self.max_iter)
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "_of_blocks"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
         self.classes_, self.n_iter_ = model.classes_, model.n_iter_
@@ -316,7 +337,7 @@ class SetClassifierCV(ScoredClassifier):
         model.set_params(alpha=alpha, scaling=scaling, sparse_output=self.sparse_output)
         steps = model.n_iter_
         try:
-            model._fit(design, everything, race.names, race.risk, watch.step)
+            race.fit_closely(model, design, everything)
         except OutOfTime:
             self.stopped_ = "time_budget"
             model.set_params(max_iter=1)

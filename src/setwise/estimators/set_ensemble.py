@@ -163,7 +163,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     verbose: bool = False
     random_state: Any = 0
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Fit the members, their temperatures and the weights of the mixture.
 
         Parameters

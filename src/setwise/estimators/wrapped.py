@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 
 from setwise.decoders.for_target import HeldOut, Together, decoder_of, with_target
 from setwise.decoders.minimum_risk import MinimumRisk
+from setwise.estimators.blocked import refuse_blocks
 from setwise.estimators.folds import splits_of
 from setwise.estimators.named_sets import NamedSets
 from setwise.labels import LabelNames
@@ -44,6 +45,7 @@ def handed_on(X: Any) -> Any:
     (Places of entries are told in 32 bits where that is enough: the trees of scikit-learn take no
     others.)
     """
+    refuse_blocks(X)
     if not issparse(X):
         return X
     matrix: Any = well_formed(X, "X")
@@ -186,7 +188,7 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
     _model: Any
     _out_of_fold: HeldOut | None = None
 
-    def fit(self, X, y, sample_weight=None, **fit_params) -> Self:
+    def fit(self, X, y=None, sample_weight=None, **fit_params) -> Self:
         """Fit the estimator.
 
         Parameters

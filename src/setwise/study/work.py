@@ -18,8 +18,10 @@ from pickle import PicklingError
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from joblib.externals.loky import ProcessPoolExecutor, wait
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.parallel import get_active_backend
 from scipy.sparse import csr_array, issparse
 from sklearn.impute import SimpleImputer
 from threadpoolctl import threadpool_limits
@@ -205,8 +207,15 @@ def do_tasks(
     """Do tasks, so many at once; ``took`` is told what each unit found.
 
     Several are done in processes of joblib's loky. When one of these is ended from outside, all
-    end; each task that was in work is then tried alone, which tells the one that it was.
+    end; each task that was in work is then tried alone, which tells the one that it was. Where
+    joblib was told to work elsewhere (``parallel_config("dask")``), all of them are done there.
     """
+    if not type(get_active_backend()[0]).__module__.startswith("joblib._parallel_backends"):
+        calls = (delayed(_done)(plan, task) for task in tasks)
+        parts: Any = Parallel(n_jobs=-1, return_as="generator_unordered")(calls)
+        for unit, found in chain.from_iterable(parts):
+            took(unit, found)
+        return
     waiting = deque(tasks)
     if jobs == 1:
         for unit, found in chain.from_iterable(map(plan.work, waiting)):
@@ -257,4 +266,8 @@ def _serve(plan: Plan) -> None:
 
 
 def _worked(task: Task) -> list[Found]:
-    return list(_served[0].work(task))
+    return _done(_served[0], task)
+
+
+def _done(plan: Plan, task: Task) -> list[Found]:
+    return list(plan.work(task))
