@@ -1,15 +1,9 @@
-"""A new user's walk: every command and every block of the README and the guide, word for word."""
+"""A new user's walk: every command and every block of the README, word for word."""
 
 import csv
-import os
 import re
-import shlex
 import shutil
-import subprocess
 import sysconfig
-from contextlib import chdir, redirect_stdout
-from io import BytesIO, TextIOWrapper
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,56 +12,9 @@ from sklearn.datasets import make_multilabel_classification
 from benchmarks.readme import REGRETS, RIVALS, SHOWN, rivals
 from benchmarks.rows import load as stored
 from setwise import get_target, load
-from setwise.cli import app, main
+from tests.support.pages import BLOCKS, ROOT, shell, walk
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-COMMANDS = ROOT / "docs" / "command_line.md"
-BLOCKS = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-
-
-def shell(text, folder):
-    """What a shell block prints; every line of it has to succeed."""
-    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", text],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def in_process(text, folder):
-    """What a block prints, line by line here, so that the interpreter need not start for each."""
-    printed = []
-    for line in text.splitlines():
-        program, *words = shlex.split(line)
-        if program != "setwise" or "|" in words:
-            printed.append(shell(line, folder))
-            continue
-        output = TextIOWrapper(BytesIO(), write_through=True)
-        with chdir(folder), redirect_stdout(output):
-            assert main(words) == 0, line
-        printed.append(output.buffer.getvalue().decode())
-    return "".join(printed)
-
-
-def walk(text, folder):
-    """Every block of Python and shell, one after the other: what they leave and what they print."""
-    scope, printed = {}, []
-    for language, block in BLOCKS.findall(text):
-        if language == "python":
-            with chdir(folder):
-                exec(compile(block, "README.md", "exec"), scope)
-        elif language == "sh":
-            printed.append(in_process(block, folder))
-        else:
-            assert language in ("", "text"), language
-    return scope, printed
 
 
 @pytest.fixture(scope="module")
@@ -144,38 +91,3 @@ def test_the_comparison_in_the_readme_is_that_of_the_stored_rows():
     pairs = {(row["set"], row["method"]) for row in rows}
     assert len(pairs) == len(rows)
     assert len({name for name, _ in pairs}) == 6
-
-
-@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
-def test_links_lead_somewhere(path):
-    """Pages that the site makes, of examples and of names, are checked where it is made."""
-    for link in re.findall(r"\]\(([^)#\s]+)", path.read_text()):
-        made = link.startswith(("http", "api/", "gallery/"))
-        assert made or (path.parent / link).exists(), link
-
-
-def test_every_block_of_the_guide_to_the_command_line_runs(tmp_path):
-    scope, printed = walk(COMMANDS.read_text(), tmp_path)
-    assert len(printed) == 11
-    assert "hierarchical f1" in printed[-3]
-    assert re.search(r"mean tree distance [\d.]+ edges", printed[-3])
-    assert "--close: 200 of 200 predictions lacked labels above theirs" in printed[-2]
-    assert scope["fitted"].label_names == ["art", "law", "war"]
-    assert "Counterexample: logistic for f1" in printed[-1]
-    with (tmp_path / "predictions.csv").open(newline="") as file:
-        assert len(list(csv.reader(file))) == 51
-
-
-def test_the_building_blocks_do_what_they_say(tmp_path):
-    scope, _ = walk((ROOT / "docs" / "building_blocks.md").read_text(), tmp_path)
-    assert scope["value"].shape == (2,)
-    assert scope["gradient"].shape == (2, 3)
-    assert np.isfinite(scope["gradient"]).all()
-    assert scope["y_pred"].tolist() == scope["sets"].tolist() == [[1, 1, 0], [1, 1, 1]]
-
-
-def test_every_command_has_its_place_in_the_guide():
-    text = COMMANDS.read_text()
-    names = [command.callback.__name__ for command in app.registered_commands]
-    for name in [*names, "datasets"]:
-        assert f"| `setwise {name}" in text
