@@ -17,7 +17,7 @@ help:
 	@echo 'make demo    install setwise, compare methods on known truth, write report.html'
 	@echo 'make test    install, lint, check types and imports, run all tests'
 	@echo 'make test-deep   the same tests, with many more examples of each law'
-	@echo 'make test-versions  the wheel and the sdist, on each Python and the oldest and newest scikit-learn'
+	@echo 'make test-versions  the wheel and the sdist, on each Python, with the oldest and newest of what is needed'
 	@echo 'make docs    build the site in docs/_build/html; make docs-serve shows it'
 	@echo 'make lint    the checks of make test that run no code'
 	@echo 'make bench   measure against torch and record what was computed'
@@ -52,7 +52,8 @@ docs: $(VENV)/.docs
 docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
 
-test-versions: $(VENV)/.dev
+# (What is tried goes into environments of its own.)
+test-versions: | $(BIN)/python
 	$(BIN)/python tests/versions.py
 
 bench: $(VENV)/.dev

@@ -1,13 +1,15 @@
-"""The wheel and the sdist, installed by themselves on each Python and both ends of scikit-learn.
+"""The wheel and the sdist, installed by themselves on each Python and both ends of what is needed.
 
     python tests/versions.py                the interpreters that are there
     python tests/versions.py 3.12 3.13      these
 
 Both files are built once. For each interpreter the wheel goes into a fresh environment with the
-oldest supported scikit-learn and into one with the newest; the sdist into one more, of the first
-interpreter. In each the command has to start, a model to be trained, saved and loaded from outside
-the repository, and scikit-learn's checks of estimators to pass. An interpreter that is not there,
-and a scikit-learn that has no build for one, is skipped, and said so.
+oldest supported release of every dependency, and into one with the newest; the sdist into one more,
+of the first interpreter. In each the command has to start, a model to be trained, saved and loaded
+from outside the repository, and scikit-learn's checks of all estimators to pass; with the oldest
+releases also what else is promised to users of scikit-learn. An interpreter that is not there is
+skipped, and said so; of a dependency whose oldest release has no build for one, the oldest that has
+is taken.
 """
 
 from __future__ import annotations
@@ -24,8 +26,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-# Tests that hold estimators to scikit-learn's own checks.
-CHECKS = ("test_set_classifier.py", "test_set_classifier_cv.py", "test_meta.py")
+# Tests of what users of scikit-learn are promised, and what other packages have a say in. (With the
+# newest releases `make test` runs all tests.)
+PROMISES = ("estimators/test_conventions.py", "estimators/test_shown.py", "test_persistence.py",
+            "datasets", "cli/test_cli.py", "cli/test_cli_files.py", "evaluation")  # fmt: skip
+TOOLS = ("pytest", "pytest-xdist", "hypothesis", "pandas", "mpmath", "xgboost-cpu")
 TRIAL = """
 import os, tempfile, setwise
 from sklearn.datasets import make_multilabel_classification
@@ -36,15 +41,21 @@ path = os.path.join(tempfile.mkdtemp(), "model.skops")
 setwise.save(model, path)
 assert (setwise.load(path).predict(X) == model.predict(X)).all()
 assert "site-packages" in setwise.__file__, setwise.__file__
-print(setwise.__version__)
+"""
+TOLD = """
+from importlib.metadata import version
+print(", ".join(f"{name} {version(name)}" for name in ("scikit-learn", "numpy", "scipy", "numba")))
 """
 
 
-def oldest() -> str:
-    """The oldest scikit-learn that the project says it works with."""
+class CommandError(RuntimeError):
+    """A command that ended badly, with the end of what it said."""
+
+
+def oldest() -> dict[str, str]:
+    """The oldest release of each dependency that the project says it works with."""
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    (line,) = (line for line in wanted if line.startswith("scikit-learn"))
-    return re.search(r">=([\d.]+)", line)[1]
+    return dict(re.match(r"([\w-]+)>=([\d.]+)$", line).groups() for line in wanted)
 
 
 def interpreter(version: str) -> str | None:
@@ -58,68 +69,99 @@ def interpreter(version: str) -> str | None:
     return None
 
 
-def run(*words, **options) -> subprocess.CompletedProcess:
+def run(*words, **options) -> str:
+    """What a command says; a `CommandError` where it ends badly."""
     words = [*map(str, words)]
-    return subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    if done.returncode:
+        raise CommandError(f"{' '.join(words)}\n{done.stdout[-6000:]}{done.stderr[-4000:]}")
+    return done.stdout.strip()
 
 
 def built(folder: Path) -> tuple[Path, Path]:
     """The wheel and the sdist, built in an environment of their own."""
     venv.create(folder / "build", with_pip=True)
     python = folder / "build" / "bin" / "python"
-    _done(run(python, "-m", "pip", "install", "-q", "build"))
-    _done(run(python, "-m", "build", "--outdir", folder / "dist", ROOT))
+    run(python, "-m", "pip", "install", "-q", "build")
+    run(python, "-m", "build", "--outdir", folder / "dist", ROOT)
     (wheel,), (sdist,) = (folder / "dist").glob("*.whl"), (folder / "dist").glob("*.tar.gz")
     return wheel, sdist
 
 
-def _done(result: subprocess.CompletedProcess) -> None:
-    if result.returncode:
-        raise SystemExit(f"{result.args}\n{result.stdout[-2000:]}{result.stderr[-4000:]}")
+def installed(python: Path, package: Path, releases: dict[str, str]) -> list[str]:
+    """Install the package with these releases; what they were in the end, as pip takes it.
+
+    A release without a build for this Python gives way to the oldest later one that has one.
+    """
+    pip = (python, "-m", "pip", "--disable-pip-version-check")
+    # (Of 13 the oldest is 13.0, of 1.6 any 1.6 will do.)
+    least = {name: f"{own}.0" if "." not in own else own for name, own in releases.items()}
+    held = {name: f"{name}=={release}.*" for name, release in least.items()}
+    while True:
+        try:
+            run(*pip, "install", "-q", "--only-binary", ":all:", package, *held.values())
+            return [*held.values()]
+        except CommandError as failed:
+            lost = re.search(r"No matching distribution found for ([\w-]+)==", str(failed))
+            if lost is None:
+                raise
+            held[lost[1]] = f"{lost[1]}=={_next(str(failed), lost[1], releases[lost[1]])}"
 
 
-def tried(path: str, package: Path, learn: str, folder: Path, checks: bool) -> str:
-    """What became of a package on one interpreter with one scikit-learn."""
+def _next(told: str, name: str, least: str) -> str:
+    """The oldest release that pip names as having a build, and that is no older than ``least``."""
+    listed = re.search(r"\(from versions: ([^)]*)\)", told)
+    numbers = [one for one in (listed[1].split(", ") if listed else []) if one[-1:].isdigit()]
+    later = [one for one in numbers if _key(one) > _key(least)]
+    if not later:
+        raise CommandError(f"no release of {name} has a build for this Python\n{told}")
+    return min(later, key=_key)
+
+
+def _key(release: str) -> list[int]:
+    return [*map(int, re.findall(r"\d+", release))]
+
+
+def tried(path: str, package: Path, releases: dict[str, str], folder: Path) -> str:
+    """The versions a package works with on one interpreter; a `CommandError` where it does not."""
     home = Path(tempfile.mkdtemp(dir=folder))
-    _done(run(path, "-m", "venv", home))
+    run(path, "-m", "venv", home)
     python = home / "bin" / "python"
-    told = run(python, "-m", "pip", "install", "-q", "--only-binary", "scikit-learn,numpy,scipy",
-               package, f"scikit-learn{learn}")  # fmt: skip
-    if told.returncode and "scikit-learn" in told.stderr and "No matching" in told.stderr:
-        return "skipped: there is no build of this scikit-learn for it"
-    _done(told)
+    held = installed(python, package, releases)
     clean = {**os.environ, "PYTHONPATH": ""}
-    _done(run(home / "bin" / "setwise", "doctor", cwd=home, env=clean))
-    _done(run(python, "-c", TRIAL, cwd=home, env=clean))
-    if checks:
-        _done(run(python, "-m", "pip", "install", "-q", "pytest", "pytest-xdist", "hypothesis",
-                  "pandas", "mpmath"))  # fmt: skip
-        files = [ROOT / "tests" / "estimators" / name for name in CHECKS]
-        _done(run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-k",
-                  "scikit_learn", *files, cwd=ROOT, env=clean))  # fmt: skip
+    run(home / "bin" / "setwise", "doctor", cwd=home, env=clean)
+    run(python, "-c", TRIAL, cwd=home, env=clean)
+    if package.suffix == ".whl":
+        run(python, "-m", "pip", "install", "-q", "--only-binary", ":all:", *TOOLS, *held)
+        pytest, tests = (python, "-m", "pytest", "-q", "-p", "no:cacheprovider"), ROOT / "tests"
+        run(*pytest, "-k", "scikit_learn", tests / "estimators", cwd=ROOT, env=clean)
+        if releases:
+            run(*pytest, *(tests / name for name in PROMISES), cwd=ROOT, env=clean)
+    told = run(python, "-c", TOLD, cwd=home, env=clean)
     shutil.rmtree(home)
-    return "passed"
+    return told
 
 
 def main(wanted: list[str]) -> int:
-    """Try every combination, and print a line for each."""
-    first = True
+    """Try every combination, and print a line for each; 1 if one failed."""
+    status = 0
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        wheel, sdist = built(folder)
+        wheel, sdist = built(Path(place))
+        alone = [("sdist, newest", sdist, {})]
         for version in wanted or PYTHONS:
             path = interpreter(version)
             if path is None:
-                print(f"Python {version}: skipped, it is not there")
+                print(f"Python {version}: skipped, it is not there", flush=True)
                 continue
-            for learn in (f"=={oldest()}.*", f">={oldest()}"):
-                told = tried(path, wheel, learn, folder, checks=True)
-                print(f"Python {version}, scikit-learn{learn}, wheel: {told}", flush=True)
-            if first:
-                told = tried(path, sdist, "", folder, checks=False)
-                print(f"Python {version}, newest scikit-learn, sdist: {told}", flush=True)
-            first = False
-    return 0
+            both = [("wheel, oldest", wheel, oldest()), ("wheel, newest", wheel, {})]
+            for what, package, releases in [*both, *alone]:
+                try:
+                    told = f"passed with {tried(path, package, releases, Path(place))}"
+                except CommandError as failed:
+                    status, told = 1, f"failed: {failed}"
+                print(f"Python {version}, {what}: {told}", flush=True)
+            alone = []
+    return status
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from setwise import get_target
+from setwise.cli.compare import FOR_ALL_ROWS, USUAL, _methods
 from setwise.datasets import read
 from setwise.study import METHODS, Study, leaderboard, load
 from tests.support.command import LISTED, found, rows, run, write_listed
@@ -62,6 +64,22 @@ def test_the_split_of_the_file_is_used_unless_folds_are_asked_for(books, tmp_pat
     assert told["leaderboard"]["n_rows"] == 60
 
 
+def test_methods_that_are_for_the_targets_are_compared():
+    of_rows, both = [get_target("f1")], [get_target("f1"), get_target("macro_f1")]
+    assert tuple(_methods(None, of_rows)) == USUAL
+    assert tuple(_methods(None, both)) == FOR_ALL_ROWS
+    assert _methods("all", of_rows) == list(METHODS)
+    assert set(METHODS) - set(_methods("all", both)) == {"logistic", "mean_absolute_error"}
+
+
+def test_a_method_of_rows_is_refused_for_measures_of_all_rows(books, tmp_path, capfd):
+    words = ("compare", books, *LISTED, "--targets", "macro_f1", "--methods", "catalog,logistic")
+    status, _, err = run(capfd, *words, "-o", tmp_path / "study")
+    assert status == 2
+    assert "logistic is trained on losses of rows, but macro_f1 judges all rows together" in err
+    assert not (tmp_path / "study").exists()
+
+
 def test_a_method_that_fails_is_named_and_the_others_are_reported(
     books, tmp_path, capfd, monkeypatch
 ):
@@ -74,6 +92,6 @@ def test_a_method_that_fails_is_named_and_the_others_are_reported(
     assert status == 1
     assert "binary_relevance" in out
     assert err.startswith("setwise: warning: 4 of 8 units are finished, 4 failed")
-    assert "no luck today" in err
+    assert "- catalog for f1, folds 0, 1: ArithmeticError: no luck today" in err
     assert err.count("\n") == 1
     assert (tmp_path / "study" / "report.html").exists()

@@ -12,7 +12,7 @@ import pytest
 import setwise
 from setwise.cli import main
 from setwise.study import METHODS
-from tests.support.command import LISTED, QUICK, rows, run, write_listed
+from tests.support.command import EVERY_COMMAND, LISTED, QUICK, rows, run, write_listed
 
 
 @pytest.fixture(scope="module")
@@ -213,13 +213,7 @@ def test_scores_that_are_no_probabilities_are_not_given_as_such(folder, tmp_path
     assert "brier score" not in json.loads(out)["figures"]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        (), ("fit",), ("predict",), ("evaluate",), ("explain",), ("compare",), ("decode",),
-        ("certify",), ("demo",), ("datasets", "list"), ("datasets", "info"), ("datasets", "fetch"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("words", [(), *EVERY_COMMAND], ids=" ".join)
 def test_every_help_has_examples_and_exit_status(words, capfd):
     status, out, _ = run(capfd, *words, "--help")
     assert status == 0

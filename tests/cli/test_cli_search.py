@@ -98,5 +98,5 @@ def test_what_does_not_fit_into_memory_is_not_begun_and_it_is_said(fit, monkeypa
     status, printed, said = fit(*how)
     assert status == 0
     assert "binary_relevance on" in printed
-    assert "not as usual: the joint likelihood of 3 labels by" in printed
-    assert "setwise: warning: the joint likelihood of 3 labels by" in said
+    assert "not as usual: a model of all 3 labels together, by" in printed
+    assert "setwise: warning: a model of all 3 labels together, by" in said

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from base64 import b64decode, b64encode
-from contextlib import chdir
 from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
@@ -727,15 +726,6 @@ def test_a_study_without_a_name_has_a_heading(folder):
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ValueError, match="there is no folder"):
         write(small(), tmp_path / "nowhere" / "report.html")
-
-
-def test_the_guide_runs(tmp_path):
-    text = (Path(__file__).parents[2] / "docs" / "report.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    with chdir(tmp_path):
-        exec("\n".join(blocks), {})
-    for name in ("report", "predictions"):
-        Parsed((tmp_path / f"{name}.html").read_text())
 
 
 # ------------------------------------------------------------------------------------- evaluations

@@ -581,7 +581,7 @@ def test_a_line_that_is_no_unit_is_named_and_done_again(how, data, small, tmp_pa
     with pytest.warns(UserWarning, match="does not count as finished: line 2 of "):
         assert len(load(folder).outcomes) == 1
     assert summary(folder).n_finished == 5
-    with pytest.warns(UserWarning, match="A run does such units again"):
+    with pytest.warns(UserWarning, match="Running the study again repeats"):
         assert_equal(make(data, methods=QUICK[1:2]).run(folder), results)
     assert_equal(load(folder), results)
     assert not (tmp_path / "sprung").exists()

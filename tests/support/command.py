@@ -5,12 +5,23 @@ import sys
 from io import BytesIO, TextIOWrapper
 
 import numpy as np
+import typer
 
-from setwise.cli import main
+from setwise.cli import app, main
 
 LABELS = np.array(["art", "law", "war"])
 LISTED = ("--label-column", "tags", "--separator", ";")
 QUICK = ("--no-cv", "--alpha", "0.01")
+# What is typed for each command, those of groups too, and what Typer knows of it.
+EVERY_COMMAND = {
+    words: command
+    for name, one in typer.main.get_command(app).commands.items()
+    for words, command in (
+        {(name, own): inner for own, inner in one.commands.items()}
+        if hasattr(one, "commands")
+        else {(name,): one}
+    ).items()
+}
 
 
 def run(capfd, *words, stdin=None):

@@ -15,7 +15,7 @@ CARD = (b"# Model card", "a model card")
 @command(
     data="Rows that the model was not trained on, with their labels: figures are of these.",
     output="Where the card goes, by custom README.md or card.md.",
-    resamples="Behind the intervals; 0 for none.",
+    resamples="Times that rows are drawn again (bootstrap) for the intervals; 0 for none.",
 )
 def card(
     model: Path,

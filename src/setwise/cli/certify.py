@@ -20,20 +20,23 @@ OWNERS = {
 
 
 @command(
-    target="What a prediction is judged by: hamming, f1, f0.5, jaccard, subset, precision@2, "
-    "recall@2, tree (the distance in a taxonomy).",
-    surrogate=f"What a model is trained on: {', '.join(NAMED)}, or comp_sum with --q.",
-    space="Which label sets may be predicted: cube, slice, sized, chain, closed, paths or list. By "
-    "default cube; slice for targets @k, closed for tree.",
-    scores="labelwise: a score for each label; joint: for each label set.",
+    target="The measure you report: hamming, f1, f0.5, jaccard, subset, precision@2, recall@2, "
+    "tree (the distance in a taxonomy), macro_f1, ...",
+    surrogate=f"The loss that training minimises: {', '.join(NAMED)}, or comp_sum with --q. "
+    "Binary cross-entropy is binary_relevance.",
+    space="Which label sets may be predicted: cube (any), slice (those of one size), sized (any, "
+    "some sizes likelier), chain (labels that depend on the one before), closed and paths (of a "
+    "taxonomy) or list. By default cube; slice for targets @k, closed for tree.",
+    scores="What the model has a score for: labelwise, each label; joint, each label set.",
     labels="Number of labels; by default 3, and k + 2 for targets @k.",
     parents="Taxonomy of tree, closed and paths: the parent of each label, -1 for a root, as in "
     "--parents=-1,0,0. By default label 0 stands over all others.",
-    q=f"Member of generalized_cross_entropy, {DEFAULT_Q:g} by default, or of comp_sum, -1 to 1.",
+    q=f"The q of generalized_cross_entropy, {DEFAULT_Q:g} by default, or of comp_sum, -1 to 1.",
     margin="Margin of binary_relevance: logistic, exponential, hinge or squared_hinge. By default "
     "logistic.",
     rho="Width of constrained_rho, by default 1.",
-    seed="The answer follows from it.",
+    seed="Of the search for counterexamples: the same seed gives the same answer.",
+    precise="Print the whole statement: theorem, bound and source, or how an example was checked.",
 )
 def certify(
     context: typer.Context,
@@ -48,19 +51,24 @@ def certify(
     margin: str | None = None,
     rho: float | None = None,
     seed: int = 0,
+    precise: bool = False,
     json: bool = False,
 ) -> None:
-    r"""Is a surrogate consistent for a target? Prints a theorem, a counterexample, or neither.
+    r"""Is what I train (a loss, the "surrogate") consistent for what I report (the target)?
 
-    A certificate names the theorem that covers the combination and its bound, tested on
-    thousands of distributions. A counterexample is a distribution for which the
-    minimiser of the surrogate predicts a wrong label set, confirmed with the loss as trained.
-    A likelihood, decoded by the set of least expected loss, is bounded for every target, also
-    where it is not consistent.
+    Consistent means: with ever more data, and the loss minimised ever better, predictions become
+    the best possible for the target. The answer is a certificate, which rests on a theorem; or a
+    counterexample, a case in which predictions stay wrong however well the loss is minimised; or
+    that neither is known. A likelihood, what setwise trains by default, has a guarantee for every
+    target: predictions are as good as the learnt probabilities.
+
+    Theorems were tested on thousands of distributions, and counterexamples confirmed with the loss
+    as it is trained; --precise prints all of it.
 
     \b
     Examples:
       setwise certify f1 logistic
+      setwise certify f1 binary_relevance --precise
       setwise certify f1 logistic --scores joint
       setwise certify precision@2 logistic --space slice --labels 5
       setwise certify tree logistic --space paths --parents=-1,0,0,1
@@ -116,4 +124,7 @@ def certify(
         trained = Constrained(judged, where, "rho", rho=rho)
     member = DEFAULT_Q if q is None else q
     verdict = examined(judged, trained, where, scores, q=member, seed=seed)
-    echo(to_json(verdict) if json else str(verdict), json=json)
+    words = (
+        str(verdict) if precise else f"{verdict.in_short}\n(--precise prints the whole statement)"
+    )
+    echo(to_json(verdict) if json else words, json=json)

@@ -28,14 +28,18 @@ METHODS = (
     "forest_decoded", "extra_trees_catalog", "metro", "f_plug_in", "f_reduction",
     "pick_all_labels", "pick_all_labels_normalized", "pick_one_label", "one_vs_all_normalized",
 )  # fmt: skip
+# What is compared by default; the second where a target judges all rows together.
+USUAL = ("binary_relevance", "logistic", "mean_absolute_error", "catalog")
+FOR_ALL_ROWS = ("binary_relevance", "thresholds", "metro", "catalog")
 # F1 of so many levels is printed.
 MOST_LEVELS = 6
 
 
 @command(
     output="A folder for what is found; made if need be.",
-    targets="What is judged by, commas between, as in `setwise fit`; tree needs a hierarchy.",
-    methods=f"Commas between: {', '.join(METHODS)}; or all.",
+    targets="Measures, commas between, as the target of `setwise fit`; tree needs a hierarchy.",
+    methods=f"Commas between: {', '.join(METHODS)}; or all that are for the targets. By default "
+    f"{', '.join(USUAL)}; for measures of all rows together {', '.join(FOR_ALL_ROWS)}.",
     folds="By default the file's own split, or else 5.",
     report="Where the report goes; by default report.html in it.",
 )
@@ -45,7 +49,7 @@ def compare(
     *,
     output: Path,
     targets: str = "f1,hamming",
-    methods: str = "binary_relevance,logistic,mean_absolute_error,catalog",
+    methods: str | None = None,
     folds: int | None = None,
     test: Path | None = None,
     test_share: float | None = None,
@@ -92,7 +96,7 @@ def compare(
     study = Study(
         rows.X,
         rows.Y,
-        methods=list(METHODS) if methods == "all" else names(methods),
+        methods=_methods(methods, list(judged.values())),
         targets=judged,
         folds=own if folds is None else folds,
         label_names=rows.label_names.tolist(),
@@ -118,9 +122,24 @@ def compare(
     return 1 if told.failed else 0
 
 
+def _methods(asked: str | None, targets: list[Any]) -> list[str]:
+    """The names of the methods to compare."""
+    from setwise.study import METHODS as KNOWN
+    from setwise.targets.target import judges_all_rows
+
+    if asked is None:
+        return list(FOR_ALL_ROWS if any(map(judges_all_rows, targets)) else USUAL)
+    if asked != "all":
+        return names(asked)
+    return [name for name in METHODS if all(map(KNOWN[name].serves, targets))]
+
+
 @command(output="Where the report goes.")
 def demo(*, output: Path = Path("report.html"), jobs: int = 1, json: bool = False) -> None:
-    r"""Compare methods on data with a known truth; print exact regrets, write the report.
+    r"""Compare methods on data whose truth is known: how far from the best possible is each?
+
+    Prints the regret of each method, the expected loss beyond the least possible, and writes a
+    report.
 
     \b
     Examples:

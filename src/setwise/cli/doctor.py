@@ -6,7 +6,8 @@ import os
 import platform
 import re
 import sys
-from importlib.metadata import PackageNotFoundError, requires, version
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from typing import Any
 
 from setwise.cli.options import command, say
@@ -80,12 +81,17 @@ def requirements() -> tuple[list[str], dict[str, list[str]]]:
     return needed, extras
 
 
+_by_module = cache(packages_distributions)
+
+
 def installed(name: str) -> str | None:
-    """The version of a distribution; None where it is not there."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+    """The version of a distribution, or of what has its module; None where neither is there."""
+    for own in (name, *_by_module().get(name, ())):
+        try:
+            return version(own)
+        except PackageNotFoundError:
+            continue
+    return None
 
 
 def _said(value: Any) -> str:

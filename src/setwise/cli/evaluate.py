@@ -31,9 +31,9 @@ PROBABLE = "; a label less probable than one under it is as probable as the most
     predictions="Instead: a table of predicted labels.",
     truth="With it: a table of true labels, row for row.",
     probabilities="With it: the probability of each label, for calibration.",
-    targets="Further targets, commas between, tree too; their losses are added.",
+    targets="More measures to report, commas between, tree too.",
     part="Part of a file that has a split: test (default there), train, or all.",
-    resamples="Behind the intervals; 0 for none.",
+    resamples="Times that rows are drawn again (bootstrap) for the intervals; 0 for none.",
     confidence="Level of the intervals.",
     report="A page with all of it; of a model also which features say what, of a mixture what its "
     "members bring.",

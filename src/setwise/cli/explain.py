@@ -29,12 +29,12 @@ def explain(
     unseen_categories: Literal["refuse", "zeros"] | None = None,
     json: bool = False,
 ) -> None:
-    r"""Print what features add to the log-odds of the labels of a row, the strongest first.
+    r"""Say which features made the labels of a row likely or unlikely, the strongest first.
 
-    The log-odds of a label, log P - log(1 - P), are those of the base and the sum of what all
-    features add: the base is the mean of the training rows, of trees what they say on average. Of
-    linear scores that is exact; trees have XGBoost's contributions, mixtures the parts of their
-    members.
+    Printed is what each feature adds to the log-odds of a label, log P - log(1 - P): more than 0
+    makes it likelier. From the base (the mean of the training rows, of trees what they say on
+    average) they add up to the log-odds of the row. Of linear models that is exact; trees have
+    XGBoost's contributions, mixtures the parts of their members.
 
     \b
     Examples:

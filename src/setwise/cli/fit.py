@@ -46,16 +46,20 @@ LIKELIHOODS = ("auto", "likelihood", "binary_relevance")
 
 @command(
     output="Where the model goes, by custom .skops.",
-    model="linear: linear scores, chosen by cross-validation; booster: boosted trees (XGBoost); "
-    "ensemble: a mixture of both and of extra trees. auto: linear, or with --time what is best for "
-    "the data in that time.",
-    surrogate="What is trained on: likelihood, binary_relevance, logistic, mean_absolute_error, "
-    "...; several with commas are tried. auto: likelihood, or what fits into memory.",
-    space="Label sets that are weighed: auto, catalog, joint, sized, forest, cube, of a hierarchy "
-    "paths, closed; several with commas are tried.",
-    alpha="Penalty of the weights; several with commas are tried.",
-    scaling="Units of the features: none, standard, rows; several with commas are tried. auto: by "
-    "whether the features are sparse.",
+    model="linear: a linear model, its settings chosen by cross-validation; booster: boosted trees "
+    "(XGBoost); ensemble: a mixture of both and of extra trees. auto: linear, or with --time what "
+    "is best for the data in that time.",
+    surrogate="The loss that training minimises: likelihood (of whole label sets), "
+    "binary_relevance (each label by itself), logistic, mean_absolute_error, ...; several with "
+    "commas are tried. auto: likelihood, or what fits into memory.",
+    space="Which label sets the model takes to be possible: catalog (those seen in training), "
+    "joint (the same, each with weights of its own), sized (all, some sizes likelier), forest "
+    "(all, labels depend on each other), cube (all, labels independent), in a hierarchy paths, "
+    "closed; several with commas are tried. auto: by the data.",
+    alpha="How strongly large weights are penalised: more for simpler models; several with commas "
+    "are tried.",
+    scaling="none; standard: features divided by their standard deviation; rows: each row divided "
+    "by its length; several with commas are tried. auto: by whether the features are sparse.",
     time="Seconds; then the best model found so far is trained and written. Without --model, the "
     "model that is best in that time.",
     jobs="Threads; by default as many as there are processors.",

@@ -34,26 +34,27 @@ STDOUT, STDERR = "standard output", "standard error"
 MODEL, PAGE = (b"PK", "a model"), (b"<!doctype html", "a page")
 # The help of options that several commands have.
 HELP = {
-    "data": "CSV, TSV, Parquet, ARFF, LIBSVM, extreme-classification file.",
+    "data": "A CSV, TSV, Parquet, ARFF, LIBSVM or extreme-classification file.",
     "model": "A file that `setwise fit` wrote.",
-    "target": "What predictions are judged by, the mean over rows: hamming, f1, f2, jaccard, "
-    "subset (exact match), precision@3, recall@5, ..., tree (the distance in a hierarchy: that of "
-    "the data, --taxonomy or --path-separator); or all rows together: macro_f1, micro_f1, "
-    "balanced_accuracy, ...; scikit-learn's names of scorers too.",
+    "target": "The measure you are judged by. Taken of each row, then the mean: hamming, f1, f2, "
+    "jaccard, subset (exact match), precision@3, recall@5, ..., tree (the distance in a hierarchy: "
+    "that of the data, --taxonomy or --path-separator). Of all rows together: macro_f1, micro_f1, "
+    "balanced_accuracy, ... scikit-learn's names of scorers work too.",
     "test": "A second file, to test on; by default the file's own.",
     "test_share": "Instead: test on this share of the rows, drawn by --seed.",
     "jobs": "Processes at work at once.",
-    "seed": "Of all that is random.",
+    "seed": "Of random numbers: the same seed gives the same result.",
     "json": "Print one line of JSON.",
-    "decoder": "How label sets follow from probabilities. For all rows together: expected, "
-    "calibrated, batch, thresholds, cross_fitted, micro_macro; for other targets minimum_risk, "
-    "most_likely, marginals. auto: by the target.",
+    "decoder": "How probabilities become label sets; auto: what suits the target. A target of "
+    "each row has minimum_risk (least expected loss), most_likely (the likeliest set), marginals "
+    "(least expected loss if labels were independent); one of all rows together has expected, "
+    "calibrated, batch, thresholds, cross_fitted, micro_macro, ways to find thresholds.",
     "budget": "Predict exactly so many labels a row, the best for a measure of all rows together.",
     "at_most": "Instead: at most so many labels a row.",
     "zero_division": "The value of 0/0 in precision, recall, F1 and Jaccard: 0 as in scikit-learn, "
     "1, or nan, which leaves such rows and labels out.",
-    "labels": "Columns of 0 and 1 that are labels, commas between; of ARFF also how many there "
-    "are, first or, if negative, last.",
+    "labels": "Columns of 0 and 1 that are labels, commas between; of ARFF also a number: how many "
+    "of the first columns are labels or, if negative, of the last.",
     "label_prefix": "Instead: what the names of these columns begin with.",
     "label_column": "Instead: the one column that lists the labels of a row.",
     "separator": "Between the labels of --label-column; by default a comma.",
@@ -63,18 +64,19 @@ HELP = {
     "delimiter": "Between cells; by default a tab in .tsv files, else a comma.",
     "encoding": "Of the text; by default utf-8.",
     "unknown_labels": "Rows whose labels are unknown ('?'): refuse (default) or leave_out.",
-    "unseen_categories": "Categories that the training file had not: refuse (default), or zeros: "
-    "0 in all features of the column; how many there were is said.",
-    "unseen_labels": "True labels that the training file had not: refuse (default), or missed: "
-    "each is a label that no prediction has; how many there were is said.",
+    "unseen_categories": "What becomes of categories that were not in the training file: refuse "
+    "(default), or zeros: all features of the column are 0, and how many there were is said.",
+    "unseen_labels": "What becomes of true labels that were not in the training file: refuse "
+    "(default), or missed: each counts as a label that no prediction has, and how many there were "
+    "is said.",
     "xml": "Mulan's XML file beside an ARFF file.",
     "format": "arff, libsvm, extreme, table or folder; by default found by name and content.",
     "taxonomy": "A hierarchy over the labels, which are found by name: a text file with lines of "
     "parent, child and perhaps length, or of path names such as a/b/c.",
     "path_separator": "Instead: labels are path names, and this parts them, such as / in "
     "Home/Garden/Hoses; what stands above a label is a label too.",
-    "close": "Give each label set what stands above its labels; without it, sets that lack it are "
-    "refused.",
+    "close": "Add to each label set all that stands above its labels in the hierarchy; without it, "
+    "sets that lack some of it are refused.",
 }
 SPELT = {"output": ["--output", "-o"], "cv": ["--cv/--no-cv"]}
 LEAST = {

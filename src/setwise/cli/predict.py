@@ -172,11 +172,11 @@ def decode(
     spreadsheet: bool = False,
     json: bool = False,
 ) -> None:
-    r"""Turn probabilities into the label sets of least expected loss for a target.
+    r"""Turn any model's probabilities into the label sets that are best for a target.
 
-    Labels are taken as independent given the row. Cutting at 0.5 is best for Hamming loss only;
-    for F1, say, a label of probability 0.4 is often worth the risk. Texts and NPY files are taken
-    in parts, so they may be larger than memory.
+    Best is the label set of least expected loss, labels taken as independent given the row. Cutting
+    at 0.5 is best for Hamming loss only; for F1, say, a label of probability 0.4 is often worth the
+    risk. Texts and NPY files are taken in parts, so they may be larger than memory.
 
     A measure of all rows together, such as macro_f1, is decided for by the whole file at once: what
     a row gets depends on the others. (A model that `setwise fit` trained for it has thresholds.)

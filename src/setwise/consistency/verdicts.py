@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from setwise.consistency.meaning import in_short
 from setwise.consistency.naming import word
 from setwise.spaces import Catalog
 from setwise.spaces.space import Array, Space
@@ -209,6 +210,11 @@ class _Answer:
         return f"{self.surrogate} for {self.target} on {self.space} with {kind}"
 
     @property
+    def in_short(self) -> str:
+        """What it means, for those who have not read the paper."""
+        return in_short(self)
+
+    @property
     def is_bounded(self) -> bool:
         """Whether the regret has a bound by the divergence: that of a likelihood, for all targets.
 
@@ -253,7 +259,7 @@ class Certificate(_Answer):
                 f"  Largest ratio of regret to bound met: {self.worst_ratio:.4f}."
             )
         return (
-            f"Certificate: {self.subject} is consistent.\n"
+            f"{self.in_short}\n\n"
             f"  Theorem {self.theorem}, {self.source}: {self.statement}\n"
             f"  It applies: {self.reason}.\n{bound}\n"
             f"  Searched {self.tried} distributions (seed {self.seed}); the largest regret at "
@@ -301,14 +307,8 @@ class Counterexample(_Answer):
     def __str__(self) -> str:
         scores = ", ".join(f"{score:.4g}" for score in self.minimiser)
         note = f"  Note: {self.note}.\n" if self.note else ""
-        first = f"Counterexample: {self.subject} is not consistent.\n"
-        if self.is_bounded:
-            first = f"Bounded, but not consistent: {self.subject}.\n{BOUNDED}\n"
-            first += (
-                "  These scores cannot hold every truth; the best of them predict wrongly for\n"
-            )
         return (
-            f"{first}  {self.distribution}\n"
+            f"{self.in_short}\n\n{BOUNDED if self.is_bounded else ''}"
             f"  The scores ({scores}) have surrogate regret at most {self.surrogate_regret:.1e} "
             f"({self.method}).\n"
             f"  Their {self.decoder} is {word(self.prediction)}, with expected loss "
@@ -344,10 +344,8 @@ class Undecided(_Answer):
         near = "no set was wrong"
         if self.nearest is not None:
             near = f"a wrong set came within {self.nearest:.2g} of being predicted"
-        bounded = BOUNDED if self.is_bounded else ""
         return (
-            f"Undecided: no theorem covers {self.subject}, and no counterexample was found.\n"
-            f"{bounded}"
+            f"{self.in_short}\n\n{BOUNDED if self.is_bounded else ''}"
             f"  Tried {self.tried} distributions (seed {self.seed}); the largest regret at "
             f"surrogate regret 0 was {self.worst_regret:.1e}, and {near}. That proves nothing."
         )

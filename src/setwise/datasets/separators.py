@@ -46,7 +46,7 @@ def warn_of_separator(
     if mark is not None:
         example = next(text.strip() for text in lists if mark in text.strip())
         warnings.warn(
-            f"{where}: {shown(example)} is read as one label, because {separator!r} parts labels "
-            f"and is in none of the lists; {mark!r} is in many of them: {hint(mark)}",
+            f"{where}: {shown(example)} is read as one label, because labels are separated by "
+            f"{separator!r}, which is in none of the lists; {mark!r} is in many: {hint(mark)}",
             stacklevel=2,
         )

@@ -71,7 +71,7 @@ def affordable(rows: Any) -> Plan:
     size = d * n_labels
     needed = 8.0 * size * (2 * remembered(size) + ARRAYS)
     most = SHARE * memory()
-    joint = f"the joint likelihood of {n_labels} labels by {d} features"
+    joint = f"a model of all {n_labels} labels together, by {d} features,"
     alone = "so every label is trained by itself (binary relevance)"
     if needed > most:
         share = f"a quarter of the memory there is, {most / 1e9:.1f} GB"
@@ -89,7 +89,8 @@ def affordable(rows: Any) -> Plan:
         return Plan(
             "likelihood", "sized",
             f"a list of the {n_sets} label sets seen would take about {listed:.0e} operations a "
-            f"pass over the data, so all label sets are weighed by their size ('sized')",
+            f"pass over the data, so all label sets are taken as possible, weighed by their size "
+            f"('sized')",
         )  # fmt: skip
     return Plan("likelihood", "auto")
 

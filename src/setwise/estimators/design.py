@@ -352,8 +352,8 @@ class Solution:
 def warn_of(steps: int, norm: float, tol: float) -> None:
     """Say that a solver stopped early, and where."""
     warnings.warn(
-        f"the solver stopped after {steps} iterations with a gradient of {norm:.2e}, above "
-        f"tol = {tol:g}; raise max_iter or alpha, or scale the features",
+        f"training has not converged: it stopped after {steps} iterations with a gradient of "
+        f"{norm:.2e}, above tol = {tol:g}; raise max_iter or alpha, or scale the features",
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -66,11 +66,13 @@ SENTENCES = {
     "closed": "On closed sets one score a label does not reach every law: the logistic loss has a "
     "counterexample over three labels, parents [-1, 0, 0]. Covered there are "
     "'mean_absolute_error', and 'likelihood' with the set of least expected loss.",
-    "confined": "No theorem covers {surrogate} for {target} here: label_features of rank {rank} "
-    "confine the {n_scores} scores to their combinations, and theorems need each to be free.",
-    "sampled": "No theorem covers this training: its loss sums over {n_samples} label sets drawn "
-    "from {space}, and what minimises it need not minimise the exact loss, which a theorem "
-    "covers. 'constrained_exponential' is exact on every space.",
+    "confined": "No theorem covers {surrogate} for {target} here: predictions may be good, but "
+    "nothing is proved of them. Theorems need scores that are free of each other, and "
+    "label_features of rank {rank} confine the {n_scores} scores to their combinations.",
+    "sampled": "No theorem covers this training: predictions may be good, but nothing is proved of "
+    "them. Its loss sums over {n_samples} label sets drawn from {space}, and what minimises it "
+    "need not minimise the exact loss, which a theorem covers. 'constrained_exponential' is exact "
+    "on every space.",
     "thresholds": "Each label is predicted where its learnt probability reaches a threshold, and "
     "no other form of decision is better for {target} if these probabilities are right. Precisely: "
     "of all rows of the source together, where each label occurs, and none has a probability equal "
@@ -83,17 +85,19 @@ SENTENCES = {
     "what they reach on new ones tends to the best as such rows grow in number.",
     "smoothed": "It goes by the counts of all labels together as well, so that rare ones do not "
     "overfit; that its thresholds tend to the best is not claimed.",
-    "budget": "No theorem is known to cover {target} with a budget of labels a row: decided is by "
-    "gains of each label found on rows that were not trained on.",
+    "budget": "No theorem is known to cover {target} with a budget of labels a row: predictions "
+    "may be good, but nothing is proved of them. Labels are chosen by what each gains, found on "
+    "rows that were not trained on.",
     "batch": "The thresholds are taken from the probabilities of the rows to be predicted, "
     "so that a prediction depends on the rows that come with it: they maximise {target} of the "
     "expected counts, which tends to the best expected value as the batch grows (Dembczyński, "
     "Kotłowski, Koyejo and Natarajan, 2017).",
-    "costs": "Consistent for {target}: at its best value the regret is the regret of the costs of "
-    "misses and false alarms, divided by the denominator, and binary relevance weighed by them is "
-    "consistent for costs (theorem V: {source}). Assumed: {complete}; the value that was found on "
-    "folds is the best one; and counts of rows still to come are near their means, as they are "
-    "where no label is rare.",
+    "costs": "Consistent for {target}: with ever more data, and the training loss minimised ever "
+    "better, predictions become the best possible. Precisely: at its best value the regret is the "
+    "regret of the costs of misses and false alarms, divided by the denominator, and binary "
+    "relevance weighed by them is consistent for costs (theorem V: {source}). Assumed: {complete}; "
+    "the value that was found on folds is the best one; and counts of rows still to come are near "
+    "their means, as they are where no label is rare.",
     "shortlists": "Predictions are best for {target} if the learnt probabilities of the labels are "
     "right and labels are independent given the input, but for labels less probable than "
     "{floor:g}, of which only sums are known: `gap(X)` says by how much at most that lowers the "

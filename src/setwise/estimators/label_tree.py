@@ -328,9 +328,9 @@ def trained(
         found.append((solution.weights[kept].astype(np.float32), used[feature], child + low))
     if stopped:
         warnings.warn(
-            f"{stopped} of {len(batches)} batches of labels stopped after {how.max_iter} "
-            f"iterations with a gradient above tol = {how.tol:g} times the share of their rarest "
-            f"label; raise max_iter or penalty",
+            f"training has not converged for {stopped} of {len(batches)} batches of labels: after "
+            f"{how.max_iter} iterations their gradient was above tol = {how.tol:g} times the share "
+            f"of the rarest label; raise max_iter or penalty",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -18,6 +18,14 @@ TITLE = "Model card"
 MOST_OPEN = 30
 # What acts as Markdown wherever it stands.
 MARKS = re.compile(r"([\\`*_\[\]|#~])")
+FOLDED = """
+
+<details>
+<summary>In full</summary>
+
+{}
+
+</details>"""
 USE = """```python
 import setwise
 
@@ -77,7 +85,8 @@ def card(
         f"This model predicts a set of labels for each row. It is judged by "
         f"**{_text(measure.title)}**: {_text(measure.meaning)}."
     )
-    proved = _literal(words.prose(last.guarantee_))
+    first_words, rest = map(_literal, words.first_sentence(words.prose(last.guarantee_)))
+    proved = first_words + (FOLDED.format(rest) if rest else "")
     written.add(folded=False, **{TITLE: first})
     written.add(folded=False, **{f"{TITLE}/What is guaranteed": proved})
     written.add(folded=False, **{f"{TITLE}/How to use it": use})

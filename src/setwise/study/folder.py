@@ -101,7 +101,14 @@ class Summary:
         told = f"{self.n_finished} of {self.n_units} units are finished"
         if self.failed:
             told += f", {len(self.failed)} failed and will be tried again at the next run:"
-        return "\n".join([told, *(f"- {unit}: {why}" for unit, why in self.failed.items())])
+        # What failed alike in several folds is said once.
+        alike: dict[tuple[str, str, str], list[str]] = {}
+        for unit, why in self.failed.items():
+            alike.setdefault((unit.method, unit.target, why), []).append(str(unit.fold))
+        return "\n".join([told, *(
+            f"- {method} for {target}, fold{'s' * (len(folds) > 1)} {', '.join(folds)}: {why}"
+            for (method, target, why), folds in alike.items()
+        )])  # fmt: skip
 
     def results(self) -> Results:
         """The study with the methods and targets that have finished all folds."""
@@ -127,7 +134,7 @@ class Summary:
         """Name the lines that do not count, unless their units were done again."""
         if self.damaged and not self.complete:
             told = f"damaged, and does not count as finished: {'; '.join(self.damaged)}"
-            warnings.warn(f"{told}. A run does such units again", stacklevel=3)
+            warnings.warn(f"{told}. Running the study again repeats what is damaged", stacklevel=3)
 
 
 def summary(folder: str | os.PathLike[str]) -> Summary:

@@ -75,6 +75,8 @@ class Method:
         Whether it sees missing features as they are; else they take their mean.
     require : function, optional
         Raises if something that the method needs is not installed.
+    of_rows : bool
+        Whether it is trained on losses of rows, which a measure of all rows together has not.
 
     Examples
     --------
@@ -90,6 +92,11 @@ class Method:
     own: bool = False
     sees_missing: bool = False
     require: Callable[[], Any] | None = None
+    of_rows: bool = False
+
+    def serves(self, target: Target) -> bool:
+        """Whether it can be trained for the target."""
+        return not (self.of_rows and judges_all_rows(target))
 
 
 # ------------------------------------------------------------------------------ cut at a threshold
@@ -227,17 +234,19 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "logistic",
-            "Trains linear scores on the logistic loss of the target over all label sets "
-            "(comp-sum, q = 0). Predicts the set of highest score.",
+            "Trains linear scores on a logistic loss in which every label set weighs as much as it "
+            "is worth for the target (comp-sum, q = 0). Predicts the set of highest score.",
             lambda asked: _linear("logistic", asked, decoder="most_likely"),
             has_probability=False,
+            of_rows=True,
         ),
         Method(
             "mean_absolute_error",
-            "Trains linear scores on the mean absolute error of the target over all label sets "
-            "(comp-sum, q = 1). Predicts the set of highest score.",
+            "Trains linear scores so that label sets drawn by their probabilities have little loss "
+            "(comp-sum, q = 1: mean absolute error). Predicts the set of highest score.",
             lambda asked: _linear("mean_absolute_error", asked, decoder="most_likely"),
             has_probability=False,
+            of_rows=True,
         ),
         Method(
             "catalog",

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,7 @@ class Study:
         inputs: Any = check_array(tidied(X, "X") if issparse(X) else X, input_name="X", **taken)
         check_consistent_length(inputs, sets)
         chosen, judges = get_methods(methods), _targets(targets, n_labels)
+        _refuse_pairs(chosen, judges)
         hierarchy = _hierarchy(taxonomy, judges, sets, names)
         if names is None:
             names = range(n_labels) if hierarchy is None else hierarchy.names
@@ -278,6 +280,16 @@ def _row_names(given: Any, X: Any, Y: Any, n_rows: int) -> list[str]:
     if len(names) != n_rows:
         raise ValueError(f"row_names must be {n_rows} names, one a row, not {some(names)}")
     return names
+
+
+def _refuse_pairs(methods: Mapping[str, Any], targets: Mapping[str, Any]) -> None:
+    """Raise for a method that cannot be trained for a target, before anything is."""
+    for (name, method), (judge, target) in product(methods.items(), targets.items()):
+        if not method.serves(target):
+            raise ValueError(
+                f"{name} is trained on losses of rows, but {judge} judges all rows together: leave "
+                f"one of them out, or take binary_relevance, thresholds, metro or catalog"
+            )
 
 
 def _targets(targets: Any, n_labels: int) -> dict[str, Target]:

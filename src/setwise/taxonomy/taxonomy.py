@@ -392,7 +392,8 @@ def tree_of(taxonomy: Taxonomy) -> Taxonomy:
     """The taxonomy where it is a tree, else its spanning tree, with a warning that says so."""
     tree = taxonomy.spanning_tree()
     if tree is not taxonomy:
-        warnings.warn(f"A tree is needed, and one was chosen: {tree.note}", stacklevel=4)
+        told = f"labels have several parents, but a tree is needed, so one was chosen: {tree.note}"
+        warnings.warn(told, stacklevel=4)
     return tree
 
 

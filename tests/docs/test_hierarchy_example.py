@@ -3,7 +3,7 @@
 import importlib.util
 from pathlib import Path
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "hierarchy.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "hierarchy.py"
 
 
 def test_the_example_of_hierarchies_is_nearer_than_one_label_at_a_time(capsys):

@@ -1,8 +1,6 @@
-"""The code in the user's guides runs, and the ONNX recipe gives the scores of the model."""
+"""The guide to the estimators runs, and its ONNX recipe gives the scores of the model."""
 
 import re
-from contextlib import chdir
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,20 +8,10 @@ import pytest
 
 from setwise.decoders import MinimumRisk, MostLikely
 from setwise.estimators import SetClassifier
+from tests.support.pages import DOCS, walk
 
-DOCS = Path(__file__).parents[1] / "docs"
 GUIDE = (DOCS / "estimators.md").read_text()
 BEFORE, ONNX = GUIDE.split("## Serving elsewhere: ONNX")
-
-
-def run(text, scope, folder, name="docs/estimators.md"):
-    """Every block of Python, one after the other, in one namespace."""
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert blocks
-    with chdir(folder):
-        for block in blocks:
-            exec(compile(block, name, "exec"), scope)
-    return scope
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +22,14 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def scope(folder):
     """What the blocks before those of ONNX leave behind."""
-    return run(BEFORE, {}, folder)
+    return walk(BEFORE, folder, "docs/estimators.md")[0]
 
 
 @pytest.fixture(scope="module")
 def with_onnx(scope, folder):
     """What all blocks leave behind."""
     pytest.importorskip("onnx")
-    return run(ONNX, dict(scope), folder)
+    return walk(ONNX, folder, "docs/estimators.md", dict(scope))[0]
 
 
 def test_every_block_of_the_guide_runs(scope):
@@ -101,46 +89,3 @@ def test_the_onnx_file_runs_elsewhere(with_onnx, folder):
         (scores,) = session.run(["scores"], {"X": rows.astype(np.float32)})
         expected = with_onnx["model"].decision_function(rows)
         np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_every_block_of_the_guide_to_data_sets_runs(tmp_path):
-    text = (Path(__file__).parents[1] / "docs" / "datasets.md").read_text()
-    scope = run(text, {}, tmp_path, "docs/datasets.md")
-    assert str(scope["genes"]) == (
-        "genes: 2 rows, 1 feature, 4 labels, 3.00 labels a row, 2 distinct sets; a hierarchy; "
-        "missing values"
-    )
-
-
-def test_the_guide_to_studies_runs_and_names_every_method(tmp_path):
-    from setwise.study import METHODS, methods
-
-    text = (DOCS / "study.md").read_text()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(methods, "N_TREES", 10)
-        scope = run(text, {}, tmp_path, "docs/study.md")
-    assert scope["results"].outcomes
-    for name in METHODS:
-        assert f"| `{name}` |" in text
-
-
-def test_the_guide_to_hierarchies_runs(tmp_path):
-    scope = run((DOCS / "hierarchies.md").read_text(), {}, tmp_path, "docs/hierarchies.md")
-    assert str(scope["life"]) == "Taxonomy of 7 labels on 3 levels, a tree with 2 roots"
-
-
-def test_the_guide_to_evaluation_runs_and_names_every_group(tmp_path):
-    from setwise.evaluation.figure import GROUPS
-
-    text = (DOCS / "evaluation.md").read_text()
-    assert "macro f1" in run(text, {}, tmp_path, "docs/evaluation.md")["figures"]
-    for group in GROUPS:
-        assert f"| {group} |" in text
-
-
-def test_the_guide_to_scaling_runs_and_shows_the_stored_rows(tmp_path):
-    from benchmarks.extreme import section
-
-    text = (DOCS / "scaling.md").read_text()
-    assert run(text, {}, tmp_path, "docs/scaling.md")["sets"].nnz > 0
-    assert section() in text

@@ -1,32 +1,18 @@
-"""The pages for newcomers: their code runs, and old and new ways stand side by side."""
+"""Old and new ways stand side by side, and both run."""
 
 import importlib.util
 import re
-from contextlib import chdir
-from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+from tests.support.pages import DOCS, blocks
+
 ELSEWHERE = {"skmultilearn", "xcolumns", "hiclass", "torch"}
 HEAD, *SECTIONS = (DOCS / "coming_from.md").read_text().split("\n## ")
 
 
-def blocks(text):
-    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-
-
 def run(code, scope, name):
     exec(compile(code, name, "exec"), scope)
-
-
-@pytest.mark.parametrize("page", ["index", "start", "which_measure", "theory"])
-def test_the_code_of_a_page_runs(page, tmp_path, capsys):
-    scope = {}
-    with chdir(tmp_path):
-        for block in blocks((DOCS / f"{page}.md").read_text()):
-            run(block, scope, f"docs/{page}.md")
-    assert scope
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda text: text.splitlines()[0])

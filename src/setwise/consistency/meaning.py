@@ -1,0 +1,51 @@
+"""What a verdict means, for those who have not read the paper."""
+
+from __future__ import annotations
+
+from textwrap import fill
+from typing import Any
+
+from setwise.consistency.naming import word
+
+WIDTH = 88
+# The first line, and what it means; a counterexample follows between the two parts.
+HEADS = {
+    "certificate": "Certificate: {0.subject} is consistent.",
+    "counterexample": "Counterexample: {0.subject} is not consistent.",
+    "bounded": "Bounded, but not consistent: {0.subject}.",
+    "undecided": "Undecided: no theorem covers {0.subject}, and no counterexample was found.",
+}
+MEANINGS = {
+    "certificate": "That is: with ever more data, and this loss minimised ever better, predictions "
+    "become the best possible for {0.target}. It is proved (theorem {0.theorem}).",
+    "counterexample": "That is: even with endless data, and this loss minimised perfectly, "
+    "predictions may stay worse than they need be for {0.target}. For example, let a row have the "
+    "label sets, a digit for each label,",
+    "bounded": "That is: predictions are best for {0.target} where the learnt probabilities are "
+    "right, and nearly best where they are nearly right. But these scores cannot express all "
+    "probabilities, however much data there is. For example, let a row have the label sets, a "
+    "digit for each label,",
+    "undecided": "That is: nobody has proved that predictions become the best possible for "
+    "{0.target}, and a search found no case in which they do not.",
+}
+EXAMPLE = (
+    "Predicted is then {1}, with an expected loss of {0.prediction_risk:.4f}, where {2} has "
+    "{0.bayes_risk:.4f}."
+)
+INSTEAD = " What setwise trains by default, a likelihood, has a guarantee for every such measure."
+
+
+def in_short(verdict: Any) -> str:
+    """The verdict, what it means, and the example that shows it."""
+    has_example = verdict.verdict == "counterexample"
+    kind = "bounded" if has_example and verdict.is_bounded else verdict.verdict
+    lines = [HEADS[kind].format(verdict), _folded(MEANINGS[kind].format(verdict))]
+    if has_example:
+        told = EXAMPLE.format(verdict, word(verdict.prediction), word(verdict.bayes))
+        told += "" if kind == "bounded" else INSTEAD
+        lines += [f"    {verdict.distribution}.", _folded(told)]
+    return "\n".join(lines)
+
+
+def _folded(text: str) -> str:
+    return fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False)
