@@ -58,3 +58,12 @@ def test_rows_beyond_products_are_summed_all_the_same():
     first = 1.0 / (1.0 + np.exp(-1.0))
     np.testing.assert_allclose(likely[:, 0], [first, first, 1.0, first], atol=1e-12)
     np.testing.assert_allclose(totals, likely.sum(axis=0), atol=1e-12)
+
+
+def test_sums_of_features_are_those_of_the_rows():
+    rng = np.random.default_rng(0)
+    every = some_sets(1, 6, 60)
+    space = Catalog(every[:20])
+    # (Some sets are not listed: they have no feature.)
+    rows, weights = every[rng.integers(len(every), size=50)], rng.uniform(size=50)
+    np.testing.assert_allclose(space.feature_sums(rows, weights), weights @ space.features(rows))

@@ -53,9 +53,17 @@ def unseen_mass(sets: NDArray[np.uint8], counts: NDArray[np.int64] | None = None
     >>> unseen_mass(np.array([[1, 0], [1, 0], [0, 1]], dtype=np.uint8)).__round__(3)
     0.333
     """
-    if counts is None:
-        counts = np.unique(np.packbits(sets, axis=1), axis=0, return_counts=True)[1]
+    counts = set_counts(sets) if counts is None else counts
     return float(np.count_nonzero(counts == 1) / counts.sum())
+
+
+def set_counts(sets: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """How many rows have each of the label sets, (K,)."""
+    packed = np.packbits(sets, axis=1)
+    if packed.shape[1] <= 8:
+        # As one number each, which are sorted far quicker than rows.
+        packed = np.pad(packed, ((0, 0), (0, 8 - packed.shape[1]))).view(np.uint64)
+    return np.unique(packed, axis=0 if packed.shape[1] > 1 else None, return_counts=True)[1]
 
 
 def space_for(space: Any, training: Training, is_class: bool, sets, weights, counts=None) -> Space:

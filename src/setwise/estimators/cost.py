@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setwise.estimators.choice import MOST_UNSEEN, unseen_mass
+from setwise.estimators.choice import MOST_UNSEEN, set_counts, unseen_mass
 from setwise.estimators.solver import remembered
 from setwise.targets.target import Target, hierarchy_of
 
@@ -81,9 +81,10 @@ def affordable(rows: Any) -> Plan:
     if by_size > MOST_OPERATIONS:
         reason = f"{joint} would take about {by_size:.0e} operations a pass over the data, {alone}"
         return Plan("binary_relevance", "auto", reason)
-    if unseen_mass(sets, rows.counts) > MOST_UNSEEN:
+    counts = set_counts(sets) if rows.counts is None else rows.counts
+    if unseen_mass(sets, counts) > MOST_UNSEEN:
         return Plan("likelihood", "auto")
-    n_sets = len(np.unique(np.packbits(sets, axis=1), axis=0))
+    n_sets = len(counts)
     listed = products + 4.0 * n * n_sets * n_labels
     if listed > MOST_OPERATIONS:
         return Plan(

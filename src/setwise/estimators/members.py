@@ -28,10 +28,11 @@ Array = NDArray[Any]
 
 # Rows whose laws are asked for, and mixed, at a time: a law over a list has a number for each set.
 ROWS = 1000
-# Rows, and trees, of the first fit by which the time of one to all rows is estimated, and how time
-# grows with rows. So many times as many rows are tried next, while that takes about this part of
-# all time at most; and at most so many times as many are learnt from.
-PILOT, FEW, GROWTH = 125, 20, 1.2
+# Rows, and trees, of the first fit by which the time of one to all rows is estimated; fewer rows
+# where a fit does not end in time by itself; and how time grows with rows. So many times as many
+# rows are tried next, while that takes about this part of all time at most; and at most so many
+# times as many are learnt from.
+PILOT, FEWEST, FEW, GROWTH = 500, 125, 20, 1.2
 TIMES, OF_PILOT, MOST_TIMES = 4, 0.2, 32
 # Of the time for a fit, what the least that it has to do may take, where it ends in time by itself;
 # and what all of it may take where it does not.
@@ -196,8 +197,9 @@ def rows_within(name: str, member: Any, seconds: float, rows: Given, pool: Array
     Of trees a few are grown; other fits that end in time by themselves do the least they can. What
     a few rows take says little of many, so pilots grow, while they take a small part of the time.
     """
-    n_rows, trees, n_pilot = len(pool), named(member, "n_estimators"), PILOT
+    n_rows, trees = len(pool), named(member, "n_estimators")
     ends = named(member, "time_budget") is not None
+    n_least = n_pilot = PILOT if ends else FEWEST
     least = budgeted(member, None if trees else 0.0)
     if ends and trees:
         least = copy_of(least).set_params(**{trees: min(FEW, member.get_params()[trees])})
@@ -209,12 +211,13 @@ def rows_within(name: str, member: Any, seconds: float, rows: Given, pool: Array
         known.append((n_pilot**GROWTH, took))
         if TIMES * took <= OF_PILOT * seconds:
             n_pilot *= TIMES
-        elif n_pilot == PILOT and len(known) == 1:
+        elif n_pilot == n_least and len(known) == 1 and 3.0 * took < seconds:
             # The first fit of all also loads what it needs: once more.
             seconds -= took
         else:
-            most = n_pilot * affordable((LEAST_WORK if ends else ALL_WORK) * seconds, *known)
-            return int(min(n_rows, max(most, 2)))
+            share = LEAST_WORK if ends else ALL_WORK
+            most = n_pilot * affordable(share * seconds, known[0], known[-1])
+            return int(min(n_rows, max(most, FEWEST if ends else 2)))
     return n_rows
 
 

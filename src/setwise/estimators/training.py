@@ -212,7 +212,7 @@ class Objective:
         counts = np.zeros(len(self.parameters))
         for rows in row_ranges(len(self.y_true), max(len(counts), 1)):
             if len(counts):
-                counts += self.weights[rows] @ self.space.features(self.y_true[rows])
+                counts += self.space.feature_sums(self.y_true[rows], self.weights[rows])
         return counts
 
     @property

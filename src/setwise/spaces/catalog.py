@@ -116,6 +116,11 @@ class Catalog(Listing, Space):
         """1 at the place of each set in the list, (m, K)."""
         return (self._index.find(sets)[:, None] == np.arange(len(self.sets))).astype(np.float64)
 
+    def feature_sums(self, sets: Array, weights: Array) -> Array:
+        """The weights of the rows that have each listed set, (K,)."""
+        place = self._index.find(sets)
+        return np.bincount(place[place >= 0], weights[place >= 0], self.count)
+
     def moments(self, scores: Array, *, features: bool = False) -> Moments:
         """A, the marginals and the probability of each listed set."""
         log_partition, posterior = posterior_of(self, scores)

@@ -68,10 +68,10 @@ def expected_rows(start, stop, scores, parent, label, factor, weights, likely, w
     """
     n_nodes, n_labels = len(parent), scores.shape[1]
     line, out = np.empty(n_labels * LANES), np.empty(n_labels * LANES)
-    weight, mass = np.empty(n_nodes * LANES), np.zeros(n_nodes * LANES)
-    total, high, share = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    weight, mass = np.empty(n_nodes * LANES), np.empty(n_nodes * LANES)
+    high, share = np.empty(LANES), np.empty(LANES)
     for first in range(start, stop, LANES):
-        high[:] = 0.0
+        high[:] = out[:] = 0.0
         for b in range(LANES):
             # (Lanes beyond the last row repeat it.)
             row = min(first + b, stop - 1)
@@ -82,36 +82,32 @@ def expected_rows(start, stop, scores, parent, label, factor, weights, likely, w
                 high[b] += max(line[i * LANES + b], 0.0)
         for position in range(n_labels * LANES):
             line[position] = exp(line[position])
-        for b in range(LANES):
-            weight[b], total[b] = 1.0, factor[0]
+        weight[:LANES] = 1.0
         for node in range(1, n_nodes):
             here, above, by = node * LANES, parent[node] * LANES, label[node] * LANES
             for b in range(LANES):
                 weight[here + b] = weight[above + b] * line[by + b]
-                total[b] += factor[node] * weight[here + b]
-        for b in range(LANES):
-            row = min(first + b, stop - 1)
-            good = high[b] <= MOST_EXPONENT and total[b] >= LEAST_SUM
-            share[b] = weights[row] / total[b] if good and first + b < stop else 0.0
-            within[row] = good
-            if not good:
-                for node in range(n_nodes):
-                    weight[node * LANES + b] = 0.0
-        out[:] = 0.0
+        for node in range(n_nodes):
+            for b in range(LANES):
+                mass[node * LANES + b] = factor[node] * weight[node * LANES + b]
+        # From the weights of the sets to those of all below each node.
         for node in range(n_nodes - 1, 0, -1):
             here, above, by = node * LANES, parent[node] * LANES, label[node] * LANES
-            here_sum = 0.0
             for b in range(LANES):
-                own = factor[node] * weight[here + b]
-                here_sum += own * share[b]
-                below = mass[here + b] + own
-                mass[here + b] = 0.0
-                mass[above + b] += below
-                out[by + b] += below
-            by_node[node] += here_sum
+                mass[above + b] += mass[here + b]
+                out[by + b] += mass[here + b]
         for b in range(LANES):
-            mass[b] = 0.0
-            by_node[0] += factor[0] * share[b]
+            row = min(first + b, stop - 1)
+            within[row] = high[b] <= MOST_EXPONENT and mass[b] >= LEAST_SUM
+            share[b] = weights[row] / mass[b] if within[row] and first + b < stop else 0.0
+            if not within[row]:
+                for node in range(n_nodes):
+                    weight[node * LANES + b] = 0.0
+        for node in range(n_nodes):
+            total = 0.0
+            for b in range(LANES):
+                total += weight[node * LANES + b] * share[b]
+            by_node[node] += factor[node] * total
         for b in range(min(LANES, stop - first)):
             for i in range(n_labels):
-                likely[first + b, i] = out[i * LANES + b] / total[b]
+                likely[first + b, i] = out[i * LANES + b] / mass[b]

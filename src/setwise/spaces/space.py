@@ -182,6 +182,10 @@ class Space(Protocol):
         """The sufficient statistic of each parameter, 0 or 1, (m, p)."""
         return np.empty((len(sets), 0))
 
+    def feature_sums(self, sets: Array, weights: Array) -> Array:
+        """The weighted sum over some sets of their features, (p,)."""
+        return weights @ self.features(sets)
+
     def others(self, values: Array, total: Array) -> Array:
         """E[u; feature 0] (n, p) from E[u feature] (n, p) and E[u] (n,), of any u of 0 or more.
 
