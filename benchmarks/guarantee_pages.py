@@ -45,10 +45,14 @@ INTRODUCTION = """# What is guaranteed
 Made by `make guarantees`; no figure is typed by hand. One combination at a time, on the command
 line: `setwise certify f1 logistic`.
 
-A surrogate is **consistent** for a target if scores whose expected surrogate loss approaches its
-infimum predict label sets whose expected target loss approaches the best of the space. Each cell
-below is one combination of target, surrogate, space and scores, on a small space, with one of
-these verdicts:
+**In short.** Rows are what you report, columns what you train. A letter: with ever more data,
+predictions become the best possible. ✗: they may stay wrong however much data there is. *Bounded*:
+they are as good as the learnt probabilities.
+
+Precisely: a surrogate is **consistent** for a target if scores whose expected surrogate loss
+approaches its infimum predict label sets whose expected target loss approaches the best of the
+space. Each cell below is one combination of target, surrogate, space and scores, on a small space,
+with one of these verdicts:
 
 - **a letter**: the theorem of that letter covers it (below, with the idea of its proof). The number
   beside it is the largest ratio of regret to the theorem's bound met by a search over {tried} or

@@ -7,12 +7,15 @@ from urllib.parse import unquote
 
 import pytest
 
+import setwise
+from setwise.estimators import named_sets
+from tests.estimators.test_shown import KINDS
 from tests.support.browser import FOUND, Browser
 
 SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
 PAGES = (
     "index", "start", "which_measure", "coming_from", "theory", "guarantees", "gallery/index",
-    "gallery/plot_01_table", "api/index", "api/setwise.SetClassifier",
+    "gallery/plot_01_table", "api/index", "api/setwise.SetClassifier", "command_line", "scaling",
 )  # fmt: skip
 # What is asked, and a page that must be among the first answers.
 ASKED = {
@@ -76,6 +79,13 @@ def test_every_public_name_has_a_page(pages):
 
     anchors = set().union(*(parts.anchors for parts in pages.values()))
     assert [name for name, _ in public() if name not in anchors] == []
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_html_representation_of_an_estimator_leads_to_a_page(name, monkeypatch):
+    monkeypatch.setattr(named_sets, "documentation", lambda: "home")
+    link = getattr(setwise, name)._doc_link_template.fget(None).format(estimator_name=name)
+    assert (SITE / link.removeprefix("home/")).exists()
 
 
 @pytest.fixture(scope="module")
