@@ -124,6 +124,7 @@ class Boosting:
     held: Rows | None
     judging: DaskBlocks | None
     judge: Judge
+    rounds: int = 0
     best: int = 0
     values: list[float] = field(default_factory=list)
     best_parameters: Any = None
@@ -157,6 +158,7 @@ class Boosting:
         handed = json.loads(booster.attr(HANDED))
         booster.set_attr(**{HANDED: None})
         self.best, self.values = handed["best"], handed["values"]
+        self.rounds = len(self.values) or rounds
         self.best_parameters = np.array(handed["parameters"])
         self.trees = trees_of(booster, self.best, descent.offset)
         if self.held is not None:
