@@ -200,7 +200,8 @@ def rows_within(name: str, member: Any, seconds: float, rows: Given, pool: Array
     n_rows, trees = len(pool), named(member, "n_estimators")
     ends = named(member, "time_budget") is not None
     n_least = n_pilot = PILOT if ends else FEWEST
-    least = budgeted(member, None if trees else 0.0)
+    # (A pilot that takes long ends too.)
+    least = budgeted(member, seconds / 4.0 if trees else 0.0)
     if ends and trees:
         least = copy_of(least).set_params(**{trees: min(FEW, member.get_params()[trees])})
     known: list[tuple[float, float]] = []
