@@ -393,8 +393,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """
         check_is_fitted(self)
         found = [importances_of(one.estimator) for one in self._mixed]
-        told = [(w, own) for w, own in zip(self.weights_, found, strict=True) if own is not None]
-        mean = sum(weight * own for weight, own in told)
+        told = [w * own for w, own in zip(self.weights_, found, strict=True) if own is not None]
+        mean = np.sum(told, axis=0)
         if not np.any(mean):
             raise AttributeError("no member with a weight above 0 has feature_importances_")
         return mean / mean.sum()
