@@ -45,7 +45,6 @@ class Member(NamedTuple):
     name: str
     estimator: Any
     laws: list[Distribution]
-    n_folds: int
     power: float = 1.0
 
     def law(self, given: Distribution) -> Any:
@@ -111,20 +110,19 @@ class Given:
         return [Listed.trusted(np.eye(n_classes, dtype=np.uint8), chance) for chance in wide]
 
     def held(self, splits: list[Any]) -> list[Held]:
-        """The rows held out, in the same parts, with the number of their fold."""
+        """The rows held out, in the same parts."""
         found = []
-        for fold, (train, test) in enumerate(splits):
+        for train, test in splits:
             seen = seen_before(self.sets, train, test)
             for first in range(0, len(test), ROWS):
                 part = slice(first, first + ROWS)
-                found.append(Held(fold, test[part], seen[part]))
+                found.append(Held(test[part], seen[part]))
         return found
 
 
 class Held(NamedTuple):
     """Some rows of a fold, and whether the label set of each is that of a row trained on."""
 
-    fold: int
     test: Array
     seen: Array
 

@@ -74,7 +74,7 @@ class Tried:
     @property
     def fitted(self) -> Member:
         """As it is mixed."""
-        return Member(self.name, self.estimator, self.laws, self.n_folds)
+        return Member(self.name, self.estimator, self.laws)
 
     @cached_property
     def again(self) -> Any:
