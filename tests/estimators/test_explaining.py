@@ -251,7 +251,7 @@ def test_labels_are_a_list_of_some(labels, fitted):
 def test_what_is_no_fitted_model_is_refused():
     with pytest.raises(NotFittedError):
         explain(SetClassifier(), X_NEW)
-    with pytest.raises(ValueError, match="must be a fitted classifier of setwise, with predict_proba, not 3"):
+    with pytest.raises(ValueError, match="with predict_proba, not 3"):
         explain(3, X_NEW)
 
 

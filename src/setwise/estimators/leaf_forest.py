@@ -75,6 +75,12 @@ class LeafForest(ClassifierMixin, BaseEstimator):
         the mean over trees, with a sum of 1 (or of 0, without splits).
     stopped_ : {None, "time_budget"}
         Why there are fewer trees, if there are.
+
+    Examples
+    --------
+    >>> X, y = [[0.0, 1.0], [0.1, 0.9], [1.0, 0.0], [0.9, 0.2]], ["a", "a", "b", "b"]
+    >>> LeafForest(20, random_state=0).fit(X, y).predict([[0.05, 0.95], [0.95, 0.1]])
+    array(['a', 'b'], dtype='<U1')
     """
 
     n_estimators: int = 300

@@ -45,7 +45,6 @@ class Member(NamedTuple):
     name: str
     estimator: Any
     laws: list[Distribution]
-    n_folds: int
     power: float = 1.0
 
     def law(self, given: Distribution) -> Any:
@@ -111,20 +110,19 @@ class Given:
         return [Listed.trusted(np.eye(n_classes, dtype=np.uint8), chance) for chance in wide]
 
     def held(self, splits: list[Any]) -> list[Held]:
-        """The rows held out, in the same parts, with the number of their fold."""
+        """The rows held out, in the same parts."""
         found = []
-        for fold, (train, test) in enumerate(splits):
+        for train, test in splits:
             seen = seen_before(self.sets, train, test)
             for first in range(0, len(test), ROWS):
                 part = slice(first, first + ROWS)
-                found.append(Held(fold, test[part], seen[part]))
+                found.append(Held(test[part], seen[part]))
         return found
 
 
 class Held(NamedTuple):
     """Some rows of a fold, and whether the label set of each is that of a row trained on."""
 
-    fold: int
     test: Array
     seen: Array
 
@@ -200,7 +198,8 @@ def rows_within(name: str, member: Any, seconds: float, rows: Given, pool: Array
     n_rows, trees = len(pool), named(member, "n_estimators")
     ends = named(member, "time_budget") is not None
     n_least = n_pilot = PILOT if ends else FEWEST
-    least = budgeted(member, None if trees else 0.0)
+    # (A pilot that takes long ends too.)
+    least = budgeted(member, seconds / 4.0 if trees else 0.0)
     if ends and trees:
         least = copy_of(least).set_params(**{trees: min(FEW, member.get_params()[trees])})
     known: list[tuple[float, float]] = []

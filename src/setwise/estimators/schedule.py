@@ -2,7 +2,8 @@
 
 Each member is fitted to all rows and without the first fold; then all of them without the second
 fold, and so on, while there is time: a mixture is judged by the folds that all its members have.
-Where time is limited and a single part is held out, a member is fitted once, without that part.
+Where time is limited and a single part is held out, a member is fitted once, without that part; so
+it is where there is time for less than half of the rows.
 A fit that ended for want of time is repeated where much more time turns out to be left.
 """
 
@@ -73,7 +74,7 @@ class Tried:
     @property
     def fitted(self) -> Member:
         """As it is mixed."""
-        return Member(self.name, self.estimator, self.laws, self.n_folds)
+        return Member(self.name, self.estimator, self.laws)
 
     @cached_property
     def again(self) -> Any:
@@ -95,15 +96,16 @@ class Schedule:
     n_repeated: int = 0
 
     def __post_init__(self):
-        # Whether members are fitted once, without what is held out.
-        self.is_once = len(self.splits) == 1 and self.budget < np.inf
-        order = self.rows.order
         # The rows that members learn from; of some, the first as chance has them.
-        self.pool = order
-        if self.is_once:
-            train, test = self.splits[0]
-            self.splits = [(train, test[:MOST_ASKED])]
-            self.pool = order[np.isin(order, train)]
+        self.n_splits, self.pool, self.is_once = len(self.splits), self.rows.order, False
+        if len(self.splits) == 1 and self.budget < np.inf:
+            self._hold_out_once()
+
+    def _hold_out_once(self) -> None:
+        """From now on members are fitted once, without the first part that is held out."""
+        train, test = self.splits[0]
+        self.splits, self.is_once = [(train, test[:MOST_ASKED])], True
+        self.pool = self.pool[np.isin(self.pool, train)]
 
     @property
     def judged(self) -> list[Tried]:
@@ -125,8 +127,8 @@ class Schedule:
             elif one.is_cut:
                 told.append(f"{one.name} ended early")
         n_folds = min((one.n_folds for one in self.judged), default=0)
-        if n_folds < len(self.splits):
-            told.append(f"{n_folds} of {len(self.splits)} folds were held out")
+        if n_folds < self.n_splits:
+            told.append(f"{n_folds} of {self.n_splits} folds were held out")
         known = [one.name for one in self.found]
         missing = [name for name in self.names if name not in known]
         return told + ([f"left out: {', '.join(missing)}"] if missing else [])
@@ -177,6 +179,8 @@ class Schedule:
         self.watch.step()
         begun, make = time.monotonic(), partial(self._to_all, name, member, seconds, before)
         found = self.finished.fit(number, make, self.budget, before is not None)
+        if found[3] and not self.is_once:
+            self._hold_out_once()
         of_fold = 0.0 if self.is_once else time.monotonic() - begun
         return Tried(number, name, member, *found, of_fold)
 
@@ -189,6 +193,12 @@ class Schedule:
             n_rows = min(n_rows, before.rows_within(seconds))
         elif seconds < np.inf:
             n_rows = rows_within(name, member, seconds, self.rows, self.pool)
+            if 2 * n_rows < len(self.pool) and not (self.is_once or self.tried):
+                # There is time for few rows only: more of them are worth more than folds.
+                self._hold_out_once()
+                more = OF_ONE / OF_SHARE
+                n_rows = min(int(more ** (1.0 / GROWTH) * n_rows), len(self.pool))
+                seconds *= more
         if seconds < np.inf:
             member = budgeted(member, seconds - (time.monotonic() - begun))
         self.watch.step()

@@ -94,8 +94,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     time_budget : float, optional
         Seconds that `fit` may take. Of many rows a member learns from as many as time allows, and
         members, or folds, that would take longer are left out; the first member is always there.
-        Where one part is held out, members learn from the other rows only. ``cut_`` and a warning
-        say what was cut.
+        Where one part is held out, or there is time for less than half of the rows, members learn
+        from the rows that are not held out. ``cut_`` and a warning say what was cut.
     folder : str or path, optional
         Where fits are kept as they are finished: a second run with the same rows and settings goes
         on where the first one ended. Fits that were cut are made anew where ``time_budget`` is
@@ -393,8 +393,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """
         check_is_fitted(self)
         found = [importances_of(one.estimator) for one in self._mixed]
-        told = [(w, own) for w, own in zip(self.weights_, found, strict=True) if own is not None]
-        mean = sum(weight * own for weight, own in told)
+        told = [w * own for w, own in zip(self.weights_, found, strict=True) if own is not None]
+        mean = np.sum(told, axis=0)
         if not np.any(mean):
             raise AttributeError("no member with a weight above 0 has feature_importances_")
         return mean / mean.sum()
