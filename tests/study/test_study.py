@@ -457,7 +457,7 @@ def test_a_failing_method_is_named_left_out_and_tried_again(error, data, whole, 
     flag, folder = tmp_path / "flag", tmp_path / "study"
     flag.touch()
     methods = {"own": Fails(str(flag), error), **{name: name for name in QUICK}}
-    message = f"own for f1, fold 0: {error.__name__}: it does not converge"
+    message = f"own for f1, folds 0, 1, 2: {error.__name__}: it does not converge"
     with pytest.warns(UserWarning, match=message):
         results = make(data, methods=methods).run(folder)
     assert [_told(outcome) for outcome in results.outcomes] == [_told(o) for o in whole[1].outcomes]
