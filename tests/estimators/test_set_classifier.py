@@ -116,8 +116,8 @@ def test_what_is_not_convex_ends_no_higher_than_where_the_convex_loss_led(
     """The hinge has corners, so its gradient need not vanish: the solver may say so."""
     X, Y = drawn(1)
     alpha = 0.01
-    near = SetClassifier("f1", convex, name, alpha=alpha).fit(X, Y)
-    model = SetClassifier("f1", surrogate, name, alpha=alpha).fit(X, Y)
+    near = SetClassifier("f1", convex, name, alpha=alpha, max_iter=60).fit(X, Y)
+    model = SetClassifier("f1", surrogate, name, alpha=alpha, max_iter=60).fit(X, Y)
     scores = X @ near.coef_.T + near.intercept_
     value = loss(near.space_).value_and_gradient(scores, Y)[0].mean()
     assert model.objective_ <= value + alpha / 2 * (near.coef_**2).sum() + 1e-12

@@ -62,6 +62,13 @@ class Example:
         )
 
 
+class ByTarget(dict[str, Example]):
+    """Examples by the names of their targets; shown by the names alone."""
+
+    def __repr__(self) -> str:
+        return f"examples of {', '.join(self)}"
+
+
 def generators():
     return st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
@@ -112,7 +119,7 @@ def examples_of_targets(
     case = cases.EVERY_SPACE[space_name](draw(st.integers(2, most)), rng)
     scores = draw(score_arrays(n_rows, case.n_scores, LARGEST_SUM if grows else largest))
     scores = limited(scores, case.joint) if grows else scores
-    found = {}
+    found = ByTarget()
     for name in names:
         target = cases.EVERY_TARGET[name](rng, case)
         inside = name in cases.TREE_NAMES and space_name in cases.PATHS_NAMES

@@ -67,7 +67,7 @@ def test_value_and_gradients_are_the_enumerated_sums(group, data):
     q = data.draw(exponents(), label="q")
     scale = data.draw(st.sampled_from(("unit", "paper")), label="scale")
     for name, example in data.draw(examples_of_targets(*group, grows=q < 0)).items():
-        with told(target=name):
+        with told(target=name, example=example):
             assert_is_the_enumerated_sum(example, q, scale, group[0])
 
 
@@ -115,7 +115,7 @@ def test_count_functions_on_a_forest_are_exact_or_refused(space_name, data):
     drawn = data.draw(examples_of_targets(space_name, cases.COUNT_NAMES, grows=q < 0))
     for name, example in drawn.items():
         message = refusal_of(example.target.target, example.space.space)
-        with told(target=name):
+        with told(target=name, example=example):
             if message is None:
                 assert_is_the_enumerated_sum(example, q, "unit", space_name)
             else:

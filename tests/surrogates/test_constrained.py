@@ -60,7 +60,7 @@ def test_exponential_value_and_gradients_are_the_enumerated_sums(group, data):
     """sum_{y'} L exp(z) with 2 sum|h| up to 600, to 1e-9: 1 - M must not lose its digits."""
     scale = data.draw(st.sampled_from(("unit", "paper")), label="scale")
     for name, example in data.draw(examples_of_targets(*group, grows=True)).items():
-        with told(target=name):
+        with told(target=name, example=example):
             assert_is_the_enumerated_sum(example, "exponential", 1.0, scale, group[0])
 
 
@@ -73,7 +73,7 @@ def test_other_margins_are_the_enumerated_sums(group, data):
     scale = data.draw(st.sampled_from(("unit", "paper")), label="scale")
     rho = data.draw(st.sampled_from((1.0, 0.3, 7.5)), label="rho")
     for name, example in data.draw(examples_of_targets(*group)).items():
-        with told(target=name):
+        with told(target=name, example=example):
             assert_is_the_enumerated_sum(example, margin, rho, scale, group[0])
 
 

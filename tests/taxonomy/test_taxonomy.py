@@ -321,6 +321,12 @@ def test_closed_sets_are_those_of_the_closed_forest(rng, n_labels):
     np.testing.assert_array_equal(taxonomy.is_closed(everything), expected)
 
 
+@pytest.mark.parametrize("parents", [[-1, 0], {"a": None, "b": "a"}], ids=["list", "mapping"])
+def test_names_that_are_lists_are_refused(parents):
+    with pytest.raises(ValueError, match=r"text or numbers, but label 0 has \['a'\]"):
+        Taxonomy.from_parents(parents, [["a"], ["b"]])
+
+
 def test_a_deep_and_wide_taxonomy_is_no_matter():
     """30,000 labels; nothing of size l x l is made."""
     n_labels = 30_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Hashable, Iterable
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -95,6 +95,9 @@ def checked_names(names: Any) -> Array:
     from setwise.labels import name_array
 
     array = name_array(names)
+    for place, name in enumerate(array.tolist()):
+        if not isinstance(name, Hashable):
+            raise ValueError(f"names must be text or numbers, but label {place} has {name!r}")
     refuse_repeated(array.tolist())
     return array
 
@@ -108,9 +111,10 @@ def refuse_repeated(names: list[Any]) -> None:
         )
 
 
-def refuse_missing(names: Iterable[Any], known: Container[Any], where: str) -> None:
+def refuse_missing(names: Iterable[Any], known: Iterable[Any], where: str) -> None:
     """Raise if a name is not among the known ones."""
-    missing = [name for name in names if name not in known]
+    found = set(known)
+    missing = [name for name in names if name not in found]
     if missing:
         others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise ValueError(f"label {missing[0]!r}{others} is not among {where}")
@@ -203,4 +207,5 @@ def _order(columns: Array, names: Array, name: str) -> Any:
     refuse_missing(
         given, wanted, f"the labels of the taxonomy, which the columns of {name} must be"
     )
-    return [given.index(label) for label in wanted] if len(given) == len(wanted) else slice(None)
+    place = {label: number for number, label in enumerate(given)}
+    return [place[label] for label in wanted] if len(given) == len(wanted) else slice(None)

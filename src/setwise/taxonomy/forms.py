@@ -144,11 +144,12 @@ def edges_of_parents(parents: Any, names: Any, lengths: Any) -> Parts:
     listed = dict.fromkeys(row.child for row in rows)
     if None in listed:
         raise ValueError("each entry of parents must be that of a label, but one is of nothing")
-    order = list(listed) if names is None else list(map(plain, names))
+    order = list(listed) if names is None else list(map(plain, checked_names(names).tolist()))
     unlisted = [above for above in dict.fromkeys(row.parent for row in rows) if above not in listed]
     if None not in unlisted and -1 not in unlisted:
         # No entry is that of a root: the roots are the parents that have no entry themselves.
-        roots = [above for above in unlisted if names is None or above in order]
+        named = set(order)
+        roots = [above for above in unlisted if names is None or above in named]
         order += roots if names is None else []
         listed |= dict.fromkeys(roots)
         rows += [Row(None, root, None, "") for root in roots]

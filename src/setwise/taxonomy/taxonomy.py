@@ -319,7 +319,7 @@ class Taxonomy:
         wanted = checked_names(names)
         place = {name: number for number, name in enumerate(wanted.tolist())}
         refuse_missing(self.names.tolist(), place, "the names given")
-        refuse_missing(wanted.tolist(), set(self.names.tolist()), f"the {self}")
+        refuse_missing(wanted.tolist(), self.names.tolist(), f"the {self}")
         new = np.array([*(place[name] for name in self.names.tolist()), -1])
         return replace(self, edges=new[self.edges], names=wanted)
 
