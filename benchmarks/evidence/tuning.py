@@ -89,7 +89,7 @@ def scaled(model: Any, scaling: str | None) -> Any:
 
 
 class Logistic(ClassifierMixin, BaseEstimator):
-    """A logistic regression of one label that may be always or never there."""
+    """A logistic regression that takes a label which is always or never there, or more classes."""
 
     def __init__(self, C: float = 1.0):
         self.C = C
@@ -97,12 +97,13 @@ class Logistic(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         several = len(np.unique(y)) > 1
         model = LogisticRegression(C=self.C, max_iter=300) if several else DummyClassifier()
-        self.model_, self.classes_ = model.fit(X, y), np.array([0, 1])
+        self.model_, self.classes_ = model.fit(X, y), np.union1d([0, 1], y)
         return self
 
     def predict_proba(self, X):
-        found = np.zeros((X.shape[0], 2))
-        found[:, np.asarray(self.model_.classes_, int)] = self.model_.predict_proba(X)
+        found = np.zeros((X.shape[0], len(self.classes_)))
+        places = np.searchsorted(self.classes_, self.model_.classes_)
+        found[:, places] = self.model_.predict_proba(X)
         return found
 
     def predict(self, X):
