@@ -146,7 +146,7 @@ def _forest(asked: Question, kind: Any = RandomForestClassifier) -> Any:
 
 
 def _network(asked: Question, C: float, scaling: str | None) -> Any:
-    model = MLPClassifier(alpha=1.0 / C, max_iter=300, early_stopping=True, random_state=asked.seed)
+    model = MLPClassifier(alpha=1.0 / C, max_iter=60, random_state=asked.seed)
     return scaled(model, scaling)
 
 
