@@ -12,7 +12,7 @@ from sklearn.multioutput import ClassifierChain
 from sklearn.neural_network import MLPClassifier
 
 from benchmarks.evidence.ensembles import ChainEnsemble
-from benchmarks.evidence.tuning import Question, Recipe, few, linear_grid, scaled
+from benchmarks.evidence.tuning import Logistic, Question, Recipe, few, linear_grid, scaled
 from setwise import (
     CatalogClassifier,
     SetBooster,
@@ -146,7 +146,7 @@ def _forest(asked: Question, kind: Any = RandomForestClassifier) -> Any:
 
 
 def _network(asked: Question, C: float, scaling: str | None) -> Any:
-    model = MLPClassifier(alpha=1.0 / C, max_iter=300, early_stopping=True, random_state=asked.seed)
+    model = MLPClassifier(alpha=1.0 / C, max_iter=60, random_state=asked.seed)
     return scaled(model, scaling)
 
 
@@ -160,13 +160,13 @@ def _of_scikit_learn() -> dict[str, Recipe]:
         ),
         "classifier chain": Recipe(
             lambda asked, C, scaling: scaled(
-                ClassifierChain(_logistic(C), random_state=asked.seed), scaling
+                ClassifierChain(Logistic(C), random_state=asked.seed), scaling
             ),
             linear_grid,
         ),
         "ensemble of chains": Recipe(
             lambda asked, C, scaling: scaled(
-                ChainEnsemble(_logistic(C), n_chains=10, random_state=asked.seed), scaling
+                ChainEnsemble(Logistic(C), n_chains=10, random_state=asked.seed), scaling
             ),
             few,
         ),

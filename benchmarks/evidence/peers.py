@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from benchmarks.evidence.tuning import Question, Recipe, few, linear_grid, scaled
+from benchmarks.evidence.tuning import Logistic, Question, Recipe, few, linear_grid, scaled
 
 # Boosters have these, as forests have their defaults.
 N_ROUNDS, RATE = 200, 0.1
@@ -47,7 +47,7 @@ def _powerset(asked: Question, C: float, scaling: str | None) -> Any:
 def _rakel(asked: Question, C: float, scaling: str | None) -> Any:
     from skmultilearn.ensemble import RakelD
 
-    model = RakelD(base_classifier=_logistic(C), base_classifier_require_dense=[True, True])
+    model = RakelD(base_classifier=Logistic(C), base_classifier_require_dense=[True, True])
     return scaled(Plain(model), scaling)
 
 

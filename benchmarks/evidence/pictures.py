@@ -36,8 +36,9 @@ def ranks_picture(found: Ranking, ours: set[str], theme: Theme = "light") -> Any
         axes.plot([1.0, rank], [place, place], color=FAINT[theme], linewidth=1.0)
         axes.plot([rank], [place], "o", markersize=5, color=colour)
         axes.annotate(
-            f" {method}  {rank:.1f}", (rank, place), color=colour, fontsize=8, va="center"
-        )
+            f"{method}  {rank:.1f}", (rank, place), (6, 0), textcoords="offset points",
+            color=colour, fontsize=8, va="center",
+        )  # fmt: skip
     alike = [i for i, p in enumerate(found.against) if p is None or p > LEVEL]
     if len(alike) > 1 and alike == list(range(len(alike))):
         axes.plot([0.7, 0.7], [alike[0], alike[-1]], color=COLOURS[0], linewidth=3)
@@ -89,11 +90,21 @@ def time_picture(
     points: dict[str, tuple[float, float]], measure: str, ours: set[str], theme: Theme = "light"
 ) -> Any:
     """Mean of a measure against the geometric mean of processor seconds, a point a method."""
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
     figure, axes = _axes(theme, f"{measure} against the time of training and prediction")
     for number, (method, (seconds, value)) in enumerate(points.items()):
         colour = BLUE[theme] if method in ours else COLOURS[number % len(COLOURS)]
         marker = MARKERS[number % len(MARKERS)]
         axes.plot([seconds], [value], marker, color=colour, markersize=5)
-        axes.annotate(f" {method}", (seconds, value), fontsize=7, color=colour, va="center")
+        axes.annotate(
+            method, (seconds, value), (5, 0), textcoords="offset points", fontsize=7, color=colour,
+            va="center",
+        )  # fmt: skip
     axes.set(xscale="log", xlabel="processor seconds, geometric mean", ylabel=f"mean {measure}")
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high * (high / low) ** 0.4)  # room for the last names
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
     return figure

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, hamming_loss, jaccard_score
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -83,6 +86,28 @@ def scaled(model: Any, scaling: str | None) -> Any:
     """A model of scaled features."""
     steps = {None: (), "rows": (Normalizer(),), "standard": (StandardScaler(),)}
     return make_pipeline(*steps[scaling], model) if steps[scaling] else model
+
+
+class Logistic(ClassifierMixin, BaseEstimator):
+    """A logistic regression that takes a label which is always or never there, or more classes."""
+
+    def __init__(self, C: float = 1.0):
+        self.C = C
+
+    def fit(self, X, y):
+        several = len(np.unique(y)) > 1
+        model = LogisticRegression(C=self.C, max_iter=300) if several else DummyClassifier()
+        self.model_, self.classes_ = model.fit(X, y), np.union1d([0, 1], y)
+        return self
+
+    def predict_proba(self, X):
+        found = np.zeros((X.shape[0], len(self.classes_)))
+        places = np.searchsorted(self.classes_, self.model_.classes_)
+        found[:, places] = self.model_.predict_proba(X)
+        return found
+
+    def predict(self, X):
+        return self.model_.predict(X)
 
 
 def answers(recipe: Recipe, X: Any, Y: Any, X_test: Any, seed: int) -> Iterator[Answer]:
