@@ -7,7 +7,7 @@ import os
 from importlib.util import find_spec
 
 # Test processes share the processors. Threads of matrix products and trees that wait for each other
-# sleep then: by default they spin, for twenty times what they compute. (Read when libraries load.)
+# sleep then: by default they spin, which takes longer than what they compute. (Read at imports.)
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 

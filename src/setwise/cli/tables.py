@@ -119,7 +119,8 @@ class ProbabilityFile:
         found = np.concatenate([np.empty((0, len(labels))), *parts])
         if len(found) != n_rows:
             raise ValueError(f"{self.path.name} has {len(found)} rows, but {n_rows} are expected")
-        return found[:, [self.names.index(label) for label in labels]]
+        place = {name: number for number, name in enumerate(self.names)}
+        return found[:, [place[label] for label in labels]]
 
 
 def _array(path: Path) -> Any:

@@ -258,8 +258,8 @@ class Table:
             cells.append(row)
             if rest.tell() == len(block):
                 break
-        places = [self.names.index(name) for name in names]
-        columns = [pa.array([row[place] for row in cells], pa.string()) for place in places]
+        place = {name: number for number, name in enumerate(self.names)}
+        columns = [pa.array([row[place[name]] for row in cells], pa.string()) for name in names]
         return pa.table(columns, names), lines
 
     def rows(self, file: Any, first: int) -> Iterator[tuple[int, list[str]]]:
