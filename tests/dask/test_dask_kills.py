@@ -125,7 +125,7 @@ def test_workers_killed_at_ten_random_moments_leave_the_bits_equal(cluster, clie
         kills += was_killed
         if kills == KILLS:
             break
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=300)
     assert kills == KILLS
 
 

@@ -205,7 +205,7 @@ class Boosting:
         return self.trees
 
 
-def matrix(client: Any, blocks: DaskBlocks) -> Any:
+def matrix(client: Any, blocks: Any) -> Any:
     """Blocks as XGBoost takes them from a cluster."""
     import dask.array as array
     from dask.delayed import delayed
