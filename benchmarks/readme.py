@@ -15,15 +15,10 @@ README = ROOT / "README.md"
 SHOWN = {
     "one-vs-rest": "one-vs-rest logistic regression, cut at 0.5",
     "tuned thresholds": "the same, a tuned threshold a label",
-    "ensemble of chains": "ten classifier chains",
     "multilearn: label powerset": "label powerset",
-    "libmultilabel: cost_sensitive": "LibMultiLabel, cost-sensitive",
-    "extra trees": "extra trees",
-    "boosting: XGBoost": "XGBoost",
-    "boomer: logistic-non-decomposable": "BOOMER",
+    "boomer: logistic-non-decomposable": "BOOMER (boosted rules)",
     "TargetDecoder(one-vs-rest)": "**`TargetDecoder`**`(one-vs-rest)`",
     "SetClassifierCV": "**`SetClassifierCV`**",
-    "SetBooster": "**`SetBooster`**",
     "SetEnsemble": "**`SetEnsemble`**",
 }
 RIVALS = re.compile(r"(?<=\n)\| F1 \| .*?\n(?=\n)", re.DOTALL)
