@@ -15,7 +15,7 @@ README = ROOT / "README.md"
 SHOWN = {
     "one-vs-rest": "one-vs-rest logistic regression, cut at 0.5",
     "tuned thresholds": "the same, a tuned threshold a label",
-    "multilearn: label powerset": "label powerset",
+    "boosting: XGBoost": "XGBoost",
     "boomer: logistic-non-decomposable": "BOOMER (boosted rules)",
     "TargetDecoder(one-vs-rest)": "**`TargetDecoder`**`(one-vs-rest)`",
     "SetClassifierCV": "**`SetClassifierCV`**",

@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib
 import json
 import platform
-import resource
 import sys
 import warnings
 from importlib import metadata
@@ -50,6 +49,18 @@ def versions() -> dict[str, str]:
     return found
 
 
+def peak_mib() -> float | None:
+    """The most memory this process held; None where the system does not tell.
+
+    (Not by `resource`: there a process begins with what the one that started it had.)
+    """
+    try:
+        told = Path("/proc/self/status").read_text()
+    except OSError:
+        return None
+    return float(told.partition("VmHWM:")[2].split()[0]) / 1024.0
+
+
 def run(folder: Path, split: int | None, kind: str, method: str, seed: int, out: Path) -> None:
     """Train, predict, write."""
     X, Y, X_test, _ = load(folder, split)
@@ -66,7 +77,7 @@ def run(folder: Path, split: int | None, kind: str, method: str, seed: int, out:
                 "target": answer.target, "settings": answer.settings, "at_edge": answer.at_edge,
                 "fit_seconds": answer.fit_seconds, "predict_seconds": answer.predict_seconds,
             })  # fmt: skip
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+    peak = peak_mib()
     np.savez_compressed(out.with_suffix(".npz"), **arrays)
     about = {"answers": told, "peak_mib": peak, "versions": versions()}
     out.with_suffix(".json").write_text(json.dumps(about))

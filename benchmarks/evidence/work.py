@@ -148,8 +148,8 @@ def measured(guess: np.ndarray, Y: np.ndarray, probability: np.ndarray | None) -
             ends = (
                 1.0 - (figure.value if end is None else end) for end in (figure.high, figure.low)
             )
-            figures[name] = 1.0 - figure.value
+            figures[name] = round(1.0 - figure.value, 6)
             figures[f"{name} interval"] = [round(end, 6) for end in ends]
         elif figure.group in ("ranking", "calibration") and np.isfinite(figure.value):
-            figures[figure.name] = figure.value
+            figures[figure.name] = round(figure.value, 6)
     return figures

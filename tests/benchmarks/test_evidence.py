@@ -164,9 +164,8 @@ def test_what_has_rows_is_not_run_again_and_a_failure_says_why(folder, tmp_path)
     assert path.read_text() == before
 
 
-def test_the_page_is_that_of_the_stored_rows(tmp_path, monkeypatch):
-    if not work.stored():
-        pytest.skip("no rows")
+def test_the_pages_are_those_of_the_stored_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "PICTURES", tmp_path)
-    page.write(tmp_path / "evidence.md")
-    assert (tmp_path / "evidence.md").read_text() == page.PAGE.read_text()
+    for module, name in ((page, "evidence.md"), (findings, "findings.md")):
+        module.write(tmp_path / name)
+        assert (tmp_path / name).read_text() == module.PAGE.read_text()
