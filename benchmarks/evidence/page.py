@@ -16,7 +16,8 @@ from benchmarks.evidence.pictures import (
     time_picture,
 )
 from benchmarks.evidence.ranks import Ranking, by_kind, means, ranking
-from benchmarks.evidence.tuning import MEASURES
+from benchmarks.evidence.tuning import MEASURES, linear_grid
+from benchmarks.evidence.unit import recipe
 from benchmarks.evidence.work import ROOT, stored
 from benchmarks.rows import load
 
@@ -81,11 +82,21 @@ def _parts(rows: Rows, good: Rows, kinds: dict[str, str]) -> list[str]:
 
 
 def _edges(rows: Rows) -> str:
+    """How many choices a wider grid might have changed."""
     tuned = [row for row in rows if "C" in row["settings"]]
     if not tuned:
         return "No penalty was chosen from a grid."
-    share = np.mean([row["at_edge"] for row in tuned])
-    return f"Of {len(tuned):,} penalties chosen, {share:.0%} lie at an end of the grid."
+    whole = [row for row in tuned if recipe(row["kind"], row["method"]).grid is linear_grid]
+    parts = (
+        (whole, "from the whole grid"),
+        ([r for r in tuned if r not in whole], "from a part of it"),
+    )
+    told = (
+        f"{np.mean([row['at_edge'] for row in own]):.0%} of {len(own):,} chosen {words}"
+        for own, words in parts
+        if own
+    )
+    return f"Penalties at an end of their grid: {', '.join(told)}."
 
 
 def _table(found: Ranking) -> str:
