@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,8 @@ OF_ROWS = tuple(MEASURES)[:4]
 # A difference below this is called none.
 LEAST = 5e-4
 Rows = Sequence[dict[str, Any]]
+# What is compared, as it is called, and the names of both methods.
+Pairs = Sequence[tuple[str, str, str]]
 
 
 class Difference(NamedTuple):
@@ -35,13 +37,10 @@ class Difference(NamedTuple):
         return float(np.mean(list(self.by_set.values())))
 
     def __str__(self) -> str:
-        values = list(self.by_set.values())
+        values = self.by_set.values()
         won = sum(value > LEAST for value in values)
         lost = sum(value < -LEAST for value in values)
-        return (
-            f"{self.mean:+.3f} ({min(values):+.3f} to {max(values):+.3f}; better on {won}, worse "
-            f"on {lost} of {len(values)})"
-        )
+        return f"{self.mean:+.3f} ({won}/{lost})"
 
 
 def difference(rows: Rows, measure: str, one: str, other: str) -> Difference | None:
@@ -59,21 +58,34 @@ def difference(rows: Rows, measure: str, one: str, other: str) -> Difference | N
     return Difference(by_set) if by_set else None
 
 
-def table(
-    rows: Rows, pairs: Iterable[tuple[str, str, str]], measures: Sequence[str]
-) -> Iterator[str]:
-    """A line for each (what it is called, one, other) with its differences by measure."""
-    yield "| | " + " | ".join(SPOKEN[name] for name in measures) + " |"
-    yield "|---" * (len(measures) + 1) + "|"
-    for words, one, other in pairs:
-        cells = [difference(rows, name, one, other) for name in measures]
-        if any(cells):
-            yield f"| {words} | " + " | ".join("–" if c is None else str(c) for c in cells) + " |"
+def compared(rows: Rows, pairs: Pairs, measures: Sequence[str] = tuple(MEASURES)) -> str:
+    """What the most and the least differ by, in a sentence for each measure, and a table of all."""
+    found = {
+        words: [difference(rows, name, one, other) for name in measures]
+        for words, one, other in pairs
+    }
+    found = {words: cells for words, cells in found.items() if any(cells)}
+    if not found:
+        return "No rows yet."
+    sentences = []
+    for place, name in enumerate(measures):
+        known = {words: cells[place] for words, cells in found.items() if cells[place]}
+        if known:
+            first, last = (f(known.items(), key=lambda item: item[1].mean) for f in (max, min))
+            most, least = (f"{gain.mean:+.3f} ({words})" for words, gain in (first, last))
+            between = f" between {least} and" if last[0] != first[0] else ""
+            sentences.append(f"- {SPOKEN[name]} differs by{between} {most}.")
+    lines = ["| | " + " | ".join(SPOKEN[name] for name in measures) + " |"]
+    lines.append("|---" * (len(measures) + 1) + "|")
+    for words, cells in found.items():
+        shown = ("–" if one is None else str(one) for one in cells)
+        lines.append(f"| {words} | " + " | ".join(shown) + " |")
+    return "\n".join([*sentences, "", *lines])
 
 
-def decided(rows: Rows) -> str:
+def decided() -> Pairs:
     """What minimum risk adds to any model."""
-    pairs = [
+    return [
         ("one-vs-rest, decided for the measure", "TargetDecoder(one-vs-rest)", "one-vs-rest"),
         ("random forest, decided", "TargetDecoder(random forest)", "random forest"),
         ("extra trees as votes for seen sets", "CatalogClassifier(extra trees)", "extra trees"),
@@ -82,20 +94,18 @@ def decided(rows: Rows) -> str:
         *((f"likelihood on {space}", f"likelihood, {space}, minimum risk",
            f"likelihood, {space}, most likely") for space in (*SPACES, "backoff")),
     ]  # fmt: skip
-    return "\n".join(table(rows, pairs, tuple(MEASURES)))
 
 
-def spaces(rows: Rows) -> str:
+def spaces() -> Pairs:
     """What summing over seen sets brings."""
     made = "likelihood, {}, minimum risk".format
-    pairs = [
-        (f"{space} instead of all label sets, independent", made(space), made("cube"))
+    return [
+        (f"{space} instead of cube", made(space), made("cube"))
         for space in ("sized", "forest", "catalog", "joint", "backoff")
     ]
-    return "\n".join(table(rows, pairs, tuple(MEASURES)))
 
 
-def losses(rows: Rows) -> str:
+def losses() -> Pairs:
     """The losses of the paper against the likelihood with minimum risk, on the same space."""
     pairs = [
         (f"{name} on {space}", f"{name}, {space}", f"likelihood, {space}, minimum risk")
@@ -107,13 +117,12 @@ def losses(rows: Rows) -> str:
             (f"constrained {margin} on {space}", f"constrained {margin}, {space}",
              f"likelihood, {space}, minimum risk") for space in ("cube", "joint")
         ]  # fmt: skip
-    return "\n".join(table(rows, pairs, OF_ROWS))
+    return pairs
 
 
-def margins(rows: Rows) -> str:
+def margins() -> Pairs:
     """Binary relevance with its margins against scikit-learn's one-vs-rest."""
-    pairs = [(f"{name} margin", f"binary relevance, {name}", "one-vs-rest") for name in MARGINS]
-    return "\n".join(table(rows, pairs, tuple(MEASURES)))
+    return [(f"{name} margin", f"binary relevance, {name}", "one-vs-rest") for name in MARGINS]
 
 
 def best_of(
@@ -203,25 +212,26 @@ def parts(rows: Rows) -> list[str]:
         "# Findings",
         "What the [evidence](evidence.md) says, in plain words. Every figure is computed from the "
         f"stored rows ({len(rows):,} answers on {sets}) when the page is written. A difference is "
-        "a mean over data sets, with the least and the most of a set in brackets; settings were "
-        "chosen for each method on the same folds by the measure in question.",
+        "a mean over data sets; in brackets on how many of them it is above 0 and on how many "
+        "below. "
+        "Settings were chosen for each method on the same folds by the measure in question.",
         "## What deciding for the measure adds to a model",
         "The same trained model, cut at 0.5 or asked for its most likely set, against the label "
         "set of least expected loss under its probabilities (for macro- and micro-F1: cuts at the "
         "fixed point).",
-        decided(rows),
+        compared(rows, decided()),
         "## What the space of label sets brings",
         "The same linear scores and likelihood, summed over other label sets: those of a size "
         "(sized), a tree of labels (forest), the sets seen in training (catalog, with a bias for "
         "each; joint, with scores for each), and seen sets on top of sized (backoff). All decided "
         "for the measure.",
-        spaces(rows),
+        compared(rows, spaces()),
         "## When the losses of the paper help, and when they hurt",
         "Trained for the measure itself and predicting the most likely set, against the likelihood "
         "of the same space decided for the measure.",
-        losses(rows),
+        compared(rows, losses(), OF_ROWS),
         "Binary relevance with each margin, against one-vs-rest logistic regression:",
-        margins(rows),
+        compared(rows, margins()),
         "## Which model",
         "\n".join(models(rows)),
         "## Where we are behind",

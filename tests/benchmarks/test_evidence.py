@@ -107,7 +107,7 @@ def test_a_difference_is_of_rows_that_both_methods_have():
     rows = rows_of({"a": {"s1": 0.5, "s2": 0.9, "s3": 0.4}, "b": {"s1": 0.3, "s2": 1.0}})
     found = findings.difference(rows, "f1", "a", "b")
     assert found.by_set == {"s1": pytest.approx(0.2), "s2": pytest.approx(-0.1)}
-    assert str(found) == "+0.050 (-0.100 to +0.200; better on 1, worse on 1 of 2)"
+    assert str(found) == "+0.050 (1/1)"
     assert findings.difference(rows, "f1", "a", "c") is None
 
 
