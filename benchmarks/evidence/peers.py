@@ -138,7 +138,11 @@ def _gfm(asked: Question, C: float, scaling: str | None) -> Any:
 
 
 class Napkin(ClassifierMixin, BaseEstimator):
-    """A probabilistic label tree, or a binary model for each label."""
+    """A probabilistic label tree, or a binary model for each label.
+
+    Of features as they are given and with every weight: it would scale rows to norm 1 and drop
+    weights below 0.1, which most are of dense features.
+    """
 
     def __init__(self, kind: str, C: float, seed: int):
         self.kind, self.C, self.seed = kind, C, seed
@@ -148,11 +152,12 @@ class Napkin(ClassifierMixin, BaseEstimator):
 
         from napkinxc.models import BR, PLT
 
-        self.folder_ = tempfile.mkdtemp()
+        self.folder_ = tempfile.TemporaryDirectory()  # until the model is let go
         kinds = {"PLT": PLT, "BR": BR}
         self.model_ = kinds[self.kind](
-            self.folder_, liblinear_c=self.C, seed=self.seed, threads=1, verbose=0
-        )
+            self.folder_.name, liblinear_c=self.C, norm=False, weights_threshold=0.0,
+            seed=self.seed, threads=1, verbose=0,
+        )  # fmt: skip
         self.model_.fit(sparse.csr_matrix(X, dtype=np.float32), _lists(y))
         self.n_labels_ = y.shape[1]
         return self
