@@ -121,14 +121,6 @@ def test_who_is_not_ranked_is_named_and_what_the_test_cannot_tell():
     assert "no p against the first can be below 0.50" in said
 
 
-def test_penalties_at_an_end_are_told_by_method():
-    rows = rows_of(VALUES)
-    rows = [{**row, "at_edge": row["method"] == "b"} for row in rows]
-    said = page._edges(rows)
-    assert said.startswith("Of 10 penalties chosen, 30% lie")
-    assert "more than a third with b 100%." in said
-
-
 def test_findings_compare_methods_that_there_are(monkeypatch):
     pytest.importorskip("torch")
     from benchmarks.evidence import methods, networks
@@ -136,11 +128,10 @@ def test_findings_compare_methods_that_there_are(monkeypatch):
     known = {name for kinds in (methods.KINDS, networks.KINDS) for one in kinds.values()
              for name in one}  # fmt: skip
     asked = []
-    monkeypatch.setattr(findings, "table", lambda rows, pairs, measures: asked.extend(pairs) or "")
-    for part in (findings.decided, findings.spaces, findings.losses, findings.margins):
-        part([])
-    assert len(asked) > 40
-    assert {name for _, *both in asked for name in both} <= known
+    monkeypatch.setattr(findings, "difference", lambda rows, name, *both: asked.extend(both))
+    findings.parts([{**row, "peak_mib": 1.0} for row in rows_of({"SetEnsemble": {"s": 0.5}})])
+    assert len(set(asked)) > 40
+    assert set(asked) <= known
 
 
 def test_the_distribution_balanced_loss_is_that_of_its_definition():
@@ -193,6 +184,14 @@ def test_a_difference_is_of_rows_that_both_methods_have():
     assert found.by_set == {"s1": pytest.approx(0.2), "s2": pytest.approx(-0.1)}
     assert str(found) == "+0.050 (-0.100 to +0.200; better on 1, worse on 1 of 2)"
     assert findings.difference(rows, "f1", "a", "c") is None
+
+
+def test_costs_are_told_without_memory_where_it_was_not_measured():
+    rows = rows_of({"one-vs-rest": {"s1": 0.5}, "a": {"s1": 0.5}})
+    rows = [{**row, "peak_mib": None if row["method"] == "a" else 90.4} for row in rows]
+    assert list(findings.costs(rows))[2:] == [
+        "| one-vs-rest | 1.00 | 1.00 to 1.00 | 90 |", "| a | 1.00 | 1.00 to 1.00 | – |",
+    ]  # fmt: skip
 
 
 def test_we_are_behind_where_another_has_more_than_the_mixture():
