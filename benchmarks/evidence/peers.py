@@ -197,7 +197,10 @@ def _one_vs_rest(asked: Question, C: float, scaling: str | None) -> Any:
 
 
 class Lib(ClassifierMixin, BaseEstimator):
-    """A linear technique of LibMultiLabel; costs are chosen by itself."""
+    """A linear technique of LibMultiLabel; costs are chosen by itself.
+
+    With an intercept, which it has only if asked (-B), and on one thread (-m).
+    """
 
     def __init__(self, technique: str, C: float):
         self.technique, self.C = technique, C
@@ -207,7 +210,8 @@ class Lib(ClassifierMixin, BaseEstimator):
 
         train = getattr(linear, f"train_{self.technique}")
         inputs, sets = sparse.csr_matrix(X, dtype=np.float64), sparse.csr_matrix(y)
-        self.model_ = train(sets, inputs, multiclass=False, options=f"-s 0 -c {self.C} -q")
+        options = f"-s 0 -B 1 -c {self.C} -m 1 -q"
+        self.model_ = train(sets, inputs, multiclass=False, options=options)
         return self
 
     def predict(self, X):
