@@ -81,22 +81,22 @@ def sigmoid_f1(logits: Tensor, y: Tensor) -> Tensor:
     return (1.0 - 2.0 * true / (p.sum(0) + y.sum(0) + 1e-16)).mean()
 
 
-def balanced(frequency: Tensor, scale: float = 0.1, shift: float = 0.05) -> Loss:
+def balanced(frequency: Tensor, n_rows: int, scale: float = 5.0, shift: float = 0.05) -> Loss:
     """Distribution-balanced: rows weighed anew by the frequencies of their labels, tolerant.
 
     The weight of a label in a row is 1/n_i over the sum of 1/n_j of the row's labels, mapped by a
-    sigmoid; negatives are scaled by 5 and shifted, and all are focal (gamma 2).
+    sigmoid. Scores are lowered by (shift / scale) log(n / n_i - 1), more for a rarer label, and
+    those of negatives scaled; all are focal (gamma 2).
     """
-    share = frequency.clamp(min=1.0)
-    prior = (share / frequency.max().clamp(min=1.0)).clamp(1e-4, 1.0 - 1e-4)
-    init = shift * -torch.log(1.0 / prior - 1.0 + 1e-8)
+    count = frequency.clamp(1.0, max(n_rows - 1.0, 1.0))
+    lower = shift / scale * torch.log((n_rows / count - 1.0).clamp(min=1e-8))
 
     def loss(logits: Tensor, y: Tensor) -> Tensor:
-        repeat = (y / share).sum(1, keepdim=True).clamp(min=1e-8)
-        weight = scale + torch.sigmoid(10.0 * ((1.0 / share) / repeat - 0.2))
-        logits = logits - init
-        logits = torch.where(y > 0, logits, 5.0 * logits)
-        entropy = -(y * logsigmoid(logits) + (1 - y) * logsigmoid(-logits) / 5.0)
+        repeat = (y / count).sum(1, keepdim=True).clamp(min=1e-8)
+        weight = 0.1 + torch.sigmoid(10.0 * ((1.0 / count) / repeat - 0.2))
+        logits = logits - lower
+        logits = torch.where(y > 0, logits, scale * logits)
+        entropy = -(y * logsigmoid(logits) + (1 - y) * logsigmoid(-logits) / scale)
         signed = torch.where(y > 0, logits, -logits)
         return (weight * torch.sigmoid(-signed) ** 2 * entropy).sum(1).mean()
 
@@ -104,7 +104,11 @@ def balanced(frequency: Tensor, scale: float = 0.1, shift: float = 0.05) -> Loss
 
 
 class Network(ClassifierMixin, BaseEstimator):
-    """One hidden layer, by Adam. ``loss``: a name of `LOSSES`, "expected" or "likelihood"."""
+    """One hidden layer, by Adam. ``loss``: a name of `LOSSES`, "expected" or "likelihood".
+
+    Cut where the probability is 1/2, but with the two-way loss, which fixes differences of scores
+    only: there so that training rows have as many predicted labels as true ones.
+    """
 
     def __init__(self, loss: str, target: str, epochs: int, seed: int):
         self.loss, self.target, self.epochs, self.seed = loss, target, epochs, seed
@@ -126,6 +130,10 @@ class Network(ClassifierMixin, BaseEstimator):
                 optimizer.zero_grad()
                 loss(self.net_(x[part]), y[part]).backward()
                 optimizer.step()
+        # Its loss is the same for scores that are all higher: as many labels as there are.
+        self.cut_ = 0.0
+        if self.loss == "two-way":
+            self.cut_ = float(np.quantile(self.logits(X), 1.0 - float(y.mean())))
         return self
 
     def _loss(self, y: Tensor) -> Any:
@@ -136,7 +144,9 @@ class Network(ClassifierMixin, BaseEstimator):
             seen = Catalog(np.unique(y.numpy().astype(np.uint8), axis=0))
             self.space_ = LearnableSpace(seen)
             return SurrogateLoss("f1", self.space_, "likelihood")
-        return balanced(y.sum(0)) if self.loss == "distribution-balanced" else LOSSES[self.loss]
+        if self.loss == "distribution-balanced":
+            return balanced(y.sum(0), len(y))
+        return LOSSES[self.loss]
 
     def _tensor(self, X: Any) -> Tensor:
         X = X.toarray() if sparse.issparse(X) else X
@@ -152,7 +162,7 @@ class Network(ClassifierMixin, BaseEstimator):
         return 1.0 / (1.0 + np.exp(-self.logits(X)))
 
     def predict(self, X):
-        return (self.logits(X) >= 0.0).astype(np.int64)
+        return (self.logits(X) >= self.cut_).astype(np.int64)
 
 
 def decoded(model: Any, X: Any, target: str) -> Any:

@@ -138,7 +138,11 @@ def _gfm(asked: Question, C: float, scaling: str | None) -> Any:
 
 
 class Napkin(ClassifierMixin, BaseEstimator):
-    """A probabilistic label tree, or a binary model for each label."""
+    """A probabilistic label tree, or a binary model for each label.
+
+    Of features as they are given and with every weight: it would scale rows to norm 1 and drop
+    weights below 0.1, which most are of dense features.
+    """
 
     def __init__(self, kind: str, C: float, seed: int):
         self.kind, self.C, self.seed = kind, C, seed
@@ -148,11 +152,12 @@ class Napkin(ClassifierMixin, BaseEstimator):
 
         from napkinxc.models import BR, PLT
 
-        self.folder_ = tempfile.mkdtemp()
+        self.folder_ = tempfile.TemporaryDirectory()  # until the model is let go
         kinds = {"PLT": PLT, "BR": BR}
         self.model_ = kinds[self.kind](
-            self.folder_, liblinear_c=self.C, seed=self.seed, threads=1, verbose=0
-        )
+            self.folder_.name, liblinear_c=self.C, norm=False, weights_threshold=0.0,
+            seed=self.seed, threads=1, verbose=0,
+        )  # fmt: skip
         self.model_.fit(sparse.csr_matrix(X, dtype=np.float32), _lists(y))
         self.n_labels_ = y.shape[1]
         return self
@@ -192,7 +197,10 @@ def _one_vs_rest(asked: Question, C: float, scaling: str | None) -> Any:
 
 
 class Lib(ClassifierMixin, BaseEstimator):
-    """A linear technique of LibMultiLabel; costs are chosen by itself."""
+    """A linear technique of LibMultiLabel; costs are chosen by itself.
+
+    With an intercept, which it has only if asked (-B), and on one thread (-m).
+    """
 
     def __init__(self, technique: str, C: float):
         self.technique, self.C = technique, C
@@ -202,7 +210,8 @@ class Lib(ClassifierMixin, BaseEstimator):
 
         train = getattr(linear, f"train_{self.technique}")
         inputs, sets = sparse.csr_matrix(X, dtype=np.float64), sparse.csr_matrix(y)
-        self.model_ = train(sets, inputs, multiclass=False, options=f"-s 0 -c {self.C} -q")
+        options = f"-s 0 -B 1 -c {self.C} -m 1 -q"
+        self.model_ = train(sets, inputs, multiclass=False, options=options)
         return self
 
     def predict(self, X):

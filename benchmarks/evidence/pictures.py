@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import Any
 
-import numpy as np
-
 from benchmarks.evidence.ranks import Ranking
 from benchmarks.pictures import (
     BLUE,
@@ -22,26 +20,26 @@ from benchmarks.pictures import (
     _legend,
 )
 
-# What is not told apart from the best at this level is drawn as one with it.
+# What is not told apart from the best at this level is drawn full.
 LEVEL = 0.05
 
 
 def ranks_picture(found: Ranking, ours: set[str], theme: Theme = "light") -> Any:
-    """Methods by mean rank; those not told apart from the first are joined by a bar."""
+    """Methods by mean rank; those told apart from the first have a hollow point."""
     figure, axes = _axes(theme, f"mean rank by {found.measure} over {len(found.sets)} sets")
     figure.set_size_inches(7.0, 1.0 + 0.24 * len(found.methods))
-    places = np.arange(len(found.methods))
-    for place, method, rank in zip(places, found.methods, found.ranks, strict=True):
+    for place, (method, rank, p) in enumerate(
+        zip(found.methods, found.ranks, found.against, strict=True)
+    ):
         colour = BLUE[theme] if method in ours else INK[theme]
         axes.plot([1.0, rank], [place, place], color=FAINT[theme], linewidth=1.0)
-        axes.plot([rank], [place], "o", markersize=5, color=colour)
+        alike = p is None or p > LEVEL
+        fill = colour if alike else "none"
+        axes.plot([rank], [place], "o", markersize=5, color=colour, markerfacecolor=fill)
         axes.annotate(
             f"{method}  {rank:.1f}", (rank, place), (6, 0), textcoords="offset points",
             color=colour, fontsize=8, va="center",
         )  # fmt: skip
-    alike = [i for i, p in enumerate(found.against) if p is None or p > LEVEL]
-    if len(alike) > 1 and alike == list(range(len(alike))):
-        axes.plot([0.7, 0.7], [alike[0], alike[-1]], color=COLOURS[0], linewidth=3)
     axes.set(xlabel="mean rank (1 is best)", yticks=[], xlim=(0.4, len(found.methods) * 1.35))
     axes.invert_yaxis()
     return figure

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 import platform
+import random
 import sys
 import warnings
 from importlib import metadata
@@ -63,6 +64,9 @@ def peak_mib() -> float | None:
 
 def run(folder: Path, split: int | None, kind: str, method: str, seed: int, out: Path) -> None:
     """Train, predict, write."""
+    # Peers that draw from the generators of all take no seed of their own.
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
     X, Y, X_test, _ = load(folder, split)
     arrays: dict[str, Any] = {}
     told = []

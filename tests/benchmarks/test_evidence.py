@@ -1,6 +1,7 @@
 """The machinery of the evidence: tuning, ranks, resuming and the page."""
 
 import json
+import random
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from benchmarks.data import load
-from benchmarks.evidence import findings, page, work
+from benchmarks.evidence import findings, page, unit, work
 from benchmarks.evidence.ranks import by_kind, means, ranking
 from benchmarks.evidence.tuning import MEASURES, Question, Recipe, answers, choose
 from setwise.targets import get_target
@@ -103,6 +104,80 @@ def test_splits_and_seeds_are_averaged():
     assert means(rows, "f1") == {("s", "a"): pytest.approx(0.4)}
 
 
+def test_methods_are_compared_on_splits_that_all_have():
+    rows = rows_of({"a": {"s": 0.2}, "b": {"s": 0.3}})
+    rows += [{**row, "split": "0"} for row in rows_of({"a": {"s": 1.0}})]
+    assert means(rows, "f1") == {("s", "a"): 0.2, ("s", "b"): 0.3}
+    assert means(rows, "f1", ["a"]) == {("s", "a"): pytest.approx(0.6)}
+    rows += [{**row, "split": "1"} for row in rows_of({"c": {"s": 0.5}})]
+    assert means(rows, "f1") == {("s", "a"): 0.2, ("s", "b"): 0.3}
+
+
+def test_who_is_not_ranked_is_named_and_what_the_test_cannot_tell():
+    found = ranking(rows_of(VALUES), "f1", list(VALUES))
+    assert found.left_out == {"d": 1}
+    said = page._table(found)
+    assert "lack one of the 3 sets: d (1)." in said
+    assert "no p against the first can be below 0.50" in said
+
+
+def test_findings_compare_methods_that_there_are(monkeypatch):
+    pytest.importorskip("torch")
+    from benchmarks.evidence import methods, networks
+
+    known = {name for kinds in (methods.KINDS, networks.KINDS) for one in kinds.values()
+             for name in one}  # fmt: skip
+    asked = []
+    monkeypatch.setattr(findings, "difference", lambda rows, name, *both: asked.extend(both))
+    findings.parts([{**row, "peak_mib": 1.0} for row in rows_of({"SetEnsemble": {"s": 0.5}})])
+    assert len(set(asked)) > 40
+    assert set(asked) <= known
+
+
+def test_the_distribution_balanced_loss_is_that_of_its_definition():
+    torch = pytest.importorskip("torch")
+    from benchmarks.evidence.networks import balanced
+
+    n, count = 50, np.array([2.0, 40.0, 10.0])
+    y = np.array([[1, 0, 1], [0, 1, 0]])
+    scores = np.array([[0.3, -0.2, 1.0], [-1.0, 0.5, 0.2]])
+    total = 0.0
+    for row, truth in zip(scores, y, strict=True):
+        repeat = sum(1 / count[j] for j in range(3) if truth[j])
+        for j in range(3):
+            weight = 0.1 + 1 / (1 + np.exp(-10 * (1 / count[j] / repeat - 0.2)))
+            # A rare label's score is lowered: it has to be learnt higher.
+            score = row[j] - 0.05 / 5 * np.log(n / count[j] - 1)
+            p = 1 / (1 + np.exp(-score if truth[j] else 5 * score))
+            total += weight * (1 - p) ** 2 * -np.log(p) / (1 if truth[j] else 5)
+    found = balanced(torch.from_numpy(count), n)(torch.from_numpy(scores), torch.from_numpy(y))
+    assert float(found) == pytest.approx(total / 2, rel=1e-6)
+
+
+def test_a_loss_that_fixes_no_level_is_cut_so_that_as_many_labels_are_predicted(problem):
+    torch = pytest.importorskip("torch")
+    from benchmarks.evidence.networks import Network, two_way
+
+    X, Y = problem
+    logits, y = torch.from_numpy(X), torch.from_numpy(Y)
+    assert float(two_way(logits, y)) == pytest.approx(float(two_way(logits + 3.0, y)))
+    sets = Network("two-way", "f1", 3, 0).fit(X, Y).predict(X)
+    assert sets.mean() == pytest.approx(Y.mean(), abs=0.02)
+
+
+def test_what_draws_from_the_generators_of_all_draws_the_same_again(folder, tmp_path, monkeypatch):
+    class Drawn(Cut):
+        def predict(self, X):
+            return np.array([[random.getrandbits(1) for _ in range(4)] for _ in X])
+
+    monkeypatch.setattr(unit, "recipe", lambda kind, method: Recipe(lambda asked: Drawn(0.5)))
+    found = []
+    for name in ("one", "two"):
+        unit.run(folder / "toy", None, "peer", "drawn", 3, tmp_path / name)
+        found.append(np.load(tmp_path / f"{name}.npz")["0 indices"])
+    assert np.array_equal(*found)
+
+
 def test_a_difference_is_of_rows_that_both_methods_have():
     rows = rows_of({"a": {"s1": 0.5, "s2": 0.9, "s3": 0.4}, "b": {"s1": 0.3, "s2": 1.0}})
     found = findings.difference(rows, "f1", "a", "b")
@@ -111,9 +186,28 @@ def test_a_difference_is_of_rows_that_both_methods_have():
     assert findings.difference(rows, "f1", "a", "c") is None
 
 
-def test_we_are_behind_where_another_has_more_than_the_best_of_ours():
-    rows = rows_of({"a": {"s1": 0.5, "s2": 0.9}, "b": {"s1": 0.6, "s2": 0.8}})
-    assert list(findings.behind(rows)) == ["- F1 on s1: b 0.600; of ours a 0.500"]
+def test_costs_are_told_without_memory_where_it_was_not_measured():
+    rows = rows_of({"one-vs-rest": {"s1": 0.5}, "a": {"s1": 0.5}})
+    rows = [{**row, "peak_mib": None if row["method"] == "a" else 90.4} for row in rows]
+    assert list(findings.costs(rows))[2:] == [
+        "| one-vs-rest | 1.00 | 1.00 to 1.00 | 90 |", "| a | 1.00 | 1.00 to 1.00 | – |",
+    ]  # fmt: skip
+
+
+def test_we_are_behind_where_another_has_more_than_the_mixture():
+    values = {
+        "SetEnsemble": {"s1": 0.5, "s2": 0.9, "s3": 0.1},
+        "a": {"s1": 0.55, "s2": 0.2, "s3": 0.0},
+        "b": {"s1": 0.6, "s2": 0.8, "s3": 0.2},
+        "c": {"s1": 0.52, "s2": 0.8, "s3": 0.0},
+    }
+    rows = rows_of(values)
+    for row in rows:
+        row["kind"] = "ours" if row["method"] in ("SetEnsemble", "a") else "peer"
+    assert list(findings.behind(rows)) == [
+        "- F1 on s1: b 0.600, c 0.520; SetEnsemble 0.500, best of ours a 0.550",
+        "- F1 on s3: b 0.200; SetEnsemble 0.100",
+    ]
 
 
 def test_ranks_by_kind_of_features():

@@ -67,6 +67,7 @@ def test_without_a_space_the_target_is_at_home(words, space, capsys):
         (("certify", "f1"), "Missing argument"),
         (("certify", "nonsense", "logistic"), "no target named 'nonsense'"),
         (("certify", "f1", "nonsense"), "surrogate must be one of"),
+        (("certify", "f1", "bce"), "binary cross-entropy, as of BCEWithLogitsLoss"),
         (("certify", "f1", "logistic", "--space", "moon"), "no space named 'moon'"),
         (("certify", "f1", "logistic", "--scores", "both"), "Invalid value for '--scores'"),
         (("certify", "f1", "logistic", "--labels", "0"), "at least 1, but it is 0"),

@@ -76,3 +76,9 @@ def test_a_verdict_says_what_it_means_before_what_it_rests_on(target, surrogate)
     assert "That is: " in verdict.in_short
     assert not OF_THE_PAPER.search(verdict.in_short)
     assert max(map(len, verdict.in_short.splitlines()[1:])) <= 88
+
+
+@pytest.mark.parametrize("surrogate", ["binary_relevance", "likelihood"])
+def test_a_certificate_that_rests_on_thresholds_says_so_first(surrogate):
+    said = " ".join(certify("macro_f1", surrogate).in_short.split())
+    assert "a cut at 0.5 is not covered" in said

@@ -856,7 +856,7 @@ ERRORS = {
     "equal names": ({"label_names": ["a", "b", "a"]}, "label_names must be 3 different names"),
     "no methods": ({"methods": []}, "methods must be a list of names"),
     "methods as text": ({"methods": "auto"}, "methods must be a list of names"),
-    "an unknown method": ({"methods": ["magic"]}, "no method named 'magic' .* are binary_rel"),
+    "an unknown method": ({"methods": ["magic"]}, "no method named 'magic'; known, .* are bin"),
     "a method twice": ({"methods": ["auto", "auto"]}, "each method may be there once"),
     "a known name for one's own": ({"methods": {"auto": KNeighborsClassifier()}}, "by these names"),
     "a known method renamed": ({"methods": {"mine": "auto"}}, "'auto' to be known as 'mine'"),

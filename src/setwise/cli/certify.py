@@ -79,7 +79,11 @@ def certify(
     Exit status: 0 with a verdict; 2 when what was asked cannot be answered.
     """
     if surrogate not in KNOWN:
-        raise ValueError(f"surrogate must be one of {', '.join(KNOWN)}, not {surrogate!r}")
+        raise ValueError(
+            f"surrogate must be one of {', '.join(KNOWN)}, not {surrogate!r} (binary "
+            "cross-entropy, as of BCEWithLogitsLoss and one-vs-rest logistic regressions, is "
+            "binary_relevance)"
+        )
     for name, owners in OWNERS.items():
         if context.params[name] is not None and surrogate not in owners:
             raise ValueError(f"--{name} is for {' and '.join(owners)}; {surrogate} has none")

@@ -28,6 +28,11 @@ MEANINGS = {
     "undecided": "That is: nobody has proved that predictions become the best possible for "
     "{0.target}, and a search found no case in which they do not.",
 }
+# Of a measure of all rows together, by the theorem that rests on thresholds.
+CUT = (
+    " Predicted are the labels whose probability exceeds a threshold found for {0.target}, as "
+    "setwise finds it: a cut at 0.5 is not covered."
+)
 EXAMPLE = (
     "Predicted is then {1}, with an expected loss of {0.prediction_risk:.4f}, where {2} has "
     "{0.bayes_risk:.4f}."
@@ -39,7 +44,10 @@ def in_short(verdict: Any) -> str:
     """The verdict, what it means, and the example that shows it."""
     has_example = verdict.verdict == "counterexample"
     kind = "bounded" if has_example and verdict.is_bounded else verdict.verdict
-    lines = [HEADS[kind].format(verdict), _folded(MEANINGS[kind].format(verdict))]
+    meaning = MEANINGS[kind]
+    if kind == "certificate" and verdict.theorem == "T":
+        meaning += CUT
+    lines = [HEADS[kind].format(verdict), _folded(meaning.format(verdict))]
     if has_example:
         told = EXAMPLE.format(verdict, word(verdict.prediction), word(verdict.bayes))
         told += "" if kind == "bounded" else INSTEAD

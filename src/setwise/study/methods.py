@@ -395,8 +395,9 @@ def _method(name: str, given: Any) -> Method:
             require()
         return METHODS[name]
     if isinstance(given, str) or name in METHODS:
+        renamed = f" to be known as {name!r}" if given != name else ""
         raise ValueError(
-            f"there is no method named {given!r} to be known as {name!r}; known, by these names, "
+            f"there is no method named {given!r}{renamed}; known, by these names, "
             f"are {', '.join(METHODS)}; an estimator of your own goes in a mapping, by a new name"
         )
     parts = ("fit", "predict", "get_params")
