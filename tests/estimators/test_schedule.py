@@ -105,6 +105,12 @@ def test_without_a_budget_nothing_is_cut(speeds, clock):
     assert [one.n_folds for one in found.found] == [5, 5, 5]
 
 
+def test_a_member_that_ends_by_a_budget_of_its_own_is_fitted_once(clock):
+    found = run_within(None, (1.0, 2.0), 5, time_budget=0.5)
+    assert found.cut == ["0 ended early", "1 ended early"]
+    assert len(clock.fits) == 12
+
+
 def test_where_one_part_is_held_out_nobody_has_learnt_from_it(clock):
     found = run_within(60.0, (1.0, 2.0, 3.0), 1)
     held = found.splits[0][1]
