@@ -175,6 +175,19 @@ def test_what_folds_said_goes_with_the_fit_they_belong_to(clock, tmp_path, pickl
     assert [file.name for file in tmp_path.glob("0-*.skops")] == ["0-all.skops"]
 
 
+def test_a_fit_stays_until_the_one_that_takes_its_place_is_written(tmp_path, pickled, monkeypatch):
+    with finished_in(tmp_path, {"a": "b"}) as finished:
+        finished.fit(0, lambda: ("first", 3, True, False, 1.0), 5.0, False)
+
+        def interrupted(found, file):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("setwise.estimators.finished.save", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            finished.fit(0, lambda: ("second", 3, True, False, 1.0), 9.0, False)
+        assert finished.fit(0, tuple, 5.0, False)[0] == "first"
+
+
 def test_a_folder_that_is_a_file_is_refused_in_a_sentence(tmp_path):
     (tmp_path / "run").write_text("x")
     X, Y = np.random.default_rng(0).normal(size=(30, 2)), [[0, 1], [1, 0], [1, 1]] * 10
