@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -14,8 +15,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
-from setwise import SetBooster, SetClassifier, SetClassifierCV, load
+from setwise import SetBooster, SetClassifier, SetClassifierCV, get_target, load
 from setwise.blocks import MemoryBlocks
+from setwise.estimators.blocked import BlockRows
 from setwise.study import Study, leaderboard, work
 
 distributed = pytest.importorskip("distributed")
@@ -26,6 +28,7 @@ pandas = pytest.importorskip("pandas")
 
 from setwise import dask as on_dask  # noqa: E402
 from setwise.dask import blocks as dask_blocks  # noqa: E402
+from setwise.dask.booster import OnCluster  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")
 N, ROWS = 240, 70
@@ -247,6 +250,21 @@ def test_a_cluster_without_workers_is_refused(monkeypatch):
 GROWN = {
     "n_estimators": 12, "subsample": 1.0, "colsample": 1.0, "max_depth": 3, "max_bin": 256,
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(("n_rows", "fraction"), [(5, 0.2), (60, 0.02)])
+def test_boosters_hold_out_rows_of_few_unless_chance_leaves_none(n_rows, fraction):
+    X, Y = drawn()
+    blocks = MemoryBlocks.of(X[:n_rows], Y[:n_rows], rows=4)
+    rows, found = BlockRows.of(blocks, get_target("f1")), []
+    for seed in range(12):
+        model = SimpleNamespace(validation_fraction=fraction, patience=3, _seed=seed)
+        held = OnCluster(model, None).held(rows)
+        found.append(held is not None)
+        if held is not None:
+            assert min(part.n_rows for part in held) > 0
+            assert sum(part.n_rows for part in held) == n_rows
+    assert set(found) == {True, False}
 
 
 @pytest.mark.parametrize("space", ["catalog", "sized", "cube"])

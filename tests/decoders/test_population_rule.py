@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from setwise.decoders import PopulationRule, Thresholds
+from setwise.decoders.budget import Budget, Entries
 from setwise.decoders.population_rule import OF_THRESHOLDS, RULES
 from tests.support.examples import generators
 
@@ -164,6 +165,24 @@ def test_sparse_probabilities_are_decided_as_dense_ones(name, rule):
         answer = sparse.decode(stored)
         assert answer.dtype == np.uint8
         np.testing.assert_array_equal(answer.toarray(), dense.decode(probability))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_of_equal_gains_the_lower_labels_are_chosen_be_they_stored_or_not(size, is_exact):
+    rng = np.random.default_rng(size)
+    gains = rng.integers(-1, 3, 8).astype(float)
+    # (A slope of 0: what is stored gains as much as what is not.)
+    stored = rng.integers(0, 2, (50, 8))
+    stored[0] = [0, 0, 0, 0, 0, 1, 1, 1]
+    for of in (gains, np.ones(8)):
+        rows, labels = np.nonzero(stored)
+        ends, even = np.append(0, np.cumsum(stored.sum(axis=1))), np.full(len(rows), 0.5)
+        entries = Entries(ends, labels.astype(np.int32), even, even, np.ones(50))
+        found = entries.choose(Budget(size, is_exact), np.zeros(8), of).label
+        best = [j for j in np.argsort(-of, kind="stable")[:size] if is_exact or of[j] > 0]
+        best += [-1] * (size - len(best))
+        np.testing.assert_array_equal(found, np.broadcast_to(best, found.shape))
 
 
 @pytest.mark.parametrize("name", ["macro_f1", "micro_jaccard", "macro_balanced_accuracy"])

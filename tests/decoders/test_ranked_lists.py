@@ -1,11 +1,13 @@
 """Beside listed sets, the most probable labels of a row: no set among these has less risk."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setwise.decoders import MinimumRisk
+from setwise.decoders import MinimumRisk, lists
 from setwise.targets import CountTarget, Hamming, get_target
 from tests.support import oracle
 
@@ -39,6 +41,30 @@ def test_no_listed_set_and_no_most_probable_labels_have_less_risk(name, seed, n_
         np.testing.assert_allclose(
             found.second_risk[row], risk[~chosen].min(initial=np.inf), atol=1e-10
         )
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_large_sets_are_decided_alike_without_a_table_of_all_counts(name, monkeypatch):
+    rng = np.random.default_rng(0)
+    sets = np.unique(rng.integers(0, 2, (30, 9), np.uint8), axis=0)
+    posterior = rng.dirichlet(np.full(len(sets), 0.3), size=20)
+    given = posterior, sets, "ranked", True
+    expected = MinimumRisk(TARGETS[name]).decode_catalog(*given)
+    monkeypatch.setattr(lists, "MOST_TABLED", 0)
+    monkeypatch.delattr(lists, "_by_counts")
+    found = MinimumRisk(TARGETS[name]).decode_catalog(*given)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_a_row_with_very_many_labels_takes_little_memory():
+    sets = np.tri(3, 1500, 2, dtype=np.uint8)
+    sets[0] = 1
+    tracemalloc.start()
+    MinimumRisk("jaccard").decode_catalog([[0.1, 0.5, 0.4]], sets, over="ranked")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
 
 
 def test_targets_that_are_no_function_of_the_counts_are_refused():

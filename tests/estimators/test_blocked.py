@@ -26,7 +26,7 @@ from setwise.estimators.blocked import BlockRows
 from setwise.estimators.checkpoint import Lasting
 from setwise.estimators.moments import moments, products
 from setwise.estimators.seen import Seen
-from setwise.estimators.solver import Fitting
+from setwise.estimators.solver import Fitting, _Search
 from setwise.labels import LabelNames
 from setwise.targets import TreeDistance
 
@@ -312,6 +312,27 @@ def test_a_search_that_ended_but_was_not_saved_is_the_same_to_the_last_bit(tmp_p
             second = SetClassifierCV(**settings).fit(*given, checkpoint=Lasting(folder))
         same(second.best_estimator_, first.best_estimator_)
         assert second.cv_results_ == first.cv_results_
+
+
+def test_a_fit_that_was_cut_off_at_its_end_is_not_taken_for_the_one_before(tmp_path, monkeypatch):
+    X, Y = drawn(9, n=300)
+    settings = {"alphas": [3.0, 0.001], "spaces": ["sized"], "scalings": ["standard"]}
+    whole, after_step, ends = SetClassifierCV(**settings).fit(X, Y), _Search.after_step, []
+
+    def cut(self):
+        ends.extend([True] if after_step(self) else [])
+        if len(ends) == 2:
+            raise KeyboardInterrupt
+        return self.best.gradient_norm <= self.tol
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Search, "after_step", cut)
+        with pytest.raises(KeyboardInterrupt):
+            SetClassifierCV(**settings).fit(X, Y, checkpoint=tmp_path / "search")
+    again = SetClassifierCV(**settings).fit(X, Y, checkpoint=tmp_path / "search")
+    losses = [[row["loss"] for row in one.cv_results_] for one in (whole, again)]
+    assert losses[1] == pytest.approx(losses[0], abs=1e-3)
+    assert again.best_params_ == whole.best_params_
 
 
 def test_models_of_blocks_know_the_names_of_their_features(tmp_path):

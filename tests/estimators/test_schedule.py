@@ -105,6 +105,12 @@ def test_without_a_budget_nothing_is_cut(speeds, clock):
     assert [one.n_folds for one in found.found] == [5, 5, 5]
 
 
+def test_a_member_that_ends_by_a_budget_of_its_own_is_fitted_once(clock):
+    found = run_within(None, (1.0, 2.0), 5, time_budget=0.5)
+    assert found.cut == ["0 ended early", "1 ended early"]
+    assert len(clock.fits) == 12
+
+
 def test_where_one_part_is_held_out_nobody_has_learnt_from_it(clock):
     found = run_within(60.0, (1.0, 2.0, 3.0), 1)
     held = found.splits[0][1]
@@ -167,6 +173,19 @@ def test_what_folds_said_goes_with_the_fit_they_belong_to(clock, tmp_path, pickl
     with finished_in(tmp_path, {"a": "b"}) as finished:
         finished.fit(0, lambda: (Timed(), 3, False, False, 1.0), np.inf, False)
     assert [file.name for file in tmp_path.glob("0-*.skops")] == ["0-all.skops"]
+
+
+def test_a_fit_stays_until_the_one_that_takes_its_place_is_written(tmp_path, pickled, monkeypatch):
+    with finished_in(tmp_path, {"a": "b"}) as finished:
+        finished.fit(0, lambda: ("first", 3, True, False, 1.0), 5.0, False)
+
+        def interrupted(found, file):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("setwise.estimators.finished.save", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            finished.fit(0, lambda: ("second", 3, True, False, 1.0), 9.0, False)
+        assert finished.fit(0, tuple, 5.0, False)[0] == "first"
 
 
 def test_a_folder_that_is_a_file_is_refused_in_a_sentence(tmp_path):

@@ -104,8 +104,11 @@ class OnCluster:
         part, model = share_of(self.model.validation_fraction), self.model
         if model.patience is None or rows.n_rows < part.denominator:
             return None
-        sample, folds = BlockFolds(rows, part.denominator, model._seed).sample
+        sample, folds = BlockFolds(rows, part.denominator, model._seed).drawn
         kept = np.flatnonzero(folds < part.numerator)
+        if len(kept) in (0, len(folds)):
+            # Of few rows, chance may leave none to one side.
+            return None
         sides = (part.denominator, part.numerator, model._seed)
         self.judging = rows.blocks.changed(_Side(*sides, True))
         learnt = BlockRows.surveyed(rows.blocks.changed(_Side(*sides, False)))

@@ -252,8 +252,9 @@ def choose_rows(first, last, entries, gain_of, order, exact, labels, places):
                 break
             if met[j] != row:
                 least = insert(its_labels, its_places, gains, j, -1, gain, least)
-                # (Of equal gains the lower labels come first, so nothing after them is taken.)
-                if its_labels[-1] >= 0 and gain <= least:
+                # (Of equal gains the lower labels come first: nothing after them is taken, unless
+                # in place of a higher one that is stored.)
+                if 0 <= its_labels[-1] <= j and gain <= least:
                     break
 
 

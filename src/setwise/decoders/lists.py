@@ -30,6 +30,8 @@ CANDIDATES = 1024
 MOST_KEPT = 2**23
 # Sets less likely than this in every row add less than rounding to an expected loss.
 NOTHING = 2.0**-60
+# Up to sets of so many labels, losses are looked up by the counts: their number cubed.
+MOST_TABLED = 100
 # From so many labels on, not all label sets are compared.
 MOST_LABELS = 12
 
@@ -109,11 +111,7 @@ def or_ranked(found: Decisions, measure: OfCounts, posterior: Array, sets: Array
     most, index, marginals = int(size.max()), RowIndex.of(sets), posterior @ sets
     if most == 0:
         return found
-    tp, k, true = np.ogrid[: most + 1, : most + 1, : most + 1]
-    # Counts that cannot be have the loss of the nearest that can.
-    tp = np.clip(tp, np.maximum(k + true - n_labels, 0), np.minimum(k, true))
-    counts = tp, k - tp, true - tp, n_labels - k - true + tp
-    losses = measure.of_counts(*(count.astype(np.float64) for count in counts))
+    losses = _by_counts(measure, most, n_labels) if most <= MOST_TABLED else None
     chosen, best, second = (part.copy() for part in found)
     columns = np.arange(1, most + 1)
     for row, chance in enumerate(posterior):
@@ -122,7 +120,12 @@ def or_ranked(found: Decisions, measure: OfCounts, posterior: Array, sets: Array
         tops[:, order] = np.tri(most, dtype=np.uint8)
         likely = chance > NOTHING
         hits = np.cumsum(sets[likely][:, order], axis=1, dtype=np.int64)
-        risk = chance[likely] @ losses[hits, columns, size[likely, None]]
+        true = size[likely, None]
+        if losses is None:
+            counts = hits, columns - hits, true - hits, n_labels - columns - true + hits
+            risk = chance[likely] @ measure.of_counts(*counts)
+        else:
+            risk = chance[likely] @ losses[hits, columns, true]
         # (Listed ones have been compared.)
         risk[index.find(tops) >= 0] = np.inf
         place = int(np.argmin(risk))
@@ -133,6 +136,15 @@ def or_ranked(found: Decisions, measure: OfCounts, posterior: Array, sets: Array
         else:
             second[row] = min(second[row], risk[place])
     return Decisions(chosen, best, second)
+
+
+def _by_counts(measure: OfCounts, most: int, n_labels: int) -> Array:
+    """The loss by the numbers of hits, of predicted labels and of true ones, up to ``most``."""
+    tp, k, true = np.ogrid[: most + 1, : most + 1, : most + 1]
+    # Counts that cannot be have the loss of the nearest that can.
+    tp = np.clip(tp, np.maximum(k + true - n_labels, 0), np.minimum(k, true))
+    counts = tp, k - tp, true - tp, n_labels - k - true + tp
+    return measure.of_counts(*(count.astype(np.float64) for count in counts))
 
 
 def _parts(sets: Array) -> Iterator[Array]:

@@ -50,7 +50,19 @@ class BlockFolds:
 
     @cached_property
     def sample(self) -> tuple[Rows, Array]:
-        """Rows in memory, and the fold that each is held out in."""
+        """Rows in memory, and the fold that each is held out in; no fold is empty."""
+        kept, folds = self.drawn
+        missing = np.setdiff1d(np.arange(self.count), folds)
+        if len(missing):
+            raise ValueError(
+                f"{self.count} folds of {self.rows.n_rows} rows: fold {missing[0]} has none; use "
+                f"fewer"
+            )
+        return kept, folds
+
+    @cached_property
+    def drawn(self) -> tuple[Rows, Array]:
+        """The same, where folds may be empty."""
         rows = self.rows
         entries = rows.n_entries / rows.n_rows + rows.n_labels
         share = min(1.0, MOST_ROWS / rows.n_rows, MOST_ENTRIES / (entries * rows.n_rows))
@@ -61,13 +73,7 @@ class BlockFolds:
         inputs = vstack(inputs, format="csr") if rows.is_sparse else np.concatenate(inputs)
         inputs = csr_array(inputs) if rows.is_sparse else inputs
         kept = Rows(inputs, np.concatenate(sets), np.concatenate(weights))
-        folds = np.concatenate(folds)
-        missing = np.setdiff1d(np.arange(self.count), folds)
-        if len(missing):
-            raise ValueError(
-                f"{self.count} folds of {rows.n_rows} rows: fold {missing[0]} has none; use fewer"
-            )
-        return kept, folds
+        return kept, np.concatenate(folds)
 
     @cached_property
     def _learnt(self) -> dict[int, BlockRows]:

@@ -55,9 +55,11 @@ class Finished:
                 return tuple(found)  # type: ignore
         found = make()
         if self.folder is not None:
-            for file in self.folder.glob(f"{number}-*.skops"):
-                file.unlink()
-            self.once(name, lambda: (budget if any(found[2:4]) else np.inf, found))
+            of_budget, file = budget if any(found[2:4]) else np.inf, self.folder / f"{name}.skops"
+            # (The one before stays until this one is written.)
+            for of_fold in set(self.folder.glob(f"{number}-*.skops")) - {file}:
+                of_fold.unlink()
+            save((of_budget, found), file)
         return found  # type: ignore
 
     def has(self, name: str) -> bool:

@@ -156,6 +156,9 @@ class Schedule:
 
     def _repeat(self) -> bool:
         """Fits that were cut once more, where much more time is left; whether there was one."""
+        if self.watch.left == np.inf:
+            # Only a member's own budget has cut it, which would do so again.
+            return False
         n_before = self.n_repeated
         cut = [one for one in self.judged if one.is_cut]
         for place, one in enumerate(cut):

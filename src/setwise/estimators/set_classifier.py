@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -216,7 +216,8 @@ class SetClassifier(ScoredModel):
         training = self._training(plan.surrogate, risk.target)
         space = space_for(plan.space, training, is_class, sets, rows.weights, rows.counts)
         self._names, self.classes_ = names, names.names
-        last = (None if checkpoint is None else checkpoint.last()) or self._last(design)
+        cut_off = None if checkpoint is None else checkpoint.last()
+        last = cut_off or self._last(design)
         self._decode_by(risk, training, space)
         fitting = Fitting(
             training, space, design, sets, rows.weights, float(self.alpha), float(self.tol),
@@ -226,6 +227,9 @@ class SetClassifier(ScoredModel):
         if solution is None:
             with progress_shown(self.verbose) as shown:
                 solution = fitting.solve(last, progress or shown)
+            if cut_off is not None:
+                # The steps before count: a search takes a fit without any for the one before it.
+                solution = replace(solution, n_iter=max(solution.n_iter, 1))
             if checkpoint is not None:
                 checkpoint.keep(solution, at_once=True, has_ended=True)
         dtype, intercept = design.dtype, solution.intercept
