@@ -229,7 +229,7 @@ KINDS = {
     "peer": {
         "multilearn: ML-kNN": Recipe(_ml_knn, _neighbours),
         "multilearn: label powerset": Recipe(_powerset, linear_grid),
-        "multilearn: RAkEL": Recipe(_rakel, few),
+        "multilearn: RAkEL-d": Recipe(_rakel, few),
         "boosting: LightGBM": Recipe(lambda asked: Lights(asked.seed)),
         "boosting: XGBoost": Recipe(lambda asked: Trees(asked.seed)),
         **{
