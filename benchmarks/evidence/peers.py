@@ -140,8 +140,8 @@ def _gfm(asked: Question, C: float, scaling: str | None) -> Any:
 class Napkin(ClassifierMixin, BaseEstimator):
     """A probabilistic label tree, or a binary model for each label.
 
-    Of features as they are given and with every weight: it would scale rows to norm 1 and drop
-    weights below 0.1, which most are of dense features.
+    With every weight: it would drop those below 0.1, which most are of dense features. Features are
+    as they are given, but rows of norm 1 for the tree, which ends the process without that.
     """
 
     def __init__(self, kind: str, C: float, seed: int):
@@ -155,7 +155,7 @@ class Napkin(ClassifierMixin, BaseEstimator):
         self.folder_ = tempfile.TemporaryDirectory()  # until the model is let go
         kinds = {"PLT": PLT, "BR": BR}
         self.model_ = kinds[self.kind](
-            self.folder_.name, liblinear_c=self.C, norm=False, weights_threshold=0.0,
+            self.folder_.name, liblinear_c=self.C, norm=self.kind == "PLT", weights_threshold=0.0,
             seed=self.seed, threads=1, verbose=0,
         )  # fmt: skip
         self.model_.fit(sparse.csr_matrix(X, dtype=np.float32), _lists(y))
