@@ -35,7 +35,7 @@ def methods() -> dict[str, Any]:
     return {
         "SetClassifier": SetClassifier("f1"),
         "SetClassifier, sized": SetClassifier("f1", space="sized"),
-        "SetBooster": SetBooster("f1", random_state=0),
+        "SetBooster, 30 rounds": SetBooster("f1", n_estimators=30, patience=None),
         "TargetDecoder(one-vs-rest)": TargetDecoder(OneVsRestClassifier(one), "f1"),
         "CatalogClassifier(extra trees)": CatalogClassifier(forest, "f1"),
         "one-vs-rest": OneVsRestClassifier(one),
