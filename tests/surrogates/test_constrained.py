@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from setwise.spaces import Catalog, Cube, Slice
+from setwise.spaces import Backoff, Catalog, Cube, Sized, Slice
 from setwise.surrogates import Constrained
 from setwise.targets import Hamming
 from tests.support import cases, oracle
@@ -173,3 +173,14 @@ def test_the_exponential_margin_needs_no_sampling():
     expected = np.cosh(scores).prod(axis=1) * wrong.mean(axis=1)
     np.testing.assert_allclose(surrogate.value_and_gradient(scores, y_true)[0], expected, rtol=1e-9)
     np.testing.assert_array_equal(surrogate.standard_error(scores, y_true), 0)
+
+
+def test_the_subset_loss_is_accurate_where_the_true_set_is_almost_sure():
+    """A bonus of 0 changes no law, however small the loss is."""
+    base, scores = Sized(2, bias=[-0.3, 1.3, 0.2]), np.full((1, 2), 150.0)
+    spaces = base, Backoff(base, [[1, 0], [1, 1]], [0.0, 0.0])
+    plain, backed = (
+        Constrained("subset", space, "exponential").value_and_gradient(scores, [[1, 1]])[0]
+        for space in spaces
+    )
+    np.testing.assert_allclose(backed, plain, rtol=1e-12)

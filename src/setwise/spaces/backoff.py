@@ -11,7 +11,7 @@ import numpy as np
 
 from setwise.spaces.backoff_kernels import likelihood_rows
 from setwise.spaces.catalog import refuse_duplicates, touched
-from setwise.spaces.expectation import Mean
+from setwise.spaces.expectation import Expectation, Mean, SubsetExpectation, Tempered
 from setwise.spaces.listing import SetList, listing_of
 from setwise.spaces.space import Array, Moments, Space, weighted_features
 from setwise.sparse import row_ranges
@@ -210,6 +210,15 @@ class Backoff(Space):
         own, bonus = np.split(values, [values.shape[1] - len(self.sets)], axis=1)
         rest = np.maximum(total[:, None] - bonus, 0.0)
         return np.hstack([self.base.others(own, total), rest])
+
+    def expectation(self, target: Target | str) -> Expectation:
+        """As every space; the subset loss, where it is small, from where the base has it."""
+        paired = self.paired(target)
+        tempered = Tempered(paired, self)
+        if paired.form != "subset":
+            return tempered
+        is_known = getattr(self.base.expectation(target), "loss", None) is not None
+        return SubsetExpectation(paired, self, tempered if is_known else None)
 
     def shares(self, scores: Array) -> tuple[Array, Array]:
         """The share of the base, and what the bonuses add to those of the listed sets."""
