@@ -5,6 +5,10 @@ VENV := .venv
 BIN  := $(VENV)/bin
 PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# Packages are installed uncompiled: modules are compiled when first imported, and kept, even where the
+# environment asks for none to be. Else every process that tests start would compile them all again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The first interpreter that is there, runs and is new enough.
 PYTHON ?= $(shell for python in python3.11 python3 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
