@@ -17,9 +17,9 @@ SHOWN = {
     "boosting: XGBoost": "XGBoost",
     "gfm: GFM": "GFM, a maximiser of F1",
     "boomer: logistic-non-decomposable": "BOOMER (boosted rules)",
-    "TargetDecoder(one-vs-rest)": "**`TargetDecoder`**`(one-vs-rest)`",
-    "SetClassifierCV": "**`SetClassifierCV`**",
-    "SetEnsemble": "**`SetEnsemble`**",
+    "TargetDecoder(one-vs-rest)": "**setwise** `TargetDecoder(one-vs-rest)`",
+    "SetClassifierCV": "**setwise** `SetClassifierCV`",
+    "SetEnsemble": "**setwise** `SetEnsemble`",
 }
 RIVALS = re.compile(r"(?<=\n)\| F1 \| .*?\n(?=\n)", re.DOTALL)
 REGRETS = re.compile(r"(?<=```text\n)Exact regret.*?(?=```)", re.DOTALL)

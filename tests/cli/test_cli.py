@@ -57,7 +57,7 @@ def test_certify_prints_a_verdict_that_can_be_read_back(capsys):
 def test_without_a_space_the_target_is_at_home(words, space, capsys):
     status, out, _ = run(capsys, "certify", *words)
     assert status == 0
-    assert f" on {space} with one score a " in out.splitlines()[0]
+    assert f" on {space} with one score per " in out.splitlines()[0]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_without_a_space_the_target_is_at_home(words, space, capsys):
         (("certify", "f1", "logistic", "--labels", "some"), "--labels"),
         (("certify", "f1", "logistic", "--labels", "40"), "too many to examine"),
         (("certify", "f1", "logistic", "--seed", "-1"), "Invalid value for '--seed'"),
-        (("certify", "tree", "logistic", "--parents=root"), "--parents must be whole numbers"),
+        (("certify", "tree", "logistic", "--parents=root"), "comma-separated whole numbers"),
         (("certify", "tree", "logistic", "--parents=-1,0", "--labels", "3"), "the 3 labels"),
         (("certify", "precision@2", "logistic", "--space", "cube"), "label sets of size 2 only"),
         (("certify", "f1", "generalized_cross_entropy", "--q", "2"), "q must be"),

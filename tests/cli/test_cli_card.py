@@ -44,7 +44,7 @@ def test_the_card_has_the_figures_that_evaluate_finds(folder, capfd):
     assert (status, err) == (0, "")
     text = (folder / "card.md").read_text()
     figures = found(capfd, "evaluate", folder / "model.skops", folder / "new.csv")["figures"]
-    shown = cells(text, "Figures on 40 rows not trained on")
+    shown = cells(text, "Results on 40 rows not used for training")
     assert [row[0].replace("\\", "") for row in shown] == list(figures)
     for (name, figure), row in zip(figures.items(), shown, strict=True):
         assert float(row[1]) == pytest.approx(figure["value"], abs=6e-5, rel=6e-3), name

@@ -95,7 +95,7 @@ def test_evaluate_writes_a_page_of_all_of_it(kind, fitted, tmp_path, capfd):
     assert found(capfd, "evaluate", file, data, *options)["report"] == str(page)
     text = page.read_text()
     assert '<section id="explained"' in text
-    assert "What features are worth" in text
+    assert "Which features matter most" in text
     assert ('<section id="mixture"' in text) == (kind == "ensemble")
     run(capfd, "predict", file, data, "-o", tmp_path / "own.csv")
     words = ("--predictions", tmp_path / "own.csv", "--truth", data, *LISTED, "--report", page)

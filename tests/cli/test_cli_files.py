@@ -178,11 +178,11 @@ def test_fit_says_what_was_chosen_and_what_is_guaranteed(folder, tmp_path, capfd
     assert "trained for jaccard on 60 rows: likelihood on Catalog" in out
     assert "on 20 test rows: mean loss" in out
     assert "guarantee: Predictions are best for " in out
-    assert "(--precise prints the whole statement)" in out
+    assert "(--precise prints the full statement)" in out
     assert "nats" not in out
     _, out, _ = run(capfd, *words, "--precise", "-o", tmp_path / "m.skops")
     assert f"guarantee: {fitted.guarantee}" in out
-    assert "missing feature takes its mean" in out
+    assert "column's mean over the training rows" in out
     assert fitted.about["cross_validated_loss"] == fitted.model.steps[-1][1].best_loss_
 
 

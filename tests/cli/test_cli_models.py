@@ -42,7 +42,7 @@ def test_a_booster_sees_missing_values_and_categories_as_they_are(mixed, tmp_pat
         capfd, "fit", path, *LISTED, "--categorical", "kind", "--model", "booster", "-o", model
     )
     assert told["chosen"]["model"] == "booster"
-    assert "stay missing" in told["missing_rule"]
+    assert "left missing" in told["missing_rule"]
     known = load(model).schema.features.coded["kind"].values.tolist()
     codes = [known.index(kind) if kind else np.nan for kind in kinds]
     inputs = np.column_stack([X, codes])
@@ -85,13 +85,13 @@ def test_with_time_alone_it_is_the_best_model_of_that_time_and_it_is_said(tmp_pa
     for own in chosen["members"]:
         assert f"  {own['member']} " in out
         assert f"{own['log_loss']:.4f}" in out
-    assert "a mixture of models, for which 60 s on 60 rows and 3 labels are enough" in err
+    assert "training a mixture of models: 60 s are enough for 60 rows and 3 labels" in err
     _, _, err = run(capfd, *words, "--time", LEAST_SECONDS / 2)
     assert load(file).about["chosen"]["model"] == "linear"
-    assert "linear scores: a mixture of models on 60 rows" in err
+    assert "training a linear model: for 60 rows" in err
     _, _, err = run(capfd, *words, "--time", 60, "--alpha", 0.1)
     assert load(file).about["chosen"]["model"] == "linear"
-    assert "linear scores, since --alpha is theirs" in err
+    assert "training a linear model, because of --alpha" in err
     run(capfd, *words, "--alpha", 0.1)
     assert load(file).about["chosen"]["model"] == "linear"
 

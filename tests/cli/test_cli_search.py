@@ -33,14 +33,14 @@ def test_a_fit_whose_time_is_up_writes_the_best_model_so_far_and_says_so(fit):
     assert json.loads(printed)["stopped"] == "time_budget"
     assert "setwise: warning: training ended before all was tried, since time was up" in said
     assert load(fit.model).about["stopped"] == "time_budget"
-    assert "the search was cut, since time was up" in fit("--time", "1e-6")[1]
+    assert "the search stopped early because time was up" in fit("--time", "1e-6")[1]
 
 
 def test_an_interrupted_fit_writes_the_best_model_so_far(fit, monkeypatch):
     interrupted(monkeypatch, {25})
     status, printed, said = fit("--folds", 3)
     assert status == 130
-    assert "the search was cut, since it was interrupted" in printed
+    assert "the search stopped early because it was interrupted" in printed
     assert "it was interrupted: the model is the best of" in said
     # At once, so that nobody presses it again for want of an answer.
     assert "s: interrupted: the best model so far is trained on all rows; a second" in said
@@ -98,5 +98,5 @@ def test_what_does_not_fit_into_memory_is_not_begun_and_it_is_said(fit, monkeypa
     status, printed, said = fit(*how)
     assert status == 0
     assert "binary_relevance on" in printed
-    assert "not as usual: a model of all 3 labels together, by" in printed
+    assert "note: a model of all 3 labels together, by" in printed
     assert "setwise: warning: a model of all 3 labels together, by" in said

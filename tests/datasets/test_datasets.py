@@ -268,7 +268,7 @@ def test_a_folder(tmp_path):
     np.testing.assert_array_equal(dense(data.Y), [[1, 0], [1, 1], [1, 1]])
     np.testing.assert_array_equal(dense(data.Y_specific), [[1, 0], [0, 1], [0, 1]])
     assert str(data) == (
-        "small: 3 rows, 2 features, 2 labels, 1.67 labels a row, 2 distinct sets; "
+        "small: 3 rows, 2 features, 2 labels, 1.67 labels per row, 2 distinct sets; "
         "train 2, test 1; a hierarchy"
     )
 

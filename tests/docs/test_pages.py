@@ -25,7 +25,7 @@ WALKED = [
 
 def datasets(scope, printed, folder):
     assert str(scope["genes"]) == (
-        "genes: 2 rows, 1 feature, 4 labels, 3.00 labels a row, 2 distinct sets; a hierarchy; "
+        "genes: 2 rows, 1 feature, 4 labels, 3.00 labels per row, 2 distinct sets; a hierarchy; "
         "missing values"
     )
 

@@ -306,7 +306,7 @@ def test_calibration_and_precision_are_those_of_evaluation(page):
     for outcome in results.outcomes:
         if outcome.probability is not None:
             error = reliability(outcome.probability, results.y_true).expected_error
-            assert f"mean gap {words.share(error)}" in page
+            assert f"average gap {words.share(error)}" in page
             curve = precision_recall(outcome.probability, results.y_true)
             assert f'<td class="number">{words.share(curve.average_precision[0])}</td>' in page
 

@@ -43,7 +43,7 @@ app.add_typer(datasets, name="datasets")
 @app.callback(invoke_without_command=True)
 def setwise(
     context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
 ) -> None:
     """Multi-label learning for the measure you are judged by.
 
@@ -56,9 +56,9 @@ def setwise(
 
     \b
     Exit status:
-      0    fine
-      1    part of what was asked failed, or nobody read the output any more
-      2    it cannot be done, and one line on the error stream says why
+      0    success
+      1    part of the work failed, or the output could not be delivered
+      2    wrong input or option; one line on standard error says what
       130  interrupted
     """  # noqa: D301 - Typer reads the backspace, and leaves what follows as it is
     if version:

@@ -13,9 +13,9 @@ CARD = (b"# Model card", "a model card")
 
 
 @command(
-    data="Rows that the model was not trained on, with their labels: figures are of these.",
-    output="Where the card goes, by custom README.md or card.md.",
-    resamples="Times that rows are drawn again (bootstrap) for the intervals; 0 for none.",
+    data="Rows with true labels that the model was not trained on; the model is judged on these.",
+    output="Where to write the card; usually README.md or card.md.",
+    resamples="Number of bootstrap resamples for the confidence intervals; 0 for no intervals.",
 )
 def card(
     model: Path,
@@ -26,17 +26,17 @@ def card(
     seed: int = 0,
     json: bool = False,
 ) -> None:
-    r"""Write a model card: the measure, what is guaranteed, figures, labels, data and settings.
+    r"""Write a model card: what the model is for and how good it is.
 
-    The card is Markdown, for people who are to use the model. Without DATA it has what was found in
-    training; with it, all figures with their intervals and a table of the labels.
+    The card is Markdown. It states the measure, what is guaranteed, the data and the settings. With
+    DATA, it also has all measures with confidence intervals and a table of the labels.
 
     \b
     Examples:
       setwise card model.skops new.csv -o card.md
       setwise card model.skops -o README.md
 
-    Exit status: 0 fine; 2 a file or an option is wrong.
+    Exit status: 0 success; 2 a file or an option is wrong.
     """
     can_write(output, (model, data), CARD)
     from setwise.atomic_write import write_whole

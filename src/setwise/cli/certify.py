@@ -24,19 +24,22 @@ OWNERS = {
     "tree (the distance in a taxonomy), macro_f1, ...",
     surrogate=f"The loss that training minimises: {', '.join(NAMED)}, or comp_sum with --q. "
     "Binary cross-entropy is binary_relevance.",
-    space="Which label sets may be predicted: cube (any), slice (those of one size), sized (any, "
-    "some sizes likelier), chain (labels that depend on the one before), closed and paths (of a "
-    "taxonomy) or list. By default cube; slice for targets @k, closed for tree.",
-    scores="What the model has a score for: labelwise, each label; joint, each label set.",
-    labels="Number of labels; by default 3, and k + 2 for targets @k.",
-    parents="Taxonomy of tree, closed and paths: the parent of each label, -1 for a root, as in "
-    "--parents=-1,0,0. By default label 0 stands over all others.",
-    q=f"The q of generalized_cross_entropy, {DEFAULT_Q:g} by default, or of comp_sum, -1 to 1.",
-    margin="Margin of binary_relevance: logistic, exponential, hinge or squared_hinge. By default "
-    "logistic.",
-    rho="Width of constrained_rho, by default 1.",
-    seed="Of the search for counterexamples: the same seed gives the same answer.",
-    precise="Print the whole statement: theorem, bound and source, or how an example was checked.",
+    space="Which label sets may be predicted: cube (any), slice (those of one size), sized (any; "
+    "models the number of labels), chain (any; each label depends on the previous one), "
+    "closed or paths (for a taxonomy) or list. Default: cube; slice for precision@k and recall@k, "
+    "closed for tree.",
+    scores="What the model computes a score for: labelwise, each label; joint, each label set.",
+    labels="Number of labels. Default: 3, or k + 2 for precision@k and recall@k.",
+    parents="The taxonomy for tree, closed and paths: the parent of each label, -1 for a root, as "
+    "in --parents=-1,0,0. Default: label 0 is the parent of all others.",
+    q=f"The parameter q of generalized_cross_entropy (default {DEFAULT_Q:g}) or of comp_sum (from "
+    "-1 to 1).",
+    margin="The margin loss of binary_relevance: logistic (default), exponential, hinge or "
+    "squared_hinge.",
+    rho="The width parameter of constrained_rho. Default: 1.",
+    seed="Random seed of the search for counterexamples; the same seed gives the same answer.",
+    precise="Print the full statement: theorem, bound and source, or how the counterexample was "
+    "checked.",
 )
 def certify(
     context: typer.Context,
@@ -54,16 +57,17 @@ def certify(
     precise: bool = False,
     json: bool = False,
 ) -> None:
-    r"""Is what I train (a loss, the "surrogate") consistent for what I report (the target)?
+    r"""Is the loss you train with right for the measure you report?
 
-    Consistent means: with ever more data, and the loss minimised ever better, predictions become
-    the best possible for the target. The answer is a certificate, which rests on a theorem; or a
-    counterexample, a case in which predictions stay wrong however well the loss is minimised; or
-    that neither is known. A likelihood, what setwise trains by default, has a guarantee for every
-    target: predictions are as good as the learnt probabilities.
+    The loss ("surrogate") is called consistent for the measure ("target") if minimising it better
+    and better, with more and more data, makes the predictions the best possible for the measure.
+    The answer is either a certificate, backed by a theorem; or a counterexample, a case in which
+    predictions stay wrong however well the loss is minimised; or that neither is known. The
+    likelihood, which setwise trains by default, has a guarantee for every target: predictions are
+    as good as the learnt probabilities.
 
-    Theorems were tested on thousands of distributions, and counterexamples confirmed with the loss
-    as it is trained; --precise prints all of it.
+    The theorems were checked on thousands of distributions, and every counterexample is confirmed
+    with the loss as it is trained. --precise prints the details.
 
     \b
     Examples:
@@ -76,7 +80,7 @@ def certify(
       setwise certify hamming logistic --json
       setwise certify macro_f1 metro
 
-    Exit status: 0 with a verdict; 2 when what was asked cannot be answered.
+    Exit status: 0 with a verdict; 2 if the question cannot be answered.
     """
     if surrogate not in KNOWN:
         raise ValueError(
@@ -106,7 +110,7 @@ def certify(
         tree = None if parents is None else [int(word) for word in parents.split(",")]
     except ValueError:
         raise ValueError(
-            f"--parents must be whole numbers with commas between, such as -1,0,0, not {parents!r}"
+            f"--parents must be comma-separated whole numbers such as -1,0,0, not {parents!r}"
         ) from None
     from setwise.consistency import certify as examined
     from setwise.consistency import naming, to_json
@@ -129,6 +133,6 @@ def certify(
     member = DEFAULT_Q if q is None else q
     verdict = examined(judged, trained, where, scores, q=member, seed=seed)
     words = (
-        str(verdict) if precise else f"{verdict.in_short}\n(--precise prints the whole statement)"
+        str(verdict) if precise else f"{verdict.in_short}\n(--precise prints the full statement)"
     )
     echo(to_json(verdict) if json else words, json=json)

@@ -36,12 +36,14 @@ MOST_LEVELS = 6
 
 
 @command(
-    output="A folder for what is found; made if need be.",
-    targets="Measures, commas between, as the target of `setwise fit`; tree needs a hierarchy.",
-    methods=f"Commas between: {', '.join(METHODS)}; or all that are for the targets. By default "
-    f"{', '.join(USUAL)}; for measures of all rows together {', '.join(FOR_ALL_ROWS)}.",
-    folds="By default the file's own split, or else 5.",
-    report="Where the report goes; by default report.html in it.",
+    output="A folder for the results; created if needed.",
+    targets="Measures to compare for, comma-separated; see --target of `setwise fit`. tree needs a "
+    "hierarchy.",
+    methods=f"Methods, comma-separated: {', '.join(METHODS)}; or all, for every method that fits "
+    f"the targets. Default: {', '.join(USUAL)}; for measures of all rows at once "
+    f"{', '.join(FOR_ALL_ROWS)}.",
+    folds="Number of cross-validation folds. Default: the file's own train/test split, or else 5.",
+    report="Where to write the report. Default: report.html in the output folder.",
 )
 def compare(
     context: typer.Context,
@@ -60,13 +62,14 @@ def compare(
     json: bool = False,
     reading: Reading,
 ) -> int:
-    r"""Train every method for every target, judge it on rows held out, and write a report.
+    r"""Compare methods on your data and write a report.
 
-    Each finished part is stored in the folder at once. A run that was killed or interrupted goes
-    on where it stopped when the same command is given again, and finds the same.
+    Trains every method for every target and judges it on held-out rows. Results are stored in the
+    folder as they are finished, so a run that was interrupted resumes where it stopped when you
+    repeat the command, with the same results.
 
-    Missing features take their mean over the training rows of each fold; boosted trees see them as
-    missing.
+    Missing feature values are replaced by the column's mean over the training rows of each fold;
+    boosted trees handle them themselves.
 
     \b
     Examples:
@@ -75,8 +78,8 @@ def compare(
       setwise compare shop.csv --label-column cats --path-separator / --close --targets tree -o out
       setwise compare music.csv --label-prefix is_ --folds 10 --jobs 2 --report music.html -o study
 
-    Exit status: 0 fine; 1 a method failed, the others are reported; 2 the file or an option is
-    wrong; 130 interrupted, what is finished is kept.
+    Exit status: 0 success; 1 a method failed, the others are reported; 2 the file or an option is
+    wrong; 130 interrupted, finished results are kept.
     """
     from setwise.report import write
     from setwise.study import Study, in_hierarchy, leaderboard, summary
@@ -134,19 +137,19 @@ def _methods(asked: str | None, targets: list[Any]) -> list[str]:
     return [name for name in METHODS if all(map(KNOWN[name].serves, targets))]
 
 
-@command(output="Where the report goes.")
+@command(output="Where to write the report.")
 def demo(*, output: Path = Path("report.html"), jobs: int = 1, json: bool = False) -> None:
-    r"""Compare methods on data whose truth is known: how far from the best possible is each?
+    r"""Compare methods where the best possible result is known.
 
-    Prints the regret of each method, the expected loss beyond the least possible, and writes a
-    report.
+    The data are simulated. Prints the regret of each method (its expected loss minus the smallest
+    possible one) for four measures, and writes a report.
 
     \b
     Examples:
       setwise demo
       setwise demo -o demo.html --json
 
-    Exit status: 0 fine; 2 the report cannot be written there; 130 interrupted.
+    Exit status: 0 success; 2 the report cannot be written there; 130 interrupted.
     """
     can_write(output, replaces=PAGE)
     from setwise.cli.demo import demonstrated, regrets, table

@@ -9,8 +9,8 @@ from setwise.cli.options import Reading, command, say
 
 @command(
     output="A new folder, or one whose conversion was interrupted.",
-    rows="Rows of a block; training has a few blocks in memory at a time.",
-    part="Of a file that has a split, such as train: the part that is converted.",
+    rows="Rows per block; training keeps a few blocks in memory at a time.",
+    part="For a file with a train/test split: which part to convert, such as train.",
 )
 def convert(
     data: Path,
@@ -21,10 +21,11 @@ def convert(
     json: bool = False,
     reading: Reading,
 ) -> None:
-    r"""Turn a file into a folder of blocks, to train on more rows than fit into memory.
+    r"""Convert a file that is too large for memory into blocks.
 
-    The file is read in parts. Interrupted, the same command goes on where it was. `setwise fit`
-    and `setwise predict` take the folder in place of a file.
+    The result is a folder of blocks, which `setwise fit` and `setwise predict` accept in place of a
+    file. The input is read in parts; if the conversion is interrupted, repeat the command to
+    resume.
 
     \b
     Examples:
@@ -32,8 +33,8 @@ def convert(
       setwise fit blocks --target f1 -o model.skops
       setwise predict model.skops blocks -o predictions.csv
 
-    Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted: the same command goes
-    on.
+    Exit status: 0 success; 2 the file or an option is wrong; 130 interrupted, repeat the command to
+    resume.
     """
     from setwise.datasets import convert
 

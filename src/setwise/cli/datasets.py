@@ -15,7 +15,7 @@ from setwise.atomic_write import PARTIAL, naming
 from setwise.cli.options import Reading, command, names, say
 
 datasets = typer.Typer(
-    help="Data sets: known ones, what a file holds, and fetching from OpenML.",
+    help="Inspect data files, and download data sets from OpenML.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -41,32 +41,32 @@ def list_known(*, json: bool = False) -> None:
     """
     lines = [f"{name:<10} OpenML {number}" for name, number in KNOWN.items()]
     told = {"known": [{"name": name, "openml": number} for name, number in KNOWN.items()]}
-    say(json, told, "\n".join([*lines, "Any other of OpenML can be fetched by its number."]))
+    say(json, told, "\n".join([*lines, "Others can be fetched by their OpenML number."]))
 
 
 @datasets.command()
 @command()
 def info(data: Path, *, json: bool = False, reading: Reading) -> None:
-    r"""Say what is in a file: rows, features, labels, how often they come, what is missing.
+    r"""Summarise a file: rows, features, missing values, and the labels with their frequencies.
 
     \b
     Examples:
       setwise datasets info books.csv --label-column tags --separator ";"
       setwise datasets info yeast.arff --json
 
-    Exit status: 0 fine; 2 the file or an option is wrong.
+    Exit status: 0 success; 2 the file or an option is wrong.
     """
     _say(json, reading.read(data))
 
 
 @datasets.command()
 @command(
-    name="A name of `setwise datasets list`, or a number.",
-    output="A new folder, which `setwise fit` reads as it is.",
-    labels="Its labels, commas between; by default OpenML's targets.",
-    version="Of a name that is not listed.",
-    cache="Where files are kept; by default the user's cache folder.",
-    url="Another server with OpenML's interface.",
+    name="A name from `setwise datasets list`, or an OpenML number.",
+    output="A new folder for the data, which `setwise fit` reads without further options.",
+    labels="The label columns, comma-separated. Default: OpenML's target columns.",
+    version="The version to fetch, for names that are not in the list.",
+    cache="Where to keep downloads. Default: the user's cache folder.",
+    url="Another server with the same interface as OpenML.",
 )
 def fetch(
     name: str,
@@ -78,7 +78,7 @@ def fetch(
     url: str | None = None,
     json: bool = False,
 ) -> None:
-    r"""Fetch a data set from OpenML, once; later it is read from the cache.
+    r"""Download a data set from OpenML; the second time it comes from the cache.
 
     \b
     Examples:
@@ -86,7 +86,7 @@ def fetch(
       setwise fit yeast --target f1 --test-share 0.3 -o model.skops
       setwise datasets fetch 40595 --json
 
-    Exit status: 0 fine; 2 there is no network, no such data set, or its file is damaged.
+    Exit status: 0 success; 2 no network, no such data set, or a damaged file.
     """
     from setwise.datasets import fetch as fetched
 

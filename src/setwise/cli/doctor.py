@@ -21,10 +21,10 @@ OURS = ("dev", "docs", "examples")
 
 @command()
 def doctor(*, json: bool = False) -> None:
-    r"""Print what is installed: versions, threads, the cache of compiled code, and extras.
+    r"""Print versions and settings, to paste into a problem report.
 
-    Paste it whole when you report a problem. It names no file of yours but the folder of the
-    cache, and sends nothing anywhere.
+    Lists versions, threads, the cache of compiled code, and optional packages. The only path it
+    mentions is the cache folder, and nothing is sent anywhere.
 
     \b
     Examples:

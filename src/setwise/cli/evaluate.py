@@ -27,16 +27,17 @@ PROBABLE = "; a label less probable than one under it is as probable as the most
 
 
 @command(
-    data="A file with the same columns and the true labels.",
-    predictions="Instead: a table of predicted labels.",
-    truth="With it: a table of true labels, row for row.",
-    probabilities="With it: the probability of each label, for calibration.",
-    targets="More measures to report, commas between, tree too.",
-    part="Part of a file that has a split: test (default there), train, or all.",
-    resamples="Times that rows are drawn again (bootstrap) for the intervals; 0 for none.",
-    confidence="Level of the intervals.",
-    report="A page with all of it; of a model also which features say what, of a mixture what its "
-    "members bring.",
+    data="A file with the same columns as the training file, and the true labels.",
+    predictions="Instead of MODEL and DATA: a table of predicted labels.",
+    truth="With --predictions: a table of true labels, in the same row order.",
+    probabilities="With --predictions: a table with the probability of each label, to check "
+    "calibration.",
+    targets="Further measures to report, comma-separated; tree works too.",
+    part="Which part of a file with a train/test split to use: test (the default), train, or all.",
+    resamples="Number of bootstrap resamples for the confidence intervals; 0 for no intervals.",
+    confidence="Confidence level of the intervals.",
+    report="Also write everything to an HTML page. For a model the page includes which features "
+    "matter, for a mixture what each member contributes.",
 )
 def evaluate(
     model: Path | None = None,
@@ -55,18 +56,19 @@ def evaluate(
     json: bool = False,
     reading: Reading,
 ) -> None:
-    r"""Print every figure of a prediction with its interval: a model's, or one in a file.
+    r"""Measure how good predictions are, with confidence intervals.
 
-    A model reads the file as it read its training file. With --predictions and --truth, the options
-    below say which columns of both tables are labels; of the predictions of `setwise predict`,
-    the same options that read the training file.
+    Judges either a model on a file with true labels, or a file of predictions (--predictions)
+    against a file of true labels (--truth). A model reads the file the way it read its training
+    file. For two files, the options below say which columns are labels; for files written by
+    `setwise predict`, use the same options as for the training file.
 
-    Where there is a hierarchy (the model's, the data's, that of --taxonomy or --path-separator),
-    figures of it are added: hierarchical precision, recall and F1, F1 on each level, tree distance
-    (by the spanning tree where labels have several parents).
+    If the labels form a hierarchy (the model's, the data's, or given by --taxonomy or
+    --path-separator), hierarchical precision, recall and F1, F1 per level, and the tree distance
+    are added. If labels have several parents, the distance uses a spanning tree.
 
-    With --close, predictions as well as true label sets get all that stands above their labels, and
-    a label is at least as probable as each label under it.
+    With --close, missing ancestors are added to predicted and true label sets, and a label counts
+    as at least as probable as each of its descendants.
 
     \b
     Examples:
@@ -76,7 +78,7 @@ def evaluate(
       setwise evaluate model.skops new.csv --taxonomy topics.csv --close
       setwise evaluate model.skops new.csv --report page.html
 
-    Exit status: 0 fine; 2 a file or an option is wrong.
+    Exit status: 0 success; 2 a file or an option is wrong.
     """
     refuse_unknown(*names(targets))
     can_write(report, (model, data, predictions, truth, probabilities), PAGE)

@@ -14,10 +14,10 @@ PICTURE = (b"<svg", "a picture")
 
 
 @command(
-    data="A file with the columns of the training file, labels or not.",
-    row="Rows of the file, commas between; the first is 0.",
-    labels="Labels to explain, commas between; by default those predicted.",
-    output="A picture of the row, as SVG.",
+    data="A file with the same columns as the training file (labels are not needed).",
+    row="Row numbers, comma-separated; the first row is 0.",
+    labels="Labels to explain, comma-separated. Default: the predicted ones.",
+    output="Also draw the explanation to this SVG file.",
 )
 def explain(
     model: Path,
@@ -29,12 +29,13 @@ def explain(
     unseen_categories: Literal["refuse", "zeros"] | None = None,
     json: bool = False,
 ) -> None:
-    r"""Say which features made the labels of a row likely or unlikely, the strongest first.
+    r"""Show which features made the labels of a row likely or unlikely.
 
-    Printed is what each feature adds to the log-odds of a label, log P - log(1 - P): more than 0
-    makes it likelier. From the base (the mean of the training rows, of trees what they say on
-    average) they add up to the log-odds of the row. Of linear models that is exact; trees have
-    XGBoost's contributions, mixtures the parts of their members.
+    Prints what each feature adds to the log-odds of a label, log P - log(1 - P), strongest first;
+    positive numbers make the label more likely. The contributions add up to the difference between
+    the log-odds of this row and of a base: the mean training row, or for boosted trees their
+    average output. They are exact for linear models, XGBoost's own contributions for boosted trees,
+    and the sum of its members' contributions for a mixture.
 
     \b
     Examples:
@@ -42,7 +43,7 @@ def explain(
       setwise explain model.skops new.csv --row 3 --labels art,law -o why.svg
       setwise explain model.skops new.csv --row 0,1,2 --json
 
-    Exit status: 0 fine; 2 the file or the model cannot be read, or cannot be explained.
+    Exit status: 0 success; 2 the file or model cannot be read, or the model cannot be explained.
     """
     can_write(output, (model, data), PICTURE)
     if output is not None and output.suffix.lower() not in ("", ".svg"):

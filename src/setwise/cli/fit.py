@@ -45,27 +45,29 @@ LIKELIHOODS = ("auto", "likelihood", "binary_relevance")
 
 
 @command(
-    output="Where the model goes, by custom .skops.",
-    model="linear: a linear model, its settings chosen by cross-validation; booster: boosted trees "
-    "(XGBoost); ensemble: a mixture of both and of extra trees. auto: linear, or with --time what "
-    "is best for the data in that time.",
+    output="Where to write the model; the usual suffix is .skops.",
+    model="linear: a linear model whose settings are chosen by cross-validation; booster: boosted "
+    "trees (XGBoost); ensemble: a mixture of linear models, extra trees and boosted trees. auto: "
+    "linear, or with --time whichever is best for the data in that time.",
     surrogate="The loss that training minimises: likelihood (of whole label sets), "
-    "binary_relevance (each label by itself), logistic, mean_absolute_error, ...; several with "
-    "commas are tried. auto: likelihood, or what fits into memory.",
-    space="Which label sets the model takes to be possible: catalog (those seen in training), "
-    "joint (the same, each with weights of its own), sized (all, some sizes likelier), forest "
-    "(all, labels depend on each other), cube (all, labels independent), in a hierarchy paths, "
-    "closed; several with commas are tried. auto: by the data.",
-    alpha="How strongly large weights are penalised: more for simpler models; several with commas "
-    "are tried.",
-    scaling="none; standard: features divided by their standard deviation; rows: each row divided "
-    "by its length; several with commas are tried. auto: by whether the features are sparse.",
-    time="Seconds; then the best model found so far is trained and written. Without --model, the "
-    "model that is best in that time.",
-    jobs="Threads; by default as many as there are processors.",
-    cv="Whether cross-validation chooses all this.",
-    folds="Of the cross-validation; by default by the number of rows.",
-    precise="Print the whole statement of what is guaranteed, with its conditions and its source.",
+    "binary_relevance (each label on its own), logistic, mean_absolute_error, ... A "
+    "comma-separated list is tried in turn. auto: likelihood, or what fits into memory.",
+    space="Which label sets the model considers possible: catalog (those seen in training), joint "
+    "(the same, with separate weights for each set), sized (all; models the number of labels), "
+    "forest (all; pairs of labels depend on each other), cube (all; labels are independent); for a "
+    "hierarchy also paths and closed. A comma-separated list is tried in turn. auto: depends on "
+    "the data.",
+    alpha="Strength of the L2 penalty; larger values give simpler models. A comma-separated list "
+    "is tried in turn.",
+    scaling="none; standard: divide features by their standard deviation; rows: divide each row by "
+    "its length. A comma-separated list is tried in turn. auto: depends on whether the features "
+    "are sparse.",
+    time="Time limit in seconds. When it is reached, the best model found so far is trained and "
+    "written. Without --model, also chooses the kind of model that is best in that time.",
+    jobs="Number of threads. Default: one per processor.",
+    cv="Whether to choose the settings by cross-validation.",
+    folds="Number of cross-validation folds. Default: depends on the number of rows.",
+    precise="Print the full statement of what is guaranteed, with its conditions and source.",
 )
 def fit(
     context: typer.Context,
@@ -92,27 +94,27 @@ def fit(
     json: bool = False,
     reading: Reading,
 ) -> int:
-    r"""Train a model for a target and write it to one file, with the columns it was trained on.
+    r"""Train a model for the measure you are judged by.
 
-    Prints what was chosen, how good it is, and what is guaranteed. With rows to test on (a second
-    file, a share, or the file's own split) the model is trained on the others.
+    Writes one model file, which also remembers the columns it was trained on. Prints what was
+    chosen, how good the model is, and what is guaranteed. If there are rows to test on (--test,
+    --test-share, or the file's own test split), the model is trained on the other rows only.
 
-    Missing features take their mean over the training rows; boosted trees take them as missing, and
-    columns of categories as such.
+    Missing feature values are replaced by the column's mean over the training rows. Boosted trees
+    handle missing values and columns of categories themselves.
 
-    With --time alone the model is a mixture of linear scores, extra trees and boosted trees where
-    the time is enough for it.
+    With --time and no --model, setwise trains a mixture of linear models, extra trees and boosted
+    trees if the time is long enough for it, and otherwise a linear model.
 
-    Long searches tell on the error stream how far they are, and after the first fold about how long
-    they will take. Ctrl-C, like --time, ends the search: the best model so far is trained and
-    written; a second Ctrl-C ends at once.
+    Long searches report their progress on standard error. Ctrl-C has the same effect as reaching
+    the time limit: the best model so far is trained and written. A second Ctrl-C stops at once.
 
-    A folder of blocks that `setwise convert` wrote is trained on from the disk, so that rows may be
-    more than fit into memory. A training that is cut off leaves a checkpoint beside the output,
-    from which the same command goes on.
+    A folder written by `setwise convert` is trained on from disk, so the rows need not fit into
+    memory. If such a run is cut off, it leaves a checkpoint next to the output, and the same
+    command resumes from it.
 
-    Labels may stand in a hierarchy: the file's own, that of --taxonomy, or the one that path names
-    say. Every prediction for the target tree has all that stands above its labels.
+    Labels may form a hierarchy, given by the file itself, by --taxonomy or by --path-separator.
+    With the target tree, every predicted label set includes the ancestors of its labels.
 
     \b
     Examples:
@@ -129,8 +131,8 @@ def fit(
       setwise fit blocks --no-cv --alpha 0.001 -o model.skops
       setwise fit genes.arff --target tree --test-share 0.3 -o model.skops
 
-    Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted: the best model so far is
-    written if the error stream says so, else nothing.
+    Exit status: 0 success; 2 the file or an option is wrong; 130 interrupted (standard error says
+    whether the best model so far was written).
     """
     can_write(output, (data, test, reading.xml, reading.taxonomy), MODEL)
     if test is not None and test_share is not None:

@@ -22,10 +22,8 @@ OF_MODELS = {
 # A mixture of several models is worth its while from about so many seconds, and so many for each
 # product of an entry of X with a label.
 LEAST_SECONDS, SECONDS_A_PRODUCT = 5.0, 1e-6
-MEAN = (
-    "a missing feature takes its mean over the training rows, in this model and in what it predicts"
-)
-AS_THEY_ARE = "missing features stay missing: each split of a tree sends them the better way"
+MEAN = "replaced by the column's mean over the training rows, in training and in prediction"
+AS_THEY_ARE = "left missing; each split of a tree learns where to send them"
 
 
 @dataclass(frozen=True)
@@ -99,17 +97,17 @@ class Asked:
             return "linear", None
         if self.given:
             typed = ", ".join(f"--{name.replace('_', '-')}" for name in self.given)
-            return "linear", f"linear scores, since {typed} is theirs"
+            return "linear", f"training a linear model, because of {typed}"
         X: Any = train.X
         entries = X.nnz if hasattr(X, "nnz") else X.size
         needed = LEAST_SECONDS + SECONDS_A_PRODUCT * entries * train.n_labels
         size = f"{counted(train.n_rows, 'row')} and {counted(train.n_labels, 'label')}"
         if self.time < needed:
             return "linear", (
-                f"linear scores: a mixture of models on {size} like these is worth its while from "
-                f"about {needed:.0f} s (--model ensemble trains it all the same)"
+                f"training a linear model: for {size} a mixture of models needs about "
+                f"{needed:.0f} s (--model ensemble trains one anyway)"
             )
-        return "ensemble", f"a mixture of models, for which {self.time:g} s on {size} are enough"
+        return "ensemble", f"training a mixture of models: {self.time:g} s are enough for {size}"
 
     def estimator(self, model: str, train: Dataset) -> Any:
         """The model, not fitted, behind what prepares its features."""
@@ -210,7 +208,7 @@ def _members_said(chosen: Mapping[str, Any]) -> str:
         figures += ["-" if loss is None else f"{loss:.4f}" for loss in losses]
         lines.append([f"  {own['member']}", *figures])
     equal = (
-        "\n  (equal weights, which decide better on the rows held out)" if chosen["equal"] else ""
+        "\n  (equal weights, which predict better on the held-out rows)" if chosen["equal"] else ""
     )
     return aligned(lines) + equal
 
@@ -268,23 +266,24 @@ def words(fitted: Any, precise: bool) -> str:
     chosen = _settings_said(told["chosen"], told["by_cross_validation"])
     lines = [f"trained for {told['target']} on {told['rows']} rows: {chosen}"]
     if told["choice"] is not None:
-        lines.append(f"not as usual: {told['choice']}")
+        lines.append(f"note: {told['choice']}")
     if told["stopped"] is not None:
         why = "time was up" if told["stopped"] == "time_budget" else "it was interrupted"
         cut = f" ({'; '.join(told['cut'])})" if told.get("cut") else ""
-        lines.append(f"the search was cut, since {why}: this is the best model found so far{cut}")
+        lines.append(f"the search stopped early because {why}; this is the best model so far{cut}")
     if loss is not None:
-        optimistic = "the choice was made by it, so a little optimistic"
+        optimistic = "slightly optimistic, since it was used to choose the settings"
         lines.append(f"cross-validated: {scored(loss)} ({optimistic})")
     if test is not None:
-        ends = f"95 % interval of the score {1 - test['high']:.4f} to {1 - test['low']:.4f}"
+        ends = f"95 % confidence interval {1 - test['high']:.4f} to {1 - test['low']:.4f}"
         lines.append(f"on {test['rows']} test rows: {scored(test['loss'])}, {ends}")
     if told["missing_features"]:
         lines.append(
-            f"missing features ({told['missing_features']} in training): {told['missing_rule']}"
+            f"missing feature values ({told['missing_features']} in training): "
+            f"{told['missing_rule']}"
         )
     first, rest = first_sentence(told["guarantee"])
-    more = f" {rest}" if precise or not rest else " (--precise prints the whole statement)"
+    more = f" {rest}" if precise or not rest else " (--precise prints the full statement)"
     return "\n".join([*lines, f"guarantee: {first}{more}".rstrip()])
 
 

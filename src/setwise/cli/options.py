@@ -35,48 +35,53 @@ MODEL, PAGE = (b"PK", "a model"), (b"<!doctype html", "a page")
 # The help of options that several commands have.
 HELP = {
     "data": "A CSV, TSV, Parquet, ARFF, LIBSVM or extreme-classification file.",
-    "model": "A file that `setwise fit` wrote.",
-    "target": "The measure you are judged by. Taken of each row, then the mean: hamming, f1, f2, "
-    "jaccard, subset (exact match), precision@3, recall@5, ..., tree (the distance in a hierarchy: "
-    "that of the data, --taxonomy or --path-separator). Of all rows together: macro_f1, micro_f1, "
-    "balanced_accuracy, ... scikit-learn's names of scorers work too.",
-    "test": "A second file, to test on; by default the file's own.",
-    "test_share": "Instead: test on this share of the rows, drawn by --seed.",
-    "jobs": "Processes at work at once.",
-    "seed": "Of random numbers: the same seed gives the same result.",
-    "json": "Print one line of JSON.",
-    "decoder": "How probabilities become label sets; auto: what suits the target. A target of "
-    "each row has minimum_risk (least expected loss), most_likely (the likeliest set), marginals "
-    "(least expected loss if labels were independent); one of all rows together has expected, "
-    "calibrated, batch, thresholds, cross_fitted, micro_macro, ways to find thresholds.",
-    "budget": "Predict exactly so many labels a row, the best for a measure of all rows together.",
-    "at_most": "Instead: at most so many labels a row.",
-    "zero_division": "The value of 0/0 in precision, recall, F1 and Jaccard: 0 as in scikit-learn, "
-    "1, or nan, which leaves such rows and labels out.",
-    "labels": "Columns of 0 and 1 that are labels, commas between; of ARFF also a number: how many "
-    "of the first columns are labels or, if negative, of the last.",
-    "label_prefix": "Instead: what the names of these columns begin with.",
-    "label_column": "Instead: the one column that lists the labels of a row.",
-    "separator": "Between the labels of --label-column; by default a comma.",
-    "text_columns": "Columns of text, commas between: TF-IDF features.",
-    "categorical": "Columns of categories, commas between; auto: all that are no numbers.",
-    "drop": "Columns to leave out, commas between.",
-    "delimiter": "Between cells; by default a tab in .tsv files, else a comma.",
-    "encoding": "Of the text; by default utf-8.",
-    "unknown_labels": "Rows whose labels are unknown ('?'): refuse (default) or leave_out.",
-    "unseen_categories": "What becomes of categories that were not in the training file: refuse "
-    "(default), or zeros: all features of the column are 0, and how many there were is said.",
-    "unseen_labels": "What becomes of true labels that were not in the training file: refuse "
-    "(default), or missed: each counts as a label that no prediction has, and how many there were "
-    "is said.",
-    "xml": "Mulan's XML file beside an ARFF file.",
-    "format": "arff, libsvm, extreme, table or folder; by default found by name and content.",
-    "taxonomy": "A hierarchy over the labels, which are found by name: a text file with lines of "
-    "parent, child and perhaps length, or of path names such as a/b/c.",
-    "path_separator": "Instead: labels are path names, and this parts them, such as / in "
-    "Home/Garden/Hoses; what stands above a label is a label too.",
-    "close": "Add to each label set all that stands above its labels in the hierarchy; without it, "
-    "sets that lack some of it are refused.",
+    "model": "A model file written by `setwise fit`.",
+    "target": "The measure you are judged by. Measures computed for each row and averaged: "
+    "hamming, f1, f2, jaccard, subset (exact match), precision@3, recall@5, ..., tree (distance in "
+    "a label hierarchy). Measures computed over all rows at once: macro_f1, micro_f1, "
+    "balanced_accuracy, ... scikit-learn's scorer names work too.",
+    "test": "A second file to test on. Default: the file's own test split, if it has one.",
+    "test_share": "Alternatively, hold out this share of the rows for testing, e.g. 0.25.",
+    "jobs": "Number of processes to run in parallel.",
+    "seed": "Random seed; the same seed gives the same result.",
+    "json": "Print the result as one line of JSON.",
+    "decoder": "How probabilities become label sets. auto: whatever suits the target. For measures "
+    "of single rows: minimum_risk (smallest expected loss), most_likely (the most probable label "
+    "set) or marginals (smallest expected loss if labels were independent). For measures of all "
+    "rows at once, a way to set thresholds: expected, calibrated, batch, thresholds, cross_fitted "
+    "or micro_macro.",
+    "budget": "Predict exactly this many labels per row (measures of all rows at once only).",
+    "at_most": "Alternatively, predict at most this many labels per row.",
+    "zero_division": "What 0/0 counts as in precision, recall, F1 and Jaccard: 0 as in "
+    "scikit-learn, 1, or nan to leave such rows and labels out.",
+    "labels": "Names of the 0/1 columns that are labels, comma-separated. For ARFF files also a "
+    "number: the first N columns are labels, or the last N if it is negative.",
+    "label_prefix": "Alternatively, the prefix that the names of all label columns start with.",
+    "label_column": "Alternatively, the one column that lists the labels of each row.",
+    "separator": "What separates the labels in --label-column. Default: a comma.",
+    "text_columns": "Columns of free text, comma-separated; they become TF-IDF features.",
+    "categorical": "Columns of categories, comma-separated; auto: all columns that are not "
+    "numeric.",
+    "drop": "Columns to ignore, comma-separated.",
+    "delimiter": "What separates the cells. Default: a tab for .tsv files, otherwise a comma.",
+    "encoding": "Text encoding. Default: utf-8.",
+    "unknown_labels": "What to do with rows whose labels are unknown ('?'): refuse (default) or "
+    "leave_out.",
+    "unseen_categories": "What to do with categories that the training file did not have: refuse "
+    "(default), or zeros, which sets all features of the column to 0 and reports how many there "
+    "were.",
+    "unseen_labels": "What to do with true labels that the training file did not have: refuse "
+    "(default), or missed, which counts each as a label the model failed to predict and reports "
+    "how many there were.",
+    "xml": "The Mulan XML file that belongs to an ARFF file.",
+    "format": "File format: arff, libsvm, extreme, table or folder. Default: detected from name "
+    "and content.",
+    "taxonomy": "A text file with the label hierarchy: either one edge per line (parent, child, "
+    "optionally a length), or one path per line, such as a/b/c.",
+    "path_separator": "Alternatively, labels are paths split by this character, such as / in "
+    "Home/Garden/Hoses; every ancestor becomes a label too.",
+    "close": "Add the missing ancestors to each label set. Without this option, label sets with "
+    "missing ancestors are refused.",
 }
 SPELT = {"output": ["--output", "-o"], "cv": ["--cv/--no-cv"]}
 LEAST = {

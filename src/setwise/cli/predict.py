@@ -33,16 +33,16 @@ from setwise.cli.options import (
 DECIDING = ("decoder", "budget", "at_most")
 FORMATS = ("labels", "columns", "json", "probabilities")
 LINES = (
-    "labels: CSV, one column that lists them; columns: CSV, a column of 0 and 1 each; json: a line "
-    "of JSON a row"
+    "labels: CSV with one column that lists the labels; columns: CSV with a 0/1 column per label; "
+    "json: one line of JSON per row"
 )
 SHARED = {
-    "output": "A file; by default the standard output.",
-    "json": "The same as --format json.",
-    "keep": "Columns of the file to write before the labels as they are, commas between.",
-    "most_specific": "Leave out labels that stand above another of the row, in a hierarchy.",
-    "spreadsheet": "Put ' before cells of text that a spreadsheet would run: those that begin with "
-    "= + - @, a tab or a line break; and quote all text.",
+    "output": "Where to write the predictions. Default: standard output.",
+    "json": "Same as --format json.",
+    "keep": "Columns of the input to copy to the output, before the labels; comma-separated.",
+    "most_specific": "In a hierarchy, leave out every label that has a descendant in the same row.",
+    "spreadsheet": "Make the output safe to open in a spreadsheet: quote all text, and put ' "
+    "before text that would run as a formula (it starts with = + - @, a tab or a line break).",
 }
 # What a cell begins with that spreadsheets take for a formula, in full width too.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -50,10 +50,10 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "
 
 @command(
     **SHARED,
-    data="A file with the columns of the training file, labels or not, or a folder of blocks; - "
-    "for the standard input.",
-    format=f"{LINES}; probabilities: CSV, the probability of each label.",
-    separator="Between listed labels; by default that of the training file, else ;",
+    data="A file with the same columns as the training file (labels are not needed), a folder "
+    "written by `setwise convert`, or - for standard input.",
+    format=f"{LINES}; probabilities: CSV with the probability of each label.",
+    separator="What separates listed labels. Default: as in the training file, otherwise ;",
 )
 def predict(
     context: typer.Context,
@@ -72,14 +72,14 @@ def predict(
     spreadsheet: bool = False,
     json: bool = False,
 ) -> None:
-    r"""Predict the label sets of new rows, in order, a line each.
+    r"""Predict the labels of new rows, one output line per row.
 
-    Files are read and predicted in parts, so they may be larger than memory. The output file
-    appears when it is complete. Missing features take their mean over the training rows; how many
-    there were is said on the error stream, and so are new categories.
+    The file is processed in parts, so it may be larger than memory. The output file appears only
+    once it is complete. Missing feature values are replaced by the column's mean over the training
+    rows; standard error says how many there were, and how many unknown categories.
 
-    Label sets are decided as the model was fitted to, unless --decoder, --budget or --at-most ask
-    for another way; nothing is trained again.
+    --decoder, --budget and --at-most change how probabilities are turned into label sets; the model
+    is not trained again.
 
     \b
     Examples:
@@ -90,7 +90,7 @@ def predict(
       setwise predict model.skops new.csv --unseen-categories zeros --spreadsheet -o for-excel.csv
       gunzip -c new.csv.gz | setwise predict model.skops - --json
 
-    Exit status: 0 fine; 2 the file or the model cannot be read; 130 interrupted, and nothing is
+    Exit status: 0 success; 2 the file or the model cannot be read; 130 interrupted, nothing is
     written.
     """
     from setwise.cli.tables import as_file
@@ -148,11 +148,11 @@ def _of_hierarchy(part: Any, model: Path) -> Any:
 
 @command(
     **SHARED,
-    probabilities="CSV, TSV, Parquet, NPY or NPZ (an array, or a sparse matrix): a row for each, a "
-    "column for each label. The first line of a text may be names. - for the standard input, as "
-    "CSV.",
+    probabilities="A CSV, TSV, Parquet, NPY or NPZ file with one row per example and one column "
+    "per label. A CSV or TSV file may have a header with the label names. - reads CSV from "
+    "standard input.",
     format=f"{LINES}.",
-    separator="Between listed labels.",
+    separator="What separates listed labels.",
 )
 def decode(
     context: typer.Context,
@@ -172,14 +172,16 @@ def decode(
     spreadsheet: bool = False,
     json: bool = False,
 ) -> None:
-    r"""Turn any model's probabilities into the label sets that are best for a target.
+    r"""Turn the probabilities of any model into label sets.
 
-    Best is the label set of least expected loss, labels taken as independent given the row. Cutting
-    at 0.5 is best for Hamming loss only; for F1, say, a label of probability 0.4 is often worth the
-    risk. Texts and NPY files are taken in parts, so they may be larger than memory.
+    For each row, picks the label set with the smallest expected loss, assuming that labels are
+    independent given the row. Cutting at 0.5 is best for Hamming loss only; for F1, for example, a
+    label with probability 0.4 is often worth predicting. Text and NPY files are processed in parts,
+    so they may be larger than memory.
 
-    A measure of all rows together, such as macro_f1, is decided for by the whole file at once: what
-    a row gets depends on the others. (A model that `setwise fit` trained for it has thresholds.)
+    A measure of all rows at once, such as macro_f1, is optimised over the whole file, so the labels
+    of a row depend on the other rows. (A model that `setwise fit` trained for such a measure has
+    fixed thresholds instead.)
 
     \b
     Examples:
@@ -191,7 +193,7 @@ def decode(
       setwise decode probabilities.csv --target tree --path-separator / --most-specific
       setwise predict model.skops new.csv --format probabilities | setwise decode - --target f2
 
-    Exit status: 0 fine; 2 the file or an option is wrong; 130 interrupted, nothing is written.
+    Exit status: 0 success; 2 the file or an option is wrong; 130 interrupted, nothing is written.
     """
     can_write(output, (probabilities, taxonomy))
     from setwise.cli.tables import ProbabilityFile, as_file

@@ -16,28 +16,28 @@ HEADS = {
     "undecided": "Undecided: no theorem covers {0.subject}, and no counterexample was found.",
 }
 MEANINGS = {
-    "certificate": "That is: with ever more data, and this loss minimised ever better, predictions "
-    "become the best possible for {0.target}. It is proved (theorem {0.theorem}).",
-    "counterexample": "That is: even with endless data, and this loss minimised perfectly, "
-    "predictions may stay worse than they need be for {0.target}. For example, let a row have the "
-    "label sets, a digit for each label,",
-    "bounded": "That is: predictions are best for {0.target} where the learnt probabilities are "
-    "right, and nearly best where they are nearly right. But these scores cannot express all "
-    "probabilities, however much data there is. For example, let a row have the label sets, a "
-    "digit for each label,",
+    "certificate": "That is: with enough data, minimising this loss makes the predictions the best "
+    "possible for {0.target}. This is proved (theorem {0.theorem}).",
+    "counterexample": "That is: even with unlimited data and this loss minimised perfectly, "
+    "predictions can be worse for {0.target} than they need to be. For example, suppose that a row "
+    "has these label sets, with one digit per label:",
+    "bounded": "That is: predictions are best for {0.target} if the learnt probabilities are "
+    "right, and nearly best if they are nearly right. But these scores cannot express all "
+    "probabilities, however much data there is. For example, suppose that a row has these label "
+    "sets, with one digit per label:",
     "undecided": "That is: nobody has proved that predictions become the best possible for "
     "{0.target}, and a search found no case in which they do not.",
 }
 # Of a measure of all rows together, by the theorem that rests on thresholds.
 CUT = (
-    " Predicted are the labels whose probability exceeds a threshold found for {0.target}, as "
-    "setwise finds it: a cut at 0.5 is not covered."
+    " This holds if labels are predicted above the thresholds that setwise finds for {0.target}; "
+    "a cut at 0.5 is not covered."
 )
 EXAMPLE = (
-    "Predicted is then {1}, with an expected loss of {0.prediction_risk:.4f}, where {2} has "
-    "{0.bayes_risk:.4f}."
+    "The prediction is then {1}, with an expected loss of {0.prediction_risk:.4f}; the best is "
+    "{2}, with {0.bayes_risk:.4f}."
 )
-INSTEAD = " What setwise trains by default, a likelihood, has a guarantee for every such measure."
+INSTEAD = " The default of setwise, the likelihood, has a guarantee for every such measure."
 
 
 def in_short(verdict: Any) -> str:

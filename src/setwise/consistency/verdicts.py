@@ -206,7 +206,7 @@ class _Answer:
     @property
     def subject(self) -> str:
         """What the verdict is about, in words."""
-        kind = "one score a label" if self.scores == "labelwise" else "one score a label set"
+        kind = "one score per label" if self.scores == "labelwise" else "one score per label set"
         return f"{self.surrogate} for {self.target} on {self.space} with {kind}"
 
     @property

@@ -305,7 +305,7 @@ def read_arff(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (file := Path(folder, "tiny.arff")).write_text(text)
     ...     print(read_arff(file, labels=["red"]))
-    tiny: 2 rows, 1 feature, 1 label, 0.50 labels a row, 2 distinct sets
+    tiny: 2 rows, 1 feature, 1 label, 0.50 labels per row, 2 distinct sets
     """
     file = existing(path)
     with opened(file, max_bytes) as stream:

@@ -58,7 +58,7 @@ class Dataset:
     --------
     >>> data = Dataset([[1.0], [2.0]], [[0, 1], [1, 1]], ["size"], ["art", "law"], name="books")
     >>> print(data)
-    books: 2 rows, 1 feature, 2 labels, 1.50 labels a row, 2 distinct sets
+    books: 2 rows, 1 feature, 2 labels, 1.50 labels per row, 2 distinct sets
     >>> data.split_off(train=0.5).train().n_rows
     1
     """
@@ -116,7 +116,7 @@ class Dataset:
 
     @cached_property
     def cardinality(self) -> float:
-        """Mean number of labels a row."""
+        """Mean number of labels per row."""
         return float(self._labels().sum(dtype=np.int64)) / self.n_rows
 
     @cached_property
@@ -230,7 +230,7 @@ class Dataset:
         counts = [f"{size} {noun}{'s' * (size != 1)}" for noun, size in sizes.items()]
         if self.Y is not None:
             sets = f"{self.distinct_sets} distinct set{'s' * (self.distinct_sets != 1)}"
-            counts += [f"{self.cardinality:.2f} labels a row", sets]
+            counts += [f"{self.cardinality:.2f} labels per row", sets]
         parts = [f"{name} {len(rows)}" for name, rows in (self.split or {}).items()]
         more = ["; " + ", ".join(parts)] if parts else []
         more += ["; a hierarchy"] if self.hierarchy is not None else []

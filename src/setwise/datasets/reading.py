@@ -123,7 +123,7 @@ def read(
     ...     file = pathlib.Path(folder, "books.csv")
     ...     _ = file.write_text("pages,tags\n120,art;law\n80,law\n")
     ...     print(read(file, label_column="tags", separator=";"))
-    books: 2 rows, 1 feature, 2 labels, 1.50 labels a row, 2 distinct sets
+    books: 2 rows, 1 feature, 2 labels, 1.50 labels per row, 2 distinct sets
     """
     reader = reader_of(path, format, options)
     if test is None and unseen_labels is not None:

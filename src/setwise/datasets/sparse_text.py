@@ -303,7 +303,7 @@ def read_libsvm(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (file := Path(folder, "tiny.svm")).write_text("0,2 1:0.5 3:1\n1 2:2.0\n")
     ...     print(read_libsvm(file))
-    tiny: 2 rows, 3 features, 3 labels, 1.50 labels a row, 2 distinct sets
+    tiny: 2 rows, 3 features, 3 labels, 1.50 labels per row, 2 distinct sets
     """
     file = existing(path)
     width = (max_columns or MAX_FEATURES) + 1
@@ -373,7 +373,7 @@ def read_extreme(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (file := Path(folder, "tiny.txt")).write_text("2 3 3\n0,2 1:0.5 2:1\n1 0:2.0\n")
     ...     print(read_extreme(file))
-    tiny: 2 rows, 3 features, 3 labels, 1.50 labels a row, 2 distinct sets
+    tiny: 2 rows, 3 features, 3 labels, 1.50 labels per row, 2 distinct sets
     """
     file = existing(path)
     with opened(file, max_bytes) as stream:

@@ -21,7 +21,7 @@ MARKS = re.compile(r"([\\`*_\[\]|#~])")
 FOLDED = """
 
 <details>
-<summary>In full</summary>
+<summary>Full statement</summary>
 
 {}
 
@@ -104,15 +104,15 @@ def card(
 def _judged(written: Any, evaluation: Evaluation, names: Sequence[Any]) -> None:
     """Figures with their intervals, and a table of the labels."""
     rows = list(evaluation.values())
-    level = f"{100 * evaluation.confidence:g} % interval"
+    level = f"{100 * evaluation.confidence:g} % confidence interval"
     figures = {
-        "figure": [_text(row.name) for row in rows],
+        "measure": [_text(row.name) for row in rows],
         "value": [number(row.value) for row in rows],
         level: [_text(interval(row.low, row.high)) for row in rows],
-        "good is": [row.better or "" for row in rows],
+        "better": [row.better or "" for row in rows],
     }
     n_rows = words.count(evaluation.n_rows)
-    _add_table(written, f"Figures on {n_rows} rows not trained on", figures)
+    _add_table(written, f"Results on {n_rows} rows not used for training", figures)
     found = per_label(
         evaluation.sample.predicted, evaluation.sample.true,
         zero_division=evaluation.options.zero_division,

@@ -26,7 +26,7 @@ def verdict(material: Material) -> dict[str, Any]:
     facts = [
         _counted(board.n_rows, "held-out row" if material.trained else "row"),
         _counted(board.n_labels, "label"),
-        (f"{material.support.sum() / board.n_rows:.2f}", "labels a row"),
+        (f"{material.support.sum() / board.n_rows:.2f}", "labels per row"),
         _counted(len(results.methods), "method" if material.trained else "prediction"),
         _counted(len(results.targets), "target"),
         _counted(len(results.n_train), "fold"),
@@ -61,7 +61,7 @@ def _clause(material: Material, standings: tuple[Standing, ...]) -> Markup:
     )
     tied = [standing.method for standing in standings[1:] if standing.is_best_or_tied]
     if len(tied) > 1 and len(tied) == len(standings) - 1:
-        said += ", no other significantly worse"
+        said += ", but no other method is significantly worse"
     elif tied:
         said += Markup(", with {} not significantly worse").format(words.names(tied))
     return said
@@ -104,9 +104,9 @@ def _words(standings: tuple[Standing, ...]) -> Markup:
     """Which differences are significant."""
     best, others = words.name(standings[0].method), standings[1:]
     if not others:
-        return Markup("There is no other method to compare it with.")
+        return Markup("There is no other method to compare with.")
     if standings[0].low is None:
-        return Markup("Without a bootstrap nothing can be said about the differences.")
+        return Markup("Without a bootstrap, the significance of differences is unknown.")
     tied = [standing.method for standing in others if standing.is_best_or_tied]
     worse = [standing.method for standing in others if not standing.is_best_or_tied]
     if not tied:

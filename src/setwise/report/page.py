@@ -30,22 +30,22 @@ from setwise.study import InHierarchy, Leaderboard, MemberFigures, Results
 
 # Name of the template, title, and what fills it; a section that has nothing to show is left out.
 SECTIONS: tuple[tuple[str, str, Callable[[Material], Any]], ...] = (
-    ("question", "What was asked", lambda _: True),
+    ("question", "The question", lambda _: True),
     ("leaderboards", "Leaderboards", leaderboards.leaderboards),
     ("methods", "The methods", leaderboards.methods),
-    ("figures", "All figures", leaderboards.figures),
+    ("figures", "All measures", leaderboards.figures),
     ("examples", "Example rows", examples),
-    ("explained", "What features say", explained_rows),
+    ("explained", "Feature effects", explained_rows),
     ("labels", "Labels", labels.labels),
-    ("cooccurrence", "Labels that come together", labels.cooccurrence),
-    ("sizes", "Sizes of label sets", labels.sizes),
+    ("cooccurrence", "Labels that occur together", labels.cooccurrence),
+    ("sizes", "Labels per row", labels.sizes),
     ("calibration", "Calibration", probability.calibration),
     ("mixture", "Members of the mixture", mixture),
     ("precision_recall", "Precision and recall", probability.precision_recall),
     ("regret", "Regret", leaderboards.regret),
     ("timing", "Time", leaderboards.timing),
     ("hierarchy", "Hierarchy", hierarchy),
-    ("reproduction", "How to repeat it", lambda material: material.trained),
+    ("reproduction", "How to reproduce this", lambda material: material.trained),
 )
 # What templates write numbers and names with.
 FILTERS = (

@@ -27,15 +27,19 @@ ACTING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\u
 KNOWN = {
     "hamming": ("Hamming loss", True, "the share of labels that are wrong"),
     "subset": ("Subset accuracy", False, "the share of rows whose label set is exactly right"),
-    "jaccard": ("Jaccard", False, "labels both true and predicted, over labels either"),
+    "jaccard": ("Jaccard", False, "labels both true and predicted, over labels true or predicted"),
     "f1": ("F1", False, "the harmonic mean of a row’s precision and recall"),
     r"f(\d+(?:\.\d+)?)": (
         "F{}",
         False,
-        "the mean of a row’s precision and recall, recall weighing {} times as much",
+        "the weighted harmonic mean of a row’s precision and recall, recall counting {} times",
     ),
-    r"precision@(\d+)": ("Precision@{}", False, "the share of {} predicted labels that are true"),
-    r"recall@(\d+)": ("Recall@{}", False, "the share of a row’s true labels among {} predicted"),
+    r"precision@(\d+)": ("Precision@{}", False, "the share of the {} predicted that are true"),
+    r"recall@(\d+)": (
+        "Recall@{}",
+        False,
+        "the share of a row’s true labels in the {} predicted",
+    ),
 }
 # Of measures of all rows together: what is averaged, and how it is said.
 AVERAGED = {
@@ -48,11 +52,11 @@ AVERAGED = {
     "hamming": "accuracy",
 }
 AVERAGES = {
-    "macro": "the mean over labels of each label’s {} over all rows",
+    "macro": "{} of each label over all rows, averaged over labels",
     "micro": "{} of the decisions on all labels in all rows, counted together",
-    "weighted": "the mean over labels of each label’s {} over all rows, by how often it is true",
+    "weighted": "{} of each label over all rows, averaged with weights by how often it is true",
 }
-OVER_ROWS = ", the mean over rows"
+OVER_ROWS = ", averaged over rows"
 
 
 def share(value: float | None, decimals: int = 3) -> str:
@@ -283,10 +287,10 @@ def measure_of(target: str, scale: Scale | None = None) -> Measure:
             title = title.format(*found.groups())
             return Measure(f"{average.title()} {title}", False, AVERAGES[average].format(title))
     plain_name = target.removesuffix("_samples")
-    zero = "" if plain_name == target else "; 0 for a row without labels, true and predicted"
+    zero = "" if plain_name == target else "; 0 for a row with neither true nor predicted labels"
     for pattern, (title, is_loss, meaning) in KNOWN.items():
         if found := re.fullmatch(pattern, plain_name):
             number, said = "".join(found.groups()), " (samples)" * bool(zero)
             whole = f"{meaning.format(number)}{OVER_ROWS}{zero}"
             return Measure(f"{title.format(number)}{said}", is_loss, whole)
-    return Measure(own_name, True, f"a loss of its own{OVER_ROWS}")
+    return Measure(own_name, True, f"a custom loss{OVER_ROWS}")
