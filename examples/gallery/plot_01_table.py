@@ -2,8 +2,8 @@
 Five minutes with a table
 =========================
 
-A data frame with columns of features and 0/1 columns of labels goes in; label sets, chances and a
-figure with its interval come out.
+From a data frame with feature columns and 0/1 label columns to predicted label sets, probabilities
+and scores with confidence intervals.
 """
 
 import matplotlib.pyplot as plt
@@ -23,13 +23,13 @@ songs.head(3)
 
 # %%
 # Name the measure you are judged by. Penalty, scaling and the space of label sets are chosen by
-# cross-validation of that measure.
+# cross-validation for that measure.
 
 model = SetClassifierCV("f1", cv=3).fit(songs[:400], moods[:400])
 model.predict_sets(songs[400:404])
 
 # %%
-# ``evaluate`` gives every figure of a prediction, each with an interval from resampled rows.
+# ``evaluate`` computes all common measures, each with a bootstrap confidence interval.
 
 figures = evaluate(
     model.predict(songs[400:]), moods[400:].to_numpy(), probability=model.predict_proba(songs[400:])
@@ -41,7 +41,7 @@ for name in shown:
     )
 
 # %%
-# What is proved of the predictions is an attribute of the model.
+# The model says what is proved about its predictions.
 
 print(model.guarantee_)
 

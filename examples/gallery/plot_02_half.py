@@ -2,9 +2,9 @@
 What F1 costs you at 0.5
 ========================
 
-``predict`` of most classifiers returns the labels whose probability is above one half. That is best
-for accuracy of each label. For F1 it is not, *even if the probabilities are perfect*: here they
-are, as the rows are drawn by them.
+Most classifiers predict the labels whose probability is above 0.5. That is best for the accuracy
+of each label, but not for F1, *even if the probabilities are perfect*. Here they are perfect,
+because the labels are drawn from them.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ Y = (rng.random(probability.shape) < probability).astype(int)
 f1 = get_target("f1")
 
 # %%
-# No single threshold does as well as deciding row by row: the best threshold of a row depends on
-# all its probabilities.
+# No single threshold is as good as deciding row by row, because the best threshold for a row
+# depends on all its probabilities.
 
 thresholds = np.linspace(0.05, 0.8, 31)
 cut = [1 - f1.loss(probability > t, Y).mean() for t in thresholds]

@@ -1,9 +1,9 @@
 """
-Your own model, decided for your measure
+Keep your model, decide for your measure
 ========================================
 
-Keep the classifier you have. ``TargetDecoder`` turns its probabilities into the label sets that are
-best for the measure you name; nothing about the classifier changes.
+Keep the classifier you have. ``TargetDecoder`` turns its probabilities into the label sets that
+are best for your measure; the classifier itself does not change.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,7 @@ models = {
 }
 
 # %%
-# ``fit`` trains the classifier as it is. ``for_target`` decides the same fit for another measure.
+# ``fit`` trains the classifier as usual. ``for_target`` uses the same fit for another measure.
 
 measures = ["f1", "jaccard"]
 before, after = np.zeros((2, 3)), np.zeros((2, 3))

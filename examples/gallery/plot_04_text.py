@@ -2,8 +2,8 @@
 Text: TF-IDF and a linear model
 ===============================
 
-Short texts with tags, a ``TfidfVectorizer`` and ``SetClassifier`` in one pipeline. Features stay
-sparse, tags are plain lists of words.
+Tag short texts with a ``TfidfVectorizer`` and a ``SetClassifier`` in one pipeline. The features
+stay sparse, and the tags are plain lists of words.
 """
 
 import matplotlib.pyplot as plt
@@ -57,7 +57,7 @@ rows = model[:-1].transform(["vaccine trade deal lifts market", "minister visits
 print(model[-1].predict_sets(rows))
 
 # %%
-# The weights say which words speak for a tag.
+# The weights show which words are evidence for a tag.
 
 names = np.array(model[0].get_feature_names_out())
 weights = model[-1].coef_

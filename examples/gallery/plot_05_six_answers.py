@@ -2,8 +2,8 @@
 Which measure, which decision
 =============================
 
-One row, one distribution over its label sets, six measures: six different best answers. So "what is
-the best prediction?" has no answer before the measure is named.
+One row, one distribution over its label sets, six measures: six different best predictions. So the
+best prediction is not defined until you name the measure.
 """
 
 import matplotlib.pyplot as plt
@@ -22,8 +22,8 @@ print(
 )
 
 # %%
-# ``bayes`` compares all label sets (those of two labels for precision@2) and returns the one of
-# least expected loss.
+# ``bayes`` compares all label sets (for precision@2, those with two labels) and returns the one
+# with the smallest expected loss.
 
 measures = {
     "hamming": Cube(5), "subset": Cube(5), "f1": Cube(5), "f2": Cube(5), "jaccard": Cube(5),

@@ -2,8 +2,8 @@
 Macro and micro F1
 ==================
 
-Micro and macro averages count the decisions of all rows before they judge: a single row has no best
-label set. setwise finds thresholds that stand for the measure, on rows that were not trained on.
+Micro and macro averages are computed from the decisions in all rows together, so a single row has
+no best label set. Instead, setwise finds the best thresholds for the measure, on held-out rows.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ X_train, Y_train, X_test, Y_test = X[:900], Y[:900], X[900:], Y[900:]
 print("share of rows with each label:", Y.mean(axis=0).round(2))
 
 # %%
-# One fit, three measures: what was learnt of the rows is the same, only the decision changes.
+# One fit, three ways to decide: the learnt probabilities are the same, only the thresholds change.
 
 model = SetClassifierCV("macro_f1", cv=3).fit(X_train, Y_train)
 chances = model.predict_proba(X_test)
@@ -34,8 +34,8 @@ for name, predicted in predictions.items():
     print(f"{name:14s} micro F1 {scores[0]:.3f}   macro F1 {scores[1]:.3f}")
 
 # %%
-# Cut at one half, rare labels are hardly ever predicted. Macro F1 counts them as much as frequent
-# ones, and micro F1 gains by them as well.
+# With a cut at 0.5, rare labels are hardly ever predicted. Macro F1 counts them as much as
+# frequent labels, and micro F1 benefits from them as well.
 
 _, axis = plt.subplots(figsize=(7.5, 3.6))
 for offset, (name, predicted) in zip((-0.27, 0, 0.27), predictions.items(), strict=True):

@@ -2,9 +2,9 @@
 Labels in a hierarchy
 =====================
 
-Where a dog is also an animal, predictions should respect it, and calling a dog a cat should cost
-less than calling it a car. A ``Taxonomy`` says which label brings which; ``TreeDistance`` is the
-length of the way between two label sets.
+If every dog is an animal, predictions should respect that, and mistaking a dog for a cat should
+cost less than mistaking it for a car. A ``Taxonomy`` says which label implies which;
+``TreeDistance`` measures how far apart two label sets are in the tree.
 """
 
 import matplotlib.pyplot as plt
@@ -42,8 +42,8 @@ Y = taxonomy.close(
 )
 
 # %%
-# Every prediction is closed: nothing is called a poodle but not a dog. The deeper it goes, the less
-# sure it may be, so predictions end where going on would cost more than it brings.
+# Every prediction is consistent with the tree: nothing is a poodle without being a dog. Deeper
+# labels are less certain, so a prediction stops where going deeper would cost more than it gains.
 
 target = TreeDistance(taxonomy)
 model = SetClassifier(target).fit(X[:600], Y[:600])

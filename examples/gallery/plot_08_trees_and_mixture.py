@@ -2,9 +2,10 @@
 Boosted trees and a mixture
 ===========================
 
-Where labels depend on features in a way that is not linear, trees learn more. ``SetBooster`` grows
-them on the exact likelihood of label sets, and ``SetEnsemble`` mixes what several models say, with
-weights by what each says of rows held out. (``pip install 'setwise[boost]'`` brings XGBoost.)
+If labels depend on the features in a nonlinear way, trees learn more than linear models.
+``SetBooster`` grows boosted trees on the exact likelihood of label sets, and ``SetEnsemble`` mixes
+several models, with weights found on held-out rows. (They need XGBoost: ``pip install
+'setwise[boost]'``.)
 """
 
 import matplotlib.pyplot as plt
@@ -32,8 +33,8 @@ for part in mixture.contributions_:
     print(part)
 
 # %%
-# Two labels are linear, two are not: the weights go to the trees, and the gain of their splits says
-# which features count.
+# Two labels are linear in the features and two are not, so the trees get most of the weight. The
+# gain of their splits shows which features matter.
 
 _, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2))
 left.bar(list(scores), list(scores.values()))

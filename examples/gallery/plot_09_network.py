@@ -2,8 +2,8 @@
 A neural network
 ================
 
-``ExpectedLoss("f1")`` takes the place of ``BCEWithLogitsLoss()`` in a training loop: the same
-logits come in, and the expected F1 of a label set drawn from the model is what is trained on.
+Replace ``BCEWithLogitsLoss()`` by ``ExpectedLoss("f1")`` in a training loop. It takes the same
+logits, and maximises the expected F1 of a label set drawn from the model.
 """
 
 import matplotlib.pyplot as plt
@@ -41,8 +41,8 @@ def train(loss, epochs=12):
 
 
 # %%
-# Cross-entropy gives probabilities, and those can be decided for F1 as well: ``MinimumRisk`` after
-# training is the other way to the same end.
+# There is another way to the same goal: train with cross-entropy, then let ``MinimumRisk`` choose
+# the label sets that are best for F1.
 
 entropy, logits = train(nn.BCEWithLogitsLoss())
 expected, _ = train(ExpectedLoss("f1"))

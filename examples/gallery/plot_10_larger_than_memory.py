@@ -2,9 +2,10 @@
 Files larger than memory
 ========================
 
-``convert`` reads a file a few rows at a time and writes a folder of blocks. A fit needs sums over
-blocks and nothing else, so that only a few are in memory at once; what it learns does not depend on
-how the rows are parted. ``setwise convert``, ``setwise fit`` and ``setwise predict`` do the same.
+``convert`` reads a file a few rows at a time and writes a folder of blocks. Training only needs
+sums over blocks, so only a few blocks are in memory at once, and the result does not depend on how
+the rows are split into blocks. On the command line, use ``setwise convert``, ``setwise fit`` and
+``setwise predict``.
 """
 
 import tempfile
@@ -36,8 +37,8 @@ def written(n_rows):
 
 
 # %%
-# Files of growing size, once as a whole and once in blocks of 1,000 rows: the same model, and the
-# same label sets.
+# Train on files of growing size, once as a whole and once in blocks of 1,000 rows. The model and
+# its predictions are the same.
 
 sizes = [1_000, 2_000, 4_000, 8_000]
 in_blocks, at_once = [], []
@@ -55,7 +56,7 @@ for size in sizes:
     print(f"{size} rows in {len(blocks)} blocks: {same:.2%} of the decisions are the same")
 
 # %%
-# With all rows at once the features in memory grow with the file; a block stays as it is.
+# If all rows are loaded at once, memory grows with the file; the size of a block does not.
 
 _, axis = plt.subplots(figsize=(7, 3.6))
 axis.plot(sizes, at_once, "o-", label="the whole file at once")

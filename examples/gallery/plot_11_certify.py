@@ -1,9 +1,10 @@
 """
-Is what I train consistent for what I report?
-=============================================
+Is what I train consistent with what I report?
+==============================================
 
-``certify`` answers with a theorem, or with a distribution on which the loss, minimised perfectly,
-leads to a wrong prediction. Such distributions are not freaks: here is a whole triangle of them.
+``certify`` answers with a theorem, or with a distribution for which the loss, even if it is
+minimised perfectly, leads to a wrong prediction. Such distributions are not rare: the picture
+shows many.
 """
 
 import matplotlib.pyplot as plt
@@ -17,14 +18,14 @@ found = certify("f1", "logistic")
 print(found)
 
 # %%
-# The same question with a different loss has a different answer.
+# With a different loss, the answer is different.
 
 print(certify("f1", "mean_absolute_error"))
 
 # %%
-# Every point of the triangle is a distribution over three label sets: none, the first label alone,
-# both labels. The loss is minimised exactly at each; where the most likely set of the minimiser is
-# not the best for F1, the point is coloured by what that costs.
+# Every point of the triangle is a distribution over three label sets: no label, the first label
+# only, both labels. At each point the loss is minimised exactly. If the label set it then predicts
+# is not the best for F1, the point is coloured by how much F1 that costs.
 
 sets = np.array([[0, 0], [1, 0], [1, 1]])
 loss = Logistic("f1", Cube(2))

@@ -2,9 +2,9 @@
 A report to send
 ================
 
-A study trains every method for every measure on the same rows and keeps what it found in a folder.
-``write`` makes one HTML file of it: leaderboards with intervals, labels, calibration, example
-rows. It needs no network and no other file.
+A study trains every method for every measure on the same rows and stores the results in a folder.
+``write`` turns them into one HTML file with leaderboards, confidence intervals, labels,
+calibration and example rows. The file needs no network and no other files.
 """
 
 import tempfile
@@ -34,7 +34,7 @@ write(results, page, board=board)
 print(f"{page.name}: {page.stat().st_size // 1024} KB")
 
 # %%
-# The leaderboard of the report, drawn: the mean loss of each method on rows it was not trained on.
+# The leaderboards of the report as a picture: the mean loss of each method on held-out rows.
 
 _, axes = plt.subplots(1, 2, figsize=(8, 2.6))
 for axis, target in zip(axes, results.targets, strict=True):
