@@ -30,6 +30,7 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 # newest releases `make test` runs all tests.)
 PROMISES = ("estimators/test_conventions.py", "estimators/test_shown.py", "test_persistence.py",
             "datasets", "cli/test_cli.py", "cli/test_cli_files.py", "evaluation")  # fmt: skip
+BUILT = ("--only-binary", ":all:")
 TOOLS = ("pytest", "pytest-xdist", "hypothesis", "pandas", "mpmath", "xgboost-cpu")
 TRIAL = """
 import os, tempfile, setwise
@@ -99,7 +100,7 @@ def installed(python: Path, package: Path, releases: dict[str, str]) -> list[str
     held = {name: f"{name}=={release}.*" for name, release in least.items()}
     while True:
         try:
-            run(*pip, "install", "-q", "--only-binary", ":all:", package, *held.values())
+            run(*pip, "install", "-q", "--no-compile", *BUILT, package, *held.values())
             return [*held.values()]
         except CommandError as failed:
             lost = re.search(r"No matching distribution found for ([\w-]+)==", str(failed))
@@ -132,7 +133,7 @@ def tried(path: str, package: Path, releases: dict[str, str], folder: Path) -> s
     run(home / "bin" / "setwise", "doctor", cwd=home, env=clean)
     run(python, "-c", TRIAL, cwd=home, env=clean)
     if package.suffix == ".whl":
-        run(python, "-m", "pip", "install", "-q", "--only-binary", ":all:", *TOOLS, *held)
+        run(python, "-m", "pip", "install", "-q", "--no-compile", *BUILT, *TOOLS, *held)
         pytest, tests = (python, "-m", "pytest", "-q", "-p", "no:cacheprovider"), ROOT / "tests"
         run(*pytest, "-k", "scikit_learn", tests / "estimators", cwd=ROOT, env=clean)
         if releases:
