@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from benchmarks.evidence import findings, page
-from benchmarks.evidence.work import Unit, run, stored
-from benchmarks.rows import store
+from benchmarks.evidence.work import Unit, answered, changed, run, stored
 
 # Those of the first run; any folder of data sets will do.
 SETS = ("emotions", "scene", "yeast", "medical", "slashdot", "enron", "bibtex", "reuters21578")
@@ -31,6 +32,18 @@ def every(sets: list[str], splits: list[str], kinds: list[str], seeds: int) -> l
     ]
 
 
+def checked(units: list[Unit], *given: Any) -> None:
+    """Run units that have rows a second time; ends with 1 if a figure other than time differs."""
+    differ = 0
+    for unit in units:
+        before = [row for row in stored() if Unit.of(row) == unit]
+        told = changed(before, answered(unit, *given)) if before else []
+        differ += bool(told)
+        said = "no rows yet" if not before else "; ".join(told) or "the same"
+        print(f"{unit.set}, {unit.split}, {unit.method}: {said}", flush=True)
+    sys.exit(int(differ > 0))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="folder of data sets; without it only the page")
@@ -41,10 +54,11 @@ def main() -> None:
     parser.add_argument("--peers", type=Path, help="folder of environments, one for each peer")
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds for a unit")
     parser.add_argument("--jobs", type=int, default=1, help="units at once, of one thread each")
-    parser.add_argument("--retry", action="store_true", help="run again what failed")
+    parser.add_argument("--again", action="store_true", help="also what has rows: replace them")
+    parser.add_argument(
+        "--check", action="store_true", help="only what has rows: are they so again?"
+    )
     given = parser.parse_args()
-    if given.retry:
-        store("evidence", (row for row in stored() if "failed" not in row))
     if given.data is not None:
         units = every(given.sets, given.splits, given.methods, given.seeds)
         units = [unit for unit in units if (given.data / unit.set).exists()]
@@ -54,7 +68,9 @@ def main() -> None:
         if len(here) < len(units):
             missing = sorted({u.method for u in units if u not in here})
             print(f"skipped, since their environments are not there: {', '.join(missing)}")
-        run(here, given.data, found, given.limit, given.jobs)
+        if given.check:
+            checked(here, given.data, found, given.limit)
+        run(here, given.data, found, given.limit, given.jobs, again=given.again)
     page.write()
     findings.write()
 

@@ -12,7 +12,15 @@ from sklearn.multioutput import ClassifierChain
 from sklearn.neural_network import MLPClassifier
 
 from benchmarks.evidence.ensembles import ChainEnsemble
-from benchmarks.evidence.tuning import Logistic, Question, Recipe, few, linear_grid, scaled
+from benchmarks.evidence.tuning import (
+    Logistic,
+    Question,
+    Recipe,
+    few,
+    linear_grid,
+    scaled,
+    scalings,
+)
 from setwise import (
     CatalogClassifier,
     SetBooster,
@@ -145,9 +153,8 @@ def _forest(asked: Question, kind: Any = RandomForestClassifier) -> Any:
     return kind(N_TREES, random_state=asked.seed, n_jobs=1)
 
 
-def _network(asked: Question, C: float, scaling: str | None) -> Any:
-    model = MLPClassifier(alpha=1.0 / C, max_iter=60, random_state=asked.seed)
-    return scaled(model, scaling)
+def _network(asked: Question, scaling: str | None) -> Any:
+    return scaled(MLPClassifier(random_state=asked.seed), scaling)
 
 
 def _of_scikit_learn() -> dict[str, Recipe]:
@@ -172,7 +179,7 @@ def _of_scikit_learn() -> dict[str, Recipe]:
         ),
         "random forest": Recipe(_forest),
         "extra trees": Recipe(partial(_forest, kind=ExtraTreesClassifier)),
-        "MLP": Recipe(_network, few),
+        "MLP": Recipe(_network, scalings),
     }
 
 

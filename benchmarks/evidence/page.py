@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.evidence.pictures import (
-    LEVEL,
     growth_picture,
     kinds_picture,
     ranks_picture,
     time_picture,
 )
-from benchmarks.evidence.ranks import Ranking, by_kind, means, ranking
-from benchmarks.evidence.tuning import MEASURES, linear_grid
-from benchmarks.evidence.unit import recipe
+from benchmarks.evidence.ranks import LEVEL, Ranking, by_kind, means, ranking
+from benchmarks.evidence.tuning import MEASURES
 from benchmarks.evidence.work import ROOT, stored
 from benchmarks.rows import load
 
@@ -48,15 +46,21 @@ def _parts(rows: Rows, good: Rows, kinds: dict[str, str]) -> list[str]:
         f"Every method on the same rows: {len(good):,} answers of {len(kinds)} methods on "
         f"{', '.join(sets)} (splits: {', '.join(splits)}). Penalties and scalings of linear models "
         "are chosen on the same folds of the training rows, from the same grid, by the measure in "
-        "question; what takes long has every other penalty of it, and tuned thresholds two. "
-        "Networks choose the number of epochs in this way and ML-kNN that of neighbours. Forests, "
+        "question; what takes long has every other penalty of it, and tuned thresholds two. Where "
+        "the best is at an end, the next penalties beyond are tried too. Networks choose the "
+        "number of epochs in this way, ML-kNN that of neighbours, MLP the scaling. Forests, "
         "LightGBM, XGBoost and BOOMER have one setting; SetClassifierCV, SetBooster and "
-        "SetEnsemble choose theirs by themselves, within the training rows. Figures are of test "
-        "rows; a method that lacks a set is in no ranking, but named below it. In the pictures of "
-        "ranks those that chance may explain, beside the first, have a full point, and others a "
-        "hollow one (Wilcoxon's test with Holm's correction, at 0.05). This page is rendered from "
-        "`benchmarks/results/evidence.jsonl`; `make evidence "
-        "DATA=folder` makes what is missing.",
+        "SetEnsemble choose theirs by themselves, within the training rows. Figures are means over "
+        "the splits of a set that all ranked methods have; a method that lacks a set is in no "
+        "ranking, but named below it.",
+        "Two questions are asked. Would *other splits* of these sets put a method behind the "
+        "first? That is *p against the first*: a t-test on the splits that both have, its variance "
+        "corrected for the rows which splits share (Nadeau and Bengio, 2003), summed over sets, "
+        "with Holm's correction; in the pictures, those told apart have a hollow point. Would "
+        "*other sets*? That takes more sets than there are: Nemenyi's critical difference, the "
+        "line at the top, says by how much mean ranks would have to differ. This page is rendered "
+        "from `benchmarks/results/evidence.jsonl`; `make evidence DATA=folder` makes what is "
+        "missing; with `python -m benchmarks.evidence --check` rows are run again and compared.",
         _edges(good),
     ]
     compared = [name for name, kind in kinds.items() if kind in COMPARED]
@@ -90,21 +94,14 @@ def _parts(rows: Rows, good: Rows, kinds: dict[str, str]) -> list[str]:
 
 
 def _edges(rows: Rows) -> str:
-    """How many choices a wider grid might have changed."""
+    """How many choices a wider grid might have changed, and whose they are."""
     tuned = [row for row in rows if "C" in row["settings"]]
     if not tuned:
         return "No penalty was chosen from a grid."
-    whole = [row for row in tuned if recipe(row["kind"], row["method"]).grid is linear_grid]
-    parts = (
-        (whole, "from the whole grid"),
-        ([r for r in tuned if r not in whole], "from a part of it"),
-    )
-    told = (
-        f"{np.mean([row['at_edge'] for row in own]):.0%} of {len(own):,} chosen {words}"
-        for own, words in parts
-        if own
-    )
-    return f"Penalties at an end of their grid: {', '.join(told)}."
+    ends = Counter(row["method"] for row in tuned if row["at_edge"])
+    whose = ", ".join(f"{method} ({n})" for method, n in ends.most_common(5))
+    share = f"{ends.total() / len(tuned):.0%} of {len(tuned):,} penalties"
+    return f"At an end of those tried are {share}" + (f", most of {whose}." if whose else ".")
 
 
 def _table(found: Ranking) -> str:
@@ -118,16 +115,14 @@ def _table(found: Ranking) -> str:
             for value, top in zip(found.values[:, place], best, strict=True)
         ]
         p = found.against[place]
-        said = "" if p is None else f"{p:.3f}"
+        said = "" if p is None else f"{p:.2g}"
         lines.append("| " + " | ".join([method, *cells, f"{found.ranks[place]:.2f}", said]) + " |")
     if found.p is not None:
-        lines += ["", f"Friedman's test that all are alike: p = {found.p:.2g}."]
-    least = 2.0 * (len(found.methods) - 1) / 2.0 ** len(found.sets)
-    if len(found.methods) > 1 and least > LEVEL:
         lines += [
             "",
-            f"With {len(found.sets)} sets and so many methods no p against the first can be below "
-            f"{min(least, 1.0):.2f}: a high one does not say that two are alike.",
+            f"Over sets: Friedman's test that all are alike has p = {found.p:.2g}. By these "
+            f"{len(found.sets)} sets alone two of so many methods are told apart, at {LEVEL}, if "
+            f"their mean ranks differ by {found.critical:.1f} (Nemenyi).",
         ]
     if found.left_out:
         listed = ", ".join(f"{method} ({n})" for method, n in found.left_out.items())

@@ -14,7 +14,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from benchmarks.evidence.tuning import Logistic, Question, Recipe, few, linear_grid, scaled
+from benchmarks.evidence.tuning import (
+    Logistic,
+    Question,
+    Recipe,
+    few,
+    linear_grid,
+    scaled,
+    scalings,
+)
 
 # Boosters have these, as forests have their defaults.
 N_ROUNDS, RATE = 200, 0.1
@@ -34,8 +42,7 @@ def _ml_knn(asked: Question, k: int, scaling: str | None) -> Any:
 
 
 def _neighbours(is_sparse: bool) -> list[dict[str, Any]]:
-    scalings = (None, "rows" if is_sparse else "standard")
-    return [{"k": k, "scaling": scaling} for scaling in scalings for k in (5, 10, 20)]
+    return [{"k": k, **scaling} for scaling in scalings(is_sparse) for k in (5, 10, 20)]
 
 
 def _powerset(asked: Question, C: float, scaling: str | None) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import Any
 
-from benchmarks.evidence.ranks import Ranking
+from benchmarks.evidence.ranks import LEVEL, Ranking
 from benchmarks.pictures import (
     BLUE,
     COLOURS,
@@ -20,12 +20,12 @@ from benchmarks.pictures import (
     _legend,
 )
 
-# What is not told apart from the best at this level is drawn full.
-LEVEL = 0.05
-
 
 def ranks_picture(found: Ranking, ours: set[str], theme: Theme = "light") -> Any:
-    """Methods by mean rank; those told apart from the first have a hollow point."""
+    """Methods by mean rank; those told apart from the first on other splits have a hollow point.
+
+    The line at the top is as long as mean ranks must differ for the sets to tell methods apart.
+    """
     figure, axes = _axes(theme, f"mean rank by {found.measure} over {len(found.sets)} sets")
     figure.set_size_inches(7.0, 1.0 + 0.24 * len(found.methods))
     for place, (method, rank, p) in enumerate(
@@ -40,6 +40,11 @@ def ranks_picture(found: Ranking, ours: set[str], theme: Theme = "light") -> Any
             f"{method}  {rank:.1f}", (rank, place), (6, 0), textcoords="offset points",
             color=colour, fontsize=8, va="center",
         )  # fmt: skip
+    axes.plot([1.0, 1.0 + found.critical], [-1, -1], "|-", color=INK[theme], linewidth=1.5)
+    axes.annotate(
+        "critical difference over sets", (1.0, -1), (0, 4), textcoords="offset points",
+        color=INK[theme], fontsize=7,
+    )  # fmt: skip
     axes.set(xlabel="mean rank (1 is best)", yticks=[], xlim=(0.4, len(found.methods) * 1.35))
     axes.invert_yaxis()
     return figure

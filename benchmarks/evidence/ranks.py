@@ -1,7 +1,8 @@
 """Ranks of methods over data sets, and whether they differ by more than chance.
 
-The splits and seeds of a set are averaged first: they are not independent of one another. Methods
-are compared on those that all of them have.
+Two questions have two tests. Would other *sets* say the same? Friedman's test, with Nemenyi's
+critical difference, of the means of sets; it needs many of them. Would other *splits* of these sets
+say the same? `Gain.p`, with Holm's correction.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import friedmanchisquare, rankdata, wilcoxon
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
+from benchmarks.evidence.gains import gain
 from setwise.evaluation.statistics import holm
+
+# What is less likely by chance is called told apart.
+LEVEL = 0.05
 
 
 class Ranking(NamedTuple):
     """Values (sets, methods) of one measure for methods that have them on every set.
 
-    ``p`` is of the Friedman test that all are alike; ``against`` of Wilcoxon tests of each method
-    against the first of the ranking, after Holm's correction (None for itself). ``left_out`` has
+    ``p`` is of Friedman's test that all are alike, ``critical`` Nemenyi's difference of mean ranks
+    at `LEVEL`; ``against`` of each method against the first of the ranking on the splits that both
+    have, after Holm's correction (None for itself, and without a second split). ``left_out`` has
     the methods without a value on some set, and on how many they have one.
     """
 
@@ -30,6 +36,7 @@ class Ranking(NamedTuple):
     values: np.ndarray
     ranks: np.ndarray
     p: float | None
+    critical: float
     against: list[float | None]
     left_out: dict[str, int]
 
@@ -60,21 +67,26 @@ def means(
 
 
 def ranking(rows: Sequence[dict[str, Any]], measure: str, among: Sequence[str]) -> Ranking:
-    """Of some methods, best mean rank first."""
-    value = means(rows, measure, among)
-    sets = sorted({name for name, method in value if method in among})
-    n_sets = Counter(method for _, method in value)
+    """Of some methods those that have every set, best mean rank first."""
+    has = {(row["set"], row["method"]) for row in rows if row["target"] == measure}
+    sets = sorted({name for name, method in has if method in among})
+    n_sets = Counter(method for _, method in has)
     methods = [one for one in among if n_sets[one] == len(sets)]
     left_out = {one: n_sets[one] for one in among if 0 < n_sets[one] < len(sets)}
+    value = means(rows, measure, methods)
+    methods = [one for one in methods if all((name, one) in value for name in sets)]
     table = np.array([[value[name, one] for one in methods] for name in sets])
     if table.size == 0:
-        return Ranking(measure, sets, [], np.empty((len(sets), 0)), np.empty(0), None, [], left_out)
+        empty = np.empty((len(sets), 0)), np.empty(0)
+        return Ranking(measure, sets, [], *empty, None, np.inf, [], left_out)
     ranks = np.mean([rankdata(-row.round(6)) for row in table], axis=0)
     order = np.argsort(ranks, kind="stable")
     table, ranks, methods = table[:, order], ranks[order], [methods[i] for i in order]
     tested = len(sets) > 2 and len(methods) > 2
     p = float(friedmanchisquare(*table.T).pvalue) if tested else None
-    return Ranking(measure, sets, methods, table, ranks, p, _against_first(table), left_out)
+    critical = _critical(len(methods), len(sets))
+    against = _against_first(rows, measure, methods)
+    return Ranking(measure, sets, methods, table, ranks, p, critical, against, left_out)
 
 
 def by_kind(
@@ -96,10 +108,17 @@ def by_kind(
     return found
 
 
-def _against_first(table: np.ndarray) -> list[float | None]:
-    """Holm's p-values of Wilcoxon tests of each column against the first."""
-    raw = []
-    for column in table.T[1:]:
-        same = np.allclose(column, table[:, 0])
-        raw.append(1.0 if same else float(wilcoxon(table[:, 0], column).pvalue))
-    return [None, *(float(p) for p in holm(np.array(raw)))] if raw else [None]
+def _critical(n_methods: int, n_sets: int) -> float:
+    """By which mean ranks of any two methods differ if sets are to tell them apart (Nemenyi)."""
+    spread = np.sqrt(n_methods * (n_methods + 1) / (12.0 * n_sets))
+    return float(studentized_range.isf(LEVEL, max(n_methods, 2), np.inf) * spread)
+
+
+def _against_first(
+    rows: Sequence[dict[str, Any]], measure: str, methods: Sequence[str]
+) -> list[float | None]:
+    """Holm's p-values of each method against the first, on other splits of the same sets."""
+    found = [gain(rows, measure, methods[0], other) for other in methods[1:]]
+    raw = [None if one is None else one.p for one in found]
+    known = iter(holm(np.array([p for p in raw if p is not None])))
+    return [None, *(None if p is None else float(next(known)) for p in raw)]

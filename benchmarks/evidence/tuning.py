@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -33,6 +33,8 @@ MEASURES: dict[str, Callable[[Any, Any], float]] = {
 # The inverse penalties of dense features and of sparse ones, which are mostly 0.
 DENSE, SPARSE = (tuple(float(C) for C in np.logspace(*ends, 6)) for ends in ((-4, 1), (-1, 4)))
 N_FOLDS = 3
+# How often a grid is widened by the next penalty where the best is at its end.
+N_WIDER = 2
 
 
 class Question(NamedTuple):
@@ -70,11 +72,15 @@ class Answer(NamedTuple):
     predict_seconds: float
 
 
+def scalings(is_sparse: bool) -> list[dict[str, Any]]:
+    """Features as they are, or scaled."""
+    return [{"scaling": scaling} for scaling in (None, "rows" if is_sparse else "standard")]
+
+
 def linear_grid(is_sparse: bool) -> list[dict[str, Any]]:
     """Penalties and scalings of linear models."""
-    scalings = (None, "rows" if is_sparse else "standard")
     penalties = SPARSE if is_sparse else DENSE
-    return [{"C": C, "scaling": scaling} for scaling in scalings for C in penalties]
+    return [{"C": C, **scaling} for scaling in scalings(is_sparse) for C in penalties]
 
 
 def few(is_sparse: bool) -> list[dict[str, Any]]:
@@ -141,26 +147,50 @@ def answers(recipe: Recipe, X: Any, Y: Any, X_test: Any, seed: int) -> Iterator[
 def choose(
     recipe: Recipe, X: Any, Y: Any, asked: Question, targets: Sequence[str]
 ) -> dict[str, tuple[dict[str, Any], bool]]:
-    """For each target the settings best on the folds, and whether C is at an end of its grid."""
-    grid = recipe.grid(asked.is_sparse)
-    if len(grid) == 1:
-        return {target: (grid[0], False) for target in targets}
-    folds = KFold(N_FOLDS, shuffle=True, random_state=asked.seed)
-    splits, values = list(folds.split(X)), {target: [] for target in targets}
-    for settings in grid:
-        guesses = {target: np.zeros_like(Y) for target in targets}
-        for train, test in splits:
-            model = recipe.make(asked._replace(n_rows=len(train)), **settings)
-            model = model.fit(X[train], Y[train])
-            for target in targets:
-                guess = recipe.decide(model, X[test], target)
-                guesses[target][test] = guess.toarray() if sparse.issparse(guess) else guess
+    """For each target the settings best on the folds, and whether C is at an end of those tried.
+
+    A grid is widened while the best of it is at an end.
+    """
+    new = recipe.grid(asked.is_sparse)
+    if len(new) == 1:
+        return {target: (new[0], False) for target in targets}
+    folds = list(KFold(N_FOLDS, shuffle=True, random_state=asked.seed).split(X))
+    tried, values, best = [], [], {}
+    for _ in range(1 + N_WIDER):
+        tried += new
+        values += [_held_out(recipe, settings, X, Y, asked, targets, folds) for settings in new]
+        best = {one: tried[int(np.argmax([v[one] for v in values]))] for one in targets}
+        new = beyond(tried, best.values())
+    return {one: (settings, bool(beyond(tried, [settings]))) for one, settings in best.items()}
+
+
+def beyond(
+    tried: Sequence[dict[str, Any]], chosen: Iterable[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """For each choice whose C is the least or the most tried with it, the next C, as far again."""
+    found = []
+    for settings in (one for one in chosen if "C" in one):
+        C, others = settings["C"], {**settings, "C": None}
+        along = sorted(one["C"] for one in tried if {**one, "C": None} == others)
+        if len(along) > 1 and C in (along[0], along[-1]):
+            inner = along[1] if along[0] == C else along[-2]
+            found.append({**settings, "C": C * C / inner})
+    return [one for place, one in enumerate(found) if one not in found[:place]]
+
+
+def _held_out(
+    recipe: Recipe, settings: dict[str, Any], X: Any, Y: Any, asked: Question,
+    targets: Sequence[str], folds: Sequence[tuple[np.ndarray, np.ndarray]],
+) -> dict[str, float]:  # fmt: skip
+    """Each target's measure of all rows, predicted by models trained without them."""
+    guesses = {target: np.zeros_like(Y) for target in targets}
+    for train, test in folds:
+        model = recipe.make(asked._replace(n_rows=len(train)), **settings)
+        model = model.fit(X[train], Y[train])
         for target in targets:
-            values[target].append(MEASURES[target](Y, guesses[target]))
-    penalties = sorted({settings["C"] for settings in grid if "C" in settings})
-    best = {target: grid[int(np.argmax(values[target]))] for target in targets}
-    edges = {penalties[0], penalties[-1]} if penalties else set()
-    return {target: (best[target], best[target].get("C") in edges) for target in targets}
+            guess = recipe.decide(model, X[test], target)
+            guesses[target][test] = guess.toarray() if sparse.issparse(guess) else guess
+    return {target: MEASURES[target](Y, guesses[target]) for target in targets}
 
 
 def probability(model: Any, X: Any, n_labels: int) -> np.ndarray | None:

@@ -39,45 +39,56 @@ class Unit(NamedTuple):
     method: str
     seed: int
 
-    def of_row(self) -> dict[str, Any]:
-        """As a row has it."""
-        return self._asdict()
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Unit:
+        """The unit that a row is of."""
+        return cls(*(row[name] for name in cls._fields))
 
 
 def stored(path: Path = ROWS) -> list[dict[str, Any]]:
-    """The rows so far; a last line that was cut off is not one."""
-    rows = []
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return rows
+    """The rows so far."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def done(rows: Sequence[dict[str, Any]]) -> set[Unit]:
-    """Units that have rows."""
-    return {Unit(*(row[name] for name in Unit._fields)) for row in rows}
+def keep(unit: Unit, rows: Sequence[dict[str, Any]], path: Path = ROWS) -> None:
+    """Store the rows of a unit in the place of those it had; the file is whole at any time."""
+    others = [row for row in stored(path) if Unit.of(row) != unit]
+    partial = path.with_suffix(".partial")
+    partial.write_text("".join(json.dumps(row) + "\n" for row in (*others, *rows)))
+    partial.replace(path)
 
 
 def run(
     units: Sequence[Unit], data: Path, interpreters: dict[str, Path], limit: float, jobs: int,
-    path: Path = ROWS,
+    path: Path = ROWS, again: bool = False,
 ) -> None:  # fmt: skip
-    """Those units that have no rows yet, ``jobs`` at once, each within ``limit`` seconds."""
-    left = [unit for unit in units if unit not in done(stored(path))]
-    path.parent.mkdir(exist_ok=True)
-    with ThreadPoolExecutor(jobs) as pool, path.open("a") as file, _cancelling(pool):
+    """Units that have no rows yet (or all, again), ``jobs`` at once, each in ``limit`` seconds."""
+    known = set() if again else {Unit.of(row) for row in stored(path)}
+    left = [unit for unit in units if unit not in known]
+    with ThreadPoolExecutor(jobs) as pool, _cancelling(pool):
         waiting = {pool.submit(answered, unit, data, interpreters, limit): unit for unit in left}
         for number, future in enumerate(as_completed(waiting), 1):
             unit, rows = waiting[future], future.result()
-            file.writelines(json.dumps(row) + "\n" for row in rows)
-            file.flush()
+            keep(unit, rows, path)
             said = rows[0].get("failed") or f"{rows[0]['fit_seconds']:.1f} s"
-            print(
-                f"{number} of {len(left)}: {unit.set}, {unit.split}, {unit.method}: {said}",
-                flush=True,
-            )
+            place = f"{number} of {len(left)}"
+            print(f"{place}: {unit.set}, {unit.split}, {unit.method}: {said}", flush=True)
+
+
+# What differs from run to run: times and memory, and what they depend on.
+PASSING = ("fit_seconds", "predict_seconds", "peak_mib", "versions", "processor")
+
+
+def changed(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> list[str]:
+    """Which figures of a unit a second run gives otherwise, times aside."""
+    if len(before) != len(now):
+        return [f"{len(before)} rows before, {len(now)} now"]
+    return [
+        f"{old.get('target')}, {name}: {old.get(name)} before, {new.get(name)} now"
+        for old, new in zip(before, now, strict=True)
+        for name in {**old, **new}
+        if name not in PASSING and old.get(name) != new.get(name)
+    ]
 
 
 @contextmanager
@@ -106,14 +117,14 @@ def answered(
                 timeout=limit, check=True, capture_output=True, text=True,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return [{**unit.of_row(), "failed": f"took more than {limit:g} s"}]
+            return [{**unit._asdict(), "failed": f"took more than {limit:g} s"}]
         except subprocess.CalledProcessError as error:
             last = (error.stderr.strip().splitlines() or [f"exit {error.returncode}"])[-1]
-            return [{**unit.of_row(), "failed": last[:300]}]
+            return [{**unit._asdict(), "failed": last[:300]}]
         try:
             return list(_rows(unit, data, out))
         except ValueError as error:  # what it predicts cannot be judged
-            return [{**unit.of_row(), "failed": str(error)[:300]}]
+            return [{**unit._asdict(), "failed": str(error)[:300]}]
 
 
 def _rows(unit: Unit, data: Path, out: Path) -> Iterator[dict[str, Any]]:
@@ -122,8 +133,9 @@ def _rows(unit: Unit, data: Path, out: Path) -> Iterator[dict[str, Any]]:
     split = None if unit.split == "official" else int(unit.split)
     X_train, Y_train, _, Y = load(data / unit.set, split)
     shape = {
-        "rows": len(Y_train), "features": X_train.shape[1], "labels": Y.shape[1],
-        "seen_sets": len(np.unique(Y_train, axis=0)), "is_sparse": sparse.issparse(X_train),
+        "rows": len(Y_train), "test_rows": len(Y), "features": X_train.shape[1],
+        "labels": Y.shape[1], "seen_sets": len(np.unique(Y_train, axis=0)),
+        "is_sparse": sparse.issparse(X_train),
     }  # fmt: skip
     for place, answer in enumerate(about["answers"]):
         indices, indptr = (arrays[f"{place} {part}"] for part in ("indices", "indptr"))
@@ -132,7 +144,7 @@ def _rows(unit: Unit, data: Path, out: Path) -> Iterator[dict[str, Any]]:
         key = f"{place} probability"
         figures = measured(guess, Y, arrays.get(key, None))
         yield {
-            **unit.of_row(), **shape, **answer, **figures, "peak_mib": about["peak_mib"],
+            **unit._asdict(), **shape, **answer, **figures, "peak_mib": about["peak_mib"],
             "versions": about["versions"], "processor": processor(),
         }  # fmt: skip
 

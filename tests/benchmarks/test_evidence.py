@@ -6,12 +6,14 @@ import random
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import ttest_1samp
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from benchmarks.data import load
 from benchmarks.evidence import findings, page, unit, work
+from benchmarks.evidence.gains import Gain, gain
 from benchmarks.evidence.ranks import by_kind, means, ranking
-from benchmarks.evidence.tuning import MEASURES, Question, Recipe, answers, choose
+from benchmarks.evidence.tuning import MEASURES, Question, Recipe, answers, beyond, choose
 from setwise.targets import get_target
 
 
@@ -44,9 +46,28 @@ def test_settings_are_the_best_of_the_grid_for_each_measure(problem):
     chosen = choose(Recipe(lambda asked, C: Cut(C), lambda _: CUTS), X, Y, asked, tuple(MEASURES))
     for name, measure in MEASURES.items():
         values = [measure(Y, Cut(s["C"]).predict(X)) for s in CUTS]
-        best = CUTS[int(np.argmax(values))]
-        assert chosen[name] == (best, best["C"] in (0.1, 0.9))
+        assert chosen[name] == (CUTS[int(np.argmax(values))], False)
     assert len({settings["C"] for settings, _ in chosen.values()}) > 1
+
+
+def test_a_grid_is_widened_while_the_best_is_at_its_end(problem):
+    X, Y = problem
+    asked = Question("f1", 0, len(Y), False)
+    for first, reached in ((0.05, [0.05, 0.1, 0.2, 0.4]), (0.1, [0.1, 0.2, 0.4, 0.8])):
+        grid = [{"C": first}, {"C": 2.0 * first}]
+        recipe = Recipe(lambda asked, C: Cut(C), lambda _, grid=grid: grid)
+        ((settings, at_edge),) = choose(recipe, X, Y, asked, ("f1",)).values()
+        values = [MEASURES["f1"](Y, Cut(C).predict(X)) for C in reached]
+        assert settings["C"] == pytest.approx(reached[int(np.argmax(values))])
+        assert at_edge == (first == 0.05)
+
+
+def test_the_penalty_beyond_an_end_is_as_far_again_with_the_same_other_settings():
+    tried = [{"C": C, "scaling": how} for how in (None, "rows") for C in (0.1, 1.0, 10.0)]
+    chosen = [tried[0], tried[1], tried[5], tried[5], {"epochs": 20}]
+    assert beyond(tried, chosen) == [
+        {"C": pytest.approx(0.01), "scaling": None}, {"C": 100.0, "scaling": "rows"},
+    ]  # fmt: skip
 
 
 def test_measures_are_the_utilities_of_targets(problem):
@@ -77,6 +98,7 @@ def rows_of(values):
     return [
         {"set": name, "split": "official", "kind": "ours" if method == "a" else "peer",
          "method": method, "seed": 0, "target": "f1", "f1": value, "settings": {"C": 1.0},
+         "f1 interval": [value - 0.1, value + 0.1], "rows": 100, "test_rows": 50,
          "at_edge": False, "fit_seconds": 1.0, "predict_seconds": 0.1}
         for method, by_set in values.items() for name, value in by_set.items()
     ]  # fmt: skip
@@ -95,8 +117,16 @@ def test_mean_ranks_with_ties_and_without_those_that_lack_a_set():
     assert found.methods == ["a", "b", "c"]
     assert found.ranks == pytest.approx([4.5 / 3, 6.5 / 3, 7 / 3])
     assert found.sets == ["s1", "s2", "s3"]
-    assert found.against[0] is None
-    assert all(0.0 <= p <= 1.0 for p in found.against[1:])
+
+
+def test_the_first_is_compared_on_the_splits_that_both_have_with_holms_correction():
+    shifted = {"a": {"s1": 0.85, "s2": 0.8}, "b": {"s1": 0.8, "s2": 0.8}, "c": {"s1": 0.3}}
+    rows = rows_of(VALUES) + [{**row, "split": "0"} for row in rows_of(shifted)]
+    found = ranking(rows, "f1", ["a", "b", "c"])
+    raw = [gain(rows, "f1", "a", other).p for other in found.methods[1:]]
+    low, high = sorted(raw)
+    expected = {low: min(2 * low, 1.0), high: min(max(2 * low, high), 1.0)}
+    assert found.against == [None, *(pytest.approx(expected[p]) for p in raw)]
 
 
 def test_splits_and_seeds_are_averaged():
@@ -113,12 +143,38 @@ def test_methods_are_compared_on_splits_that_all_have():
     assert means(rows, "f1") == {("s", "a"): 0.2, ("s", "b"): 0.3}
 
 
-def test_who_is_not_ranked_is_named_and_what_the_test_cannot_tell():
+def test_who_is_not_ranked_is_named_and_what_the_sets_cannot_tell():
     found = ranking(rows_of(VALUES), "f1", list(VALUES))
     assert found.left_out == {"d": 1}
+    assert found.against == [None, None, None]
+    # Demsar's table has 2.343 for three methods.
+    assert found.critical == pytest.approx(2.343 * np.sqrt(3 * 4 / (6 * 3)), abs=1e-3)
     said = page._table(found)
     assert "lack one of the 3 sets: d (1)." in said
-    assert "no p against the first can be below 0.50" in said
+    assert f"differ by {found.critical:.1f} (Nemenyi)" in said
+
+
+def test_chance_is_that_of_a_t_test_when_splits_share_no_rows():
+    gains = [0.1, 0.3, 0.2, -0.1]
+    found = Gain({"s": gains}, {"s": 0.0})
+    assert found.p == pytest.approx(ttest_1samp(gains, 0.0).pvalue)
+    assert Gain({"s": gains}, {"s": 0.5}).p > found.p
+    assert Gain({"s": gains[:1], "r": gains[1:2]}, {"s": 0.5, "r": 0.5}).p is None
+    assert Gain({"s": [0.0, 0.0]}, {"s": 0.5}).p == 1.0
+
+
+def test_chance_is_rarely_taken_for_a_difference_though_splits_share_rows():
+    # Two rules that are right as often, on six sets of rows, each split four times at random.
+    generator = np.random.default_rng(0)
+    told = 0
+    for _ in range(200):
+        gains = {}
+        for name in range(6):
+            ahead = generator.normal(size=150)  # of the one over the other, in each row
+            splits = (generator.permutation(150)[:50] for _ in range(4))
+            gains[name] = [float(ahead[rows].mean()) for rows in splits]
+        told += Gain(gains, dict.fromkeys(gains, 0.5)).p < 0.05
+    assert told <= 20
 
 
 def test_findings_compare_methods_that_there_are(monkeypatch):
@@ -128,7 +184,7 @@ def test_findings_compare_methods_that_there_are(monkeypatch):
     known = {name for kinds in (methods.KINDS, networks.KINDS) for one in kinds.values()
              for name in one}  # fmt: skip
     asked = []
-    monkeypatch.setattr(findings, "difference", lambda rows, name, *both: asked.extend(both))
+    monkeypatch.setattr(findings, "gain", lambda rows, name, *both: asked.extend(both))
     findings.parts([{**row, "peak_mib": 1.0} for row in rows_of({"SetEnsemble": {"s": 0.5}})])
     assert len(set(asked)) > 40
     assert set(asked) <= known
@@ -180,10 +236,17 @@ def test_what_draws_from_the_generators_of_all_draws_the_same_again(folder, tmp_
 
 def test_a_difference_is_of_rows_that_both_methods_have():
     rows = rows_of({"a": {"s1": 0.5, "s2": 0.9, "s3": 0.4}, "b": {"s1": 0.3, "s2": 1.0}})
-    found = findings.difference(rows, "f1", "a", "b")
-    assert found.by_set == {"s1": pytest.approx(0.2), "s2": pytest.approx(-0.1)}
+    found = gain(rows, "f1", "a", "b")
+    assert found.by_set == {"s1": [pytest.approx(0.2)], "s2": [pytest.approx(-0.1)]}
     assert str(found) == "+0.050 (1/1)"
-    assert findings.difference(rows, "f1", "a", "c") is None
+    assert gain(rows, "f1", "a", "c") is None
+
+
+def test_a_sentence_says_how_many_have_more_and_by_how_much():
+    gains = {"x": {"f1": Gain({"s": [0.1]}, {})}, "y": {"f1": Gain({"s": [-0.2]}, {})}}
+    assert findings.told(gains) == "- F1: 1 of 2 have more, 1 less; -0.200 (y) to +0.100 (x)."
+    del gains["y"]
+    assert findings.told(gains) == "- F1: all 1 have more; +0.100 (x)."
 
 
 def test_costs_are_told_without_memory_where_it_was_not_measured():
@@ -204,9 +267,12 @@ def test_we_are_behind_where_another_has_more_than_the_mixture():
     rows = rows_of(values)
     for row in rows:
         row["kind"] = "ours" if row["method"] in ("SetEnsemble", "a") else "peer"
+    rows += [{**row, "split": "0"} for row in rows if row["set"] == "s3"]
     assert list(findings.behind(rows)) == [
-        "- F1 on s1: b 0.600, c 0.520; SetEnsemble 0.500, best of ours a 0.550",
-        "- F1 on s3: b 0.200; SetEnsemble 0.100",
+        "- F1 on s1: b 0.600, c 0.520; SetEnsemble 0.500. That is within the interval of its 50 "
+        "test rows, 0.400 to 0.600.",
+        "- F1 on s3: b 0.200; SetEnsemble 0.100. That is within the interval of its 50 test rows, "
+        "0.000 to 0.200; on 1 other splits it has -0.100.",
     ]
 
 
@@ -251,11 +317,43 @@ def test_what_has_rows_is_not_run_again_and_a_failure_says_why(folder, tmp_path)
     low, high = rows[1]["f1 interval"]
     assert low <= rows[1]["f1"] <= high
     assert {row["f1"] for row in rows[1:]} == {rows[1]["f1"]}
-    with path.open("a") as file:
-        file.write('{"cut off')
     before = path.read_text()
     work.run(units, folder, {}, 120.0, 1, path)
     assert path.read_text() == before
+    work.run(units[1:], folder, {}, 120.0, 1, path, again=True)
+    again = work.stored(path)
+    assert len(again) == len(rows)
+    assert work.changed(rows[1:], again[1:]) == []
+    again[1]["f1"] += 0.1
+    (told,) = work.changed(rows[1:], again[1:])
+    assert told.startswith("f1, f1: ")
+
+
+def test_every_figure_of_a_ranking_is_a_mean_of_stored_rows():
+    """Found in the page by its headings, and computed here without the page's code."""
+    rows = [row for row in work.stored() if "failed" not in row]
+    measure, sets, ranked, checked = None, [], {}, 0
+    for line in page.PAGE.read_text().splitlines():
+        if line.startswith("#"):
+            measure, ranked = line.strip("# ").split(",")[0], {}
+        cells = [cell.strip(" *") for cell in line.strip("|").split("|")]
+        if cells[0] == "method":
+            sets = cells[1:-2]
+        elif measure in MEASURES and line.startswith("| "):
+            ranked[cells[0]] = cells[1 : 1 + len(sets)]
+        elif measure in MEASURES and ranked and not line:
+            for place, name in enumerate(sets):
+                own = {method: {} for method in ranked}
+                for row in rows:
+                    if (row["set"], row["target"]) == (name, measure) and row["method"] in own:
+                        own[row["method"]][row["split"], row["seed"]] = row[measure]
+                shared = set.intersection(*(set(by) for by in own.values()))
+                for method, shown in ranked.items():
+                    value = np.mean([own[method][unit] for unit in sorted(shared)])
+                    assert abs(float(shown[place]) - value) <= 5.1e-4, (measure, method, name)
+                    checked += 1
+            ranked = {}
+    assert checked > 500
 
 
 def test_the_pages_are_those_of_the_stored_rows(tmp_path, monkeypatch):
