@@ -104,11 +104,12 @@ class Explanation:
                 {"feature": str(self.feature_names[k]), "value": _plain(self.values[k]), "added": v}
                 for k, v in self.strongest(place, len(self.feature_names))
             ]
-            odds = [_infinite_as_none(own[place]) for own in (self.log_odds, self.base)]
+            odds = (float(own[place]) for own in (self.log_odds, self.base))
+            log_odds, base = (value if np.isfinite(value) else None for value in odds)
             labels.append({
                 "label": str(name), "predicted": bool(self.predicted[place]),
-                "probability": float(self.probability[place]), "log_odds": odds[0],
-                "base": odds[1], "features": features,
+                "probability": float(self.probability[place]), "log_odds": log_odds,
+                "base": base, "features": features,
             })  # fmt: skip
         return {"labels": labels, "apart": list(self.apart)}
 
@@ -208,8 +209,8 @@ def explain(
             # The rows can be predicted, so it is the scores that have no probability.
             raise UnexplainableError(str(error)) from error
     wanted = None if labels is None else _places(labels, names.tolist())
-    told, found = _feature_names(model, feature_names, inputs.shape[1]), []
-    given: Any = inputs
+    n_features, given = inputs.shape[1], inputs
+    told, found = feature_names_of(model, "feature_names_in_", feature_names, n_features), []
     for row, sets in enumerate(decided):
         places = np.flatnonzero(sets) if wanted is None else wanted
         if likely is not None and len(places) == 0:
@@ -438,8 +439,9 @@ def _places(wanted: Sequence[Any], names: list[Any]) -> Array:
     return np.array([by_name[str(label)] for label in wanted])
 
 
-def _feature_names(model: Any, given: Any, n_features: int) -> Array:
-    own = given if given is not None else getattr(model, "feature_names_in_", range(n_features))
+def feature_names_of(holder: Any, attribute: str, given: Any, n_features: int) -> Array:
+    """The names given, those that the holder has, or numbers; one for each feature."""
+    own = getattr(holder, attribute, range(n_features)) if given is None else given
     names = np.array([str(name) for name in own], object)
     if len(names) != n_features:
         raise ValueError(f"feature_names must be {n_features} names, but there are {len(names)}")
@@ -448,16 +450,10 @@ def _feature_names(model: Any, given: Any, n_features: int) -> Array:
 
 def _plain(value: Any) -> Any:
     """A value of a feature as a number or text; None where it is missing."""
-    if isinstance(value, str):
-        return value
-    return _finite(value) if isinstance(value, float | np.floating) else str(value)
-
-
-def _infinite_as_none(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def _finite(value: Any) -> float | None:
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return int(value)
+    if not isinstance(value, float | np.floating):
+        return str(value)
     return float(f"{value:.6g}") if np.isfinite(value) else None
 
 

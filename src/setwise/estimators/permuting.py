@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, issparse
 from sklearn.utils import check_random_state
 
+from setwise.estimators.explaining import feature_names_of
 from setwise.estimators.wrapped import last_estimator
 from setwise.targets.population import Macro, population_measure
 from setwise.targets.registry import get_target
@@ -115,10 +116,7 @@ def feature_importance(
     known = encode_truth(target, last._names, y)
     n_features = X.shape[1]
     columns = places_of(range(n_features) if features is None else features, "features", n_features)
-    names = getattr(X, "columns", range(n_features)) if feature_names is None else feature_names
-    told = np.array([str(name) for name in names], object)
-    if len(told) != n_features:
-        raise ValueError(f"feature_names must be {n_features} names, but there are {len(told)}")
+    told = feature_names_of(X, "columns", feature_names, n_features)
 
     def judged(inputs: Any) -> tuple[float, Array]:
         """The utility of what is predicted for inputs, and the measure of each label."""
@@ -130,11 +128,12 @@ def feature_importance(
         sums = of_label.counts_of(mass.sum(), *(mass @ part for part in tallies))
         return value, of_label.by_label(sums)
 
-    shuffle, whole = _Shuffled(X, check_random_state(random_state)), judged(X)
+    generator, whole = check_random_state(random_state), judged(X)
+    inputs: Any = csc_array(X) if issparse(X) else X
     lost = np.empty((len(columns), n_repeats))
     by_label = np.empty((len(columns), len(whole[1])))
     for place, column in enumerate(columns):
-        found = [judged(shuffle(int(column))) for _ in range(n_repeats)]
+        found = [judged(shuffled(inputs, int(column), generator)) for _ in range(n_repeats)]
         lost[place] = [whole[0] - value for value, _ in found]
         by_label[place] = whole[1] - np.mean([labels for _, labels in found], axis=0)
     return Importance(
@@ -150,26 +149,17 @@ def label_measure(target: Target) -> Any:
     return Macro(target if population_measure(target, 0.0) is not None else "f1")
 
 
-class _Shuffled:
-    """Inputs with the values of a column shuffled among the rows, dense, sparse or a data frame."""
-
-    def __init__(self, X: Any, generator: Any):
-        self.inputs: Any = csc_array(X) if issparse(X) else X
-        self.generator = generator
-
-    def __call__(self, column: int) -> Any:
-        X: Any = self.inputs
-        order = self.generator.permutation(X.shape[0])
-        if issparse(X):
-            own = slice(X.indptr[column], X.indptr[column + 1])
-            indices = X.indices.copy()
-            indices[own] = order[indices[own]]
-            return csr_array(csc_array((X.data, indices, X.indptr), shape=X.shape))
-        if hasattr(X, "iloc"):
-            shuffled = X.copy()
-            values = X.iloc[order, column]
-            shuffled[X.columns[column]] = values.set_axis(X.index)
-            return shuffled
-        shuffled = np.array(X)
-        shuffled[:, column] = shuffled[order, column]
-        return shuffled
+def shuffled(X: Any, column: int, generator: Any) -> Any:
+    """A copy of a dense array, CSC array or data frame, with one column shuffled among the rows."""
+    order = generator.permutation(X.shape[0])
+    if issparse(X):
+        own, indices = slice(X.indptr[column], X.indptr[column + 1]), X.indices.copy()
+        indices[own] = order[indices[own]]
+        return csr_array(csc_array((X.data, indices, X.indptr), shape=X.shape))
+    if hasattr(X, "iloc"):
+        changed = X.copy()
+        changed[X.columns[column]] = X.iloc[order, column].set_axis(X.index)
+        return changed
+    changed = np.array(X)
+    changed[:, column] = changed[order, column]
+    return changed

@@ -131,9 +131,9 @@ class TargetDecoder(DecodedClassifier):
             self.calibrators_ = self._calibrators(inner, X, sets, params, split_params)
         return model
 
-    def for_target(self, target) -> TargetDecoder:
+    def for_target(self, target, decoder=None) -> TargetDecoder:
         """The same fit, decoded for another target; nothing is trained again."""
-        other = super().for_target(target)
+        other = super().for_target(target, decoder)
         other._refuse_undecodable()
         return other
 
