@@ -66,8 +66,7 @@ class Problem:
                 f"coef and intercept must have a row for each of the {len(sets)} label sets, but "
                 f"their shapes are {coef.shape} and {intercept.shape}"
             )
-        for name, values in {"sets": sets, "coef": coef, "intercept": intercept}.items():
-            object.__setattr__(self, name, values)
+        vars(self).update(sets=sets, coef=coef, intercept=intercept)
 
     @property
     def n_labels(self) -> int:

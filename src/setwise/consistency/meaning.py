@@ -41,7 +41,7 @@ INSTEAD = " The default of setwise, the likelihood, has a guarantee for every su
 
 
 def in_short(verdict: Any) -> str:
-    """The verdict, what it means, and the example that shows it."""
+    """The verdict, what it means for those who have not read the paper, and its example."""
     has_example = verdict.verdict == "counterexample"
     kind = "bounded" if has_example and verdict.is_bounded else verdict.verdict
     meaning = MEANINGS[kind]

@@ -217,8 +217,7 @@ class FiniteInputs:
             [*law.sum(axis=1), weight.sum()], 1.0, rtol=0.0, atol=1e-9
         ):
             raise ValueError("weight and each row of conditional must be probabilities with sum 1")
-        for name, values in {"X": X, "weight": weight, "sets": sets, "conditional": law}.items():
-            object.__setattr__(self, name, values)
+        vars(self).update(X=X, weight=weight, sets=sets, conditional=law)
 
     @property
     def features(self) -> Array:

@@ -56,8 +56,7 @@ class Distribution:
                 f"probability must not be negative and must add up to 1, but its least entry is "
                 f"{probability.min()} and its sum {probability.sum()}"
             )
-        object.__setattr__(self, "sets", sets)
-        object.__setattr__(self, "probability", probability)
+        vars(self).update(sets=sets, probability=probability)
 
     @classmethod
     def of(cls, value: Any, space: Space) -> Distribution:
@@ -120,7 +119,7 @@ class Gamma:
     log_unit: float = 0.0
 
     def __post_init__(self):
-        object.__setattr__(self, "assumptions", tuple(self.assumptions))
+        vars(self).update(assumptions=tuple(self.assumptions))
 
     @property
     def coefficient(self) -> float:
@@ -209,10 +208,7 @@ class _Answer:
         kind = "one score per label" if self.scores == "labelwise" else "one score per label set"
         return f"{self.surrogate} for {self.target} on {self.space} with {kind}"
 
-    @property
-    def in_short(self) -> str:
-        """What it means, for those who have not read the paper."""
-        return in_short(self)
+    in_short = property(in_short)
 
     @property
     def is_bounded(self) -> bool:
