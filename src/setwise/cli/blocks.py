@@ -37,30 +37,9 @@ class BlockData:
     def __str__(self) -> str:
         return str(self.blocks)
 
-    @property
-    def name(self) -> str:
-        """What the data is called."""
-        return self.blocks.name
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.blocks.n_rows
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.blocks.n_features
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return self.blocks.n_labels
-
-    @property
-    def n_missing(self) -> int:
-        """Number of missing features."""
-        return self.blocks.n_missing
+    def __getattr__(self, name: str) -> Any:
+        """Names and sizes are those of the blocks."""
+        return getattr(self.blocks, name)
 
     @property
     def is_sparse(self) -> bool:

@@ -75,7 +75,7 @@ def _rows(fitted: Fitted, data: Path, wanted: list[int], unseen: str | None) -> 
 
     Where predictions depend on the rows that come together, all of them, and the numbers of these.
     """
-    from setwise.cli.fit import joined_rows
+    from setwise.datasets.schema import stacked
 
     together = getattr(fitted.classifier, "depends_on_batch_", False)
     parts, kept, first = [], {}, 0
@@ -94,8 +94,8 @@ def _rows(fitted: Fitted, data: Path, wanted: list[int], unseen: str | None) -> 
             f"{data.name} has {counted(first, 'row')}{last}: there is no row {max(wanted)}"
         )
     if together:
-        return joined_rows(parts), wanted
-    return joined_rows([kept[row] for row in wanted]), None
+        return stacked(parts), wanted
+    return stacked([kept[row] for row in wanted]), None
 
 
 def explained(

@@ -328,11 +328,12 @@ class Fitted:
         if not getattr(self.classifier, "depends_on_batch_", False):
             yield from ((part, self.model.predict(part.X)) for part in parts)
             return
-        whole = list(parts)
+        from setwise.datasets.schema import stacked
+
+        whole, first = list(parts), 0
         if not whole:
             return
-        sets = self.model.predict(joined_rows([part.X for part in whole]))
-        first = 0
+        sets = self.model.predict(stacked([part.X for part in whole]))
         for part in whole:
             yield part, sets[first : first + part.n_rows]
             first += part.n_rows
@@ -340,14 +341,6 @@ class Fitted:
     def probability(self, X: Any) -> Any:
         """The probability of each label, (n, n_labels), without what rounding adds beyond 1."""
         return self.model.predict_proba(X).clip(0.0, 1.0)
-
-
-def joined_rows(parts: list[Any]) -> Any:
-    """Parts of an array, dense or sparse, as one."""
-    import numpy as np
-    from scipy.sparse import issparse, vstack
-
-    return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
 
 def rows_at_once(width: int) -> int:

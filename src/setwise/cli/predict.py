@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json as json_text
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,7 +13,7 @@ from typing import Any, Literal
 
 import typer
 
-from setwise.cli.fit import joined_rows, load_fitted, rows_at_once
+from setwise.cli.fit import load_fitted, rows_at_once
 from setwise.cli.options import (
     NEEDED,
     Reading,
@@ -28,6 +27,7 @@ from setwise.cli.options import (
     target_for,
     typed,
 )
+from setwise.terminal import no_formula
 
 # Options that say how label sets are decided.
 DECIDING = ("decoder", "budget", "at_most")
@@ -44,8 +44,6 @@ SHARED = {
     "spreadsheet": "Make the output safe to open in a spreadsheet: quote all text, and put ' "
     "before text that would run as a formula (it starts with = + - @, a tab or a line break).",
 }
-# What a cell begins with that spreadsheets take for a formula, in full width too.
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 @command(
@@ -197,6 +195,7 @@ def decode(
     """
     can_write(output, (probabilities, taxonomy))
     from setwise.cli.tables import ProbabilityFile, as_file
+    from setwise.datasets.schema import stacked
     from setwise.decoders.for_target import decoder_of
     from setwise.targets.registry import known_name
     from setwise.targets.target import hierarchy_of
@@ -222,7 +221,7 @@ def decode(
                 require_one_of(decoder, ("auto", "minimum_risk"), "decoder")
             decides = decides.fitted(lambda: None)
         parts = file.parts(rows_at_once(len(file.names)))
-        parts = [joined_rows(list(parts))] if decides.depends_on_batch else parts
+        parts = [stacked(list(parts))] if decides.depends_on_batch else parts
         found: Any = map(decides.decode, parts)
         if most_specific:
             found = map(hierarchy_of(judged).most_specific, found)  # type: ignore
@@ -329,20 +328,10 @@ class Lines:
         return f"{json_text.dumps(told, ensure_ascii=False)}\n".encode()
 
     def _csv(self, rows: Iterable[Sequence[Any]]) -> bytes:
-        cells = [[*map(_harmless, row)] if self.spreadsheet else row for row in rows]
+        cells = [[*map(no_formula, row)] if self.spreadsheet else row for row in rows]
         # (The module leaves a carriage return bare unless all text is quoted.)
         is_bare = any("\r" in cell for row in cells for cell in row if isinstance(cell, str))
         quoted = csv.QUOTE_NONNUMERIC if self.spreadsheet or is_bare else csv.QUOTE_MINIMAL
         text = io.StringIO(newline="")
         csv.writer(text, lineterminator="\n", quoting=quoted).writerows(cells)
         return text.getvalue().encode()
-
-
-def _harmless(cell: Any) -> Any:
-    """A cell that no spreadsheet runs: text that looks like a formula behind a quote."""
-    if not isinstance(cell, str) or not cell.startswith(FORMULA):
-        return cell
-    try:
-        return cell if math.isfinite(float(cell)) else f"'{cell}"
-    except ValueError:
-        return f"'{cell}"

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from setwise.report.material import Material
+from setwise.terminal import no_formula
 
 Row = Mapping[str, Any]
-# Cells that begin so are run by spreadsheets; text gets an apostrophe before it.
-RUN = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_of(rows: Iterable[Row]) -> str:
@@ -33,11 +32,9 @@ def csv_of(rows: Iterable[Row]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, str):
-        return f"'{value}" if value.startswith(RUN) else value
     if value is None or (isinstance(value, float | np.floating) and np.isnan(value)):
         return ""
-    return value.item() if isinstance(value, np.generic) else value
+    return value.item() if isinstance(value, np.generic) else no_formula(value)
 
 
 def link_of(rows: Iterable[Row]) -> str:
