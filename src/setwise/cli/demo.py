@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from importlib.util import find_spec
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -67,9 +66,7 @@ def demonstrated(jobs: int = 1) -> Results:
         seed=SEED,
         question={"command": "setwise demo", "data": "drawn from a known law, log-linear in x"},
     )
-    with TemporaryDirectory() as folder:
-        results = study.run(folder, jobs=jobs)
-    results = _with_mixture(results, X, Y)
+    results = _with_mixture(study.run(jobs=jobs), X, Y)
     return replace(results, truth=_truth(problem, X, Y, results))
 
 

@@ -62,12 +62,10 @@ class Standing:
 
     Examples
     --------
-    >>> import tempfile
     >>> from setwise.study import Study
     >>> X, Y = [[0.0], [1.0]] * 4, [[1, 0], [0, 1]] * 4
     >>> study = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     board = leaderboard(study.run(folder), n_bootstrap=0)
+    >>> board = leaderboard(study.run(), n_bootstrap=0)
     >>> board[0].target, board[0].difference, board[0].is_best_or_tied
     ('f1', 0.0, True)
     """
@@ -104,12 +102,10 @@ class Leaderboard(Sequence[Standing]):
 
     Examples
     --------
-    >>> import tempfile
     >>> from setwise.study import Study
     >>> X, Y = [[0.0], [1.0]] * 4, [[1, 0], [0, 1]] * 4
     >>> study = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     board = leaderboard(study.run(folder), n_bootstrap=0)
+    >>> board = leaderboard(study.run(), n_bootstrap=0)
     >>> len(board), board.n_rows
     (1, 8)
     """
@@ -204,12 +200,10 @@ def leaderboard(
 
     Examples
     --------
-    >>> import tempfile
     >>> from setwise.study import Study
     >>> X, Y = [[0.0], [1.0]] * 4, [[1, 0], [0, 1]] * 4
     >>> study = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     board = leaderboard(study.run(folder), n_bootstrap=0)
+    >>> board = leaderboard(study.run(), n_bootstrap=0)
     >>> board[0].method, round(board[0].value, 2)
     ('binary_relevance', 0.0)
     """
@@ -318,14 +312,11 @@ class InHierarchy:
 
     Examples
     --------
-    >>> import tempfile
     >>> from setwise import Taxonomy
     >>> from setwise.study import Study
-    >>> X, Y = [[0.0], [1.0]] * 4, [[1, 1, 0], [1, 0, 1]] * 4
-    >>> tree = Taxonomy.from_parents([-1, 0, 0])
+    >>> X, Y, tree = [[0], [1]] * 4, [[1, 1, 0], [1, 0, 1]] * 4, Taxonomy.from_parents([-1, 0, 0])
     >>> study = Study(X, Y, methods=["catalog"], targets=["f1"], folds=2, taxonomy=tree)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = in_hierarchy(study.run(folder))
+    >>> found = in_hierarchy(study.run())
     >>> found[0].distance, found[0].unit
     (0.0, 'edges')
     """
@@ -369,14 +360,11 @@ def in_hierarchy(results: Results) -> tuple[InHierarchy, ...]:
 
     Examples
     --------
-    >>> import tempfile
     >>> from setwise import Taxonomy
     >>> from setwise.study import Study
-    >>> X, Y = [[0.0], [1.0]] * 4, [[1, 1, 0], [1, 0, 1]] * 4
-    >>> tree = Taxonomy.from_parents([-1, 0, 0])
+    >>> X, Y, tree = [[0], [1]] * 4, [[1, 1, 0], [1, 0, 1]] * 4, Taxonomy.from_parents([-1, 0, 0])
     >>> study = Study(X, Y, methods=["catalog"], targets=["f1"], folds=2, taxonomy=tree)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = in_hierarchy(study.run(folder))
+    >>> found = in_hierarchy(study.run())
     >>> found[0].method, found[0].closed
     ('catalog', 1.0)
     """

@@ -174,22 +174,20 @@ def _utility_over_rows(y_true: Any, y_pred: Any, target: Target) -> float:
 # ----------------------------------------------------------------------------------- by their names
 
 
-def _linear(surrogate: str, question: Question, **chosen: Any) -> Any:
+def _penalised(kind: Any, target: Any, question: Question, **chosen: Any) -> Any:
     """Penalised as scikit-learn's LogisticRegression by default: sum of losses + ||W||² / 2."""
     alpha, scaling = 1.0 / question.n_rows, None if question.sparse else "standard"
-    seed = question.seed
-    return SetClassifier(
-        question.target, surrogate, alpha=alpha, scaling=scaling, random_state=seed, **chosen
-    )
+    return kind(target, alpha=alpha, scaling=scaling, random_state=question.seed, **chosen)
+
+
+def _linear(surrogate: str, question: Question, **chosen: Any) -> Any:
+    return _penalised(SetClassifier, question.target, question, surrogate=surrogate, **chosen)
 
 
 def _reduction(kind: Any, question: Question, **chosen: Any) -> Any:
-    """A reduction with the penalty of `_linear`; for all rows together decided as for F1."""
-    target = question.target
-    if judges_all_rows(target):
-        target = FBeta(1.0)
-    alpha, scaling = 1.0 / question.n_rows, None if question.sparse else "standard"
-    return kind(target, alpha=alpha, scaling=scaling, random_state=question.seed, **chosen)
+    """A reduction; for a measure of all rows together it is decided as for F1."""
+    target = FBeta(1.0) if judges_all_rows(question.target) else question.target
+    return _penalised(kind, target, question, **chosen)
 
 
 def _wrapped(

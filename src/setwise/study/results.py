@@ -42,13 +42,11 @@ class Outcome:
 
     Examples
     --------
-    >>> import tempfile
     >>> from setwise.study import Study
     >>> X, Y = [[0.0], [1.0]] * 4, [[1, 0], [0, 1]] * 4
     >>> study = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     results = study.run(folder)
-    ...     results.outcomes[0].y_pred.shape, results.outcomes[0].losses.tolist()[:3]
+    >>> (found,) = study.run().outcomes
+    >>> found.y_pred.shape, found.losses.tolist()[:3]
     ((8, 2), [0.0, 0.0, 0.0])
     """
 
@@ -195,13 +193,10 @@ class Results:
 
     Examples
     --------
-    >>> import tempfile
     >>> from setwise.study import Study
     >>> X, Y = [[0.0], [1.0]] * 4, [[1, 0], [0, 1]] * 4
-    >>> study = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     results = study.run(folder)
-    ...     results.methods, results.targets, results.n_train
+    >>> results = Study(X, Y, methods=["binary_relevance"], targets=["f1"], folds=2).run()
+    >>> results.methods, results.targets, results.n_train
     (('binary_relevance',), ('f1',), (4, 4))
     """
 

@@ -9,10 +9,12 @@ import platform
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import fields, is_dataclass, replace
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import joblib
@@ -84,14 +86,9 @@ class Study:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from setwise.study import Study, leaderboard
-    >>> generator = np.random.default_rng(0)
-    >>> X = generator.normal(size=(60, 3))
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
     >>> study = Study(X, X > 0.2, methods=["binary_relevance"], targets=["f1"], folds=3)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     results = study.run(folder)
-    >>> results.outcomes[0].y_pred.shape
+    >>> study.run().outcomes[0].y_pred.shape
     (60, 3)
     """
 
@@ -182,7 +179,9 @@ class Study:
             **{f"target {name!r}": described(target) for name, target in judges.items()},
         }
 
-    def run(self, folder: str | os.PathLike[str], progress: bool = True, jobs: int = 1) -> Results:
+    def run(
+        self, folder: str | os.PathLike[str] | None = None, progress: bool = True, jobs: int = 1
+    ) -> Results:
         """Do what is not done yet, and return what is known.
 
         Each finished unit (method, target, fold) is stored in the folder at once, so that a run
@@ -192,8 +191,9 @@ class Study:
 
         Parameters
         ----------
-        folder : str or path
+        folder : str or path, optional
             Made if need be. One of another study is refused, and one that another process works in.
+            Without one nothing is kept but what is returned.
         progress : bool, default True
             Whether to show progress; it is shown on terminals only.
         jobs : int, default 1
@@ -205,8 +205,12 @@ class Study:
             Without methods and targets of which a fold failed. A failure is named in a warning and
             in the folder's summary.txt, and is tried again at the next run.
         """
-        # An estimator may change the working directory.
-        jobs, path = whole_number(jobs, "jobs", 1), Path(folder).absolute()
+        jobs = whole_number(jobs, "jobs", 1)
+        with TemporaryDirectory() if folder is None else nullcontext(folder) as place:
+            # An estimator may change the working directory.
+            return self._run(Path(place).absolute(), progress, jobs, folder is not None)
+
+    def _run(self, path: Path, progress: bool, jobs: int, stays: bool) -> Results:
         with locked(path):
             found = prepare(path, self._study, self._identity)
             try:
@@ -222,16 +226,17 @@ class Study:
 
                     do_tasks(self._plan, self._plan.tasks(found.finished), jobs, took)
             except KeyboardInterrupt as interrupt:
-                interrupt.add_note(
-                    f"{summary(path)}\nNothing finished is lost: run the same study on "
-                    f"{str(path)!r} again to go on."
-                )
+                if stays:
+                    interrupt.add_note(
+                        f"{summary(path)}\nNothing finished is lost: run the same study on "
+                        f"{str(path)!r} again to go on."
+                    )
                 raise
             finally:
                 found = summary(path)
                 write_whole(path / "summary.txt", f"{found}\n".encode())
             if found.failed:
-                warnings.warn(str(found), stacklevel=2)
+                warnings.warn(str(found), stacklevel=3)
             # (What is only shown may differ from what was stored first.)
             shown = ("descriptions", "row_names", "zero_division")
             return replace(found.results(), **{name: getattr(self._study, name) for name in shown})

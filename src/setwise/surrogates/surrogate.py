@@ -21,7 +21,8 @@ class Surrogate(Protocol):
     --------
     >>> from setwise.spaces import Cube
     >>> from setwise.surrogates import Logistic
-    >>> isinstance(Logistic("f1", Cube(3)), Surrogate)
+    >>> loss = Logistic("f1", Cube(3))
+    >>> isinstance(loss, Surrogate)
     True
     """
 
