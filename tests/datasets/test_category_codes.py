@@ -44,7 +44,11 @@ def test_a_first_category_without_a_feature_is_code_0(tmp_path):
     data = read(file, labels=1)
     codes = CategoryCodes.of(data.schema)
     nan = np.nan
-    np.testing.assert_array_equal(codes.fit_transform(data.X), [[1, 2], [0, 0], [2, nan], [nan, 1]])
+    expected = [[1, 2], [0, 0], [2, nan], [nan, 1]]
+    np.testing.assert_array_equal(codes.fit_transform(data.X), expected)
+    frame = codes.set_output(transform="pandas").transform(data.X)
+    assert frame.columns.tolist() == ["c", "x"]
+    np.testing.assert_array_equal(frame, expected)
 
 
 def test_a_new_category_is_missing(tmp_path):

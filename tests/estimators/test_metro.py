@@ -52,7 +52,7 @@ def test_a_row_of_weight_two_counts_as_two_rows_in_the_costs():
 def test_what_is_guaranteed_is_said():
     X, Y = drawn()
     said = SetClassifier("macro_f1", "metro").fit(X, Y).guarantee_
-    assert said.startswith("Consistent for macro_f1: with ever more data")
+    assert said.startswith("Consistent for macro_f1: with enough data")
     assert "theorem V" in said
     assert "No theorem covers 'metro'" in SetClassifier("g_mean", "metro").fit(X, Y).guarantee_
 

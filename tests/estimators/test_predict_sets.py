@@ -79,7 +79,7 @@ def test_missing_features_are_refused_with_how_to_fill_them(name, sparse):
     gaps = X.copy()
     gaps[3, 1] = np.nan
     gaps = csr_array(gaps) if sparse else gaps
-    hint = rf"Input X contains NaN.*make_pipeline\(SimpleImputer\(\), {name}\(\.\.\.\)\).*mean"
+    hint = rf"Input X contains NaN.*make_pipeline\(SimpleImputer\(\), {name}\(\.\.\.\)\)"
     fitted = MODELS[name]().fit(X, Y)
     with pytest.raises(ValueError, match=hint):
         MODELS[name]().fit(gaps, Y)

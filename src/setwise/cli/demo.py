@@ -1,6 +1,6 @@
 """A first comparison on data whose truth is known: `setwise demo`.
 
-Label sets are drawn from a known law p(y | x), so the best possible prediction for each target is
+Label sets are drawn from a known distribution p(y | x), so the best prediction for each target is
 known too, and what is told is exact regret: expected loss less that of the best label set, the mean
 over inputs that were not trained on. Models are linear in x, but for boosted trees, and a mixture
 of both and of extra trees; without XGBoost there are no boosted trees.
@@ -64,7 +64,7 @@ def demonstrated(jobs: int = 1) -> Results:
         label_names=LABELS,
         name=problem.name,
         seed=SEED,
-        question={"command": "setwise demo", "data": "drawn from a known law, log-linear in x"},
+        question={"command": "setwise demo", "data": "simulated from a known distribution"},
     )
     results = _with_mixture(study.run(jobs=jobs), X, Y)
     return replace(results, truth=_truth(problem, X, Y, results))

@@ -27,6 +27,8 @@ class CategoryCodes(TransformerMixin, BaseEstimator):
         How many features each column has.
     bases : list of bool
         Whether a column without a 1 has the category 0, which has no feature of its own.
+    names : list of str, optional
+        Of the columns.
 
     Examples
     --------
@@ -39,6 +41,7 @@ class CategoryCodes(TransformerMixin, BaseEstimator):
 
     widths: Any
     bases: Any
+    names: Any = None
 
     @classmethod
     def of(cls, schema: Any) -> CategoryCodes | None:
@@ -53,7 +56,7 @@ class CategoryCodes(TransformerMixin, BaseEstimator):
         if all(kind.width == 1 for kind in kinds):
             return None
         bases = [isinstance(kind, Categories) and kind.base for kind in kinds]
-        return cls([kind.width for kind in kinds], bases)
+        return cls([kind.width for kind in kinds], bases, list(features.coded))
 
     @property
     def categorical(self) -> list[int]:
@@ -76,6 +79,12 @@ class CategoryCodes(TransformerMixin, BaseEstimator):
             codes[:, column] = part[:, 0] if width == 1 else _codes(part, base)
             first += width
         return codes
+
+    def get_feature_names_out(self, input_features=None) -> NDArray[Any]:
+        """The names of the columns, by default x0, x1 and so on."""
+        check_is_fitted(self)
+        names = [f"x{column}" for column in range(len(self.widths))]
+        return np.asarray(names if self.names is None else self.names, dtype=object)
 
     def _checked(self, X: Any, reset: bool = False) -> Any:
         checked: Any = validate_data(

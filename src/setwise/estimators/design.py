@@ -133,9 +133,8 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = True) -> Any:
             raise
         name = type(estimator).__name__
         raise ValueError(
-            f"Input X contains NaN, and {name} does not fill in missing values; an imputer before "
-            f"it does: make_pipeline(SimpleImputer(), {name}(...)) takes the mean over the "
-            f"training rows, as the command `setwise` does (its pipeline is this one)"
+            f"Input X contains NaN. {name} does not accept missing values; put an imputer before "
+            f"it, as the command `setwise` does: make_pipeline(SimpleImputer(), {name}(...))"
         ) from error
     advice = "sums of squares would overflow; divide columns first, as MaxAbsScaler does"
     refuse_large(inputs, LARGEST_INPUT, "X", advice)

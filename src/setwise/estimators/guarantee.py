@@ -41,75 +41,75 @@ from setwise.targets.target import (
 
 SENTENCES = {
     "bounded": "Predictions are best for {target} if the learnt probabilities are right. If they "
-    "are not, the expected loss is at most {bound} above the least possible, whether or not the "
-    "model can hold the truth (Pinsker's inequality). Here r is the mean divergence KL(p || s), in "
-    "nats, of the learnt law s from the true p(y | x){outside}.",
-    "unmeasured": "r is at most the mean log-loss on new rows: `guarantee_on(X, y)` takes it from "
-    "rows not trained on, `SetClassifierCV` from its folds.",
+    "are not, the expected loss is at most {bound} above the smallest possible one, whether or not "
+    "the model can express the truth (Pinsker's inequality). Here r is the mean divergence "
+    "KL(p || s), in nats, of the learnt distribution s from the true p(y | x){outside}.",
+    "unmeasured": "r is at most the mean log-loss on new rows: `guarantee_on(X, y)` measures it on "
+    "rows you held out, `SetClassifierCV` on its folds.",
     "measured": "r is at most the mean log-loss on new rows: {log_loss:.4f} nats on "
     "{rows}{impossible}. That is a bound of {value:.3f}{verdict}.",
-    "covered": "Consistent for {target} on {space}: with ever more data, and the training loss "
-    "minimised ever better, predictions become the best possible. Precisely: what minimises that "
-    "loss over all functions of the input predicts best, as {reason} ({source}).",
+    "covered": "Consistent for {target} on {space}: with enough data, minimising the training loss "
+    "makes the predictions the best possible. Precisely: the minimiser of that loss over all "
+    "functions of the input predicts best, as {reason} ({source}).",
     "bound": "The regret of {target} is at most {gamma} at surrogate regret t{scales}. "
     "Assumed: {needs}.",
-    "no bound": "No bound is claimed where the training loss is above its least.",
+    "no bound": "No bound is claimed if the training loss is above its minimum.",
     "other": "No theorem is known to cover a surrogate trained for {trained_for} and judged by "
-    "{target}: predictions may be good, but nothing is proved of them.",
+    "{target}: predictions may be good, but nothing is proved about them.",
     "none": "No theorem is known to cover {surrogate} for {target} on {space}, decoded by the "
-    "{decoder}: predictions may be good, but nothing is proved of them. (The theorems of Mao, "
-    "Mohri and Zhong, 2024, need scores that reach every law over the {sets}, and the {likely}.) "
-    "On a small space, `setwise certify` looks for a counterexample.",
-    "undecoded": "What is guaranteed of a likelihood, for every target, is guaranteed of the set "
-    "of least expected loss (decoder='minimum_risk').",
+    "{decoder}: predictions may be good, but nothing is proved about them. (The theorems of Mao, "
+    "Mohri and Zhong, 2024, need scores that can express every distribution over the {sets}, and "
+    "the {likely}.) On a small space, `setwise certify` looks for a counterexample.",
+    "undecoded": "The guarantee of a likelihood, which holds for every target, is for the set with "
+    "the smallest expected loss (decoder='minimum_risk').",
     "among": "{target} is decoded among the sets of {space}: the regret is that over them.",
-    "closed": "On closed sets one score a label does not reach every law: the logistic loss has a "
-    "counterexample over three labels, parents [-1, 0, 0]. Covered there are "
-    "'mean_absolute_error', and 'likelihood' with the set of least expected loss.",
+    "closed": "On closed sets one score per label cannot express every distribution: the logistic "
+    "loss has a counterexample over three labels, parents [-1, 0, 0]. Covered there are "
+    "'mean_absolute_error', and 'likelihood' with the set of smallest expected loss.",
     "confined": "No theorem covers {surrogate} for {target} here: predictions may be good, but "
-    "nothing is proved of them. Theorems need scores that are free of each other, and "
-    "label_features of rank {rank} confine the {n_scores} scores to their combinations.",
-    "sampled": "No theorem covers this training: predictions may be good, but nothing is proved of "
-    "them. Its loss sums over {n_samples} label sets drawn from {space}, and what minimises it "
+    "nothing is proved about them. The theorems need independent scores, but label_features of "
+    "rank {rank} confine the {n_scores} scores to their combinations.",
+    "sampled": "No theorem covers this training: predictions may be good, but nothing is proved "
+    "about them. Its loss sums over {n_samples} label sets drawn from {space}, and its minimiser "
     "need not minimise the exact loss, which a theorem covers. 'constrained_exponential' is exact "
     "on every space.",
-    "thresholds": "Each label is predicted where its learnt probability reaches a threshold, and "
-    "no other form of decision is better for {target} if these probabilities are right. Precisely: "
-    "of all rows of the source together, where each label occurs, and none has a probability equal "
-    "to its threshold in a share of the rows ({source}).",
+    "thresholds": "Each label is predicted if its learnt probability reaches a threshold, and no "
+    "other kind of decision is better for {target} if these probabilities are right. Precisely: "
+    "for all rows of the source together, if each label occurs, and no label has exactly its "
+    "threshold as probability in a positive share of the rows ({source}).",
     "fitted": "The thresholds were fitted to {n_rows} rows that were not trained on, by the rule "
     "{rule!r}.",
-    "grows": "What they reach tends to the best as such rows grow in number. Of wrong "
-    "probabilities nothing is claimed.",
-    "swept": "No other thresholds reach more on these rows, whatever the probabilities are, and "
-    "what they reach on new ones tends to the best as such rows grow in number.",
-    "smoothed": "It goes by the counts of all labels together as well, so that rare ones do not "
-    "overfit; that its thresholds tend to the best is not claimed.",
-    "budget": "No theorem is known to cover {target} with a budget of labels a row: predictions "
-    "may be good, but nothing is proved of them. Labels are chosen by what each gains, found on "
-    "rows that were not trained on.",
-    "batch": "The thresholds are taken from the probabilities of the rows to be predicted, "
-    "so that a prediction depends on the rows that come with it: they maximise {target} of the "
-    "expected counts, which tends to the best expected value as the batch grows (Dembczyński, "
-    "Kotłowski, Koyejo and Natarajan, 2017).",
-    "costs": "Consistent for {target}: with ever more data, and the training loss minimised ever "
-    "better, predictions become the best possible. Precisely: at its best value the regret is the "
-    "regret of the costs of misses and false alarms, divided by the denominator, and binary "
-    "relevance weighed by them is consistent for costs (theorem V: {source}). Assumed: {complete}; "
-    "the value that was found on folds is the best one; and counts of rows still to come are near "
-    "their means, as they are where no label is rare.",
+    "grows": "With more such rows, their value tends to the best. Nothing is claimed if the "
+    "probabilities are wrong.",
+    "swept": "No other thresholds are better on these rows, whatever the probabilities are, and "
+    "with more such rows their value on new rows tends to the best.",
+    "smoothed": "The rule also uses the counts of all labels together, so that rare labels do not "
+    "overfit; it is not claimed that its thresholds tend to the best.",
+    "budget": "No theorem is known to cover {target} with a budget of labels per row: predictions "
+    "may be good, but nothing is proved about them. Labels are chosen by the gain of each, found "
+    "on rows that were not trained on.",
+    "batch": "The thresholds are taken from the probabilities of the rows to be predicted, so a "
+    "prediction depends on the other rows of its batch: they maximise {target} of the expected "
+    "counts, which tends to the best expected value as the batch grows (Dembczyński, Kotłowski, "
+    "Koyejo and Natarajan, 2017).",
+    "costs": "Consistent for {target}: with enough data, minimising the training loss makes the "
+    "predictions the best possible. Precisely: at its best value the regret is the regret of the "
+    "costs of misses and false alarms, divided by the denominator, and binary relevance weighted "
+    "by them is consistent for costs (theorem V: {source}). Assumed: {complete}; the value that "
+    "was found on folds is the best one; and counts of future rows are near their means, as they "
+    "are if no label is rare.",
     "shortlists": "Predictions are best for {target} if the learnt probabilities of the labels are "
-    "right and labels are independent given the input, but for labels less probable than "
+    "right and labels are independent given the input, except for labels less probable than "
     "{floor:g}, of which only sums are known: `gap(X)` says by how much at most that lowers the "
-    "expected utility of a prediction. Of wrong probabilities nothing is claimed.",
+    "expected utility of a prediction. Nothing is claimed if the probabilities are wrong.",
     "marginals": "Predictions are best for {target} if the learnt probabilities of the labels are "
-    "right. Of wrong ones nothing is claimed.",
+    "right. Nothing is claimed if they are wrong.",
     "rounds": "No theorem covers 'metro' for {target}: {why_not}.",
-    "origin": "Without an intercept an input of zeros has scores of 0, and is not covered.",
+    "origin": "Without an intercept, an input of zeros has scores of 0 and is not covered.",
     "not convex": "The objective is not convex, and the solver may have stopped short of its "
     "minimiser.",
     "several": "Labels have several parents: the distance is that of a spanning tree, which leaves "
-    "out {left_out} edges; predicted, and the regret is over, are the sets closed under all.",
+    "out {left_out} edges; predictions, and the best one, are sets closed under all edges.",
 }
 OUTSIDE = " within {}, and m the true mass of label sets outside it, which s gives 0"
 UNSEEN = " ({:.3f} by Good and Turing's estimate from the training rows)"

@@ -21,7 +21,7 @@ def verdict(material: Material) -> dict[str, Any]:
     """The sentence, whether anything is missing, and facts about the data."""
     results, board = material.results, material.board
     clauses = [_clause(material, board.of(target)) for target in board.targets]
-    sentence = Markup("; ").join(clauses) or Markup("no method has finished yet")
+    shown = Markup(" ").join(map(Markup('<span class="clause">{}.</span>').format, clauses))
     n_asked = len(results.methods) * len(results.targets)
     facts = [
         _counted(board.n_rows, "held-out row" if material.trained else "row"),
@@ -32,7 +32,7 @@ def verdict(material: Material) -> dict[str, Any]:
         _counted(len(results.n_train), "fold"),
     ]
     return {
-        "sentence": Markup("{}{}.").format(sentence[:1].upper(), sentence[1:]),
+        "sentence": shown or "No method has finished yet.",
         "n_missing": n_asked - len(results.outcomes),
         "n_asked": n_asked,
         "facts": facts if len(results.n_train) > 1 else facts[:-1],
@@ -52,11 +52,11 @@ def _clause(material: Material, standings: tuple[Standing, ...]) -> Markup:
         words.share(measure.shown(best.value), decimals), words.interval(ends, decimals)
     )
     if measure.scale is not None:
-        reached += Markup(", {} a row").format(measure.scale.said(best.value))
+        reached += Markup(", {} per row").format(measure.scale.said(best.value))
     if best.method == ALONE:
-        return Markup("for <bdi>{}</bdi>, {}").format(measure.spoken, reached)
+        return Markup("For <bdi>{}</bdi>, {}").format(measure.spoken, reached)
     verb = "reaches" if len(standings) == 1 else "is best:"
-    said = Markup("for <bdi>{}</bdi>, <strong>{}</strong> {} {}").format(
+    said = Markup("For <bdi>{}</bdi>, <strong>{}</strong> {} {}").format(
         measure.spoken, words.name(best.method), verb, reached
     )
     tied = [standing.method for standing in standings[1:] if standing.is_best_or_tied]

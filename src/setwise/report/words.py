@@ -291,6 +291,7 @@ def measure_of(target: str, scale: Scale | None = None) -> Measure:
     for pattern, (title, is_loss, meaning) in KNOWN.items():
         if found := re.fullmatch(pattern, plain_name):
             number, said = "".join(found.groups()), " (samples)" * bool(zero)
-            whole = f"{meaning.format(number)}{OVER_ROWS}{zero}"
+            over = "" if plain_name == "subset" else OVER_ROWS
+            whole = f"{meaning.format(number)}{over}{zero}"
             return Measure(f"{title.format(number)}{said}", is_loss, whole)
     return Measure(own_name, True, f"a custom loss{OVER_ROWS}")

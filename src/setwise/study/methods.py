@@ -81,7 +81,7 @@ class Method:
     Examples
     --------
     >>> METHODS["catalog"].description
-    'Trains linear scores by the likelihood of the label sets seen in training, ...'
+    'Trains a linear model by the likelihood of the label sets seen in training. ...'
     """
 
     name: str
@@ -222,7 +222,7 @@ METHODS: dict[str, Method] = {
     for method in (
         Method(
             "binary_relevance",
-            "Trains a linear logistic regression for each label. Predicts the labels above 0.5.",
+            "Trains one logistic regression per label. Predicts the labels above 0.5.",
             lambda asked: _linear(
                 "binary_relevance",
                 replace(asked, target=_of_rows(asked.target)),
@@ -232,37 +232,38 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "logistic",
-            "Trains linear scores on a logistic loss in which every label set weighs as much as it "
-            "is worth for the target (comp-sum, q = 0). Predicts the set of highest score.",
+            "Trains a linear model on the paper's logistic loss for the target (comp-sum, q = 0). "
+            "Predicts the label set with the highest score.",
             lambda asked: _linear("logistic", asked, decoder="most_likely"),
             has_probability=False,
             of_rows=True,
         ),
         Method(
             "mean_absolute_error",
-            "Trains linear scores so that label sets drawn by their probabilities have little loss "
-            "(comp-sum, q = 1: mean absolute error). Predicts the set of highest score.",
+            "Trains a linear model on the expected loss of label sets drawn from it (comp-sum, q = "
+            "1: mean absolute error). Predicts the label set with the highest score.",
             lambda asked: _linear("mean_absolute_error", asked, decoder="most_likely"),
             has_probability=False,
             of_rows=True,
         ),
         Method(
             "catalog",
-            "Trains linear scores by the likelihood of the label sets seen in training, one class "
-            "each. Predicts the set of least expected loss.",
+            "Trains a linear model by the likelihood of the label sets seen in training. Predicts "
+            "the set with the smallest expected loss.",
             lambda asked: _linear("likelihood", asked, space="catalog"),
             lambda model, target: model.for_target(target),
         ),
         Method(
             "auto",
-            "SetClassifierCV: trains linear scores, with penalty, scaling and space chosen by the "
-            "target on folds of the training rows. Predicts the set of least expected loss.",
+            "SetClassifierCV: trains a linear model, with penalty, scaling and space chosen for "
+            "the target on folds of the training rows. Predicts the set with the smallest expected "
+            "loss.",
             lambda asked: SetClassifierCV(asked.target),
         ),
         Method(
             "booster",
             "SetBooster: trains boosted trees by the likelihood of the label sets seen. Predicts "
-            "the set of least expected loss.",
+            "the set with the smallest expected loss.",
             lambda asked: SetBooster(asked.target, random_state=asked.seed),
             lambda model, target: model.for_target(target),
             sees_missing=True,
@@ -270,9 +271,9 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "ensemble",
-            "SetEnsemble: trains linear scores, extra trees and boosted trees, and mixes their "
-            "distributions by what they say of rows held out. Predicts the set of least expected "
-            "loss.",
+            "SetEnsemble: trains a linear model, extra trees and boosted trees, and mixes their "
+            "probabilities with weights found on held-out rows. Predicts the set with the smallest "
+            "expected loss.",
             lambda asked: SetEnsemble(asked.target, random_state=asked.seed),
             require=xgboost,
         ),
@@ -285,8 +286,8 @@ METHODS: dict[str, Method] = {
         ),
         _wrapped(
             "one_vs_rest_decoded",
-            "Trains as one_vs_rest does. Predicts the set of least expected loss, with labels "
-            "independent at these probabilities.",
+            "Trains the same models as one_vs_rest. Predicts the set with the smallest expected "
+            "loss, treating labels as independent.",
             _one_vs_rest,
         ),
         _wrapped(
@@ -298,8 +299,8 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "thresholds",
-            "Trains scikit-learn's LogisticRegression for each label. Predicts the labels above a "
-            "threshold of their own, tuned in three folds.",
+            "Trains scikit-learn's LogisticRegression for each label. Predicts the labels above "
+            "their thresholds, which are tuned in three folds.",
             lambda asked: Thresholds(asked.target),
         ),
         _wrapped(
@@ -311,43 +312,43 @@ METHODS: dict[str, Method] = {
         ),
         _wrapped(
             "forest_decoded",
-            "Trains the same forest as forest. Predicts the set of least expected loss, with "
-            "labels independent at its probabilities.",
+            "Trains the same model as forest. Predicts the set with the smallest expected loss, "
+            "treating labels as independent.",
             _forest,
         ),
         _wrapped(
             "extra_trees_catalog",
             "Trains scikit-learn's ExtraTreesClassifier of 300 trees, with the label sets seen as "
-            "classes. Predicts the set of least expected loss.",
+            "classes. Predicts the set with the smallest expected loss.",
             partial(_forest, kind=ExtraTreesClassifier),
             wrapper=CatalogClassifier,
         ),
         Method(
             "metro",
-            "Trains a linear logistic regression for each label, with costs of misses and false "
-            "alarms that stand for a measure of all rows together (METRO), and predicts by the "
-            "sign. For other targets as binary_relevance, with the set of least expected loss.",
+            "Trains one logistic regression per label, with costs of misses and false alarms that "
+            "represent a measure of all rows (METRO), and predicts by the sign. For other targets, "
+            "trains binary_relevance and predicts the set with the smallest expected loss.",
             lambda asked: _linear(
                 METRO if judges_all_rows(asked.target) else "binary_relevance", asked
             ),
         ),
         Method(
             "f_plug_in",
-            "Trains for each label a linear multinomial regression on the size of the set it is "
-            "in. Predicts the set of least expected loss by these probabilities (exact F plug-in).",
+            "Trains for each label a multinomial regression on the size of the set it is in. "
+            "Predicts the set with the smallest expected loss (exact F plug-in).",
             lambda asked: _reduction(LabelSizeClassifier, asked, problems="multinomial"),
         ),
         Method(
             "f_reduction",
-            "Trains a linear logistic regression for each pair of a label and a size of the set. "
-            "Predicts the set of least expected loss by these probabilities (l² + 1 problems).",
+            "Trains one logistic regression for each pair of a label and a set size. Predicts the "
+            "set with the smallest expected loss (l² + 1 problems).",
             lambda asked: _reduction(LabelSizeClassifier, asked, problems="binary"),
         ),
         *(
             Method(
                 name,
-                f"Trains {words}. Predicts the k labels of highest score, for other targets as "
-                f"many as training rows have on average.",
+                f"Trains {words}. Predicts the k labels with the highest scores; for other "
+                f"targets, as many as training rows have on average.",
                 lambda asked, pick=pick: _reduction(PickLabels, asked, pick=pick),
                 has_probability=False,
             )

@@ -332,7 +332,7 @@ def _hierarchy(given: Any, targets: Mapping[str, Target], sets: Any, names: Any)
 
 def _folds(folds: Any, sets: Any, seed: int) -> tuple[list[Any], str]:
     """The rows to train on and to hold out in each fold, checked, and the folds in words."""
-    rows, given, words = np.arange(sets.shape[0]), folds, "splits into training and test rows"
+    rows, given, words = np.arange(sets.shape[0]), folds, "split into training and test rows"
     if isinstance(folds, int | np.integer):
         splitter = StratifiedLabelSets(whole_number(folds, "folds", 2), random_state=seed)
         given, words = list(splitter.split(None, sets)), "folds, every label spread evenly"

@@ -176,14 +176,13 @@ def _unknown(name: str) -> str:
         if close:
             break
     nearest = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
-    known, averaged = (
-        ", ".join(one.replace("*", "NUMBER") for one in some)
-        for some in ([*(one for one in TARGETS if "_samples" not in one), "tree"], AVERAGED)
-    )
-    first = ", ".join(one.replace("?", "...") for one in AVERAGES)
+    plain_names = [one for one in TARGETS if "_samples" not in one]
+    known = [one.replace("*", "5" if "@" in one else "1") for one in plain_names]
+    averages = [one.replace("?", "f1") for one in AVERAGES]
     return (
-        f"there is no target named {name!r}; {nearest}known are {known}, and of {averaged} the "
-        f"averages {first} and ..._samples"
+        f"there is no target named {name!r}; {nearest}known are {', '.join(known)}, tree, other "
+        f"numbers in their place, averages such as {', '.join(averages)}, and scikit-learn's "
+        f"scorer names such as f1_samples"
     )
 
 
