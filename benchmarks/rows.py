@@ -16,7 +16,7 @@ RESULTS = Path(__file__).parent / "results"
 
 def machine() -> dict[str, Any]:
     """What the figures depend on: processor, threads, versions."""
-    from setwise.study.study import processor
+    from setwise.study.identity import processor
     from setwise.threads import thread_count
 
     return {

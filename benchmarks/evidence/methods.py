@@ -30,7 +30,7 @@ from setwise import (
     TargetDecoder,
 )
 from setwise.estimators.reductions import LabelSizeClassifier, PickLabels
-from setwise.study.methods import Thresholds
+from setwise.study.methods import TunedThresholds
 from setwise.surrogates import BinaryRelevance
 from setwise.targets import get_target
 
@@ -161,7 +161,7 @@ def _of_scikit_learn() -> dict[str, Recipe]:
     return {
         "one-vs-rest": Recipe(_one_vs_rest, linear_grid),
         "tuned thresholds": Recipe(
-            lambda asked, C, scaling: scaled(Thresholds(get_target(asked.target), C), scaling),
+            lambda asked, C, scaling: scaled(TunedThresholds(get_target(asked.target), C), scaling),
             lambda is_sparse: few(is_sparse)[-3:-1],
             serves_all=False,
         ),

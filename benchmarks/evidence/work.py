@@ -20,7 +20,7 @@ from benchmarks.data import load
 from benchmarks.evidence.tuning import MEASURES
 from benchmarks.rows import RESULTS
 from setwise.evaluation import evaluate
-from setwise.study.study import processor
+from setwise.study.identity import processor
 from setwise.targets import get_target
 
 ROOT = Path(__file__).parents[2]

@@ -30,8 +30,8 @@ from setwise.run_folder import locked
 from setwise.study import METHODS, Study, in_hierarchy, leaderboard, load, summary
 from setwise.study import methods as peers
 from setwise.study.folder import RESULTS
+from setwise.study.identity import described
 from setwise.study.methods import Question
-from setwise.study.study import described
 from setwise.targets import CountTarget, FBeta, TreeDistance, get_target
 from tests.support.small_models import few_trees
 

@@ -14,10 +14,10 @@ from setwise.consistency.setting import (
     AIMED_AT,
     WRONG,
     Effort,
-    Rows,
     Setting,
+    Trials,
     label_costs,
-    refuse_not_finite,
+    refuse_infinite,
     worst_ratio,
     worst_regret,
 )
@@ -173,7 +173,9 @@ def examine(
     return _shown(setting, p, 1, seed)
 
 
-def _counterexample(setting: Setting, worst: Rows, tried: int, seed: int) -> Counterexample | None:
+def _counterexample(
+    setting: Setting, worst: Trials, tried: int, seed: int
+) -> Counterexample | None:
     """The first of the worst distributions that is one, in as few digits as keep it so."""
     for candidate in worst.p[:CANDIDATES] if worst.regret[0] > WRONG else ():
         own = _shown(setting, candidate, tried, seed)
@@ -201,7 +203,7 @@ def _shown(setting: Setting, p: Array, tried: int, seed: int) -> Counterexample 
     None too where the loss that is trained does not confirm it.
     """
     optimum, likelihood = setting.optimum(p, seed), setting.choice.is_likelihood
-    refuse_not_finite(np.append(optimum.scores, optimum.value)[None], "minimiser", p[None])
+    refuse_infinite(np.append(optimum.scores, optimum.value)[None], "minimiser", p[None])
     minimisers = np.array([optimum.scores, *optimum.others])
     places, regrets = setting.worst_predictions(np.tile(p, (len(minimisers), 1)), minimisers)
     place, scores = places[regrets.argmax()], minimisers[regrets.argmax()]
@@ -299,7 +301,7 @@ def _is_confirmed(setting: Setting, found: Counterexample, risk: float) -> bool:
 
 
 def _certificate(
-    setting: Setting, coverage: Coverage, worst: Rows, tried: int, effort: Effort, seed: int
+    setting: Setting, coverage: Coverage, worst: Trials, tried: int, effort: Effort, seed: int
 ) -> Certificate:
     """The theorem, after a search for a larger ratio of regret to bound than it allows."""
     gamma, theorem, ratio = coverage.gamma, coverage.theorem, None

@@ -142,7 +142,7 @@ class Setting:
     def minimisers(self, p: Array) -> tuple[Array, Array]:
         """Scores of least surrogate risk and its value, (n, d) and (n,)."""
         scores, least = least_risks(self.choice.risk, self.weights, self.worth(p))
-        refuse_not_finite(np.column_stack([scores, least]), "minimiser", p)
+        refuse_infinite(np.column_stack([scores, least]), "minimiser", p)
         return scores, least
 
     def optimum(self, p: Array, seed: int = 0) -> Optimum:
@@ -243,7 +243,7 @@ class Effort:
             whole_number(getattr(self, name), name, 0 if name == "rounds" else 1)
 
 
-class Rows(NamedTuple):
+class Trials(NamedTuple):
     """Distributions with scores, what is predicted, its regret, the surrogate's, and a merit.
 
     The merit is what the ascent raises.
@@ -256,9 +256,9 @@ class Rows(NamedTuple):
     paid: Array
     merit: Array
 
-    def best(self, count: int) -> Rows:
+    def best(self, count: int) -> Trials:
         order = np.argsort(-self.merit, kind="stable")[:count]
-        return Rows(*(part[order] for part in self))
+        return Trials(*(part[order] for part in self))
 
 
 def draw(n_rows: int, n_sets: int, rng: np.random.Generator) -> Array:
@@ -270,7 +270,7 @@ def draw(n_rows: int, n_sets: int, rng: np.random.Generator) -> Array:
     return _floored(rng.permutation(np.concatenate(parts))[:n_rows])
 
 
-def worst_regret(setting: Setting, effort: Effort, seed: int) -> tuple[Rows, int]:
+def worst_regret(setting: Setting, effort: Effort, seed: int) -> tuple[Trials, int]:
     """Distributions of the largest regret at surrogate regret 0, and how many were tried.
 
     Where no prediction is wrong yet, the ascent brings a wrong set nearer to being predicted.
@@ -280,21 +280,21 @@ def worst_regret(setting: Setting, effort: Effort, seed: int) -> tuple[Rows, int
     return _ascent(first, effort, lambda parents: _judged(setting, _varied(parents.p, rng)))
 
 
-def worst_ratio(setting: Setting, gamma: Gamma, effort: Effort, seed: int) -> tuple[Rows, int]:
+def worst_ratio(setting: Setting, gamma: Gamma, effort: Effort, seed: int) -> tuple[Trials, int]:
     """Those of the largest ratio (the merit) of regret to gamma(surrogate regret).
 
     gamma is on the paper's scale. It begins with the draws of `sampled_regrets`.
     """
     rng = np.random.default_rng(seed)
 
-    def rated(rows: Rows) -> Rows:
+    def rated(rows: Trials) -> Trials:
         # Smaller regrets are met by surrogate regrets that are rounding.
         bounds = np.maximum(gamma(rows.paid), 1e-300)
         merit = np.where(rows.regret > WRONG, rows.regret / bounds, 0.0)
-        refuse_not_finite(merit, "ratio of regret to bound", rows.p)
+        refuse_infinite(merit, "ratio of regret to bound", rows.p)
         return rows._replace(merit=merit)
 
-    def varied(parents: Rows) -> Rows:
+    def varied(parents: Trials) -> Trials:
         step = rng.choice(STEPS, (len(parents.p), 1))
         scores = parents.scores + step * rng.normal(size=parents.scores.shape)
         return rated(_aimed(setting, _varied(parents.p, rng), scores, parents.prediction))
@@ -312,14 +312,14 @@ def sampled_regrets(setting: Setting, n_rows: int, seed: int) -> tuple[Array, Ar
     return rows.paid, rows.regret
 
 
-def _ascent(rows: Rows, effort: Effort, varied: Callable[[Rows], Rows]) -> tuple[Rows, int]:
+def _ascent(rows: Trials, effort: Effort, varied: Callable[[Trials], Trials]) -> tuple[Trials, int]:
     """The best rows after so many rounds of variations of the best, and how many were tried."""
     tried = len(rows.p)
     for _ in range(effort.rounds):
         rows = rows.best(effort.kept)
-        children = varied(Rows(*(np.repeat(part, effort.variations, axis=0) for part in rows)))
+        children = varied(Trials(*(np.repeat(part, effort.variations, axis=0) for part in rows)))
         tried += len(children.p)
-        rows = Rows(*(np.concatenate(pair) for pair in zip(rows, children, strict=True)))
+        rows = Trials(*(np.concatenate(pair) for pair in zip(rows, children, strict=True)))
     return rows.best(effort.kept), tried
 
 
@@ -335,7 +335,7 @@ def _varied(p: Array, rng: np.random.Generator) -> Array:
     return _floored(softmax(np.log(p) + step * some * rng.normal(size=p.shape), axis=1))
 
 
-def _judged(setting: Setting, p: Array) -> Rows:
+def _judged(setting: Setting, p: Array) -> Trials:
     """The merit is the regret, or how near a wrong set is to being predicted.
 
     A wrong prediction by a clear margin over all sets of less than half its regret is worth more
@@ -348,10 +348,10 @@ def _judged(setting: Setting, p: Array) -> Rows:
     margin = np.where(regrets <= 0.5 * regret[:, None], shortfalls, np.inf).min(axis=1)
     clear = np.minimum(margin / (0.01 if setting.choice.is_likelihood else 0.1), 1.0)
     merit = np.where(regret > WRONG, regret * (TIED + (1.0 - TIED) * clear), -nearest)
-    return Rows(p, scores, prediction, regret, np.zeros(len(p)), merit)
+    return Trials(p, scores, prediction, regret, np.zeros(len(p)), merit)
 
 
-def refuse_not_finite(values: Array, name: str, p: Array) -> None:
+def refuse_infinite(values: Array, name: str, p: Array) -> None:
     """Raise for NaN or infinity, which compare as nothing: a search must not pass over them."""
     bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
     if len(bad):
@@ -361,14 +361,14 @@ def refuse_not_finite(values: Array, name: str, p: Array) -> None:
         )
 
 
-def _sampled(setting: Setting, n_rows: int, rng: np.random.Generator) -> Rows:
+def _sampled(setting: Setting, n_rows: int, rng: np.random.Generator) -> Trials:
     p = draw(n_rows, len(setting.truths), rng)
     scores = np.clip(setting.minimisers(p)[0], -8.0, 8.0)
     scores = scores + rng.choice((0.0, 0.1, 1.0), (n_rows, 1)) * rng.normal(size=scores.shape)
     return _aimed(setting, p, scores, rng.integers(len(setting.sets), size=n_rows))
 
 
-def _aimed(setting: Setting, p: Array, scores: Array, aim: Array) -> Rows:
+def _aimed(setting: Setting, p: Array, scores: Array, aim: Array) -> Trials:
     """Scores brought to where they predict the sets aimed at; after a likelihood as they are."""
     if setting.choice.is_likelihood:
         prediction, regret = setting.worst_predictions(p, scores)
@@ -377,9 +377,9 @@ def _aimed(setting: Setting, p: Array, scores: Array, aim: Array) -> Rows:
         prediction, regret = aim, setting.regrets(p)[np.arange(len(p)), aim]
     value = setting.value(p, scores)
     # A risk beyond floating point is infinite, and so is what it allows.
-    refuse_not_finite(np.where(value == np.inf, 0.0, value), "surrogate risk", p)
+    refuse_infinite(np.where(value == np.inf, 0.0, value), "surrogate risk", p)
     paid = np.maximum(value - setting.minimisers(p)[1], 0.0)
-    return Rows(p, scores, prediction, regret, paid, np.zeros(len(p)))
+    return Trials(p, scores, prediction, regret, paid, np.zeros(len(p)))
 
 
 def _brought_to(setting: Setting, scores: Array, aim: Array) -> Array:

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from setwise.decoders.population import Metric, Population, Quotient
-from setwise.decoders.threshold_search import EQUAL, Sample, halfway
+from setwise.decoders.population import Population, Quotient
+from setwise.decoders.threshold_search import EQUAL, ScoredRows, halfway
 from setwise.kernels import inner, kernel
+from setwise.targets import Target
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
 
@@ -48,7 +49,7 @@ class Entries(NamedTuple):
     weight: Array
 
     @classmethod
-    def of(cls, sample: Sample) -> Entries:
+    def of(cls, sample: ScoredRows) -> Entries:
         """Of a sample, dense or sparse."""
         n, n_labels = sample.shape
         weight = np.ones(n) if sample.weight is None else sample.weight
@@ -63,7 +64,7 @@ class Entries(NamedTuple):
         ends = np.searchsorted(row, np.arange(n + 1))
         return cls(ends, label.astype(np.int32, copy=False), score, true, weight)
 
-    def choose(self, budget: Budget, slope: Array, offset: Array) -> Choice:
+    def choose(self, budget: Budget, slope: Array, offset: Array) -> ChosenLabels:
         """The k largest of slope · probability + offset in each row; of at most k, those above 0.
 
         Of equal gains the lower label.
@@ -79,13 +80,13 @@ class Entries(NamedTuple):
         for_rows(choose_rows, len(self.weight), self, gain_of, order, budget.exact, *choice)
         return choice
 
-    def nothing(self, budget: Budget) -> Choice:
+    def nothing(self, budget: Budget) -> ChosenLabels:
         """No label chosen for any row."""
         shape = len(self.weight), budget.size
-        return Choice(np.full(shape, -1, np.int32), np.full(shape, -1, np.int64))
+        return ChosenLabels(np.full(shape, -1, np.int32), np.full(shape, -1, np.int64))
 
 
-class Choice(NamedTuple):
+class ChosenLabels(NamedTuple):
     """The labels chosen for each row, (n, k), and the entries they have; -1 where there is none."""
 
     label: Array
@@ -106,7 +107,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class BudgetProblem:
     """A mean over labels of a measure of their counts, with a budget for each row."""
 
     entries: Entries
@@ -117,7 +118,7 @@ class Problem:
     budget: Budget
 
     @classmethod
-    def of(cls, sample: Sample, population: Population, budget: Budget) -> Problem:
+    def of(cls, sample: ScoredRows, population: Population, budget: Budget) -> BudgetProblem:
         """Of a sample: its label sets, or its probabilities where they are what is true."""
         entries, n_labels = Entries.of(sample), sample.shape[1]
         positives = np.bincount(entries.label, entries.true, n_labels)
@@ -142,7 +143,7 @@ class Problem:
             self.factor * (at_fp - at_tn),
         )
 
-    def tallies(self, choice: Choice) -> tuple[Array, Array]:
+    def tallies(self, choice: ChosenLabels) -> tuple[Array, Array]:
         """What is true of the choice, and what is predicted, of each label."""
         tp, predicted = np.zeros((2, len(self.positives)))
         count_choice(self.entries, *choice, tp, predicted)
@@ -157,7 +158,7 @@ class Linear(NamedTuple):
     value: float
 
 
-def frank_wolfe(problem: Problem, tp: Array, predicted: Array) -> Linear:
+def frank_wolfe(problem: BudgetProblem, tp: Array, predicted: Array) -> Linear:
     """The best decision by gains that Frank and Wolfe's steps meet, from these tallies on.
 
     Step s decides by the gains at the tallies reached, and moves them by 2 / (s + 2) of the way
@@ -180,7 +181,7 @@ def frank_wolfe(problem: Problem, tp: Array, predicted: Array) -> Linear:
     return best
 
 
-def cut_together(problem: Problem, metric: Metric) -> float:
+def cut_together(problem: BudgetProblem, metric: Target) -> float:
     """The best threshold for all labels where the counts of all labels are judged together.
 
     Only the k most probable labels of each row can be taken.

@@ -1,6 +1,6 @@
 """Targets for which labels are decided from their own probabilities.
 
-`Labels`: sums over labels (Hamming, weighted or not), each label by itself. `ClosedSets`: the same
+`EachLabel`: sums over labels (Hamming, weighted or not), one by one. `ClosedSets`: the same
 where a set must contain the parents of its labels (tree distance). `Mode`: subset 0/1, for which
 the most likely set is best.
 """
@@ -31,7 +31,7 @@ CAPACITY = 2**30
 
 
 @dataclass(frozen=True)
-class Labels:
+class EachLabel:
     """A loss that is a sum over labels: a label is predicted where that lowers its own loss.
 
     Exact for any distribution with these marginals: the expectation of a sum needs no more.
@@ -177,8 +177,8 @@ class ClosedSets:
         return Nodes.of(self.parents)
 
     @cached_property
-    def _labels(self) -> Labels:
-        return Labels(self.measure)
+    def _labels(self) -> EachLabel:
+        return EachLabel(self.measure)
 
     def decide(self, values: Array, second: bool) -> Decisions:
         """The closed set of least expected distance; on a tie a label is left out."""

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from setwise.decoders.threshold_search import Sample
+from setwise.decoders.threshold_search import ScoredRows
 from setwise.targets.measure import Array
 
 # Log-odds are those of probabilities this far from 0 and 1, laid together in so many cells.
@@ -24,7 +24,7 @@ class Calibration(NamedTuple):
     shift: float
 
     @classmethod
-    def of(cls, sample: Sample) -> Calibration:
+    def of(cls, sample: ScoredRows) -> Calibration:
         """The most likely one, by what is true of the entries whose probability is not 0.
 
         Drawn to no change at all by a normal prior of variance 1, so that few rows do not overfit.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from setwise.decoders.budget import LEAST, LEAST_GAIN, Choice, Problem, clear, insert
+from setwise.decoders.budget import LEAST, LEAST_GAIN, BudgetProblem, ChosenLabels, clear, insert
 from setwise.decoders.population import utility_at
 from setwise.kernels import kernel
 
@@ -18,7 +18,7 @@ TRIED = 32
 ONE_FALSE_ALARM = np.array([[0.0], [1.0], [0.0], [-1.0]])
 
 
-def best_ascent(problem: Problem, choice: Choice) -> Choice:
+def best_ascent(problem: BudgetProblem, choice: ChosenLabels) -> ChosenLabels:
     """The best of coordinate ascents from this choice and, unless entries are many, from others.
 
     The ascent ends at a choice that no single row betters, which depends on where it begins. The
@@ -36,7 +36,7 @@ def best_ascent(problem: Problem, choice: Choice) -> Choice:
     return found[int(np.argmax(values))]
 
 
-def coordinate_ascent(problem: Problem, choice: Choice) -> Choice:
+def coordinate_ascent(problem: BudgetProblem, choice: ChosenLabels) -> ChosenLabels:
     """Decide row after row, given all others, until no row gains; the choice is changed in place.
 
     A pass never lowers the measure, so the result is at least as good as the choice it began with,

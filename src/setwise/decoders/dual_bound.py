@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from setwise.decoders.budget import Problem
+from setwise.decoders.budget import BudgetProblem
 from setwise.decoders.population import SMALL_SHARE
 from setwise.kernels import kernel
 from setwise.targets.measure import Array
@@ -18,7 +18,7 @@ from setwise.threads import for_rows
 PIECES, SEARCH = 24, 30
 
 
-def dual_bound(problem: Problem, tp: Array, predicted: Array) -> float:
+def dual_bound(problem: BudgetProblem, tp: Array, predicted: Array) -> float:
     """No decisions within the budget have a larger measure; prices are those at these tallies."""
     entries, n_labels = problem.entries, len(problem.positives)
     gains = problem.gains(tp, predicted)
@@ -33,9 +33,8 @@ def dual_bound(problem: Problem, tp: Array, predicted: Array) -> float:
         price[row][order],
     )
     if problem.quotient.geometric:
-        tangents = _tangents(problem, tp, predicted)
-        bounds = tangents[0].copy()
-        add_tangents(columns, *tangents, problem.total, bounds)
+        bounds, slope, offset = _tangents(problem, tp, predicted)
+        add_tangents(columns, slope, offset, problem.total, bounds)
     else:
         bounds = np.empty(n_labels)
         facts = problem.quotient, problem.factor, problem.positives, problem.total
@@ -43,7 +42,7 @@ def dual_bound(problem: Problem, tp: Array, predicted: Array) -> float:
     return float(problem.budget.size * price.sum() + bounds.sum())
 
 
-def _tangents(problem: Problem, tp: Array, predicted: Array) -> tuple[Array, Array, Array]:
+def _tangents(problem: BudgetProblem, tp: Array, predicted: Array) -> tuple[Array, Array, Array]:
     """G-mean is concave: it is nowhere above its linear part, constant + slope p + offset."""
     counts = np.maximum(problem.counts(tp, predicted), SMALL_SHARE * problem.total)
     at_tp, _, _, at_tn = problem.quotient.gradient(counts).T
@@ -71,7 +70,7 @@ def price_rows(first, last, entries, gain_of, size, price):
 
 
 @kernel
-def add_tangents(columns, constant, slope, offset, total, bounds):
+def add_tangents(columns, slope, offset, total, bounds):
     """Add what each label can gain at most beyond the prices of its rows."""
     start, probability, weight, price = columns
     for j in range(len(bounds)):

@@ -8,16 +8,16 @@ from setwise.decoders.population import (
     POPULATIONS,
     ZERO_SHARE,
     Average,
-    Metric,
     Quotient,
     utility_at,
 )
-from setwise.decoders.threshold_search import EQUAL, Sample, best_thresholds, halfway
+from setwise.decoders.threshold_search import EQUAL, ScoredRows, best_thresholds, halfway
 from setwise.kernels import kernel
+from setwise.targets import Target
 from setwise.targets.measure import Array
 
 
-def fixed_points(sample: Sample, metric: Metric, average: Average) -> Array:
+def fixed_points(sample: ScoredRows, metric: Target, average: Average) -> Array:
     """The thresholds on probabilities that maximise the quotient of expected counts, (l,) or (1,).
 
     By Dinkelbach's iteration: at a value v that some decisions reach, those with the largest
@@ -87,7 +87,7 @@ def _within(quotient: Quotient, values: Array, positives: Array, lower: Array, u
     return np.where(positives > 0, np.where(inside, exact, halfway(lower, upper)), np.inf)
 
 
-def _of_best_cuts(sample: Sample, metric: Metric, average: Average) -> Array:
+def _of_best_cuts(sample: ScoredRows, metric: Target, average: Average) -> Array:
     """The thresholds by the best cut of each ranking, or ValueError where none is the optimum.
 
     The best 0/1 matrix of all maximises N - v D entry by entry; where its gain grows with the

@@ -262,12 +262,12 @@ def _best_quotient(utility: Fraction, joint: Array, chance: Array) -> Decisions:
     chosen, best, second = np.zeros((n, n_labels), np.uint8), np.empty(n), np.empty(n)
     weights = utility.numerator[1], utility.denominator[2], utility.denominator[3]
     inputs = np.ascontiguousarray(joint), chance, weights, utility.empty
-    for_rows(label_size_rows, n, *inputs, chosen, best, second, least=8)
+    for_rows(best_quotient_rows, n, *inputs, chosen, best, second, least=8)
     return Decisions(chosen, 1.0 - best, 1.0 - second)
 
 
 @kernel
-def label_size_rows(start, stop, joint, chance, weights, empty, chosen, best, second):
+def best_quotient_rows(start, stop, joint, chance, weights, empty, chosen, best, second):
     """Decide each row; see `_best_quotient`. On ties the smaller set, then the lower labels.
 
     ``joint`` (n, K + 1, l), ``chance`` (n, K + 1), ``weights`` (c, a, b); out: ``chosen`` (n, l),

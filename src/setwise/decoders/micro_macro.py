@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from setwise.decoders.population import Metric, Quotient, utility_at
-from setwise.decoders.threshold_search import EQUAL, Sample, halfway
+from setwise.decoders.population import Quotient, utility_at
+from setwise.decoders.threshold_search import EQUAL, ScoredRows, halfway
 from setwise.kernels import kernel
+from setwise.targets import Target
 from setwise.targets.measure import Array
 
 
-def micro_macro(sample: Sample, metric: Metric, folds: Array) -> Array:
+def micro_macro(sample: ScoredRows, metric: Target, folds: Array) -> Array:
     """A threshold for each label by the micro-macro rule, the mean of those of the folds, (l,).
 
     Labels come by falling frequency. In each fold the m-th label takes the cut that maximises its
@@ -23,7 +24,7 @@ def micro_macro(sample: Sample, metric: Metric, folds: Array) -> Array:
     return np.where(positives > 0, found.mean(axis=0), np.inf)
 
 
-def _of_fold(sample: Sample, metric: Metric) -> Array:
+def _of_fold(sample: ScoredRows, metric: Target) -> Array:
     """The thresholds of one fold, (l,)."""
     ranking, total = sample.ranking("label", own=True), sample.mass
     n_labels = len(ranking.start) - 1

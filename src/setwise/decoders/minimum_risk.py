@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from setwise.decoders.by_label import ClosedSets, Labels, Mode, of_mode
+from setwise.decoders.by_label import ClosedSets, EachLabel, Mode, of_mode
 from setwise.decoders.by_size import BySize
 from setwise.decoders.decisions import Decisions, decide_sparse
 from setwise.decoders.lists import (
@@ -392,7 +392,7 @@ def _search_of(target: Any, n_labels: int) -> Any:
             f"{target} weighs labels by the number of true ones, so they cannot be decided one by "
             f"one; use decode_catalog with listed label sets"
         )
-    return Labels(measure)
+    return EachLabel(measure)
 
 
 def _answer(decisions: Decisions, return_risk: bool) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from setwise.kernels import kernel
-from setwise.targets import LinearFractional, Target, get_target
+from setwise.targets import BalancedAccuracy, GMean, Precision, Recall, Target, get_target
 from setwise.targets.measure import ROUNDING, Array
 from setwise.targets.registry import match
 from setwise.targets.target import judges_all_rows, predicted_size, rates_mean, utility_quotient
@@ -26,21 +26,17 @@ ZERO_SHARE = 1e-13
 # Counts of this share of a population are next to none.
 SMALL_SHARE = 1e-6
 
-BALANCED, G_MEAN = "balanced_accuracy", "g_mean"
-# Losses: the share of the predicted that is false, the share of the true that is missed.
-NAMED = {
-    "precision": LinearFractional([0, 0, 1, 0, 0], [0, 1, 1, 0, 0]),
-    "recall": LinearFractional([0, 0, 0, 1, 0], [0, 1, 0, 1, 0]),
-    BALANCED: BALANCED,
-    G_MEAN: G_MEAN,
+# Measures of a population that go by other names where they judge single rows.
+NAMED: dict[str, Target] = {
+    "precision": Precision(empty=1.0),
+    "recall": Recall(empty=1.0),
+    "balanced_accuracy": BalancedAccuracy(),
+    "g_mean": GMean(),
 }
-# Balanced accuracy and G-mean by the mean that they take of two rates.
-RATES = {"arithmetic": BALANCED, "geometric": G_MEAN}
-Metric = Target | str
 
 
-def get_metric(metric: Any) -> Metric:
-    """The target whose utility judges a population; balanced accuracy and G-mean stay names."""
+def get_metric(metric: Any) -> Target:
+    """The target whose utility judges a population."""
     known = ", ".join(map(repr, NAMED))
     try:
         if isinstance(metric, str) and (found := match(metric, NAMED)) is not None:
@@ -57,8 +53,8 @@ def get_metric(metric: Any) -> Metric:
             f"metric must say what is averaged, and average over what, but it is {metric!r}: use "
             f"Thresholds({str(target).partition('_')[2]!r}, average=...)"
         )
-    if (mean := rates_mean(target)) is not None:
-        return RATES[mean]
+    if rates_mean(target) is not None:
+        return target
     if predicted_size(target) is not None or utility_quotient(target) is None:
         raise ValueError(
             f"metric must be a quotient of linear functions of the counts tp, fp, fn, tn, but "
@@ -74,7 +70,7 @@ class Population(NamedTuple):
     ``by_positives``: populations count by how many positives they have.
     """
 
-    metric: Metric
+    metric: Target
     average: Average
     by_positives: bool
 
@@ -107,15 +103,15 @@ class Quotient(NamedTuple):
     geometric: bool = False
 
     @classmethod
-    def of(cls, metric: Metric, positives: Array, total: float | Array) -> Quotient:
+    def of(cls, metric: Target, positives: Array, total: float | Array) -> Quotient:
         """The utility of populations of ``total`` entries, with so many ``positives`` each, (m,).
 
         Refused unless 0 <= numerator <= denominator. Both are linear, so it is enough that this
         holds where all entries are tp, or all fp, fn, or tn. The numerator is then 0 where the
         denominator is, which Dinkelbach's iteration relies on.
         """
-        if isinstance(metric, str):
-            return cls._of_rates(positives, total, metric == G_MEAN)
+        if (mean := rates_mean(metric)) is not None:
+            return cls._of_rates(positives, total, mean == "geometric")
         fraction: Any = utility_quotient(metric)
         corners = np.hstack([np.ones((4, 1)), np.max(total) * np.eye(4)])
         above, below = corners @ fraction.numerator, corners @ fraction.denominator
@@ -197,11 +193,11 @@ def utilities_of(quotient, counts, values):
         values[j] = utility_at(quotient, j, tp, fp, fn, tn)
 
 
-def utilities(metric: Metric, counts: Array) -> Array:
+def population_utilities(metric: Target, counts: Array) -> Array:
     """The utility of each population, (m,), from tp, fp, fn, tn of each, (4, m)."""
     return quotient_of(metric, counts).of_counts(counts)
 
 
-def quotient_of(metric: Metric, counts: Array) -> Quotient:
+def quotient_of(metric: Target, counts: Array) -> Quotient:
     """The utility of populations with these counts, (4, m)."""
     return Quotient.of(metric, counts[0] + counts[2], float(counts[:, 0].sum()))

@@ -9,14 +9,21 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from setwise.decoders.budget import Budget, Entries, Linear, Problem, cut_together, frank_wolfe
+from setwise.decoders.budget import (
+    Budget,
+    BudgetProblem,
+    Entries,
+    Linear,
+    cut_together,
+    frank_wolfe,
+)
 from setwise.decoders.calibration import Calibration
 from setwise.decoders.coordinate_ascent import best_ascent
 from setwise.decoders.dual_bound import dual_bound
 from setwise.decoders.fixed_point import fixed_points
 from setwise.decoders.micro_macro import micro_macro
 from setwise.decoders.population import POPULATIONS, Population
-from setwise.decoders.threshold_search import Sample, best_thresholds, labelled, weighted
+from setwise.decoders.threshold_search import ScoredRows, best_thresholds, labelled, weighted
 from setwise.decoders.thresholds import cross_fit, reached
 from setwise.spelling import argument
 from setwise.targets import get_target
@@ -183,7 +190,7 @@ class PopulationRule(BaseEstimator):
         if self._budget is None:
             self.thresholds_ = self._thresholds(sample, rule)
         else:
-            problem = Problem.of(sample, self._population, self._budget)
+            problem = BudgetProblem.of(sample, self._population, self._budget)
             linear = self._linear(problem, sample, rule)
             self.slopes_, self.offsets_ = linear.slope, linear.offset
         return self
@@ -212,7 +219,7 @@ class PopulationRule(BaseEstimator):
                 f"probability must have shape (n, {n_labels}), one column for each label, but its "
                 f"shape is {table.shape}"
             )
-        sample = Sample(table, table)
+        sample = ScoredRows(table, table)
         if self.rule_ == "batch":
             return self._decode_batch(sample)
         if self.thresholds_ is not None:
@@ -221,7 +228,7 @@ class PopulationRule(BaseEstimator):
         choice = Entries.of(sample).choose(fitted._budget, fitted.slopes_, fitted.offsets_)
         return choice.sets(table)
 
-    def _decode_batch(self, sample: Sample) -> Any:
+    def _decode_batch(self, sample: ScoredRows) -> Any:
         """The decisions with the largest measure of the expected counts of these rows."""
         if sample.shape[0] == 1:
             raise ValueError(
@@ -231,7 +238,7 @@ class PopulationRule(BaseEstimator):
             )
         if self._budget is None:
             return reached(sample.scores, self._thresholds(sample, "expected"))
-        problem = Problem.of(sample, self._population, self._budget)
+        problem = BudgetProblem.of(sample, self._population, self._budget)
         linear = self._linear(problem, sample, "expected")
         choice = problem.entries.choose(problem.budget, linear.slope, linear.offset)
         if self._population.average == "macro":
@@ -251,7 +258,7 @@ class PopulationRule(BaseEstimator):
                 "'batch' are the best there are"
             )
         y_pred, table = self.decode(probability), probability_matrix(probability)
-        problem = Problem.of(Sample(table, table), self._population, self._budget)
+        problem = BudgetProblem.of(ScoredRows(table, table), self._population, self._budget)
         tp, predicted = (
             np.asarray((table * y_pred).sum(axis=0), np.float64),
             np.asarray(y_pred.sum(axis=0), np.float64),
@@ -259,7 +266,7 @@ class PopulationRule(BaseEstimator):
         value = problem.value(tp, predicted)
         return max(0.0, min(1.0, dual_bound(problem, tp, predicted)) - value)
 
-    def _thresholds(self, sample: Sample, rule: str) -> Array:
+    def _thresholds(self, sample: ScoredRows, rule: str) -> Array:
         """The threshold of each label without a budget, (l,)."""
         metric, average, _ = self._population
         own = POPULATIONS[average] == "label"
@@ -268,7 +275,7 @@ class PopulationRule(BaseEstimator):
         elif rule == "calibrated":
             calibration = Calibration.of(sample)
             table = calibration.applied(sample.scores)
-            right = Sample(table, table, sample.weight, _missed(sample))
+            right = ScoredRows(table, table, sample.weight, _missed(sample))
             found = calibration.undone(fixed_points(right, metric, average))
         elif rule == "thresholds":
             found = best_thresholds(sample, metric, average, own)[0]
@@ -283,7 +290,7 @@ class PopulationRule(BaseEstimator):
             found = micro_macro(sample, metric, self._folds(sample))
         return np.broadcast_to(found, sample.shape[1]).copy()
 
-    def _linear(self, problem: Problem, sample: Sample, rule: str) -> Linear:
+    def _linear(self, problem: BudgetProblem, sample: ScoredRows, rule: str) -> Linear:
         """The gains of each label with a budget."""
         if self._population.average == "macro":
             return frank_wolfe(problem, *self._tallies(sample, rule))
@@ -293,12 +300,12 @@ class PopulationRule(BaseEstimator):
         level = 0.0 if exact else cut_together(problem, self._population.metric)
         return Linear(ones, ones * -level, np.nan)
 
-    def _tallies(self, sample: Sample, rule: str) -> tuple[Array, Array]:
+    def _tallies(self, sample: ScoredRows, rule: str) -> tuple[Array, Array]:
         """What is true of the decisions without a budget, and what is predicted, of each label."""
         counts = sample.counts(self._thresholds(sample, rule), "label")
         return counts[0], counts[0] + counts[1]
 
-    def _folds(self, sample: Sample) -> Array:
+    def _folds(self, sample: ScoredRows) -> Array:
         order = np.random.default_rng(self.random_state).permutation(sample.shape[0])
         return order % min(FOLDS, sample.shape[0])
 
@@ -331,7 +338,7 @@ class PopulationRule(BaseEstimator):
             )
 
 
-def _missed(sample: Sample) -> Array | None:
+def _missed(sample: ScoredRows) -> Array | None:
     """The weight of true entries that have no stored probability, by label, (l,)."""
     if isinstance(sample.scores, np.ndarray):
         return None

@@ -17,12 +17,12 @@ from setwise.decoders.population import (
     ZERO_SHARE,
     Average,
     By,
-    Metric,
     Quotient,
     utility_at,
 )
 from setwise.kernels import kernel
 from setwise.sparse import entries_of, places_among, refuse_entries, rows_of, tidied, tidy_sets
+from setwise.targets import Target
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
 from setwise.validation import (
@@ -37,7 +37,7 @@ from setwise.validation import (
 EQUAL = 1e-12
 
 
-class Ranking(NamedTuple):
+class RankedEntries(NamedTuple):
     """Entries in groups that share a threshold, those of a group by falling score.
 
     Group g has the entries ``start[g]`` to ``start[g + 1]`` and the populations ``owned[g]`` to
@@ -71,7 +71,7 @@ def halfway(lower: Array, upper: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class ScoredRows:
     """Scores and what is true of them, (n, l): 0 or 1, or a probability; rows may have weights.
 
     Both matrices are dense, or both tidy CSR: an entry that is not stored has score 0 and is false.
@@ -84,9 +84,9 @@ class Sample:
     weight: Array | None = None
     missed: Array | None = None
 
-    def __getitem__(self, rows) -> Sample:
+    def __getitem__(self, rows) -> ScoredRows:
         weight, scores = None if self.weight is None else self.weight[rows], self.scores[rows]
-        return Sample(scores, scores if self.true is self.scores else self.true[rows], weight)
+        return ScoredRows(scores, scores if self.true is self.scores else self.true[rows], weight)
 
     @property
     def mass(self) -> float:
@@ -149,7 +149,7 @@ class Sample:
         predicted += every - scored
         return np.stack([tp, predicted - tp, fn, size - predicted - fn])
 
-    def ranking(self, by: By, own: bool) -> Ranking:
+    def ranking(self, by: By, own: bool) -> RankedEntries:
         """The entries ranked together, or with ``own`` those of each label by themselves."""
         (_, _, score, true), (population, count, cells) = self.entries, self.populations(by)
         size, is_dense = self.sizes, isinstance(self.scores, np.ndarray)
@@ -170,12 +170,12 @@ class Sample:
             start = np.append(0, np.cumsum(np.bincount(population, minlength=count)))
         size = size if self.weight is None and is_dense else size.take(order)
         parts = score.take(order), size, true.take(order), population.take(order)
-        return Ranking(start, np.arange(count + 1) if own else np.array([0, count]), *parts)
+        return RankedEntries(start, np.arange(count + 1) if own else np.array([0, count]), *parts)
 
 
 @kernel
 def count_entries(entries, thresholds, tp, fn, predicted, always):
-    """Sums over the entries of each population: see `Sample.counts`.
+    """Sums over the entries of each population: see `ScoredRows.counts`.
 
     ``always`` counts those whose threshold is not above 0.
     """
@@ -202,7 +202,7 @@ def label_order(score: Array, n_labels: int) -> Array:
     return order.ravel()
 
 
-def labelled(scores: Any, y_true: Any, sample_weight: Any = None) -> Sample:
+def labelled(scores: Any, y_true: Any, sample_weight: Any = None) -> ScoredRows:
     """Scores with their true label sets, checked."""
     is_sparse = hasattr(scores, "tocsr")
     table = sparse_scores(scores, None) if is_sparse else score_matrix(scores, None)
@@ -216,14 +216,14 @@ def labelled(scores: Any, y_true: Any, sample_weight: Any = None) -> Sample:
     return weighted(table, true, sample_weight)
 
 
-def weighted(table: Any, true: Any, sample_weight: Any) -> Sample:
+def weighted(table: Any, true: Any, sample_weight: Any) -> ScoredRows:
     """A sample of checked matrices, with weights that are checked here; rows of weight 0 go."""
     if sample_weight is None:
-        return Sample(table, true)
+        return ScoredRows(table, true)
     weight = real_vector(sample_weight, table.shape[0], "sample_weight")
     if not (weight.min() >= 0.0 and weight.max() > 0.0):
         raise ValueError("sample_weight must not be below 0 anywhere, nor 0 everywhere")
-    return Sample(table, true, weight)[np.flatnonzero(weight)]
+    return ScoredRows(table, true, weight)[np.flatnonzero(weight)]
 
 
 def sparse_scores(scores: Any, n_labels: int | None) -> Any:
@@ -248,7 +248,7 @@ def _sparse(table: Any, n_labels: int | None, name: str) -> Any:
 
 
 def best_thresholds(
-    sample: Sample, metric: Metric, average: Average, own: bool
+    sample: ScoredRows, metric: Target, average: Average, own: bool
 ) -> tuple[Array, Array]:
     """The best threshold of each label, or for all, and the bounds of each, (2, l) or (2, 1)."""
     by = POPULATIONS[average]
@@ -304,7 +304,7 @@ def best_cut_rows(first, last, ranking, quotient, total, unit, margin, taken):
                 taken[group] = i + 1 - start
 
 
-def _best_together(ranking: Ranking, metric: Metric, total: float) -> Array:
+def _best_together(ranking: RankedEntries, metric: Target, total: float) -> Array:
     """How many entries of each label to take where the counts of all labels are summed, (l,).
 
     At the largest quotient v each label takes the cut where numerator - v · denominator, a linear

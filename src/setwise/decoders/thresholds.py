@@ -12,24 +12,24 @@ from sklearn.exceptions import NotFittedError
 
 from setwise.decoders.fixed_point import fixed_points
 from setwise.decoders.population import (
-    G_MEAN,
     POPULATIONS,
     Average,
-    Metric,
     get_metric,
+    population_utilities,
     quotient_of,
-    utilities,
 )
 from setwise.decoders.threshold_search import (
     EQUAL,
-    Sample,
+    ScoredRows,
     best_thresholds,
     labelled,
     sparse_scores,
     weighted,
 )
 from setwise.sparse import rows_of
+from setwise.targets import Target
 from setwise.targets.measure import Array
+from setwise.targets.target import rates_mean
 from setwise.validation import probability_matrix, score_matrix, whole_number
 
 
@@ -259,7 +259,7 @@ class Thresholds(BaseEstimator):
     @property
     def _is_joint(self) -> bool:
         """Whether the labels of a micro average cannot be parted: G-mean is no quotient."""
-        return self.average == "micro" and get_metric(self.metric) == G_MEAN
+        return self.average == "micro" and rates_mean(get_metric(self.metric)) == "geometric"
 
     def _refuse_weights(self, sample_weight: Any) -> None:
         if sample_weight is not None and self.average == "instance":
@@ -267,13 +267,13 @@ class Thresholds(BaseEstimator):
                 "sample_weight is not offered for average='instance'; use 'macro' or 'micro'"
             )
 
-    def _keep(self, sample: Sample, found: Array, one: bool, cross_fitted=None) -> Thresholds:
+    def _keep(self, sample: ScoredRows, found: Array, one: bool, cross_fitted=None) -> Thresholds:
         """Store what was found; ``one`` says whether it is one threshold for all labels."""
         thresholds = np.broadcast_to(found, sample.shape[1]).copy()
         counts = sample.counts(thresholds, POPULATIONS[self.average])
         self.thresholds_ = thresholds
         self.threshold_ = float(thresholds[0]) if one else None
-        self.value_ = float(utilities(get_metric(self.metric), counts).mean())
+        self.value_ = float(population_utilities(get_metric(self.metric), counts).mean())
         self.cross_fitted_value_ = cross_fitted
         return self
 
@@ -296,7 +296,7 @@ def reached(table: Any, thresholds: Array) -> Any:
 
 
 def cross_fit(
-    sample: Sample, metric: Metric, average: Average, own: bool, folds: Array
+    sample: ScoredRows, metric: Target, average: Average, own: bool, folds: Array
 ) -> tuple[Array, float]:
     """The thresholds, and the measure of the decisions out of fold; see the notes of `Thresholds`.
 
@@ -324,10 +324,10 @@ def cross_fit(
             decided += np.where(chosen, its_own, shared)
     if average == "micro":
         decided = decided.sum(axis=1, keepdims=True)
-    return thresholds, float(utilities(metric, decided).mean())
+    return thresholds, float(population_utilities(metric, decided).mean())
 
 
-def prefers_own(metric: Metric, average: Average, shared: Array, own: Array) -> Array:
+def prefers_own(metric: Target, average: Average, shared: Array, own: Array) -> Array:
     """Which labels do better by their own thresholds, from the counts of both, (4, l) each.
 
     For micro the labels with the largest quotient together, by Dinkelbach's iteration: for a value
@@ -335,7 +335,7 @@ def prefers_own(metric: Metric, average: Average, shared: Array, own: Array) -> 
     """
     positives, change = own[0] + own[2], own - shared
     if average == "macro":
-        better = utilities(metric, own) > utilities(metric, shared) + EQUAL
+        better = population_utilities(metric, own) > population_utilities(metric, shared) + EQUAL
         return better | (positives == 0)
     total = shared.sum(axis=1, keepdims=True)
     quotient = quotient_of(metric, total)

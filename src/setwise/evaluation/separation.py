@@ -35,7 +35,7 @@ def own_scores(scores: Any, true: Any) -> Array:
     return np.where(stored, np.append(scores.data, 0.0)[places], 0.0)
 
 
-def cells_of(score: Array, values: Any) -> Array:
+def threshold_cells(score: Array, values: Any) -> Array:
     """The cell of each value: 2 j + 1 if it is ``score[j]``, 2 j if next below it."""
     return np.searchsorted(score, values) + np.searchsorted(score, values, "right")
 
@@ -61,8 +61,8 @@ class Levels(NamedTuple):
         score, n_true = np.unique(own, return_counts=True)
         counts = np.zeros(2 * len(score) + 1, np.int64)
         for part in row_ranges(len(stored), 1):
-            counts += np.bincount(cells_of(score, stored[part]), minlength=len(counts))
-        counts[cells_of(score, 0.0)] += n_entries - len(stored)
+            counts += np.bincount(threshold_cells(score, stored[part]), minlength=len(counts))
+        counts[threshold_cells(score, 0.0)] += n_entries - len(stored)
         return cls(score, n_true, counts)
 
     @property
@@ -174,9 +174,11 @@ def separation_statistic(scores: Any, true: Any) -> Statistic:
         levels = Levels.of(column.stored, column.own, true.shape[0])
         figures, by_true, by_false = levels.figures_and_slopes()
         by_label.append(figures)
-        absent = by_false[:, cells_of(levels.score, 0.0)]
+        absent = by_false[:, threshold_cells(levels.score, 0.0)]
         of_absent += absent
-        of_label[column.rows] += by_false[:, cells_of(levels.score, column.stored)].T - absent
+        of_label[column.rows] += (
+            by_false[:, threshold_cells(levels.score, column.stored)].T - absent
+        )
         place = np.searchsorted(levels.score, column.own)
         of_label[column.true_rows] += (by_true[:, place] - by_false[:, 2 * place + 1]).T
     found = np.array(by_label).reshape(-1, 2)
@@ -192,13 +194,13 @@ def _micro(scores: Any, true: Any) -> tuple[Array, Array]:
     stored = scores.data if issparse(scores) else scores.ravel()
     levels = Levels.of(stored, own, n_rows * n_labels)
     figures, by_true, by_false = levels.figures_and_slopes()
-    absent = by_false[:, cells_of(levels.score, 0.0)]
+    absent = by_false[:, threshold_cells(levels.score, 0.0)]
     place = np.searchsorted(levels.score, own)
     moved = by_true[:, place] - by_false[:, 2 * place + 1]
     slopes = n_labels * absent + _sums_by_row(true, moved)
     for rows in row_ranges(n_rows, n_labels):
         part = csr_array(scores[rows])
-        of = by_false[:, cells_of(levels.score, part.data)] - absent[:, None]
+        of = by_false[:, threshold_cells(levels.score, part.data)] - absent[:, None]
         slopes[rows] += _sums_by_row(part, of)
     return np.array(figures), slopes
 

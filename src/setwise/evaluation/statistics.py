@@ -103,7 +103,7 @@ def row_means(titles: Sequence[Title], columns: Array) -> Statistic:
     return Statistic.of(titles, lambda total, sums: sums / total, columns)
 
 
-def stacked(statistics: Sequence[Statistic]) -> Statistic:
+def as_one(statistics: Sequence[Statistic]) -> Statistic:
     """The figures of several statistics as those of one."""
     ends = np.cumsum([len(one.parts) for one in statistics])
 

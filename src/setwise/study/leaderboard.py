@@ -21,10 +21,10 @@ from setwise.evaluation.statistics import (
     Bootstrap,
     Statistic,
     Title,
+    as_one,
     holm,
     p_values,
     row_means,
-    stacked,
 )
 from setwise.study.results import Outcome, Results, unit_of
 from setwise.targets import Target, get_target
@@ -244,7 +244,7 @@ def _losses(y_true: Any, outcomes: Sequence[Any]) -> Statistic:
         return row_means(titles, np.column_stack([losses_of(o, y_true) for o in outcomes]))
     samples = (Sample(outcome.y_pred.astype(np.int64), y_true) for outcome in outcomes)
     parts = zip(titles, samples, strict=True)
-    return stacked([loss_statistic(title, target, sample) for title, sample in parts])
+    return as_one([loss_statistic(title, target, sample) for title, sample in parts])
 
 
 def whole_measure(name: str) -> Target | None:

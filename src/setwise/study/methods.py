@@ -119,7 +119,7 @@ def _cut_decoder(target: Target) -> str:
     return "minimum_risk" if own_sets else "most_likely"
 
 
-class Thresholds(ClassifierMixin, BaseEstimator):
+class TunedThresholds(ClassifierMixin, BaseEstimator):
     """A logistic regression for each label, its threshold tuned in three folds.
 
     The measure tuned for is the target's over the rows of one label: a ratio such as F-beta or
@@ -301,7 +301,7 @@ METHODS: dict[str, Method] = {
             "thresholds",
             "Trains scikit-learn's LogisticRegression for each label. Predicts the labels above "
             "their thresholds, which are tuned in three folds.",
-            lambda asked: Thresholds(asked.target),
+            lambda asked: TunedThresholds(asked.target),
         ),
         _wrapped(
             "forest",

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import fields, is_dataclass, replace
-from importlib.metadata import version
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import joblib
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_array, check_consistent_length
@@ -30,15 +26,15 @@ from setwise.run_folder import locked
 from setwise.sparse import tidied
 from setwise.spelling import some
 from setwise.study.folder import Unit, prepare, store, summary
+from setwise.study.identity import identity_of, library_versions, processor
 from setwise.study.methods import get_methods
 from setwise.study.results import Outcome, Results, Scale
-from setwise.study.work import Plan, do_tasks
+from setwise.study.work import StudyPlan, do_tasks
 from setwise.targets import Target, get_target
 from setwise.targets.target import hierarchy_of, method_of
 from setwise.terminal import printable
 from setwise.validation import whole_number
 
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 MEAN = "the mean of the training rows (boosted trees and your own estimators see NaN)"
 
 
@@ -112,9 +108,7 @@ class Study:
             raise ValueError(f"seed must be below 2**32, as scikit-learn's are, but it is {seed}")
         sets, names = _label_sets(Y, label_names)
         n_rows, n_labels = sets.shape
-        taken: Any = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
-        taken |= {"accept_sparse": "csr", "copy": True}
-        inputs: Any = check_array(tidied(X, "X") if issparse(X) else X, input_name="X", **taken)
+        inputs = _features(X)
         check_consistent_length(inputs, sets)
         chosen, judges = get_methods(methods), _targets(targets, n_labels)
         _refuse_pairs(chosen, judges)
@@ -125,21 +119,7 @@ class Study:
         row_names = _row_names(row_names, X, Y, n_rows)
         self.rows = np.concatenate([held for _, held in splits])
         missing = bool(np.isnan(inputs.data if issparse(inputs) else inputs).any())
-        self._plan = Plan(inputs, missing, sets, chosen, judges, splits, seed)
-        asked = {
-            **(question or {}),
-            "rows": n_rows,
-            "features": inputs.shape[1],
-            "labels": n_labels,
-            "held out": held_out,
-            "missing features": MEAN if missing else "none",
-            "seed": seed,
-        }
-        try:
-            json.dumps(asked, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"question must be plain text and numbers (JSON): {error}") from error
-        versions = library_versions()
+        self._plan = StudyPlan(inputs, missing, sets, chosen, judges, splits, seed)
         scales = {name: Scale.of(target) for name, target in judges.items()}
         self._study = Results(
             name=str(name),
@@ -150,10 +130,10 @@ class Study:
             targets=tuple(judges),
             methods=tuple(chosen),
             outcomes=(),
-            question=asked,
+            question=_asked(question or {}, self._plan, held_out),
             versions={
                 "python": platform.python_version(),
-                **versions,
+                **library_versions(),
                 "system": platform.system(),
                 "processor": processor(),
                 "threads of a unit": "1",
@@ -164,20 +144,7 @@ class Study:
             row_names=tuple(row_names[row] for row in self.rows),
             zero_division=checked_zero_division(zero_division),
         )
-        # All that the figures depend on.
-        self._identity = {
-            **versions,
-            "features (X)": described(inputs),
-            "label sets (Y)": described(sets),
-            "label names": self._study.label_names,
-            "methods": list(chosen),
-            "targets": list(judges),
-            "folds": described(splits),
-            "seed": int(seed),
-            "hierarchy": described(hierarchy),
-            **{f"method {m.name!r}": described(m.make) for m in chosen.values() if m.own},
-            **{f"target {name!r}": described(target) for name, target in judges.items()},
-        }
+        self._identity = identity_of(self._plan, self._study)
 
     def run(
         self, folder: str | os.PathLike[str] | None = None, progress: bool = True, jobs: int = 1
@@ -263,6 +230,13 @@ def _progress_bar(wanted: bool) -> Any:
 # ------------------------------------------------------------------------------- what is given
 
 
+def _features(X: Any) -> Any:
+    """A copy of the features, float32 or float64, dense or CSR; NaN where one is missing."""
+    taken: Any = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+    taken |= {"accept_sparse": "csr", "copy": True}
+    return check_array(tidied(X, "X") if issparse(X) else X, input_name="X", **taken)
+
+
 def _label_sets(Y: Any, label_names: Any) -> tuple[Any, list[str] | None]:
     """Label sets as a CSR array of 0/1, and a name for each label, None where there are none."""
     form = form_of(Y, column_of_classes=False)
@@ -275,6 +249,25 @@ def _label_sets(Y: Any, label_names: Any) -> tuple[Any, list[str] | None]:
     if not len(names) == len(set(names)) == n_labels:
         raise ValueError(f"label_names must be {n_labels} different names, not {some(names)}")
     return csr_array(form.own), names
+
+
+def _asked(question: Mapping[str, Any], plan: StudyPlan, held_out: str) -> dict[str, Any]:
+    """What was asked, for the report, with the sizes of the data; must be JSON."""
+    shape: Any = plan.sets.shape
+    asked = {
+        **question,
+        "rows": plan.inputs.shape[0],
+        "features": plan.inputs.shape[1],
+        "labels": shape[1],
+        "held out": held_out,
+        "missing features": MEAN if plan.missing else "none",
+        "seed": plan.seed,
+    }
+    try:
+        json.dumps(asked, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"question must be plain text and numbers (JSON): {error}") from error
+    return asked
 
 
 def _row_names(given: Any, X: Any, Y: Any, n_rows: int) -> list[str]:
@@ -373,57 +366,3 @@ def _refuse_repeats(splits: list[Any], n_rows: int) -> None:
             row = test[np.argmax(before)]
             raise ValueError(f"row {row} is held out in fold {before.max()} and in fold {fold}")
         held[test] = fold
-
-
-# -------------------------------------------------------------------------- what is the same
-
-
-def described(value: Any) -> Any:
-    """A value as JSON that is the same in every process: estimators and targets by their settings.
-
-    Arrays stand as digests, functions by their name and compiled code. What has no better way is
-    its type and `repr`, without addresses.
-    """
-    if isinstance(value, np.random.RandomState):
-        value = value.get_state(legacy=False)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value if value == value else "NaN"
-    if issparse(value):
-        value = csr_array(value)
-        return described([value.shape, value.data, *map(np.int64, (value.indices, value.indptr))])
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return joblib.hash(np.ascontiguousarray(value))
-    if isinstance(value, list | tuple | np.ndarray):
-        return [described(part) for part in value]
-    if isinstance(value, set | frozenset):
-        return sorted(json.dumps(described(part)) for part in value)
-    if isinstance(value, Mapping):
-        return {str(key): described(part) for key, part in value.items()}
-    name = f"{type(value).__module__}.{type(value).__qualname__}"
-    if hasattr(value, "__code__"):
-        code = value.__code__.co_code + _plain(value.__code__.co_consts).encode()
-        return f"{value.__module__}.{value.__qualname__} {hashlib.sha256(code).hexdigest()}"
-    if hasattr(value, "get_params") and not isinstance(value, type):
-        return {name: described(value.get_params(deep=False))}
-    if is_dataclass(value) and not isinstance(value, type):
-        told = [part.name for part in fields(value) if part.init]
-        return {name: {part: described(getattr(value, part)) for part in told}}
-    return f"{name} {_plain(value)}"
-
-
-def _plain(value: Any) -> str:
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
-
-
-def library_versions() -> dict[str, str]:
-    """The versions of setwise and of the libraries that compute."""
-    from setwise import __version__
-
-    return {"setwise": __version__, **{name: version(name) for name in LIBRARIES}}
-
-
-def processor() -> str:
-    """The processor's own name where the system tells it."""
-    told = Path("/proc/cpuinfo")
-    named = re.search(r"^model name\s*: (.*)$", told.read_text() if told.exists() else "", re.M)
-    return named[1] if named else platform.processor() or platform.machine()

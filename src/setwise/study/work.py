@@ -56,7 +56,7 @@ Task = list[Unit]
 Found = tuple[Unit, Outcome | str]
 
 
-class Fitted(NamedTuple):
+class FittedUnit(NamedTuple):
     """A model, the rows it is to be judged on, how long it took, and what was warned of."""
 
     model: Any
@@ -67,7 +67,7 @@ class Fitted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """All that the work needs; what is checked is trusted."""
 
     inputs: Any
@@ -107,7 +107,7 @@ class Plan:
                 fitted, found = None, message_of(error)
             yield unit, found
 
-    def _fitted(self, unit: Unit, fitted: Fitted | None) -> Fitted:
+    def _fitted(self, unit: Unit, fitted: FittedUnit | None) -> FittedUnit:
         """A model for the target, by a fit or from that of another target."""
         method, target = self.methods[unit.method], self.targets[unit.target]
         # What decides for all rows together is fitted to rows held out, which is part of the fit.
@@ -127,9 +127,9 @@ class Plan:
         start = time.perf_counter()
         with recorded_warnings() as told:
             model = estimator.fit(X, Y)
-        return Fitted(model, X_held, sets[held], time.perf_counter() - start, told)
+        return FittedUnit(model, X_held, sets[held], time.perf_counter() - start, told)
 
-    def _judged(self, unit: Unit, fitted: Fitted) -> Outcome:
+    def _judged(self, unit: Unit, fitted: FittedUnit) -> Outcome:
         """What a model predicts for the rows held out, and its losses."""
         model, true, start = fitted.model, fitted.Y, time.perf_counter()
         with recorded_warnings() as told:
@@ -202,7 +202,7 @@ def recorded_warnings() -> Iterator[list[str]]:
 
 
 def do_tasks(
-    plan: Plan, tasks: Iterable[Task], jobs: int, took: Callable[[Unit, Outcome | str], None]
+    plan: StudyPlan, tasks: Iterable[Task], jobs: int, took: Callable[[Unit, Outcome | str], None]
 ) -> None:
     """Do tasks, so many at once; ``took`` is told what each unit found.
 
@@ -230,7 +230,7 @@ def do_tasks(
                     took(unit, KILLED)
 
 
-def _until_broken(plan: Plan, waiting: deque[Task], jobs: int, took: Any) -> list[Task]:
+def _until_broken(plan: StudyPlan, waiting: deque[Task], jobs: int, took: Any) -> list[Task]:
     """Do tasks until none is left or a process ends; those then in work."""
     running: dict[Any, Task] = {}
     size = min(jobs, len(waiting))
@@ -256,10 +256,10 @@ def _until_broken(plan: Plan, waiting: deque[Task], jobs: int, took: Any) -> lis
 
 
 # In a worker: what its tasks are of.
-_served: list[Plan] = []
+_served: list[StudyPlan] = []
 
 
-def _serve(plan: Plan) -> None:
+def _serve(plan: StudyPlan) -> None:
     """Begin a worker, which leaves interrupts to its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _served.append(plan)
@@ -269,5 +269,5 @@ def _worked(task: Task) -> list[Found]:
     return _done(_served[0], task)
 
 
-def _done(plan: Plan, task: Task) -> list[Found]:
+def _done(plan: StudyPlan, task: Task) -> list[Found]:
     return list(plan.work(task))

@@ -153,7 +153,7 @@ def checked_edges(edges: Any, names: Any) -> tuple[Array, Array]:
 # --------------------------------------------------------------------------------------- label sets
 
 
-def label_sets(Y: Any, names: Array, name: str) -> Any:
+def sets_over(Y: Any, names: Array, name: str) -> Any:
     """0/1 bytes, dense or CSR, with a column for each name, from any form; a fresh array."""
     from setwise.labels import form_of, name_array, zeros_and_ones
 

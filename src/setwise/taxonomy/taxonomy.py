@@ -24,10 +24,10 @@ from setwise.taxonomy.edges import (
     checked_edges,
     checked_names,
     forest_levels,
-    label_sets,
     levels_in_order,
     parent_vector,
     refuse_missing,
+    sets_over,
     steps_up,
 )
 from setwise.validation import real_vector
@@ -269,7 +269,7 @@ class Taxonomy:
             A list of the names of each row's labels, or one name a row. A data frame whose columns
             are the names in another order is taken by them; by their places if they only count.
         """
-        sets = label_sets(Y, self.names, "Y")
+        sets = sets_over(Y, self.names, "Y")
         if isinstance(sets, np.ndarray):
             return raised(sets, self)
         sets = sets.astype(bool)
@@ -291,7 +291,7 @@ class Taxonomy:
         array([[0, 1, 0],
                [1, 0, 1]], dtype=uint8)
         """
-        sets = label_sets(Y, self.names, "Y")
+        sets = sets_over(Y, self.names, "Y")
         entries = entries_of(sets) if isinstance(sets, np.ndarray) else sets.astype(bool)
         above = self.close((entries @ self._jumps[0]).astype(np.uint8)).astype(bool)
         kept = (entries > above).astype(np.uint8)
@@ -365,7 +365,7 @@ class Taxonomy:
 
     def _entries(self, Y: Any, name: str = "Y") -> Any:
         """Label sets as CSR of bools."""
-        sets = label_sets(Y, self.names, name)
+        sets = sets_over(Y, self.names, name)
         return entries_of(sets) if isinstance(sets, np.ndarray) else sets.astype(bool)
 
     def _open_edge(self, labels: Array) -> Array:
