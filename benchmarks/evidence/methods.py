@@ -30,7 +30,7 @@ from setwise import (
     TargetDecoder,
 )
 from setwise.estimators.reductions import LabelSizeClassifier, PickLabels
-from setwise.study.methods import TunedThresholds
+from setwise.study.tuned_thresholds import TunedThresholds
 from setwise.surrogates import BinaryRelevance
 from setwise.targets import get_target
 

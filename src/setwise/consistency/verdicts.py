@@ -84,8 +84,8 @@ class Distribution:
         return self.mean(self.sets)
 
     def __str__(self) -> str:
-        shown = np.flatnonzero(self.probability > 0.0)
-        return ", ".join(f"P({word(self.sets[k])}) = {self.probability[k]:.4g}" for k in shown)
+        law = zip(self.sets, self.probability, strict=True)
+        return ", ".join(f"P({word(y)}) = {p:.4g}" for y, p in law if p > 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """The label sets and their probabilities as plain lists."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -209,9 +209,8 @@ class SparseTextSchema(Schema):
         X = csr_array((data, indices, rows.X.indptr), shape=shape)
         if not labels:
             return Rows(X)
-        each = enumerate(rows.labels)
-        place = rows.place
-        found = [[self._column(name, row, place, hint) for name in names] for row, names in each]
+        column = partial(self._column, place=rows.place, hint=hint)
+        found = [[column(name, row) for name in names] for row, names in enumerate(rows.labels)]
         return Rows(X, indicator(found, self.n_labels))
 
     def _column(self, label: str, row: int, place: Place, hint: str) -> int:
@@ -307,12 +306,11 @@ def read_libsvm(
     """
     file = existing(path)
     width = (max_columns or MAX_FEATURES) + 1
-
-    def rows() -> Iterator[_SparseRows]:
-        for block in blocks(_lines(file, max_bytes, None), BLOCK_ROWS):
-            yield _read_rows(block, file, width)
-
-    parts = Again(rows, lambda part: part.X.nnz + len(part.labels))
+    lines = partial(_lines, file, max_bytes, None)
+    parts = Again(
+        lambda: (_read_rows(block, file, width) for block in blocks(lines(), BLOCK_ROWS)),
+        lambda part: part.X.nnz + len(part.labels),
+    )
     lowest, highest, found, texts = 1, 0, set[str](), list[str]()
     for part in parts:
         lowest = min(lowest, int(part.X.indices.min(initial=1)))

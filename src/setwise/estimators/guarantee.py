@@ -240,8 +240,8 @@ def claim_of_shortlists(target: Any, n_labels: int, floor: float) -> Claim:
 def claim_of_costs(target: Any) -> Claim:
     """What is proved of decisions by scores trained for the costs of a measure of all rows."""
     why_not = rounds_may_fail(target)
-    about = {"target": in_words(target), "why_not": why_not, "complete": COMPLETE}
-    about["source"] = BY_KEY["V"].source
+    about: dict[str, Any] = {"target": in_words(target), "why_not": why_not}
+    about |= {"complete": COMPLETE, "source": BY_KEY["V"].source}
     holds = "costs" if why_not is None else "rounds"
     return Claim("consistent" if why_not is None else "nothing", (holds,), about)
 
@@ -284,11 +284,9 @@ def claim_of_mixture(
         or (by_sizes and (has_sizes or is_list))
         or (target.form == "subset" and is_list)
     )
-    if everywhere:
-        return Claim("bounded", ("bounded",), about)
-    return (
-        Claim("bounded", ("bounded", "among"), about) if is_list else replace(NOTHING, about=about)
-    )
+    if not (everywhere or is_list):
+        return replace(NOTHING, about=about)
+    return Claim("bounded", ("bounded",) if everywhere else ("bounded", "among"), about)
 
 
 def _of_sets(training: Training, target: Any, space: Space, decoder: str) -> Claim:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, issparse
 from sklearn.utils import check_random_state
 
-from setwise.estimators.explaining import feature_names_of
+from setwise.estimators.explanation import feature_names_of
 from setwise.estimators.wrapped import last_estimator
 from setwise.targets.population import Macro, population_measure
 from setwise.targets.registry import get_target

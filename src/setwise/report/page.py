@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from setwise.atomic_write import write_whole
-from setwise.estimators.explaining import Explanation
+from setwise.estimators.explanation import Explanation
 from setwise.estimators.permuting import Importance
 from setwise.evaluation import Evaluation
 from setwise.report import labels, leaderboards, probability, words
