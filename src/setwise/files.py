@@ -87,7 +87,7 @@ def shown(value: object, most: int = 60) -> str:
 
 @contextmanager
 def named(path: File) -> Iterator[None]:
-    """Whatever is wrong with the values of a file is a `DataError` that names the file."""
+    """Turn an error about the values of a file into a `DataError` that names the file."""
     try:
         yield
     except DataError:

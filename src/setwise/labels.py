@@ -189,10 +189,10 @@ def read_labels(y: Any) -> tuple[Any, LabelNames]:
 
 @dataclass(frozen=True)
 class Form:
-    """The labels of all rows as label sets over their own names; ``told`` says how they came.
+    """Label sets read from y, over the labels that y itself has; ``told`` describes y in messages.
 
-    ``columns`` are the names, None for the columns of an array; ``in_order`` says that they are
-    columns that y itself has.
+    ``columns`` are the names of these labels, None for the columns of an array. ``in_order`` says
+    that they are columns of y, so that their order counts.
     """
 
     own: Any

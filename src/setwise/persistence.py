@@ -214,7 +214,7 @@ def _skops() -> Any:
 
 @contextmanager
 def _hidden(modules: Iterable[str]) -> Iterator[None]:
-    """Without these modules, if they are not there already: to import one is an ImportError."""
+    """Let imports of these modules fail within the block, unless they are imported already."""
     missing = [name for name in modules if name not in sys.modules]
     sys.modules |= dict.fromkeys(missing)  # type: ignore
     try:

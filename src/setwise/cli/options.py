@@ -150,7 +150,7 @@ def _parameter(given: inspect.Parameter, helps: dict[str, str]) -> inspect.Param
 
 @contextmanager
 def concerning(what: str) -> Iterator[None]:
-    """Say what an error of the library is about, before it. (A `DataError` names the file.)"""
+    """Begin the message of a ValueError with what it is about. (A `DataError` names its file.)"""
     from setwise.datasets import DataError
 
     try:

@@ -244,9 +244,9 @@ class Effort:
 
 
 class Trials(NamedTuple):
-    """Distributions with scores, what is predicted, its regret, the surrogate's, and a merit.
+    """Distributions and scores that were tried, the set predicted, and the regrets of both losses.
 
-    The merit is what the ascent raises.
+    ``paid`` is the regret of the surrogate, ``merit`` what the search raises.
     """
 
     p: Array
@@ -369,7 +369,7 @@ def _sampled(setting: Setting, n_rows: int, rng: np.random.Generator) -> Trials:
 
 
 def _aimed(setting: Setting, p: Array, scores: Array, aim: Array) -> Trials:
-    """Scores brought to where they predict the sets aimed at; after a likelihood as they are."""
+    """Trials of scores moved until they predict the sets aimed at; a likelihood's stay."""
     if setting.choice.is_likelihood:
         prediction, regret = setting.worst_predictions(p, scores)
     else:

@@ -256,7 +256,7 @@ class Features:
 
 
 class LabelSets(NamedTuple):
-    """Label sets, label sets as written where they differ, and the rows that have them."""
+    """Label sets, those as written where a hierarchy added to them, and which rows are known."""
 
     Y: Any
     specific: Any

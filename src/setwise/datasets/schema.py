@@ -36,9 +36,9 @@ class Rows(NamedTuple):
 
 
 class Again:
-    """What can be gone through several times: kept in memory where it is little, else read again.
+    """Parts that can be iterated several times: kept in memory while small, else read again.
 
-    ``size`` says how many numbers or cells a part has.
+    ``size`` counts the numbers or cells of a part.
     """
 
     def __init__(self, make: Callable[[], Iterator[Any]], size: Callable[[Any], int]):
@@ -60,7 +60,7 @@ class Again:
         self.kept = kept if left >= 0 else None
 
     def once_more(self) -> Iterator[Any]:
-        """The last time: what is kept is let go, one by one, once it is used."""
+        """Iterate for the last time: what is kept leaves memory as it is handed out."""
         if self.kept is None:
             return self.make()
         parts, self.kept = self.kept, None
@@ -68,7 +68,7 @@ class Again:
 
 
 class First(NamedTuple):
-    """A first file: how it is read, its rows on their way, and what else is known of it."""
+    """A first file as read: its schema, its rows, and further arguments of its `Dataset`."""
 
     schema: Any
     parts: Callable[[], Iterable[Rows]]
@@ -234,7 +234,7 @@ def stacked(parts: list[Any]) -> Any:
 
 
 class Raw(NamedTuple):
-    """Some rows on their way: codes of the features, texts by column, label cells, their place.
+    """Rows before they become features and label sets: codes, texts by column, label cells, place.
 
     ``codes`` are (n, number of coded columns), dense or CSR; ``cells`` what `Labels` takes, or None
     if labels are not read; ``unseen`` has the new categories that are read as zeros.
@@ -291,7 +291,7 @@ class NamedColumns(Schema):
 
     @abstractmethod
     def raws(self, path: Path, labels: bool, rows: int) -> Iterator[Raw]:
-        """The rows of a file on their way, at most so many at a time."""
+        """The rows of a file as `Raw`, at most so many at a time."""
 
     def reading(self, unseen_categories: str | None, unseen_labels: str | None) -> Schema:
         super().reading(unseen_categories, unseen_labels)

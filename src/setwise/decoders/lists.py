@@ -103,9 +103,9 @@ def with_edits(sets: Array, allowed: Callable[[Array], Array] | None) -> Iterato
 
 
 def or_ranked(found: Decisions, measure: OfCounts, posterior: Array, sets: Array) -> Decisions:
-    """What was found over the list or, where that is less, the k most probable labels of a row.
+    """The better of what was found over the list and of the k most probable labels of a row.
 
-    For every k up to the size of the largest listed set; K times as many sums a row.
+    For every k up to the size of the largest listed set; it costs K times as many sums a row.
     """
     n_labels, size = sets.shape[1], sets.sum(axis=1, dtype=np.int64)
     most, index, marginals = int(size.max()), RowIndex.of(sets), posterior @ sets

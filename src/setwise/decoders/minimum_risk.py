@@ -346,7 +346,7 @@ class MinimumRisk:
         return self._kept[n_labels]
 
     def _last(self, name: str, part: Any, make: Callable[[Any], Any]) -> Any:
-        """What was last made of a part of a distribution, if that is this one, or made anew.
+        """``make(part)``, kept until it is asked for another part.
 
         (A space has the same list or biases for all its rows.)
         """

@@ -152,14 +152,12 @@ class Mixture(Distribution):
 
     @property
     def n_labels(self) -> int:
-        """Number of labels."""
         return self.distributions[0].n_labels
 
     def __len__(self) -> int:
         return len(self.distributions[0])
 
     def __getitem__(self, rows) -> Mixture:
-        """The same of some rows."""
         return Mixture([member[rows] for member in self.distributions], self.weights)
 
     def marginals(self) -> Any:

@@ -49,7 +49,6 @@ class Independent(Distribution):
 
     @property
     def n_labels(self) -> int:
-        """Number of labels."""
         return self.probability.shape[1]
 
     @property
@@ -61,7 +60,6 @@ class Independent(Distribution):
         return self.probability.shape[0]
 
     def __getitem__(self, rows) -> Independent:
-        """The same of some rows."""
         return Independent(self.probability[rows])
 
     def marginals(self) -> Any:
@@ -186,7 +184,6 @@ class Listed(Distribution):
 
     @property
     def n_labels(self) -> int:
-        """Number of labels."""
         return self.sets.shape[1]
 
     @classmethod
@@ -200,7 +197,6 @@ class Listed(Distribution):
         return len(self.posterior)
 
     def __getitem__(self, rows) -> Listed:
-        """The same of some rows."""
         posterior = self.posterior[rows]
         if posterior.ndim != 2:
             raise ValueError(f"rows must be a slice or an array of rows, but they are {rows!r}")
@@ -304,14 +300,12 @@ class OfSpace(Distribution):
 
     @property
     def n_labels(self) -> int:
-        """Number of labels."""
         return self.space.n_labels
 
     def __len__(self) -> int:
         return len(self.scores)
 
     def __getitem__(self, rows) -> OfSpace:
-        """The same of some rows."""
         scores = self.scores[rows]
         if scores.ndim != 2 or len(scores) == 0:
             return replace(self, scores=scores)  # which says what is wrong

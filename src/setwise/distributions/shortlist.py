@@ -80,7 +80,6 @@ class Shortlist(Distribution):
 
     @property
     def n_labels(self) -> int:
-        """Number of labels."""
         return self.probability.shape[1]
 
     @property
@@ -92,7 +91,6 @@ class Shortlist(Distribution):
         return self.probability.shape[0]
 
     def __getitem__(self, rows) -> Shortlist:
-        """The same of some rows."""
         tails = (part[rows] for part in (self.least_tail, self.most_tail))
         return Shortlist(self.probability[rows], self.tail[rows], self.floor[rows], *tails)
 

@@ -184,7 +184,6 @@ class LabelSizes(Distribution):
 
     @property
     def n_labels(self) -> int:
-        """Number of labels."""
         return self.joint.shape[2]
 
     def __len__(self) -> int:

@@ -71,9 +71,9 @@ def _columns(values: Any) -> list[Any] | None:
 
 
 def one_order(columns: dict[str, list[Any] | None], advice: str = "") -> list[Any] | None:
-    """The columns of all arguments that have some, by the arguments' names; all must agree.
+    """The columns that all data frames among the arguments share; a ValueError if they differ.
 
-    Those that are only 0, 1, ... stand for no labels in particular, and agree with other names.
+    Columns that only count, 0, 1, ..., are taken for no names, and agree with any others.
     """
     given = {name: its for name, its in columns.items() if its is not None}
     counted = {name for name, its in given.items() if its == list(range(len(its)))}

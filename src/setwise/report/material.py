@@ -182,7 +182,7 @@ class Material:
 
 
 def _named(outcome: Outcome, function: Any, *arguments: Any) -> Any:
-    """What the function gives; its error says of which outcome."""
+    """Call the function; a ValueError then names the outcome."""
     try:
         return function(*arguments)
     except ValueError as error:

@@ -61,12 +61,11 @@ def edges_of_frame(frame: Any, names: Any, root: Any) -> Parts:
 def _edges_of_table(
     cells: list[tuple[str, Any]], places: list[int] | None, names: Any, root: Any
 ) -> Parts:
-    """From the cells of rows; ``places`` are those of the columns where these have names.
+    """Edges from the cells of a table; ``places`` are its columns, where it names them.
 
-    Where all labels are whole numbers as text, the parent 1.0 is 1, and -1 is none. In a table with
-    named columns each row of several parents becomes as many. A label has a row of its own there if
-    it stands in the column of labels, or among the names. If some row is that of a root, and no
-    names are given, each parent must have such a row.
+    Where all labels are whole numbers written as text, the parent 1.0 is read as 1, and -1 as none.
+    In a table with named columns a cell may list several parents, and becomes a row for each. If
+    such a table has a row for a root, and no ``names`` are given, every parent needs a row too.
     """
     chosen = range(len(cells[0][1]) if cells else 0) if places is None else places
     rows = [row_of([row[column] for column in chosen], place) for place, row in cells]
