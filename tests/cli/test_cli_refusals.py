@@ -56,7 +56,7 @@ COMMANDS = [
     ((FIT[0], "empty.csv", *FIT[2:]), "empty.csv, line 1: "),
     ((FIT[0], "header.csv", *FIT[2:]), "header.csv: no row"),
     ((FIT[0], "short.csv", *FIT[2:]), "short.csv, line 3: 4 cells, but 5 columns"),
-    ((FIT[0], "word.csv", *FIT[2:]), "line 3: column 'c' is 'three', which is no number"),
+    ((FIT[0], "word.csv", *FIT[2:]), "line 3: column 'c' is 'three', which is not a number"),
     ((FIT[0], "word.csv", *FIT[2:]), "(--text-columns c), or leave it out (--drop c)"),
     ((FIT[0], "quote.csv", *FIT[2:]), "quote.csv, line 2: "),
     ((FIT[0], "latin.csv", *FIT[2:]), "such as --encoding latin-1"),

@@ -279,7 +279,9 @@ def test_a_label_without_a_positive_is_never_predicted():
 
 def test_a_large_sparse_batch_is_never_made_dense():
     rng = np.random.default_rng(0)
-    probability = scipy.sparse.random_array((40_000, 50_000), density=2e-6, rng=rng, format="csr")
+    probability = scipy.sparse.random_array(
+        (40_000, 50_000), density=2e-6, random_state=rng, format="csr"
+    )
     for mode in ({}, {"budget": 2}, {"at_most": 2}):
         sets = PopulationRule("macro_f1", "batch", **mode).fit(probability).decode(probability)
         assert 0 < sets.nnz <= 80_000

@@ -716,7 +716,7 @@ def test_a_sparse_matrix_is_never_made_dense():
     """Two billion entries, of which a few thousand are stored."""
     rng = np.random.default_rng(0)
     shape = (40_000, 50_000)
-    scores = scipy.sparse.random_array(shape, density=2e-6, rng=rng, format="csr")
+    scores = scipy.sparse.random_array(shape, density=2e-6, random_state=rng, format="csr")
     y_true = scores > 0.5
     for average, per_label in MODES:
         decoder = Thresholds("f1", average, per_label).fit(scores, y_true)

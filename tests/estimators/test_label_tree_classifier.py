@@ -22,7 +22,7 @@ QUICK = {"max_leaves": 8, "arity": 4, "tol": 1e-3, "calibration": None}
 def problem(n=200, n_features=20, n_labels=40, seed=0, cut=0.9):
     """Sparse inputs and the label sets that depend on them; some rows have none."""
     generator = np.random.default_rng(seed)
-    X = random_array((n, n_features), density=0.3, rng=generator, dtype=np.float32).tocsr()
+    X = random_array((n, n_features), density=0.3, random_state=generator, dtype=np.float32).tocsr()
     Y = csr_array((X @ generator.normal(size=(n_features, n_labels)) > cut).astype(np.uint8))
     return X, Y
 

@@ -337,7 +337,7 @@ def test_a_choice_by_likelihood_needs_probabilities():
 def test_sparse_rows_of_few_entries_are_learnt_from_as_they_are():
     """Dense products with turned ones would take longer; the solution is the same."""
     rng = np.random.default_rng(0)
-    X = sparse.random_array((400, 60), density=0.05, rng=rng, format="csr")
+    X = sparse.random_array((400, 60), density=0.05, random_state=rng, format="csr")
     Y = (X @ rng.normal(size=(60, 3)) + 0.1 * rng.normal(size=(400, 3)) > 0.1).astype(int)
     assert Turned.of(Design.of(Rows(X, Y, np.ones(400)), None, True)) is None
     assert Turned.of(Design.of(Rows(X.toarray(), Y, np.ones(400)), None, True)) is not None

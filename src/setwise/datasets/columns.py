@@ -19,7 +19,7 @@ from scipy.sparse import coo_array, csr_array, hstack
 
 from setwise.datasets.dataset import edge_array, text_array
 from setwise.datasets.unseen import CATEGORIES
-from setwise.files import Place, shown
+from setwise.files import DataError, Place, shown
 from setwise.spelling import argument, known_names
 from setwise.taxonomy import Taxonomy
 from setwise.validation import repeated, require_one_of
@@ -70,7 +70,7 @@ class Number:
 
     def wrong(self, text: str) -> str:
         expected = "; expected is 0 or 1 (or true or false, yes or no)"
-        return f"is {shown(text)}{expected if self.binary else ', which is no number'}"
+        return f"is {shown(text)}{expected if self.binary else ', which is not a number'}"
 
     def feature_names(self, column: str) -> list[str]:
         return [column]
@@ -154,6 +154,8 @@ class Text:
 
         try:
             return Text(self.options, TfidfVectorizer(**self.options).fit(texts))
+        except DataError:  # (of the file that the texts come from)
+            raise
         except Exception as error:  # (a pattern that is none, a range that is none, no terms)
             raise ValueError(f"text was not turned into features: {error}") from error
 

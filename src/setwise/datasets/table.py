@@ -112,13 +112,32 @@ class Cells(NamedTuple):
 
     def matrix(self, columns: Mapping[str, Kind]) -> NDArray[np.float64]:
         """The codes of some columns, (n, len(columns)); infinite ones are refused."""
-        codes = np.array([self.codes(name, kind) for name, kind in columns.items()])
+        try:
+            codes = np.array([self.codes(name, kind) for name, kind in columns.items()])
+        except DataError as error:
+            raise self._with_others(error, columns) from None
         matrix = np.ascontiguousarray(codes.reshape(len(columns), self.count).T)
         infinite = np.isinf(matrix)
         if infinite.any():
             row, column = divmod(int(np.argmax(infinite)), len(columns))
             raise self.place.error(row, f"column {shown([*columns][column])} is infinite")
         return matrix
+
+    def _with_others(self, error: DataError, columns: Mapping[str, Kind]) -> DataError:
+        """An error of one column that names all others that are not numbers and should be."""
+        numbers = [name for name, kind in columns.items() if kind == Number()]
+        others = [name for name in numbers if not self._holds_numbers(name)][1:]
+        if not others:
+            return error
+        reason = f"{error.reason}; these columns are not numbers either: {some(others)}"
+        return DataError(self.place.file, error.line, reason)
+
+    def _holds_numbers(self, name: str) -> bool:
+        try:
+            self.codes(name, Number())
+        except DataError:
+            return False
+        return True
 
     def texts(self, name: str) -> list[str]:
         """A column as text; numbers of Parquet as short as they can be."""

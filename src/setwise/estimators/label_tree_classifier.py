@@ -127,7 +127,7 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from scipy.sparse import random_array
-    >>> X = random_array((200, 30), density=0.2, rng=np.random.default_rng(0))
+    >>> X = random_array((200, 30), density=0.2, random_state=np.random.default_rng(0))
     >>> Y = (X @ np.random.default_rng(1).normal(size=(30, 50)) > 1.0).astype(int)
     >>> model = LabelTreeClassifier("f1", max_leaves=16).fit(X, Y)
     >>> sets, gap = model.predict(X), model.gap(X)
