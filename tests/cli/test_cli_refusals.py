@@ -67,7 +67,7 @@ COMMANDS = [
     (("fit", "books.csv", "-o", "out.skops"), "which columns are labels? Say one of --labels"),
     (("fit", "books.csv", *LISTED, "--labels", "a", "-o", "o"), "which columns are labels?"),
     (("fit", "books.csv", "--label-column", "genre", "-o", "o"), "line 1: no column 'genre'"),
-    (("fit", "books.csv", *LISTED, "--target", "f", "-o", "o"), "recall@NUMBER, tree"),
+    (("fit", "books.csv", *LISTED, "--target", "f", "-o", "o"), "recall@5, tree"),
     # What is misspelt is said before a file is read, be it large.
     (("fit", "short.csv", *LISTED, "--target", "f", "-o", "o"), "did you mean 'f1'?"),
     (("compare", "short.csv", *LISTED, "--targets", "f1,jacard", "-o", "o"), "'jaccard'?"),
