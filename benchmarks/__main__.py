@@ -222,9 +222,9 @@ INTRODUCTION = {
     "training, choosing and predicting.",
     "ensemble": "`SetEnsemble` with its defaults, fitted for F1 with official splits and decoded "
     "for each target: utilities on the test rows of the mixture and of its members, means over "
-    "seeds. `log_loss`: of the mixture on the test rows, beside that of its best member "
-    "(a set that a member gives no probability counts as though each had seen one row more, of "
-    "independent labels). `peak_mib`: of a process that reads, fits and predicts.",
+    "seeds. `log_loss`: of the mixture on the test rows, beside that of its best member, smoothed "
+    "as it is mixed (a set that a law gives no probability counts as though each had seen one row "
+    "more, of independent labels). `peak_mib`: of a process that reads, fits and predicts.",
     "budget": "`SetEnsemble(time_budget=...)` fitted to all rows of a set: seconds and processor "
     "seconds of the fit, the peak memory of its process, and the log-loss on rows held out.",
     "boost": "`SetBooster` on the likelihood of the label sets seen, beside XGBoost's own "

@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from benchmarks.quality import SETS, TARGETS, load
 from benchmarks.rows import machine
 from setwise import SetEnsemble
-from setwise.estimators.mixing import backed, mixed_log_loss
+from setwise.estimators.mixing import backed, mixed
 from setwise.targets import get_target
 
 SEEDS = range(5)
@@ -89,15 +89,16 @@ def log_losses(model: Any, known: Any, X: Any, Y: Any) -> dict[str, Any]:
     """On test rows, of the mixture and of each member as it is mixed; see `backed`."""
     sets = Y.astype(np.uint8)
     laws = [one.law(one.estimator.predict_distribution(X)) for one in model._mixed]
-    logs = backed([[law.log_probability(sets)] for law in laws], known, np.ones(len(known)), sets)
-    rows = np.ones(len(sets))
-    each = {
-        name: mixed_log_loss(own[:, None], rows, np.ones(1))
-        for name, own in zip(model.members_, logs, strict=True)
-    }
+    alone = np.eye(len(laws))
+    logs = backed(
+        [mixed(laws, w, model._loose).log_probability(sets) for w in (*alone, model.weights_)],
+        known, np.ones(len(known)), sets,
+    )  # fmt: skip
+    *each, whole = (-logs.mean(axis=1)).tolist()
     return {
-        "log_loss": mixed_log_loss(logs.T, rows, model.weights_),
-        "best_log_loss": min(each.values()), "log_losses": each,
+        "log_loss": whole, "best_log_loss": min(each),
+        "log_losses": dict(zip(model.members_, each, strict=True)),
+        "independent": dict(zip(model.members_, model._loose.round(3).tolist(), strict=True)),
     }  # fmt: skip
 
 

@@ -103,6 +103,27 @@ def agree(actual, expected, tolerance=1e-12):
 # ------------------------------------------------------------------------------------- the answers
 
 
+@pytest.mark.parametrize("scale", [0.0, 0.01, 0.05, 0.5])
+def test_sizes_that_are_left_out_are_improbable(scale):
+    rng = np.random.default_rng(3)
+    probability = scale * rng.random((3, 80))
+    joint, size = Independent(probability).label_sizes()
+    law = np.array([poisson_binomial(row) for row in probability])
+    assert law[:, size.shape[1] :].sum(axis=1).max() <= 1e-16
+    assert (size.shape[1] < 60) == (scale < 0.1)
+    np.testing.assert_allclose(size, law[:, : size.shape[1]], atol=1e-15)
+    np.testing.assert_allclose(joint.sum(axis=1), probability, atol=1e-14)
+    np.testing.assert_allclose(joint.sum(axis=2), size * np.arange(size.shape[1]), atol=1e-14)
+
+
+def poisson_binomial(row):
+    """P of each number of independent labels, by convolution."""
+    law = np.ones(1)
+    for p in row:
+        law = np.convolve(law, [1.0 - p, p])
+    return law
+
+
 @every_kind
 @settings(max_examples=FEWER)
 @given(data=st.data())

@@ -18,7 +18,6 @@ from setwise.decoders import PopulationRule
 from setwise.distributions import Independent, Listed, OfSpace
 from setwise.estimators import set_ensemble
 from setwise.estimators.leaf_forest import LeafForest
-from setwise.estimators.members import seen_before
 from setwise.estimators.mixing import mixture_weights, temperature
 from setwise.spaces import Sized
 from setwise.spaces.space import all_sets
@@ -143,6 +142,35 @@ def test_the_mixture_is_at_least_as_likely_as_its_best_member_on_held_out_rows()
     assert "among the sets of" not in model.for_target("subset").guarantee_
 
 
+def test_lists_give_sets_that_nobody_has_seen_a_probability():
+    X, Y = problem(160, seed=3, n_labels=6)
+    kinds = {"mild": SetClassifier(alpha=0.1), "free": SetClassifier(alpha=0.01)}
+    model = SetEnsemble("f1", kinds, cv=4).fit(X, Y)
+    law, every = model.predict_distribution(X[:2]), np.array(list(np.ndindex((2,) * 6)))
+    chance = np.exp([law.log_probability(np.tile(one, (2, 1))) for one in every])
+    known = {tuple(one) for one in Y.tolist()}
+    assert len(known) < 64
+    assert (chance > 0.0).all()
+    np.testing.assert_allclose(chance.sum(axis=0), 1.0, atol=1e-9)
+    # What is known of each label stays what the members say of it.
+    laws = [one.law(one.estimator.predict_distribution(X[:2])) for one in model._mixed]
+    told = sum(w * own.marginals() for w, own in zip(model.weights_, laws, strict=True))
+    np.testing.assert_allclose(chance.T @ every, told, atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(X[:2]), told, atol=1e-12)
+    assert sum(one["independent"] for one in model.contributions_) > 0.0
+
+
+def test_a_member_that_knows_sets_nobody_has_seen_is_heard():
+    # Nearly every row has a set of its own: lists know little, and a mixture loses no more.
+    X, Y = problem(90, seed=8, n_labels=9)
+    kinds = {"list": SetClassifier(alpha=0.1), "all": SetClassifier(space="sized", alpha=0.1)}
+    model = SetEnsemble("f1", kinds, cv=3).fit(X, Y)
+    told = model.contributions_
+    assert model.log_loss_ <= min(one["log_loss"] for one in told) + 1e-9
+    assert model.weights_[1] > 0.0
+    assert told[1]["independent"] == 0.0
+
+
 def test_nothing_is_claimed_where_labels_are_decided_as_though_independent():
     X, Y = problem(60, seed=11, n_labels=20)
     kinds = [SetClassifier(space="sized", alpha=0.1), SetClassifier(space="catalog", alpha=0.1)]
@@ -201,13 +229,6 @@ def test_members_may_be_any_classifiers_with_probabilities():
     assert model.predict(X).shape == Y.shape
     with pytest.raises(ValueError, match="neither"):
         SetEnsemble(members=[object()]).fit(X, Y)
-
-
-def test_rows_whose_label_set_was_not_trained_on_do_not_decide():
-    sets = np.array([[1, 0], [1, 0], [0, 1], [1, 1]], np.uint8)
-    np.testing.assert_array_equal(
-        seen_before(sets, np.array([0, 2]), np.array([1, 3])), [True, False]
-    )
 
 
 def test_classes_are_predicted_by_the_mixture():

@@ -88,7 +88,11 @@ class Independent(Distribution):
         return Ranked(self.probability, None)
 
     def label_sizes(self) -> tuple[Array, Array]:
-        """From the Poisson-binomial distribution of the size, O(l^3) a row."""
+        """From the Poisson-binomial distribution of the size, O(l K^2) a row.
+
+        K is the number of labels, or a smaller one that sets exceed with a probability below the
+        precision of the others.
+        """
         return label_sizes(self._dense(), None)
 
     def most_likely(self, second: bool) -> tuple[Array, Array, Array]:
@@ -111,11 +115,24 @@ class Independent(Distribution):
 def label_sizes(values: Array, bias: Array | None) -> tuple[Array, Array]:
     """P(label, size) and P(size) of ranked labels; see `Ranked`. O(l K^2) a row."""
     n, n_labels = values.shape
-    width = n_labels + 1 if bias is None else len(bias)
+    width = 1 + largest_size(values) if bias is None else len(bias)
     joint, size = np.empty((n, width, n_labels)), np.empty((n, width))
     given = np.empty(0) if bias is None else bias
     for_rows(label_size_rows, n, values, given, joint, size, least=1)
     return joint, size
+
+
+def largest_size(probability: Array) -> int:
+    """A size that independent labels of such probabilities, (n, l), exceed with less than 1e-17.
+
+    By Chernoff's bound: P(size >= k) <= exp(k - m) (m / k)^k for the mean size m, k > m.
+    """
+    mean, n_labels = probability.sum(axis=1).max(initial=0.0), probability.shape[1]
+    sizes = np.arange(int(mean) + 1, n_labels + 1)
+    bound = sizes - mean + sizes * np.log(max(mean, 1e-300) / np.maximum(sizes, 1))
+    # (Sizes from the first that is too improbable on are left out.)
+    rare = np.flatnonzero(bound < np.log(1e-17))
+    return max(1, int(sizes[rare[0]]) - 1) if len(rare) else n_labels
 
 
 def add_listed(

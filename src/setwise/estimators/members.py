@@ -109,22 +109,9 @@ class Given:
             chance[:, fitted.classes_] = own / own.sum(axis=1, keepdims=True)
         return [Listed.trusted(np.eye(n_classes, dtype=np.uint8), chance) for chance in wide]
 
-    def held(self, splits: list[Any]) -> list[Held]:
+    def held(self, splits: list[Any]) -> list[Array]:
         """The rows held out, in the same parts."""
-        found = []
-        for train, test in splits:
-            seen = seen_before(self.sets, train, test)
-            for first in range(0, len(test), ROWS):
-                part = slice(first, first + ROWS)
-                found.append(Held(test[part], seen[part]))
-        return found
-
-
-class Held(NamedTuple):
-    """Some rows of a fold, and whether the label set of each is that of a row trained on."""
-
-    test: Array
-    seen: Array
+        return [test[k : k + ROWS] for _, test in splits for k in range(0, len(test), ROWS)]
 
 
 def compact(law: Distribution) -> Distribution:
@@ -255,9 +242,3 @@ def was_cut(fitted: Any) -> bool:
     if timed is None or fitted.get_params()[timed] is None:
         return False
     return getattr(inner, "stopped_", "time_budget") is not None
-
-
-def seen_before(sets: Array, train: Array, test: Array) -> Array:
-    """Of each row held out, whether its label set is that of a row trained on."""
-    known = {row.tobytes() for row in np.packbits(sets[train], axis=1)}
-    return np.array([row.tobytes() in known for row in np.packbits(sets[test], axis=1)])

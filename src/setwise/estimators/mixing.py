@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 
-from setwise.distributions import Independent
+from setwise.distributions import Independent, Mixture
 from setwise.estimators.choice import frequency
 
 Array = NDArray[np.float64]
 
 # A weight below this is 0: the member brings nothing.
 NOTHING = 1e-6
-# Where the derivative of the log-likelihood by each weight shows the optimum, and most steps to it.
-OPTIMAL, MOST_STEPS = 1e-10, 10_000
+# Where the derivative of the log-likelihood by each weight shows the optimum, and most steps to it;
+# and how far a step may go on the way to a weight of 0.
+OPTIMAL, MOST_STEPS, ON_THE_WAY = 1e-10, 1_000, 0.9
+# Labels whose independence is thought of.
+MOST_LABELS = 512
 # A law is flattened or sharpened within these powers, if that gains so many nats a row.
 COOLEST, HOTTEST, WORTHWHILE = 0.25, 4.0, 1e-3
 # Entries of rows by label sets, or labels, that a temperature is found by.
@@ -28,8 +32,8 @@ def mixture_weights(log_probability: Array, row_weights: Array) -> Array:
 
     ``log_probability`` (n, m) is that of the true label set of each row by each member; a row that
     no member gives a probability says nothing of the weights. The problem is concave. By scipy's
-    SLSQP, and EM steps (each weight times the mean share of its member in what the rows have) to
-    the last digits.
+    SLSQP, and to the last digits by Newton's steps or, where these do not gain, EM's (each weight
+    times the mean share of its member in what the rows have).
 
     Examples
     --------
@@ -65,10 +69,26 @@ def mixture_weights(log_probability: Array, row_weights: Array) -> Array:
         ratio = -loss(weights)[1]
         if np.abs(np.where(weights > 0.0, ratio - 1.0, 0.0)).max() <= OPTIMAL:
             break
-        weights = weights * ratio
-        weights /= weights.sum()
+        tried = newton_step(chance, share, weights)
+        if not loss(tried)[0] < loss(weights)[0]:
+            tried = weights * ratio
+        weights = tried / tried.sum()
     weights = np.where(weights < NOTHING, 0.0, weights)
     return weights / weights.sum()
+
+
+def newton_step(chance: Array, share: Array, weights: Array) -> Array:
+    """Newton's step from weights whose sum is 1 to others; what is 0 stays 0, and no other is."""
+    used = np.flatnonzero(weights)
+    own = chance[:, used] / np.maximum(chance @ weights, 1e-300)[:, None]
+    ones = np.ones((len(used), 1))
+    system = np.block([[(own * share[:, None]).T @ own, ones], [ones.T, np.zeros((1, 1))]])
+    move = np.linalg.lstsq(system, np.append(share @ own, 0.0), rcond=None)[0][:-1]
+    falls = move < 0.0
+    furthest = np.min(weights[used][falls] / -move[falls], initial=np.inf)
+    moved = weights.copy()
+    moved[used] += min(1.0, ON_THE_WAY * furthest) * move
+    return moved
 
 
 class Contributions(NamedTuple):
@@ -98,6 +118,56 @@ def contributions(logs: Array, row_weights: Array) -> Contributions:
     return Contributions(logs, row_weights, np.array(alone), without)
 
 
+def loosened(law: Any) -> Independent | None:
+    """The labels of a law that lists its sets, as though they were independent of each other.
+
+    So sets that are not listed have a probability too. None for a law that is no list, which gives
+    them one anyway; and for very many labels, whose sizes would take long.
+    """
+    first = law[:1]
+    is_list = first.ranked() is None and first.listed() is not None
+    return Independent(law.marginals()) if is_list and law.n_labels <= MOST_LABELS else None
+
+
+def log_probabilities(folds: list[Any], sets: list[Any], may_loosen: bool) -> tuple[Array, Array]:
+    """Log P of the true sets by laws of several folds, (n,): as they are, and loosened.
+
+    The latter is -inf for laws that are not to be loosened.
+    """
+    own = [law.log_probability(y) for law, y in zip(folds, sets, strict=True)]
+    loose = [loosened(law) if may_loosen else None for law in folds]
+    said = [
+        np.full(len(y), -np.inf) if law is None else law.log_probability(y)
+        for law, y in zip(loose, sets, strict=True)
+    ]
+    return np.concatenate(own), np.concatenate(said)
+
+
+def smoothed(logs: Array, row_weights: Array, finite: Array) -> tuple[Array, Array]:
+    """How much of each member is best loosened, (m,), and log P of the true sets then, (m, n).
+
+    By log P as they are and loosened, (m, 2, n), as they were told and made ``finite``.
+    """
+    may = np.isfinite(logs[:, 1]).any(axis=1)
+    found = [mixture_weights(own.T, row_weights)[1] for own in finite]
+    loose = np.where(may, found, 0.0)
+    with np.errstate(divide="ignore"):
+        shares = np.log(np.stack([1.0 - loose, loose], axis=1))
+    return loose, np.logaddexp.reduce(finite + shares[:, :, None], axis=1)
+
+
+def mixed(laws: Sequence[Any], weights: Array, loose: Array) -> Mixture:
+    """The mixture of laws in which a share ``loose`` of each weight is that of its loosened law.
+
+    Marginals are those of the mixture of the laws as they are.
+    """
+    parts = list(zip(weights * (1.0 - loose), laws, strict=True))
+    shares = zip(weights * loose, laws, strict=True)
+    parts += [(share, Independent(law.marginals())) for share, law in shares if share > 0.0]
+    parts = [(share, law) for share, law in parts if share > 0.0]
+    return Mixture([law for _, law in parts], [share for share, _ in parts])
+
+
 def mixed_log_loss(logs: Array, row_weights: Array, weights: Array) -> float:
     """The mean over rows of -log sum_m weights_m exp(logs_m), for logs (n, m)."""
     with np.errstate(divide="ignore"):
@@ -105,17 +175,17 @@ def mixed_log_loss(logs: Array, row_weights: Array, weights: Array) -> float:
     return -float(np.average(mixed, weights=row_weights))
 
 
-def backed(logs: list[list[Array]], known: Any, row_weights: Array, sets: Any) -> Array:
-    """log P of the true sets (n,) by each member, none of them impossible, (m, n).
+def backed(logs: Any, known: Any, row_weights: Array, sets: Any) -> Array:
+    """log P of the true sets (n,) by each of several laws, none of them impossible, (..., n).
 
-    As though each member had seen one row more, of independent labels as frequent as they are in
-    the ``known`` sets: P = (n p + p_0) / (n + 1). It is the same for all members, so a mixture of
-    what comes of it is what comes of the mixture.
+    As though each law had seen one row more, of independent labels as frequent as they are in the
+    ``known`` sets: P = (n p + p_0) / (n + 1). It is the same for all of them, so a mixture of what
+    comes of it is what comes of the mixture.
     """
     n_rows, often = len(known), frequency(known, row_weights)
     base = Independent(np.broadcast_to(often, sets.shape)).log_probability(sets)
-    own = np.array([np.concatenate(parts) for parts in logs])
-    return np.logaddexp(own + np.log(n_rows / (n_rows + 1.0)), base - np.log(n_rows + 1.0))
+    own = np.asarray(logs) + np.log(n_rows / (n_rows + 1.0))
+    return np.logaddexp(own, base - np.log(n_rows + 1.0))
 
 
 def temperature(folds: list[Any], sets: list[Any], row_weights: list[Array]) -> float:

@@ -26,14 +26,22 @@ from setwise.estimators.held_out import folds_for
 from setwise.estimators.members import (
     ROWS,
     Given,
-    Held,
     Member,
     default_members,
     importances_of,
     refuse_unweighted,
     wrapped,
 )
-from setwise.estimators.mixing import backed, contributions, mixture_weights, temperature
+from setwise.estimators.mixing import (
+    Contributions,
+    backed,
+    contributions,
+    log_probabilities,
+    mixed,
+    mixture_weights,
+    smoothed,
+    temperature,
+)
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.running import (
     INTERRUPTS,
@@ -47,7 +55,7 @@ from setwise.estimators.schedule import Schedule
 from setwise.estimators.wrapped import decoder_by_rule, handed_on, seeded
 from setwise.persistence import save
 from setwise.spelling import counted
-from setwise.targets.target import method_of
+from setwise.targets.target import hierarchy_of, method_of
 from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
 from setwise.validation import require_one_of, whole_number
 
@@ -69,10 +77,12 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     p(y) = sum_m w_m p_m(y). Each member is fitted to all rows, and again to all folds but one, the
     same for all members. What these say of the rows held out gives each member a temperature, if
-    that makes it likelier, and the mixture its weights: those of the highest log-likelihood, or
-    equal ones where these lose less for the target, by more than a standard error, and are as
-    likely as the best member. The divergence of the best mixture from the
-    truth is at most that of its best member, and the bound sqrt(2 KL) of the regret holds for it.
+    that makes it likelier. A member that lists its sets is smoothed: in a share of its law, as
+    large as is likeliest, labels are independent of each other, each as probable as before; so sets
+    that nobody has seen are possible. Last come the weights of the mixture: those of the highest
+    log-likelihood, or equal ones where these lose less for the target, by more than a standard
+    error, and are as likely as the best member. The divergence of the best mixture from the truth
+    is at most that of its best member, and the bound sqrt(2 KL) of the regret holds for it.
 
     Parameters
     ----------
@@ -88,7 +98,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Folds; by default 5 up to 10,000 rows. Beyond, one part is held out, once: a fifth of the
         rows, at most 5,000.
     calibrate : bool, default True
-        Whether members may have temperatures.
+        Whether members of a mixture may have temperatures, and be smoothed.
     sparse_output : bool, default False
         Whether `predict` returns a CSR array.
     time_budget : float, optional
@@ -115,8 +125,9 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     weights_ : array of shape (m,)
         Of the members, with a sum of 1; 0 for one that brings nothing.
     contributions_ : list of dict
-        For each member its name, weight, temperature (the power of its law), and on held-out rows
-        its log-loss alone and that of the best mixture without it. A set that a member gives no
+        For each member its name, weight, temperature (the power of its law), the share of its law
+        in which labels are independent, and on held-out rows its log-loss alone, smoothed, and that
+        of the best mixture without it. A set that a member gives no
         probability counts as though each had seen one row more, of independent labels.
     is_equal_ : bool
         Whether equal weights were taken, since they decide better.
@@ -131,9 +142,10 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     Notes
     -----
-    A label set that occurs in one fold only is on no list that was learnt without it: all lists
-    give such rows probability 0, and would leave them to members that know of no list. These rows
-    are left out of the weights.
+    A label set that occurs in one fold only is on no list that was learnt without it. If lists gave
+    such rows probability 0, they would leave them to members that know of no list, whatever these
+    are worth elsewhere: so lists are smoothed before they are weighed. Where the best set is looked
+    for among those listed (Jaccard, exact match), members are mixed as they are.
 
     Examples
     --------
@@ -224,17 +236,16 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             if hasattr(first, name):
                 setattr(self, name, getattr(first, name))
 
-    def _mix(self, trained: list[Member], rows: Given, held: list[Held], risk: Decoder) -> None:
+    def _mix(self, trained: list[Member], rows: Given, held: list[Array], risk: Decoder) -> None:
         """Temperatures, weights, and the decoder fitted to the mixture of rows held out."""
         self.target_, self._risk = risk.target, risk
         if not held:
             self._alone(trained[0])
             return
-        truths = [rows.sets[one.test] for one in held]
-        weights = [rows.weights[one.test] for one in held]
+        truths, weights = [rows.sets[part] for part in held], [rows.weights[part] for part in held]
         if not any(part.any() for part in weights):
             raise ValueError("cv must hold out rows of positive weight, but all of them have 0")
-        if self.calibrate:
+        if self.calibrate and len(trained) > 1:
             trained = [
                 one._replace(power=temperature(one.laws, truths, weights)) for one in trained
             ]
@@ -243,41 +254,48 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             all(parts[0][:1].label_sizes() is not None for parts in laws),
             all(is_listed(parts[0], MOST_LISTED) for parts in laws),
         )
-        sets, mass = np.concatenate(truths), np.concatenate(weights)
-        logs = backed(
-            [[law.log_probability(y) for law, y in zip(of, truths, strict=True)] for of in laws],
-            rows.sets, rows.weights, sets,
-        )  # fmt: skip
-        counted = np.concatenate([one.seen for one in held])
-        counted = counted if mass[counted].any() else np.ones_like(counted)
-        equal = np.full(len(trained), 1.0 / len(trained))
-        learnt = mixture_weights(logs.T[counted], mass[counted])
-        told = contributions(logs[:, counted].T, mass[counted])
-        mixed = [
-            [Mixture(list(parts), w) for parts in zip(*laws, strict=True)] for w in (learnt, equal)
-        ]
-        as_likely = told.log_loss(equal) <= told.alone.min() + TIE
-        self.is_equal_ = bool(
-            as_likely and len(trained) > 1 and self._decides_better(mixed, sets, mass)
-        )
+        self._mixed = [one._replace(laws=[]) for one in trained]
+        # Classes, and labels below others in a taxonomy, are not independent.
+        is_free = not self._names.one_dimensional and hierarchy_of(self.target_) is None
+        may_loosen = is_free and self.calibrate and len(laws) > 1
+        logs = np.array([log_probabilities(of, truths, may_loosen) for of in laws])
+        mass, known = np.concatenate(weights), (rows.sets, rows.weights)
+        self._loose, own = smoothed(logs, mass, backed(logs, *known, np.concatenate(truths)))
+        self._weigh(contributions(own.T, mass), laws, truths)
+        if not self._names.one_dimensional:
+            self._risk = risk.fitted(lambda: self._out_of_fold)
+
+    def _weigh(self, told: Contributions, laws: list[Any], truths: list[Array]) -> None:
+        """Choose the weights, and say what members bring."""
+        mass, parts = told.row_weights, list(zip(*laws, strict=True))
+        learnt, equal = mixture_weights(told.logs, mass), np.full(len(laws), 1.0 / len(laws))
+        self.is_equal_ = False
+        if len(laws) > 1 and told.log_loss(equal) <= told.alone.min() + TIE:
+            both = [[self._deciding(p, w, self._loose) for p in parts] for w in (learnt, equal)]
+            self.is_equal_ = self._decides_better(both, np.concatenate(truths), mass)
         self.weights_ = equal if self.is_equal_ else learnt
         self.log_loss_ = told.log_loss(self.weights_)
         self.contributions_ = [
             {"member": one.name, "weight": float(weight), "temperature": one.power,
-             "log_loss": float(alone), "log_loss_without": without}
-            for one, weight, alone, without in zip(
-                trained, self.weights_, told.alone, told.without, strict=True
+             "independent": float(loose), "log_loss": float(alone), "log_loss_without": without}
+            for one, weight, loose, alone, without in zip(
+                self._mixed, self.weights_, self._loose, told.alone, told.without, strict=True
             )
         ]  # fmt: skip
-        best = mixed[self.is_equal_]
-        self._held_out = log_loss_of(
-            np.concatenate([m.log_probability(y) for m, y in zip(best, truths, strict=True)]), mass
-        )
-        marginals = np.concatenate([one.marginals() for one in best]).astype(np.float32)
-        self._out_of_fold = HeldOut(marginals, sets, mass)
-        self._mixed = [one._replace(laws=[]) for one in trained]
-        if not self._names.one_dimensional:
-            self._risk = risk.fitted(lambda: self._out_of_fold)
+        self._remember(parts, truths, mass)
+
+    def _remember(self, parts: list[Any], truths: list[Array], mass: Array) -> None:
+        """What the mixture says of the rows held out: log-losses and marginals."""
+
+        def said(law: Any) -> dict[str, float]:
+            known = zip(parts, truths, strict=True)
+            return log_loss_of(np.concatenate([law(p).log_probability(y) for p, y in known]), mass)
+
+        self._held_out = said(lambda part: mixed(part, self.weights_, self._loose))
+        self._held_listed = said(lambda part: Mixture(part, self.weights_))
+        marginals = [Mixture(part, self.weights_).marginals() for part in parts]
+        marginals = np.concatenate(marginals).astype(np.float32)
+        self._out_of_fold = HeldOut(marginals, np.concatenate(truths), mass)
 
     def _alone(self, member: Member) -> None:
         """There was no time to compare: the first member is all there is.
@@ -286,14 +304,15 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         are none, labels are decided by the probabilities of the rows to be predicted.
         """
         self._mixed, self.weights_, self.is_equal_ = [member], np.ones(1), False
-        self._held_out = self.log_loss_ = None
+        self._loose = np.zeros(1)
+        self._held_out = self._held_listed = self.log_loss_ = None
         inner = member.estimator
         inner = inner._fitted() if hasattr(inner, "_fitted") else inner
         self._out_of_fold = getattr(inner, "_out_of_fold", None)
         self._answers = False, False
         self.contributions_ = [{
-            "member": member.name, "weight": 1.0, "temperature": 1.0, "log_loss": None,
-            "log_loss_without": None,
+            "member": member.name, "weight": 1.0, "temperature": 1.0,
+            "independent": 0.0, "log_loss": None, "log_loss_without": None,
         }]  # fmt: skip
         risk: Any = self._risk
         if self._names.one_dimensional or not risk.is_of_whole:
@@ -322,6 +341,18 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         decided = np.concatenate([self._decided(one) for one in mixtures])
         return np.asarray(self.target_.loss(decided, sets), np.float64)
 
+    @property
+    def _is_by_list(self) -> bool:
+        """Whether the best set is looked for among those that members list."""
+        risk: Any = self._risk
+        if self._names.one_dimensional or risk.is_of_whole:
+            return False
+        return not risk.covers_all(len(self.classes_)) or self.target_.form == "subset"
+
+    def _deciding(self, laws: Any, weights: Array, loose: Array) -> Mixture:
+        """What label sets are decided by: with a list, members as they are, else loosened too."""
+        return Mixture(laws, weights) if self._is_by_list else mixed(laws, weights, loose)
+
     def _decided(self, law: Mixture) -> Array:
         """The best label set of each row.
 
@@ -332,9 +363,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """
         risk: Any = self._risk
         ranked = not risk.covers_all(law.n_labels)
-        found = None
-        if (ranked or self.target_.form == "subset") and len(law.weights) > 1:
-            found = law.listed() if self._answers[1] else law.among_listed(MOST_LISTED)
+        several = len(law.weights) > 1 and self._is_by_list
+        found = law.among_listed(MOST_LISTED) if several else None
         try:
             if found is None:
                 return risk.decode(law)
@@ -376,7 +406,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         claim = claim_of_mixture(
             self.target_, len(self.classes_), self._names.one_dimensional, *self._answers
         )
-        return str(claim.measured(self._held_out, "the held-out rows of the folds"))
+        measured = self._held_listed if self._is_by_list else self._held_out
+        return str(claim.measured(measured, "the held-out rows of the folds"))
 
     @property
     def members_(self) -> dict[str, Any]:
@@ -402,21 +433,26 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def predict_distribution(self, X) -> Mixture:
         """The mixture of what the members say of each row; those of weight 0 are not asked."""
         check_is_fitted(self)
-        asked = [number for number, weight in enumerate(self.weights_) if weight > 0.0]
-        laws = [self._mixed[k].law(self._mixed[k].estimator.predict_distribution(X)) for k in asked]
-        return Mixture(laws, self.weights_[asked])
+        return mixed(*self._laws(X))
+
+    def _laws(self, X: Any) -> tuple[list[Any], Array, Array]:
+        """What members of positive weight say of rows, their weights and how loose they are."""
+        asked = np.flatnonzero(self.weights_)
+        found = [self._mixed[k] for k in asked]
+        laws = [one.law(one.estimator.predict_distribution(X)) for one in found]
+        return laws, self.weights_[asked], self._loose[asked]
 
     def predict_proba(self, X):
         """The probability of each label (or class), (n, l)."""
-        return self._by_parts(lambda law: law.marginals(), X)
+        return self._by_parts(lambda part: Mixture(*self._laws(part)[:2]).marginals(), X)
 
-    def _by_parts(self, function: Callable[[Mixture], Any], X: Any) -> Array:
-        """A function of the mixture of some rows at a time, so that lists of sets fit in memory."""
+    def _by_parts(self, function: Callable[[Any], Any], X: Any) -> Array:
+        """A function of some rows at a time, so that lists of sets fit in memory."""
         check_is_fitted(self)
         (X,) = indexable(handed_on(X))
         parts = [slice(first, first + ROWS) for first in range(0, max(_num_samples(X), 1), ROWS)]
         given = [X] if len(parts) == 1 else (_safe_indexing(X, part) for part in parts)
-        found = [function(self.predict_distribution(part)) for part in given]
+        found = [function(part) for part in given]
         return np.concatenate([one.toarray() if issparse(one) else one for one in found])
 
     def predict(self, X):
@@ -427,7 +463,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if self._risk.is_of_whole:
             sets = self._risk.decode(self.predict_proba(X))
         else:
-            sets = self._by_parts(self._decided, X)
+            sets = self._by_parts(lambda part: self._decided(self._deciding(*self._laws(part))), X)
         return csr_array(sets).astype(np.int64) if self.sparse_output else self._names.decode(sets)
 
     def score(self, X, y, sample_weight=None) -> float:
