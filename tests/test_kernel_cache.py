@@ -66,6 +66,14 @@ def test_a_kernel_is_kept_until_something_it_calls_changes(tree, tmp_path):
     assert run(COUNTED, **places) == "4 1"
 
 
+def test_a_kept_kernel_loads_nothing_of_what_the_compiler_knows(tree, tmp_path):
+    """That takes longer than loading all kernels of a fit."""
+    places = {"PYTHONPATH": str(tree.parent), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    told = "import sys\n" + COUNTED + "print('numba.np.linalg' in sys.modules)"
+    assert run(told, **places).split() == ["4", "0", "True"]
+    assert run(told, **places).split() == ["4", "1", "False"]
+
+
 def test_kernels_unused_for_long_are_removed_when_new_ones_are_kept(tree, tmp_path):
     folder = tmp_path / "cache" / "setwise"
     places = {"PYTHONPATH": str(tree.parent), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache, _CacheLocator
+from numba.core.runtime import rtsys
 
 PACKAGE = Path(__file__).parent
 # Seconds after which the kernels of a source that nothing has used are removed.
@@ -166,3 +167,13 @@ class _Kept(CompileResultCacheImpl):
 
 class _Cache(FunctionCache):
     _impl_class = _Kept
+
+    def load_overload(self, sig, target_context):
+        """A kept kernel, or None.
+
+        It needs nothing of what the compiler knows of types and functions, which would take longer
+        to load than all kernels of a fit.
+        """
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
