@@ -1,5 +1,7 @@
 """`setwise explain` and the report of `setwise evaluate`: why a row has its labels."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -136,9 +138,10 @@ def test_a_report_leaves_out_only_what_cannot_be_explained(fitted, tmp_path, cap
 
         return explained
 
-    monkeypatch.setattr("setwise.cli.inside.explained", failing(UnexplainableError("no parts")))
+    command = import_module("setwise.cli.explain")
+    monkeypatch.setattr(command, "explained", failing(UnexplainableError("no parts")))
     assert run(capfd, "evaluate", file, data, "--report", page)[0] == 0
-    monkeypatch.setattr("setwise.cli.inside.explained", failing(ValueError("something else")))
+    monkeypatch.setattr(command, "explained", failing(ValueError("something else")))
     status, _, err = run(capfd, "evaluate", file, data, "--report", page)
     assert status == 2
     assert "something else" in err

@@ -132,7 +132,7 @@ def evaluate(
     )
     told, words = _said(judged, rows, n_completed, probability is not None)
     if report is not None:
-        from setwise.cli.inside import inside
+        from setwise.cli.explain import inside
         from setwise.report import write
 
         is_own = model is not None and n_completed is None and not rows.unseen.labels

@@ -24,7 +24,6 @@ from setwise.report.explained import drawn
 from setwise.report.explained import explained as explained_rows
 from setwise.report.hierarchy import hierarchy
 from setwise.report.material import Material, material_of
-from setwise.report.mixture import mixture
 from setwise.report.tables import SMALL, TABLES, csv_of, link_of
 from setwise.study import InHierarchy, Leaderboard, MemberFigures, Results
 
@@ -40,7 +39,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Material], Any]], ...] = (
     ("cooccurrence", "Labels that occur together", labels.cooccurrence),
     ("sizes", "Labels per row", labels.sizes),
     ("calibration", "Calibration", probability.calibration),
-    ("mixture", "Members of the mixture", mixture),
+    ("mixture", "Members of the mixture", probability.mixture),
     ("precision_recall", "Precision and recall", probability.precision_recall),
     ("regret", "Regret", leaderboards.regret),
     ("timing", "Time", leaderboards.timing),

@@ -1,4 +1,4 @@
-"""What probabilities are worth: reliability with counts, and precision against recall."""
+"""What probabilities are worth: reliability, of members of mixtures too, precision and recall."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from setwise.report import drawing
 from setwise.report.drawing import Axis, Frame, Style
 from setwise.report.material import Belief, Material
 from setwise.report.words import count, listed, share
+from setwise.study.members import WHOLE
 
 LEFT, RIGHT, TOP, BOTTOM = 30.0, 178.0, 24.0, 172.0
 COUNTS_TOP, COUNTS_BOTTOM = 232.0, 264.0
@@ -115,3 +116,25 @@ def _curves_picture(material: Material, curves: dict[str, Belief]) -> Any:
         lines.append(drawing.curve(points, f"curve {style.colour}", style.dash))
     title = "Precision over recall, all labels together; the table that follows has the numbers"
     return drawing.picture(WIDTH, HEIGHT, title, FRAME.grid("recall", "precision"), *lines)
+
+
+def mixture(material: Material) -> list[dict[str, Any]] | None:
+    """The members of each mixture, once where all targets share them; None where there is none."""
+    groups = []
+    for method, by_target in material.mixtures.items():
+        shared: dict[int, list[str]] = {}
+        for target, members in by_target.items():
+            shared.setdefault(id(members), []).append(target)
+        for targets in shared.values():
+            titles = [material.measures[target].title for target in targets if target]
+            rows = [
+                {
+                    "figures": own,
+                    "is_whole": own.name == WHOLE,
+                    "picture": reliability_picture(own.reliability, Style.of(place)),
+                }
+                for place, own in enumerate(by_target[targets[0]])
+            ]
+            shown = listed(titles) if len(shared) > 1 else ""
+            groups.append({"method": method, "target": shown, "members": rows})
+    return groups or None
