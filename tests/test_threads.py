@@ -2,6 +2,7 @@
 
 import os
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -73,6 +74,28 @@ def test_an_error_inside_ends_the_limit(two_product_threads):
     with pytest.raises(KeyError), threads.small_products(1):
         raise KeyError
     assert product_threads() == {2}
+
+
+@pytest.mark.parametrize("least_shared", [0.0, np.inf])
+def test_ranges_are_the_same_whether_they_are_worth_sharing_or_not(least_shared, monkeypatch):
+    """Sums over them have then the same bits on a busy machine."""
+    monkeypatch.setattr(threads, "_usable_threads", lambda: 2)
+    monkeypatch.setattr(threads, "WORTH_SHARING", least_shared)
+    taken, workers, met, both = [], [], set(), threading.Barrier(2)
+
+    def work(start, stop):
+        taken.append((start, stop))
+        workers.append(threading.get_ident())
+        # (Behind the first range two share the rest: each waits once for the other.)
+        if start > 0 and least_shared == 0.0 and threading.get_ident() not in met:
+            met.add(threading.get_ident())
+            both.wait(timeout=60)
+
+    threads.for_rows(work, 1_000)
+    ends = [1_000 * part // 15 for part in range(16)]
+    assert sorted(taken) == list(pairwise(ends))
+    assert workers[0] == threading.get_ident()
+    assert len(set(workers)) == (2 if least_shared == 0.0 else 1)
 
 
 def test_threads_are_no_more_than_the_quota(monkeypatch):

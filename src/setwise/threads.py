@@ -18,9 +18,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from threading import current_thread, main_thread
+from time import thread_time
 from typing import Any
 
 _CHUNKS_PER_THREAD = 8
+# Seconds of work from which on it is shared: on busy processors, to wake another thread takes more.
+WORTH_SHARING = 0.003
 # Products of fewer multiplications, a hundredth of a second or so on one thread, are small.
 SMALL_PRODUCT = 2**26
 _pool: ThreadPoolExecutor | None = None
@@ -96,8 +99,10 @@ def for_rows(kernel, n_rows: int, *arguments, least: int = 64) -> None:
     """Call ``kernel(start, stop, *arguments)`` on ranges that cover ``range(n_rows)``.
 
     Ranges have at least ``least`` rows; a batch too small to share runs in the calling thread.
+    So does one whose first range tells that the others take less than `WORTH_SHARING` of a
+    processor's time.
     The calling thread works too. Each thread takes the next range when it is free, so a busy
-    processor does not delay the others.
+    processor does not delay the others. The ranges depend on nothing that is measured.
     """
     global _pool
     if n_rows == 0:
@@ -109,14 +114,19 @@ def for_rows(kernel, n_rows: int, *arguments, least: int = 64) -> None:
     if threads == 1:
         kernel(0, n_rows, *arguments)
         return
-    if _pool is None:
-        _pool = ThreadPoolExecutor(max_workers=threads - 1, thread_name_prefix="setwise")
     turns = iter(range(chunks))
 
     def work() -> None:
         for part in turns:
             kernel(n_rows * part // chunks, n_rows * (part + 1) // chunks, *arguments)
 
+    began = thread_time()
+    kernel(0, n_rows * (next(turns) + 1) // chunks, *arguments)
+    if (thread_time() - began) * (chunks - 1) < WORTH_SHARING:
+        work()
+        return
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max_workers=threads - 1, thread_name_prefix="setwise")
     helpers = [_pool.submit(work) for _ in range(threads - 1)]
     work()
     for helper in helpers:
