@@ -33,15 +33,19 @@ HALVINGS = 4
 LEAST_WEIGHTS = (0.0, 0.01, 0.05, 0.1, 0.3, 1.0)
 # Labels that napkinXC and PECOS list, and the thresholds that are tried for them.
 LISTED, THRESHOLDS = 50, np.round(np.arange(0.05, 0.6, 0.025), 3)
-# Penalties, of which that of the largest F1 is taken on so many training rows, a fifth held out.
-PENALTIES, CHOSEN_ON = (0.01, 0.03, 0.1, 0.3), 4000
+# Penalties, of which that of the largest F1 on a fifth of the training rows is taken.
+PENALTIES, HELD_OUT = (0.03, 0.1, 0.3), 0.2
+# That of the rows by labels, the default.
+PENALTY = 0.1
+# So many rows that follow each other are a group, of which none is held out without the others.
+GROUP_ROWS = 50
 
 
 def extreme(data: Path, sets: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """A row for each way to predict the test rows."""
     for name in sets or [SET]:
         with tempfile.TemporaryDirectory() as folder:
-            for stage in ("training", "prediction", "evaluation"):
+            for stage in ("choice", "training", "prediction", "evaluation"):
                 yield from _run(stage, data, name, folder)
             for stage in ("napkinxc", "pecos"):
                 if importlib.util.find_spec(stage) is None:
@@ -60,7 +64,8 @@ def label_growth(data: Path, sets: list[str] | None = None) -> Iterator[dict[str
         for halving in range(HALVINGS, -1, -1):
             part = f"{folder_name}:{n_rows}:{-(-n_labels // 2**halving)}"
             with tempfile.TemporaryDirectory() as folder:
-                *_, first = _run("training", data, part, folder)
+                Path(folder, "penalty.json").write_text(json.dumps(PENALTY))
+                first = _run("training", data, part, folder)[0]
                 second = _run("prediction", data, part, folder)[0]
             yield {
                 "set": folder_name, "rows": n_rows, "labels": first["n_labels"],
@@ -119,8 +124,12 @@ def _tell(method: str, began: float, **figures: Any) -> None:
     print("row " + json.dumps(row), flush=True)
 
 
-def read(data: Path, name: str) -> tuple[Any, Any, Any, Any]:
-    """Inputs and label sets of the training rows and of the test rows, CSR."""
+def read(data: Path, name: str) -> tuple[Any, Any, Any, Any, Any]:
+    """Inputs, label sets and groups of the training rows; inputs and label sets of the test rows.
+
+    (Packages of one source have names, and descriptions, that are alike. The split of the set keeps
+    them together, and so do groups: they stand next to each other.)
+    """
     folder, n_rows, n_labels = _size(data, name)
     X = csr_array(load_npz(data / folder / "X.npz")).astype(np.float32)
     Y = csr_array(load_npz(data / folder / "Y.npz"))
@@ -130,7 +139,7 @@ def read(data: Path, name: str) -> tuple[Any, Any, Any, Any]:
     parts = np.load(data / folder / "split.npz")
     generator = np.random.default_rng(0)
     train, test = (generator.permutation(parts[part])[:n_rows] for part in ("train", "test"))
-    return X[train], Y[train], X[test], Y[test]
+    return X[train], Y[train], train // GROUP_ROWS, X[test], Y[test]
 
 
 def figures(sets: Any, listed: Any, truth: Any) -> dict[str, float]:
@@ -152,32 +161,34 @@ def figures(sets: Any, listed: Any, truth: Any) -> dict[str, float]:
 def training(data: Path, name: str, folder: Path) -> None:
     from setwise import LabelTreeClassifier
 
-    X, Y, _, _ = read(data, name)
+    X, Y, groups, _, _ = read(data, name)
     began = time.perf_counter()
-    penalty, tried = chosen_penalty(X[:CHOSEN_ON], Y[:CHOSEN_ON])
-    _tell("LabelTreeClassifier, choice of the penalty", began, penalty=penalty, tried=tried)
-    began = time.perf_counter()
-    model = LabelTreeClassifier("f1", penalty=penalty).fit(X, Y)
+    chosen = json.loads((folder / "penalty.json").read_text())
+    model = LabelTreeClassifier("f1", penalty=chosen).fit(X, Y, groups=groups)
     model.save(folder / "tree.skops")
     tree = model.tree_
     _tell(
         "LabelTreeClassifier, training", began, weights=int(tree.weights.nnz), entries=int(Y.nnz),
-        work=_work(tree, X, Y), n_labels=tree.n_labels, penalty=penalty,
+        work=_work(tree, X, Y), n_labels=tree.n_labels, penalty=chosen,
+        calibration=model.calibration_,
     )  # fmt: skip
 
 
-def chosen_penalty(X: Any, Y: Any) -> tuple[float, dict[str, float]]:
-    """The best of some penalties, by the F1 of a fifth of these rows, and that of each."""
+def choice(data: Path, name: str, folder: Path) -> None:
+    """The best of some penalties, by the F1 of a fifth of the training rows, in whole groups."""
     from setwise import LabelTreeClassifier
+    from setwise.estimators.folds import drawn_groups
 
-    cut = X.shape[0] * 4 // 5
-    tried = {
-        penalty: LabelTreeClassifier("f1", penalty=penalty)
-        .fit(X[:cut], Y[:cut])
-        .score(X[cut:], Y[cut:])
-        for penalty in PENALTIES
-    }
-    return max(tried, key=tried.__getitem__), {str(key): f1 for key, f1 in tried.items()}
+    X, Y, groups, _, _ = read(data, name)
+    began, tried = time.perf_counter(), {}
+    held = drawn_groups(groups, HELD_OUT, seed=1)
+    for penalty in PENALTIES:
+        model = LabelTreeClassifier("f1", penalty=penalty)
+        model.fit(X[~held], Y[~held], groups=groups[~held])
+        tried[penalty] = model.score(X[held], Y[held])
+    best = max(tried, key=tried.__getitem__)
+    (folder / "penalty.json").write_text(json.dumps(best))
+    _tell("LabelTreeClassifier, choice of the penalty", began, penalty=best, tried=tried)
 
 
 def _work(tree: Any, X: Any, Y: Any) -> float:
@@ -199,7 +210,7 @@ def prediction(data: Path, name: str, folder: Path) -> None:
     import setwise
     from setwise.decoders import MinimumRisk
 
-    _, _, X, Y = read(data, name)
+    _, _, _, X, Y = read(data, name)
     model = setwise.load(folder / "tree.skops", max_bytes=2**33)
     began = time.perf_counter()
     given = model.predict_distribution(X)
@@ -225,7 +236,7 @@ def prediction(data: Path, name: str, folder: Path) -> None:
 def evaluation(data: Path, name: str, folder: Path) -> None:
     from setwise.evaluation import evaluate, propensities
 
-    _, train, _, Y = read(data, name)
+    _, train, _, _, Y = read(data, name)
     sets, listed = (csr_array(load_npz(folder / f"{name}.npz")) for name in ("sets", "listed"))
     began = time.perf_counter()
     found = evaluate(
@@ -309,7 +320,7 @@ def pecos(data: Path, name: str, folder: Path) -> None:
 
 
 def _compared(method: str, data: Path, name: str, probability: Callable[..., Any]) -> None:
-    X, Y, test, truth = read(data, name)
+    X, Y, _, test, truth = read(data, name)
     began = time.perf_counter()
     listed = probability(X, Y, test)
     _tell(f"{method}, training and prediction", began)
@@ -353,10 +364,10 @@ def _words_of_penalty(rows: list[dict[str, Any]]) -> str:
         if "tried" in row:
             tried = ", ".join(f"{f1:.3f} with {key}" for key, f1 in row["tried"].items())
             return (
-                f" The penalty was chosen on {CHOSEN_ON:,} training rows, a fifth of them held "
-                f"out: F1 is {tried}."
+                f" The penalty was chosen on the training rows, a fifth of them held out in whole "
+                f"groups: F1 is {tried}."
             )
-    return " The default penalty was settled after figures on these test rows had been seen."
+    return ""
 
 
 GROWTH = [

@@ -23,7 +23,8 @@ from scipy.sparse import csr_array, load_npz
 from benchmarks.pictures import draw_growth
 from benchmarks.rows import load, machine, put, table
 
-ROW_SET, DOUBLINGS, LEAST_ROWS = "imdb", 5, 2**15
+# Rows are doubled so often, and are in the end those of the set twenty times over.
+ROW_SET, DOUBLINGS, LEAST_ROWS, TIMES = "imdb", 5, 2**15, 20
 WORKER_SET, WORKER_ROWS, WORKER_BLOCKS, TURNS = "tmc2007_500", 10**6, 32, 3
 BLOCK_ROWS = 2**15
 SETTINGS = {"space": "sized", "alpha": 1e-4}
@@ -49,8 +50,9 @@ def repeated(folder: Path, start: int, stop: int) -> tuple[Any, Any]:
 def row_growth(data: Path, sets: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """A row for each number of rows: the fit to a folder of blocks beside that to arrays."""
     for name in sets or [ROW_SET]:
-        for doubling in range(DOUBLINGS):
-            n_rows, found = LEAST_ROWS * 2**doubling, {}
+        many = TIMES * load_npz(data / name / "Y.npz").shape[0]
+        for n_rows in (*(LEAST_ROWS * 2**doubling for doubling in range(DOUBLINGS)), many):
+            found: dict[str, Any] = {}
             with tempfile.TemporaryDirectory() as place:
                 _write(data / name, n_rows, Path(place, "blocks"))
                 for stage in ("blocks", "arrays"):

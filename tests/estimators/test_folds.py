@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
-from setwise.estimators.folds import StratifiedLabelSets
+from setwise.estimators.folds import StratifiedLabelSets, drawn_groups
 
 matrices = hnp.arrays(
     np.uint8,
@@ -210,3 +210,19 @@ def test_bad_data_is_refused():
         next(splitter.split(np.zeros((6, 1)), None))
     with pytest.raises(ValueError, match="Unknown label type"):
         next(splitter.split(np.zeros((6, 1)), np.linspace(0, 1, 6)))
+
+
+@given(
+    groups=hnp.arrays(np.int64, st.integers(1, 30), elements=st.integers(0, 8)),
+    fraction=st.floats(0.05, 0.9),
+    seed=seeds,
+)
+def test_groups_are_drawn_whole_until_they_are_enough_rows(groups, fraction, seed):
+    held = drawn_groups(groups, fraction, seed)
+    assert not held.all()
+    assert not set(groups[held]) & set(groups[~held])
+    wanted = round(fraction * len(groups))
+    drawn = [np.count_nonzero(groups == group) for group in set(groups[held])]
+    enough = sum(drawn) >= wanted or len(set(groups[~held])) == 1
+    assert enough
+    assert not drawn or sum(drawn) - max(drawn) < wanted

@@ -260,6 +260,38 @@ def test_calibration_makes_the_expected_number_of_true_labels_right():
     assert right.score(inputs[test], sets[test]) > raw.score(inputs[test], sets[test])
 
 
+def test_groups_are_held_out_whole_and_repeated_rows_do_not_make_it_certain():
+    """Rows that are there thrice are known by heart: only new ones say how right a tree is."""
+    inputs, sets = problem(500, 300, 40, seed=7, cut=2.5)
+    flips = random_array(sets.shape, density=0.03, rng=np.random.default_rng(1)).tocsr() > 0
+    sets = csr_array((sets != flips).astype(np.uint8))
+    train, test = np.tile(np.arange(200), 3), slice(200, 500)
+    options = {"max_leaves": 8, "penalty": 0.01, "floor": 0.05, "at_least": 1}
+    surprise, slopes = [], []
+    for groups in (None, train):
+        model = LabelTreeClassifier(**options).fit(inputs[train], sets[train], groups=groups)
+        listed = model.predict_distribution(inputs[test]).probability.toarray().astype(float)
+        p, true = listed[listed > 0], sets[test].toarray()[listed > 0]
+        surprise.append(-np.log(np.where(true, p, 1.0 - p)).mean())
+        slopes.append(model.calibration_[0])
+    assert surprise[1] < 0.7 * surprise[0]
+    assert slopes[1] < 0.5 * slopes[0]
+    with pytest.raises(ValueError, match="groups"):
+        LabelTreeClassifier().fit(inputs[train], sets[train], groups=train[:-1])
+
+
+def test_a_fit_that_is_cut_off_leaves_the_model_as_it_was(monkeypatch):
+    def cut_off(*_):
+        raise KeyboardInterrupt
+
+    model = LabelTreeClassifier(max_leaves=8).fit(X, Y)
+    before = model.predict_proba(X)
+    monkeypatch.setattr(LabelTreeClassifier, "_trained", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :7], Y[:, :9])
+    assert (model.predict_proba(X) != before).nnz == 0
+
+
 def test_names_of_labels_and_lists_are_taken():
     names = [[f"label {label}" for label in row.indices] for row in Y]
     model = LabelTreeClassifier(**QUICK).fit(X, names)

@@ -270,3 +270,19 @@ def _assign(start, labels, label_start, rows_of, left, turns, folds, counts, siz
     _deal_out(start, labels, label_start, rows_of, left, turns, folds, counts, sizes)
     _improve(start, labels, folds, counts, sizes)
     _even_out(start, labels, folds, counts, sizes)
+
+
+def drawn_groups(groups: Any, fraction: float, seed: int) -> NDArray[np.bool_]:
+    """Which rows are held out, (n,): whole groups drawn by chance, until they are enough rows.
+
+    The last group stays in any case.
+
+    Examples
+    --------
+    >>> drawn_groups(["a", "b", "a", "c"], 0.5, seed=0)
+    array([ True, False,  True, False])
+    """
+    _, group, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    before = np.cumsum(sizes[order]) - sizes[order]
+    return np.isin(group, order[:-1][before[:-1] < round(fraction * len(group))])

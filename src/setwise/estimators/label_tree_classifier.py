@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from setwise.blocks import Blocks
@@ -20,16 +20,16 @@ from setwise.decoders.threshold_search import labelled
 from setwise.distributions.shortlist import Shortlist
 from setwise.estimators.blocked import gathered
 from setwise.estimators.design import LARGEST_SINGLE, checked_inputs, scaled_rows
+from setwise.estimators.folds import drawn_groups
 from setwise.estimators.guarantee import claim_of_population, claim_of_shortlists
 from setwise.estimators.label_tree import LabelTree, Settings, grown, trained
 from setwise.estimators.named_sets import NamedSets
-from setwise.estimators.running import progress_shown
+from setwise.estimators.running import progress_shown, run
 from setwise.labels import LabelNames
 from setwise.persistence import save
 from setwise.targets.measure import Array
 from setwise.targets.target import hierarchy_of, method_of, predicted_size
 from setwise.targets.truth import encode_truth, read_truth, refuse_other_labels
-from setwise.threads import thread_count, threads_limited
 from setwise.validation import (
     positive_number,
     real_number,
@@ -69,7 +69,7 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
     max_leaves : int, default 128
         Most labels below the last nodes. With as many as there are labels the tree is flat: one
         linear model a label, trained on all rows, in batches.
-    penalty : float, default 0.03
+    penalty : float, default 0.1
         Penalty of the squares of weights, beside the sum of the losses of a node's rows; its
         inverse is scikit-learn's C.
     scaling : {"rows", None}, default "rows"
@@ -140,7 +140,7 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
     _: KW_ONLY
     arity: int = 16
     max_leaves: int = 128
-    penalty: float = 0.03
+    penalty: float = 0.1
     scaling: str | None = "rows"
     floor: float = 0.01
     at_least: int = 10
@@ -156,7 +156,7 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
     verbose: bool = False
     random_state: Any = None
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None, groups=None):
         """Grow a tree over the labels and train its nodes.
 
         Parameters
@@ -166,26 +166,30 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         y : label sets in any form of `setwise.labels.read_labels`, or one class a row
         sample_weight : array of shape (n,), optional
             None negative, not all 0.
+        groups : array of shape (n,), optional
+            Rows of one group are held out together: those of one author, day or source, where rows
+            to be predicted come from others. Else probabilities come out too certain.
         """
-        self._require_settings()
-        inputs, sets, weights, names = self._read(X, y, sample_weight)
-        counted = np.flatnonzero(weights)
-        rows = inputs[counted], sets[counted], weights[counted], self._seed
-        risk = self._decoder_of(self.target)
-        if not risk.is_of_whole:
-            require_one_of(self.decoder, ("auto", "minimum_risk"), "decoder")
-        jobs = thread_count()
-        if self.n_jobs not in (None, -1):
-            jobs = whole_number(self.n_jobs, "n_jobs", 1)
-        with threads_limited(jobs), progress_shown(self.verbose) as tell:
-            self._out_of_fold, self.calibration_ = None, AS_IT_IS
+        with run(self), progress_shown(self.verbose) as tell:
+            self._require_settings()
+            risk = self._decoder_of(self.target)
+            inputs, sets, weights, names = self._read(X, y, sample_weight)
+            seed, self._out_of_fold, self.calibration_ = self._seed, None, AS_IT_IS
+            held, counted = self._held_out(groups, weights, seed), weights > 0
+            rows = inputs[counted], sets[counted], weights[counted]
             of_whole = risk.is_of_whole and not risk.depends_on_batch
-            if (of_whole or self.calibration) and not names.one_dimensional:
-                self._hold_out(*rows, tell)
-            self.tree_, self.n_iter_ = self._trained(*rows, tell)
-        self._names, self.classes_ = names, names.names
-        self._risk = risk if names.one_dimensional else risk.fitted(lambda: self._out_of_fold)
+            if (of_whole or self.calibration) and not names.one_dimensional and held.any():
+                self._learn_from_held_out(*rows, held, seed, tell)
+            self.tree_, self.n_iter_ = self._trained(*rows, seed, tell)
+            self._names, self.classes_ = names, names.names
+            self._risk = risk if names.one_dimensional else risk.fitted(lambda: self._out_of_fold)
         return self
+
+    def _held_out(self, groups: Any, weights: Array, seed: int) -> Array:
+        """Which of the rows of positive weight are held out, in whole groups."""
+        groups = np.arange(len(weights)) if groups is None else column_or_1d(groups)
+        same_rows(X=weights, groups=groups)
+        return drawn_groups(groups[weights > 0], self.validation_fraction, seed)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Array, LabelNames]:
         """Inputs and label sets as CSR, weights, and the names of the labels."""
@@ -217,15 +221,11 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
 
         return trained(structure, inputs, sets, weights, how, told)
 
-    def _hold_out(self, inputs: Any, sets: Any, weights: Array, seed: int, tell: Any) -> None:
+    def _learn_from_held_out(
+        self, inputs: Any, sets: Any, weights: Array, held: Array, seed: int, tell: Any
+    ) -> None:
         """Keep, and calibrate by, what a tree trained without some rows says of them."""
-        n = inputs.shape[0]
-        order = np.random.default_rng(seed).permutation(n)
-        held, kept = np.split(order, [round(self.validation_fraction * n)])
-        if not len(held) or not len(kept):
-            return
-        held, kept = np.sort(held), np.sort(kept)
-        tree, _ = self._trained(inputs[kept], sets[kept], weights[kept], seed, tell)
+        tree, _ = self._trained(inputs[~held], sets[~held], weights[~held], seed, tell)
         raw = self._searched(tree, inputs[held])
         if self.calibration:
             self.calibration_ = _calibrated(raw, sets[held], weights[held])
@@ -338,6 +338,8 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
 
     def _decoder_of(self, target: Any) -> Decoder:
         risk = decoder_of(target, self.decoder)
+        if not risk.is_of_whole:
+            require_one_of(self.decoder, ("auto", "minimum_risk"), "decoder")
         if hierarchy_of(risk.target) is not None:
             raise ValueError(
                 f"{risk.target} is decided over a hierarchy of all labels, not from shortlists; "
