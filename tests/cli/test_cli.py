@@ -67,7 +67,6 @@ def test_without_a_space_the_target_is_at_home(words, space, capsys):
         (("certify", "f1"), "Missing argument"),
         (("certify", "nonsense", "logistic"), "no target named 'nonsense'"),
         (("certify", "f1", "nonsense"), "surrogate must be one of"),
-        (("certify", "f1", "bce"), "binary cross-entropy, as of BCEWithLogitsLoss"),
         (("certify", "f1", "logistic", "--space", "moon"), "no space named 'moon'"),
         (("certify", "f1", "logistic", "--scores", "both"), "Invalid value for '--scores'"),
         (("certify", "f1", "logistic", "--labels", "0"), "at least 1, but it is 0"),
@@ -131,6 +130,13 @@ def test_the_taxonomy_of_tree_serves_other_spaces(capsys):
     status, out, _ = run(capsys, *words)
     assert status == 0
     assert "(parents -1, 0) on Cube(2)" in out
+
+
+@pytest.mark.parametrize("name", ["bce", "BCEWithLogitsLoss", "one-vs-rest"])
+def test_names_of_cross_entropy_are_those_of_binary_relevance(name, capsys):
+    known = run(capsys, "certify", "hamming", "binary_relevance", "--json")
+    assert known[0] == 0
+    assert run(capsys, "certify", "hamming", name, "--json") == known
 
 
 def test_help_names_every_surrogate_and_gives_examples(capsys):

@@ -11,6 +11,8 @@ from setwise.surrogates.names import DEFAULT_Q, METRO, SURROGATES
 
 NAMED = (*SURROGATES, METRO)
 KNOWN = (*NAMED, "comp_sum")
+# What others call the loss that trains each label on its own.
+CROSS_ENTROPY = ("bce", "binary_cross_entropy", "bcewithlogitsloss", "one_vs_rest")
 # The options that are parameters of some surrogates.
 OWNERS = {
     "q": ("generalized_cross_entropy", "comp_sum"),
@@ -23,7 +25,7 @@ OWNERS = {
     target="The measure you report: hamming, f1, f0.5, jaccard, subset, precision@2, recall@2, "
     "tree (the distance in a taxonomy), macro_f1, ...",
     surrogate=f"The loss that training minimises: {', '.join(NAMED)}, or comp_sum with --q. "
-    "Binary cross-entropy is binary_relevance.",
+    "bce and BCEWithLogitsLoss are names of binary_relevance.",
     space="Which label sets may be predicted: cube (any), slice (those of one size), sized (any; "
     "models the number of labels), chain (any; each label depends on the previous one), "
     "closed or paths (for a taxonomy) or list. Default: cube; slice for precision@k and recall@k, "
@@ -82,12 +84,10 @@ def certify(
 
     Exit status: 0 with a verdict; 2 if the question cannot be answered.
     """
+    if surrogate.lower().replace("-", "_") in CROSS_ENTROPY:
+        surrogate = "binary_relevance"
     if surrogate not in KNOWN:
-        raise ValueError(
-            f"surrogate must be one of {', '.join(KNOWN)}, not {surrogate!r} (binary "
-            "cross-entropy, as of BCEWithLogitsLoss and one-vs-rest logistic regressions, is "
-            "binary_relevance)"
-        )
+        raise ValueError(f"surrogate must be one of {', '.join(KNOWN)}, not {surrogate!r}")
     for name, owners in OWNERS.items():
         if context.params[name] is not None and surrogate not in owners:
             raise ValueError(f"--{name} is for {' and '.join(owners)}; {surrogate} has none")
