@@ -76,12 +76,16 @@ def found(rows: Rows, pairs: Pairs, measures: Sequence[str] = tuple(MEASURES)) -
 
 def table(gains: Gains, measures: Sequence[str] = tuple(MEASURES)) -> str:
     """Mean gains, in brackets on how many sets there is more and on how many less."""
-    lines = ["| | " + " | ".join(SPOKEN[name] for name in measures) + " |"]
-    lines.append("|---" * (len(measures) + 1) + "|")
+    lines = _head("", measures)
     for words, own in gains.items():
         cells = (str(own[name]) if name in own else "–" for name in measures)
         lines.append(f"| {words} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def _head(first: str, measures: Sequence[str]) -> list[str]:
+    names = " | ".join(SPOKEN[name] for name in measures)
+    return [f"| {first} | {names} |", "|---" * (len(measures) + 1) + "|"]
 
 
 def sets_of(gains: Gains) -> str:
@@ -99,11 +103,7 @@ def told(gains: Gains, measures: Sequence[str] = tuple(MEASURES)) -> str:
             more, less = (sum(sign * one > LEAST for one in means.values()) for sign in (1, -1))
             ends = sorted(means, key=lambda words: means[words])[:: max(len(means) - 1, 1)]
             span = " to ".join(f"{means[words]:+.3f} ({words})" for words in ends)
-            count = (
-                f"all {more} have more"
-                if more == len(means)
-                else (f"{more} of {len(means)} have more, {less} less")
-            )
+            count = f"{more} of {len(means)} have more, {less} less"
             said.append(f"- {SPOKEN[name]}: {count}; {span}.")
     return "\n".join(said)
 
@@ -149,7 +149,7 @@ def deciding(rows: Rows) -> Iterator[str]:
     yield told(gains)
     yield (
         "By Hamming loss the cut at 1/2 is the best decision already, and by subset accuracy the "
-        "most likely set: there only a model that counts whole sets can have more."
+        "most likely set: there theory expects no difference."
     )
     yield table(gains)
 
@@ -178,8 +178,7 @@ def losses(rows: Rows) -> Iterator[str]:
         f"on the same space decided for the measure. Data: {sets_of(gains)}."
     )
     yield told(gains, OF_ROWS)
-    lines = ["| mean over spaces and sets | " + " | ".join(SPOKEN[one] for one in OF_ROWS) + " |"]
-    lines.append("|---" * (len(OF_ROWS) + 1) + "|")
+    lines = _head("mean over spaces", OF_ROWS)
     for loss in (*COMP_SUM, *CONSTRAINED):
         own = [by for words, by in gains.items() if words.startswith(f"{loss} on ")]
         means = ([by[name].mean for by in own if name in by] for name in OF_ROWS)

@@ -6,8 +6,6 @@ from functools import partial
 from typing import Any
 
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain
 from sklearn.neural_network import MLPClassifier
 
@@ -18,9 +16,10 @@ from benchmarks.evidence.tuning import (
     Recipe,
     few,
     linear_grid,
+    one_vs_rest,
     scaled,
     scalings,
-)
+)  # fmt: skip
 from setwise import (
     CatalogClassifier,
     SetBooster,
@@ -136,14 +135,6 @@ def _named() -> dict[str, Recipe]:
     return found
 
 
-def _logistic(C: float = 1.0) -> LogisticRegression:
-    return LogisticRegression(C=C, max_iter=300)
-
-
-def _one_vs_rest(asked: Question, C: float, scaling: str | None) -> Any:
-    return scaled(OneVsRestClassifier(_logistic(C)), scaling)
-
-
 def _decoded(make: Any, wrapper: Any = TargetDecoder) -> Any:
     """A classifier of theirs, decided by us."""
     return lambda asked, **s: wrapper(make(asked, **s), "f1", random_state=asked.seed)
@@ -159,7 +150,7 @@ def _network(asked: Question, scaling: str | None) -> Any:
 
 def _of_scikit_learn() -> dict[str, Recipe]:
     return {
-        "one-vs-rest": Recipe(_one_vs_rest, linear_grid),
+        "one-vs-rest": Recipe(one_vs_rest, linear_grid),
         "tuned thresholds": Recipe(
             lambda asked, C, scaling: scaled(TunedThresholds(get_target(asked.target), C), scaling),
             lambda is_sparse: few(is_sparse)[-3:-1],
@@ -194,7 +185,7 @@ def _of_ours() -> dict[str, Recipe]:
         "SetEnsemble": Recipe(
             lambda asked: SetEnsemble("f1", random_state=asked.seed), decide=for_target
         ),
-        "TargetDecoder(one-vs-rest)": Recipe(_decoded(_one_vs_rest), linear_grid, for_target),
+        "TargetDecoder(one-vs-rest)": Recipe(_decoded(one_vs_rest), linear_grid, for_target),
         "TargetDecoder(random forest)": Recipe(_decoded(_forest), decide=for_target),
         "CatalogClassifier(extra trees)": Recipe(
             _decoded(partial(_forest, kind=ExtraTreesClassifier), CatalogClassifier),

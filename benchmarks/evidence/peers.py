@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
 from benchmarks.evidence.tuning import (
@@ -20,16 +19,14 @@ from benchmarks.evidence.tuning import (
     Recipe,
     few,
     linear_grid,
+    logistic,
+    one_vs_rest,
     scaled,
     scalings,
-)
+)  # fmt: skip
 
 # Boosters have these, as forests have their defaults.
 N_ROUNDS, RATE = 200, 0.1
-
-
-def _logistic(C: float) -> LogisticRegression:
-    return LogisticRegression(C=C, max_iter=300)
 
 
 # ----------------------------------------------------------------------------- scikit-multilearn-ng
@@ -48,7 +45,7 @@ def _neighbours(is_sparse: bool) -> list[dict[str, Any]]:
 def _powerset(asked: Question, C: float, scaling: str | None) -> Any:
     from skmultilearn.problem_transform import LabelPowerset
 
-    return scaled(Plain(LabelPowerset(_logistic(C))), scaling)
+    return scaled(Plain(LabelPowerset(logistic(C))), scaling)
 
 
 def _rakel(asked: Question, C: float, scaling: str | None) -> Any:
@@ -138,7 +135,7 @@ def _boomer(loss: str, asked: Question) -> Any:
 def _gfm(asked: Question, C: float, scaling: str | None) -> Any:
     from example_wise_f1_maximizer import ExampleWiseF1Maximizer
 
-    return scaled(ExampleWiseF1Maximizer(estimator=_logistic(C)), scaling)
+    return scaled(ExampleWiseF1Maximizer(estimator=logistic(C)), scaling)
 
 
 # ------------------------------------------------------------------------------- napkinXC, xcolumns
@@ -196,10 +193,6 @@ def _by_columns(model: Any, X: Any, target: str) -> Any:
     return ascend(model.predict_proba(X), k=0, seed=0)
 
 
-def _one_vs_rest(asked: Question, C: float, scaling: str | None) -> Any:
-    return scaled(OneVsRestClassifier(_logistic(C)), scaling)
-
-
 # ------------------------------------------------------------------------------------ LibMultiLabel
 
 
@@ -246,7 +239,7 @@ KINDS = {
         "gfm: GFM": Recipe(_gfm, few, targets=("f1",)),
         "extreme: napkinXC PLT": Recipe(partial(_napkin, "PLT"), linear_grid),
         "extreme: napkinXC BR": Recipe(partial(_napkin, "BR"), linear_grid),
-        "extreme: xcolumns": Recipe(_one_vs_rest, linear_grid, _by_columns, targets=("macro_f1",)),
+        "extreme: xcolumns": Recipe(one_vs_rest, linear_grid, _by_columns, targets=("macro_f1",)),
         **{
             f"libmultilabel: {technique}": Recipe(partial(_lib, technique), few)
             for technique in ("1vsrest", "thresholding", "cost_sensitive", "cost_sensitive_micro")

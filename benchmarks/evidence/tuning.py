@@ -18,6 +18,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, hamming_loss, jaccard_score
 from sklearn.model_selection import KFold
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
@@ -31,7 +32,7 @@ MEASURES: dict[str, Callable[[Any, Any], float]] = {
     "micro_f1": partial(f1_score, average="micro", zero_division=0.0),
 }
 # The inverse penalties of dense features and of sparse ones, which are mostly 0.
-DENSE, SPARSE = (tuple(float(C) for C in np.logspace(*ends, 6)) for ends in ((-4, 1), (-1, 4)))
+DENSE, SPARSE = (tuple(10.0**power for power in range(low, low + 6)) for low in (-4, -1))
 N_FOLDS = 3
 # How often a grid is widened by the next penalty where the best is at its end.
 N_WIDER = 2
@@ -94,6 +95,16 @@ def scaled(model: Any, scaling: str | None) -> Any:
     return make_pipeline(*steps[scaling], model) if steps[scaling] else model
 
 
+def logistic(C: float = 1.0) -> LogisticRegression:
+    """Logistic regression that has time to converge."""
+    return LogisticRegression(C=C, max_iter=300)
+
+
+def one_vs_rest(asked: Question, C: float, scaling: str | None) -> Any:
+    """A logistic regression for each label."""
+    return scaled(OneVsRestClassifier(logistic(C)), scaling)
+
+
 class Logistic(ClassifierMixin, BaseEstimator):
     """A logistic regression that takes a label which is always or never there, or more classes."""
 
@@ -102,7 +113,7 @@ class Logistic(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         several = len(np.unique(y)) > 1
-        model = LogisticRegression(C=self.C, max_iter=300) if several else DummyClassifier()
+        model = logistic(self.C) if several else DummyClassifier()
         self.model_, self.classes_ = model.fit(X, y), np.union1d([0, 1], y)
         return self
 

@@ -246,7 +246,7 @@ def test_a_sentence_says_how_many_have_more_and_by_how_much():
     gains = {"x": {"f1": Gain({"s": [0.1]}, {})}, "y": {"f1": Gain({"s": [-0.2]}, {})}}
     assert findings.told(gains) == "- F1: 1 of 2 have more, 1 less; -0.200 (y) to +0.100 (x)."
     del gains["y"]
-    assert findings.told(gains) == "- F1: all 1 have more; +0.100 (x)."
+    assert findings.told(gains) == "- F1: 1 of 1 have more, 0 less; +0.100 (x)."
 
 
 def test_costs_are_told_without_memory_where_it_was_not_measured():
