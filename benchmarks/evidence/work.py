@@ -52,9 +52,12 @@ def stored(path: Path = ROWS) -> list[dict[str, Any]]:
 
 def keep(unit: Unit, rows: Sequence[dict[str, Any]], path: Path = ROWS) -> None:
     """Store the rows of a unit in the place of those it had; the file is whole at any time."""
-    others = [row for row in stored(path) if Unit.of(row) != unit]
+    before = stored(path)
+    others = [row for row in before if Unit.of(row) != unit]
+    place = next((i for i, row in enumerate(before) if Unit.of(row) == unit), len(before))
     partial = path.with_suffix(".partial")
-    partial.write_text("".join(json.dumps(row) + "\n" for row in (*others, *rows)))
+    lines = (json.dumps(row) + "\n" for row in (*others[:place], *rows, *others[place:]))
+    partial.write_text("".join(lines))
     partial.replace(path)
 
 

@@ -320,9 +320,10 @@ def test_what_has_rows_is_not_run_again_and_a_failure_says_why(folder, tmp_path)
     before = path.read_text()
     work.run(units, folder, {}, 120.0, 1, path)
     assert path.read_text() == before
+    work.keep(units[0], [{**units[0]._asdict(), "failed": "again"}], path)
     work.run(units[1:], folder, {}, 120.0, 1, path, again=True)
     again = work.stored(path)
-    assert len(again) == len(rows)
+    assert (len(again), again[0]["failed"]) == (len(rows), "again")
     assert work.changed(rows[1:], again[1:]) == []
     again[1]["f1"] += 0.1
     (told,) = work.changed(rows[1:], again[1:])
