@@ -24,7 +24,7 @@ from sklearn.preprocessing import normalize
 from setwise.distributions.shortlist import Shortlist
 from setwise.estimators.newton import solve_binary_relevance
 from setwise.estimators.newton_passes import LANES
-from setwise.kernels import kernel
+from setwise.kernels import inner, kernel
 from setwise.sparse import rows_of, tidied
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
@@ -153,42 +153,29 @@ def search_rows(given, columns, arrays, floor, least, unseen, out):
     ``given`` and ``columns`` are the parts of the CSR inputs, and of the weights by feature.
     ``out``: ends of the shortlists, their labels and probabilities, and of each row what is known
     of the labels outside (n, 4): the sum of those that were met; of the others an estimate and the
-    most it can be; and a probability that all of them are below.
+    most it can be; and a probability that all of them are below. Nodes are entered in the order of
+    their numbers, so that the weights of a feature are gone through once.
     """
-    (ends, places, inputs), (starts, nodes, weights) = given, columns
+    (ends, places, _), (starts, _, _) = given, columns
     first, label, intercept, company, leaves = arrays
     stops, labels, values, tails = out
-    widest = 1
-    for node in range(len(label)):
-        widest = max(widest, first[node + 1] - first[node])
-    scores, stack = np.empty(widest), np.empty(len(label), np.int64)
-    chances = np.empty(len(label))
+    scores = np.empty(np.diff(first).max())
+    queue, chances = np.empty(len(label), np.int64), np.empty(len(label))
+    ahead = np.empty(np.diff(ends).max(), np.int64)
     for row in range(len(ends) - 1):
         lowest, begun = floor, stops[row]
         while True:
-            at, depth = begun, 1
-            stack[0], chances[0] = 0, 1.0
+            at, head, tail = begun, 0, 1
+            queue[0], chances[0] = 0, 1.0
             known = estimated = most = 0.0
-            while depth > 0:
-                depth -= 1
-                node, chance = stack[depth], chances[depth]
-                low, high = first[node], first[node + 1]
+            for k in range(ends[row + 1] - ends[row]):
+                ahead[k] = starts[places[ends[row] + k]]
+            while head < tail:
+                node, chance = queue[head], chances[head]
+                low, high, head = first[node], first[node + 1], head + 1
                 if at + high - low > len(labels):
                     return row
-                for child in range(low, high):
-                    scores[child - low] = intercept[child]
-                for entry in range(ends[row], ends[row + 1]):
-                    left, right = starts[places[entry]], starts[places[entry] + 1]
-                    last, value = right, inputs[entry]
-                    while left < right:
-                        middle = (left + right) // 2
-                        if nodes[middle] < low:
-                            left = middle + 1
-                        else:
-                            right = middle
-                    while left < last and nodes[left] < high:
-                        scores[nodes[left] - low] += weights[left] * value
-                        left += 1
+                _score(given, columns, row, ahead, intercept, low, high, scores)
                 for child in range(low, high):
                     p = chance / (1.0 + np.exp(-scores[child - low]))
                     is_leaf = label[child] >= 0
@@ -196,8 +183,8 @@ def search_rows(given, columns, arrays, floor, least, unseen, out):
                         labels[at], values[at] = label[child], min(p, 1.0)
                         at += 1
                     elif not is_leaf and (p >= lowest or p * leaves[child] > unseen):
-                        stack[depth], chances[depth] = child, p
-                        depth += 1
+                        queue[tail], chances[tail] = child, p
+                        tail += 1
                     elif is_leaf:
                         known += p
                     else:
@@ -210,6 +197,30 @@ def search_rows(given, columns, arrays, floor, least, unseen, out):
         tails[row, 0], tails[row, 1], tails[row, 2] = known, estimated, most
         tails[row, 3] = lowest
     return len(ends) - 1
+
+
+@inner
+def _score(given, columns, row, ahead, intercept, low, high, scores):
+    """Scores of the nodes from low to high, of a row; ``ahead`` of its entries moves with them."""
+    (ends, places, inputs), (starts, nodes, weights) = given, columns
+    for child in range(low, high):
+        scores[child - low] = intercept[child]
+    for k in range(ends[row + 1] - ends[row]):
+        entry = ends[row] + k
+        left, last, value, step = ahead[k], starts[places[entry] + 1], inputs[entry], 1
+        while left + step < last and nodes[left + step] < low:
+            left, step = left + step, 2 * step
+        right = min(left + step, last)
+        while left < right:
+            middle = (left + right) // 2
+            if nodes[middle] < low:
+                left = middle + 1
+            else:
+                right = middle
+        while left < last and nodes[left] < high:
+            scores[nodes[left] - low] += weights[left] * value
+            left += 1
+        ahead[k] = left
 
 
 # ------------------------------------------------------------------------------------ the structure
