@@ -302,10 +302,8 @@ def _rebuilt(value: Any, made: Callable[..., Any], done: dict[int, tuple[Any, An
     kind, changed = type(value), value
     if is_dataclass(value) and not isinstance(value, type) and _of_package(kind):
         # What a frozen object has beyond its fields is a cache; of others it was fitted.
-        taken, beyond = (
-            {f.name: f.init for f in fields(value)},
-            not kind.__dataclass_params__.frozen,
-        )
+        taken = {f.name: f.init for f in fields(value)}
+        beyond = not kind.__dataclass_params__.frozen
         kept = {name: part for name, part in vars(value).items() if taken.get(name, beyond)}
         changed = made(value, rebuilt(kept))
     elif isinstance(value, dict):

@@ -175,10 +175,8 @@ def _in_hierarchy(found: Sequence[Any]) -> str:
         lines.append([target])
         for of in (of for of in found if of.target == target):
             three = ["-" if v is None else number(v) for v in (of.precision, of.recall, of.f1)]
-            by_level, far = (
-                [number(of.levels.f1[n]) for n in levels],
-                f"{of.distance:.4g} {of.unit}",
-            )
+            by_level = [number(of.levels.f1[n]) for n in levels]
+            far = f"{of.distance:.4g} {of.unit}"
             lines.append([f"  {of.method}", *three, *by_level, f"{of.closed:.1%}", far])
     more = f"; {depth - MOST_LEVELS} more levels are in the report" if depth > MOST_LEVELS else ""
     head = f"in the hierarchy, label sets with all above their labels{more}"

@@ -17,12 +17,7 @@ from typing import Any
 import numpy as np
 
 from setwise.consistency.conditional import MOST_SETS, Kind, Weights
-from setwise.consistency.naming import (
-    Choice,
-    chosen_surrogate,
-    is_same_target,
-    loss_matrix,
-)
+from setwise.consistency.naming import Choice, chosen_surrogate, is_same_target, loss_matrix
 from setwise.consistency.verdicts import Gamma
 from setwise.spaces.space import Space
 from setwise.surrogates.names import DEFAULT_Q

@@ -21,14 +21,7 @@ from setwise.archives import refuse_large_arrays
 from setwise.datasets.dataset import Dataset, text_array
 from setwise.datasets.schema import First, Reader, Rows, Schema
 from setwise.datasets.sparse_text import MAX_FEATURES
-from setwise.files import (
-    DataError,
-    File,
-    existing,
-    read_json,
-    read_names,
-    shown,
-)
+from setwise.files import DataError, File, existing, read_json, read_names, shown
 from setwise.sparse import well_formed
 
 

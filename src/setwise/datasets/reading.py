@@ -282,10 +282,8 @@ def fetch(
     if not options["labels"]:
         how = argument("labels", [...])
         raise DataError(path, None, f"OpenML names no targets; name the labels ({how})")
-    title, where = (
-        str(about.get("name", number)),
-        f"OpenML {number}, version {about.get('version')}",
-    )
+    title = str(about.get("name", number))
+    where = f"OpenML {number}, version {about.get('version')}"
     return replace(read_arff(path, **options), name=title, source=where)
 
 

@@ -24,12 +24,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 from pyarrow.parquet import ParquetFile
 
-from setwise.datasets.columns import (
-    MISSING,
-    Kind,
-    Labels,
-    Number,
-)
+from setwise.datasets.columns import MISSING, Kind, Labels, Number
 from setwise.datasets.schema import BLOCK_ROWS
 from setwise.files import (
     MAX_LINE,

@@ -54,10 +54,8 @@ class Entries(NamedTuple):
         n, n_labels = sample.shape
         weight = np.ones(n) if sample.weight is None else sample.weight
         if isinstance(sample.scores, np.ndarray):
-            ends, label = (
-                n_labels * np.arange(n + 1),
-                np.tile(np.arange(n_labels, dtype=np.int32), n),
-            )
+            ends = n_labels * np.arange(n + 1)
+            label = np.tile(np.arange(n_labels, dtype=np.int32), n)
             true = (sample.true * weight[:, None]).ravel()
             return cls(ends, label, sample.scores.astype(np.float64).ravel(), true, weight)
         row, label, score, true = sample.entries
@@ -138,10 +136,7 @@ class BudgetProblem:
     def gains(self, tp: Array, predicted: Array) -> tuple[Array, Array]:
         """What a prediction adds to the measure's linear part: slope · probability + offset."""
         at_tp, at_fp, at_fn, at_tn = self.quotient.gradient(self.counts(tp, predicted)).T
-        return (
-            self.factor * ((at_tp - at_fn) - (at_fp - at_tn)),
-            self.factor * (at_fp - at_tn),
-        )
+        return (self.factor * ((at_tp - at_fn) - (at_fp - at_tn)), self.factor * (at_fp - at_tn))
 
     def tallies(self, choice: ChosenLabels) -> tuple[Array, Array]:
         """What is true of the choice, and what is predicted, of each label."""

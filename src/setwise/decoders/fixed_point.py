@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from setwise.decoders.population import (
-    POPULATIONS,
-    ZERO_SHARE,
-    Average,
-    Quotient,
-    utility_at,
-)
+from setwise.decoders.population import POPULATIONS, ZERO_SHARE, Average, Quotient
 from setwise.decoders.threshold_search import EQUAL, ScoredRows, best_thresholds, halfway
 from setwise.kernels import kernel
 from setwise.targets import Target
@@ -120,21 +114,10 @@ def _of_best_cuts(sample: ScoredRows, metric: Target, average: Average) -> Array
 
 def _values(quotient: Quotient, tp: Array, predicted: Array, positives: Array, total: float):
     """The utility of each population, (m,); a count that is only rounding is 0."""
-    values = np.empty(len(tp))
-    utilities_without_rounding(quotient, tp, predicted, positives, total, values)
-    return values
-
-
-@kernel
-def utilities_without_rounding(quotient, tp, predicted, positives, total, values):
-    """See `_values`."""
-    for j in range(len(values)):
-        found, taken, true = tp[j], predicted[j], positives[j]
-        fp, fn, tn = taken - found, true - found, total - true - (taken - found)
-        fp = 0.0 if abs(fp) <= ZERO_SHARE * taken else fp
-        fn = 0.0 if abs(fn) <= ZERO_SHARE * true else fn
-        tn = 0.0 if abs(tn) <= ZERO_SHARE * total else tn
-        values[j] = utility_at(quotient, j, found, fp, fn, tn)
+    fp, fn = predicted - tp, positives - tp
+    counts = (fp, predicted), (fn, positives), (total - positives - fp, total)
+    exact = [np.where(np.abs(part) <= ZERO_SHARE * of, 0.0, part) for part, of in counts]
+    return quotient.of_counts(np.stack([tp, *exact]))
 
 
 @kernel

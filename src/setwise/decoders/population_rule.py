@@ -259,10 +259,8 @@ class PopulationRule(BaseEstimator):
             )
         y_pred, table = self.decode(probability), probability_matrix(probability)
         problem = BudgetProblem.of(ScoredRows(table, table), self._population, self._budget)
-        tp, predicted = (
-            np.asarray((table * y_pred).sum(axis=0), np.float64),
-            np.asarray(y_pred.sum(axis=0), np.float64),
-        )
+        tp = np.asarray((table * y_pred).sum(axis=0), np.float64)
+        predicted = np.asarray(y_pred.sum(axis=0), np.float64)
         value = problem.value(tp, predicted)
         return max(0.0, min(1.0, dual_bound(problem, tp, predicted)) - value)
 

@@ -12,26 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setwise.decoders.population import (
-    POPULATIONS,
-    ZERO_SHARE,
-    Average,
-    By,
-    Quotient,
-    utility_at,
-)
+from setwise.decoders.population import POPULATIONS, ZERO_SHARE, Average, By, Quotient, utility_at
 from setwise.kernels import kernel
 from setwise.sparse import entries_of, places_among, refuse_entries, rows_of, tidied, tidy_sets
 from setwise.targets import Target
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
-from setwise.validation import (
-    label_matrix,
-    real_vector,
-    require_entries,
-    same_rows,
-    score_matrix,
-)
+from setwise.validation import label_matrix, real_vector, require_entries, same_rows, score_matrix
 
 # A cut with more predictions must be better by more than this.
 EQUAL = 1e-12

@@ -95,10 +95,8 @@ class LeafForest(ClassifierMixin, BaseEstimator):
         ``vectors`` has a row for each class in increasing order, such as the label set it stands
         for; `CatalogClassifier` hands it on.
         """
-        watch, whole = (
-            Watch(self.time_budget, None),
-            whole_number(self.n_estimators, "n_estimators", 1),
-        )
+        watch = Watch(self.time_budget, None)
+        whole = whole_number(self.n_estimators, "n_estimators", 1)
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float32, ensure_all_finite="allow-nan"
         )
@@ -173,10 +171,7 @@ class LeafForest(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         inputs = row.toarray()[0] if issparse(row) else np.asarray(row, np.float32)[0]
-        start, parts = (
-            np.zeros(len(self.classes_)),
-            np.zeros((len(self.classes_), len(inputs))),
-        )
+        start, parts = (np.zeros(len(self.classes_)), np.zeros((len(self.classes_), len(inputs))))
         ends = [*self.trees_.roots[1:].tolist(), len(self.masses_)]
         for root, end in zip(self.trees_.roots.tolist(), ends, strict=True):
             told = self._share(root, end)

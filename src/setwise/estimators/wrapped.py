@@ -17,11 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import _safe_split, available_if
-from sklearn.utils.validation import (
-    _check_method_params,
-    _check_sample_weight,
-    check_is_fitted,
-)
+from sklearn.utils.validation import _check_method_params, _check_sample_weight, check_is_fitted
 
 from setwise.decoders.for_target import HeldOut, Together, decoder_of, with_target
 from setwise.decoders.minimum_risk import MinimumRisk

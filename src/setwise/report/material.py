@@ -166,10 +166,8 @@ class Material:
         """What the probabilities are worth; equal ones, as of one model decoded twice, once."""
         found: dict[Any, Belief] = {}
         for outcome in (o for o in self.results.outcomes if o.probability is not None):
-            key, arrays = (
-                joblib.hash(outcome.probability),
-                (outcome.probability, self.results.y_true),
-            )
+            key = joblib.hash(outcome.probability)
+            arrays = (outcome.probability, self.results.y_true)
             if key not in found:
                 found[key] = _named(outcome, Belief.of, *arrays)
             found[key].outcomes.append(outcome)
