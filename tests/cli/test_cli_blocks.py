@@ -44,7 +44,7 @@ def test_a_model_of_blocks_is_that_of_the_file_and_predicts_both(table, blocks, 
     for number, (model, data) in enumerate((m, d) for m in models for d in (blocks, table)):
         status, _, err = run(capfd, "predict", model, data, "-o", tmp_path / f"{number}.csv")
         assert status == 0
-        assert f"{told['missing_features']} missing features took their mean" in err
+        assert f"{told['missing_features']} missing feature values replaced by" in err
         written.append((tmp_path / f"{number}.csv").read_bytes())
     assert len(set(written)) == 1
     assert not list(tmp_path.glob("*.checkpoint"))

@@ -51,7 +51,7 @@ def test_a_booster_sees_missing_values_and_categories_as_they_are(mixed, tmp_pat
     order = [load(model).label_names.index(name) for name in LABELS]
     status, out, err = run(capfd, "predict", model, path, "--format", "columns")
     assert status == 0
-    assert "missing features stayed missing, as in training" in err
+    assert "missing feature values left missing, as in training" in err
     predicted = np.array([line.split(",") for line in out.splitlines()[1:]], int)
     np.testing.assert_array_equal(predicted[:, order], own.predict(inputs))
 

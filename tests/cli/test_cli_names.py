@@ -149,7 +149,7 @@ def test_missing_features_are_said(folder, tmp_path, capfd):
     for row in rows[1:3]:
         row[1] = ""
     write(tmp_path / "gaps.csv", rows)
-    said = "2 missing features took their mean over the training rows"
+    said = "2 missing feature values replaced by the column's mean"
     status, _, err = run(capfd, "predict", folder / "model.skops", tmp_path / "gaps.csv")
     assert (status, said in err) == (0, True)
     words = ("evaluate", folder / "model.skops", tmp_path / "gaps.csv", "--resamples", "0")
@@ -166,7 +166,7 @@ def test_one_of_what_is_new_or_missing_is_said_as_one(folder, tmp_path, capfd):
     assert status == 0
     assert "new categories in 1 cell of column 'cover'" in err
     assert "1 new label, 1 time true, counted as missed: 'opera' 1" in err
-    assert "1 missing feature took its mean over the training rows" in err
+    assert "1 missing feature value replaced by the column's mean" in err
 
 
 # ------------------------------------------------------------------------------ columns to keep

@@ -369,10 +369,9 @@ def say_unseen(unseen: Any, missing_features: int = 0, filled: bool = True) -> N
     """Say on the error stream what a file has that the training file had not, and what it lacks."""
     lines = list(unseen.words())
     if missing_features:
-        what = counted(missing_features, "missing feature")
-        whose = "its" if missing_features == 1 else "their"
-        rule = f"took {whose} mean over the training rows"
-        lines.append(f"{what} {rule if filled else 'stayed missing, as in training'}")
+        what = counted(missing_features, "missing feature value")
+        rule = "replaced by the column's mean over the training rows"
+        lines.append(f"{what} {rule if filled else 'left missing, as in training'}")
     for line in lines:
         echo(line, err=True)
 
