@@ -45,6 +45,7 @@ MEASUREMENTS = {
     "searches": ("searches", "searches"),
     "fits": ("searches", "fits"),
     "population": ("population", "population"),
+    "averages": ("population", "averages"),
     "budgets": ("budgets", "budgets"),
     "many_labels": ("budgets", "many_labels"),
     "hierarchies": ("hierarchies", "hierarchies"),
@@ -61,7 +62,7 @@ MEASUREMENTS = {
 }
 # Those that read data sets, and those that can do without: the others are measured only when named.
 WITH_DATA = (
-    *("quality", "training", "choice", "population", "networks", "hierarchies"),
+    *("quality", "training", "choice", "population", "averages", "networks", "hierarchies"),
     *("resplits", "ensemble", "budget", "boost", "extreme", "label_growth", "sparse_weights"),
     *("searches", "fits", "row_growth", "workers"),
 )
@@ -149,6 +150,7 @@ SHOWN = {
         *("set", "split", "marginals", "measure", "at 1/2", "expected", "calibrated", "batch"),
         *("thresholds", "cross_fitted", "micro_macro"),
     ],
+    "averages": ["set", "measure", "value", "space", "scaling", "alpha", "cpu_seconds"],
     "budgets": [
         *("kind", "problems", "expected", "batch", "xcolumns, coordinate ascent"),
         *("xcolumns, Frank-Wolfe", "least_lead", "largest_gap"),
@@ -266,6 +268,8 @@ INTRODUCTION = {
     "rows by each rule, from the same marginals. Split 0 is the official one, others are random in "
     "parts as large. `at 1/2`: labels of probability above 1/2. Marginals of `sets seen` are of "
     "the model that `SetClassifierCV` chooses.",
+    "averages": "`SetClassifierCV(measure)` with its defaults, one call, on the test rows of "
+    "official splits: what it reaches, what it chose, and processor seconds of the fit.",
     "imports": "`import setwise` in units of `import numpy`, fresh processes.",
     "tables": "A CSV file of numbers by `setwise.datasets.read`. `ratio`: wall time over that of "
     "`pandas.read_csv`, minima of interleaved rounds.",
