@@ -109,7 +109,7 @@ SHOWN = {
     ],
     "ensemble": [
         *("set", "target", "seeds", "mixture", "linear", "extra trees", "booster", "weights"),
-        *("log_loss", "best_log_loss", "cpu_seconds", "peak_mib"),
+        *("independent", "log_loss", "best_log_loss", "cpu_seconds", "peak_mib"),
     ],
     "budget": [
         *("set", "rows", "budget", "wall_seconds", "cpu_seconds", "peak_mib", "stopped"),
@@ -226,7 +226,9 @@ INTRODUCTION = {
     "for each target: utilities on the test rows of the mixture and of its members, means over "
     "seeds. `log_loss`: of the mixture on the test rows, beside that of its best member, smoothed "
     "as it is mixed (a set that a law gives no probability counts as though each had seen one row "
-    "more, of independent labels). `peak_mib`: of a process that reads, fits and predicts.",
+    "more, of independent labels). `independent`: the share of each member that is smoothed; rows "
+    "without it were taken before members were. `peak_mib`: of a process that reads, fits and "
+    "predicts.",
     "budget": "`SetEnsemble(time_budget=...)` fitted to all rows of a set: seconds and processor "
     "seconds of the fit, the peak memory of its process, and the log-loss on rows held out.",
     "boost": "`SetBooster` on the likelihood of the label sets seen, beside XGBoost's own "

@@ -130,10 +130,12 @@ def by_seed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         numbers = ("mixture", "linear", "extra trees", "booster", "log_loss", "best_log_loss",
                    "cpu_seconds", "peak_mib")  # fmt: skip
         weights = [list(row["weights"].values()) for row in group]
+        loose = [list(row["independent"].values()) for row in group if "independent" in row]
         means.append({
             **group[0], "set": name, "target": target, "seeds": len(group),
             **{key: mean_of([row[key] for row in group]) for key in numbers},
             "weights": ", ".join(f"{w:.2f}" for w in np.mean(weights, axis=0)),
+            "independent": ", ".join(f"{w:.2f}" for w in np.mean(loose, axis=0)) if loose else None,
         })  # fmt: skip
     return means
 
