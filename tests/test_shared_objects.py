@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from setwise import SetClassifier
 from setwise.decoders import MinimumRisk
 from setwise.spaces import SPACES
 from setwise.targets import get_target
@@ -85,3 +86,14 @@ def test_a_decoder_of_several_spaces_decides_on_each_as_one_of_its_own(target):
     for answers in shared(lambda asked: decoder.decode_scores(*asked[::-1]), questions * 4):
         for place, answer in answers.items():
             np.testing.assert_array_equal(answer, expected[place % len(questions)])
+
+
+@pytest.mark.parametrize("settings", [{}, {"space": "sized"}, {"surrogate": "binary_relevance"}])
+def test_rows_predicted_one_by_one_by_threads_are_those_of_one_call(settings):
+    """Kernels have no threads of the compiler's, so that its threading layer does not matter."""
+    X = np.random.default_rng(1).normal(size=(24, 4))
+    model = SetClassifier("f1", **settings).fit(X, X > 0.3)
+    expected = model.predict(X)
+    for answers in shared(lambda row: model.predict(X[[row]])[0], range(len(X))):
+        for row, answer in answers.items():
+            np.testing.assert_array_equal(answer, expected[row])

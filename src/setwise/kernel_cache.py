@@ -8,6 +8,8 @@ different sources can share one folder.
 The folder is ``NUMBA_CACHE_DIR`` where that is set, else the user's cache or, where that cannot be
 written, the temporary folder. It must belong to the user, and nobody else may write to it: what is
 read back is run. Without such a folder kernels are compiled anew in each process, with one warning.
+Nothing is compiled at installation: machine code is bound to the processor and to the releases of
+Python and numba, none of which a wheel knows, and unpacking one runs nothing.
 Kernels of sources that no process has used for thirty days are removed when new ones are kept.
 """
 
@@ -26,7 +28,7 @@ from pathlib import Path
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache, _CacheLocator
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 
 PACKAGE = Path(__file__).parent
 # Seconds after which the kernels of a source that nothing has used are removed.

@@ -610,13 +610,12 @@ def test_bars_hold_every_size_once(largest):
     assert last.endswith("+") or sizes.max() <= int(last)
 
 
-@pytest.mark.parametrize(("n_labels", "targets"), [(2000, ("f1",)), (1000, ("f1", "hamming"))])
-def test_thousands_of_labels_fit_into_a_megabyte(folder, n_labels, targets):
-    page = page_of(studies.wide(n_labels, 60, 6, targets), folder)
+def test_a_thousand_labels_fit_into_a_megabyte(folder):
+    page = page_of(studies.wide(1000, 60, 6, ("f1", "hamming")), folder)
     assert len(page.encode()) < 1_000_000
     found = Parsed(page)
-    assert len(found.data["labels"]) == n_labels
-    assert f"the 30 most frequent of {n_labels:,} labels" in "".join(found.text)
+    assert len(found.data["labels"]) == 1000
+    assert "the 30 most frequent of 1,000 labels" in "".join(found.text)
 
 
 @pytest.mark.parametrize(

@@ -185,8 +185,9 @@ class ClosedSets:
         sets = np.empty(values.shape, dtype=np.uint8)
         risk, second_risk = np.empty(len(values)), np.empty(len(values))
         for_rows(
-            closed_set_rows, len(values), np.ascontiguousarray(values), self._nodes.labels,
-            self._nodes.above, self._labels.table, self._labels.constant, sets, risk, second_risk,
+            closed_set_rows, len(values), np.ascontiguousarray(values, np.float64),
+            self._nodes.labels, self._nodes.above, self._labels.table, self._labels.constant,
+            sets, risk, second_risk,
         )  # fmt: skip
         if self.hierarchy.is_tree:
             return Decisions(sets, risk, second_risk)

@@ -268,8 +268,8 @@ class ByQuadrature:
             work = scratch(values.shape[1], self.table)
             for first in range(start, stop, BATCH):
                 rows = slice(first, min(first + BATCH, stop))
-                ordered = np.sort(values[rows], axis=1)
-                inputs = values[rows], ordered, outside[rows]
+                parts = values[rows], np.sort(values[rows], axis=1)
+                inputs = *(part.astype(np.float64, copy=False) for part in parts), outside[rows]
                 best_rows(*inputs, self.table, self._quick, *work, sets[rows])
 
         for_rows(run, len(values))

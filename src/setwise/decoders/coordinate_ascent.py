@@ -6,7 +6,7 @@ import numpy as np
 
 from setwise.decoders.budget import LEAST, LEAST_GAIN, BudgetProblem, ChosenLabels, clear, insert
 from setwise.decoders.population import utility_at
-from setwise.kernels import kernel
+from setwise.kernels import inner, kernel
 
 # Passes over all rows, at most.
 PASSES = 50
@@ -69,7 +69,7 @@ TP, PREDICTED, UTILITY, POSITIVES, FACTOR = range(5)
 SLOPE, OFFSET = range(2)
 
 
-@kernel
+@inner
 def utility_with(quotient, total, labels, j, true, size):
     """The utility of label j with so much more that is true and predicted."""
     tp, positives = labels[j, TP] + true, labels[j, POSITIVES]
@@ -77,14 +77,14 @@ def utility_with(quotient, total, labels, j, true, size):
     return utility_at(quotient, j, tp, fp, positives - tp, total - positives - fp)
 
 
-@kernel
+@inner
 def gain_with(quotient, total, labels, j, true, size):
     """What the measure gains by such a prediction of label j."""
     utility = utility_with(quotient, total, labels, j, true, size)
     return labels[j, FACTOR] * (utility - labels[j, UTILITY])
 
 
-@kernel
+@inner
 def count_in(quotient, total, lightest, labels, bounds, j, true, size):
     """Add to the counts of label j, and bring what follows from them up to date."""
     labels[j, TP] += true

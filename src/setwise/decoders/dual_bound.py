@@ -10,7 +10,7 @@ import numpy as np
 
 from setwise.decoders.budget import BudgetProblem
 from setwise.decoders.population import SMALL_SHARE
-from setwise.kernels import kernel
+from setwise.kernels import inner, kernel
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
 
@@ -132,7 +132,7 @@ def bound_labels(first, last, columns, quotient, factor, positives, total, bound
         bounds[j] = best
 
 
-@kernel
+@inner
 def of_piece(columns, start, stop, factor, nothing, gains, ends, v):
     """The bound for denominators between two numbers at the value v; see `bound_labels`."""
     n_false, d_false, n_true, d_true, rest = gains

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from setwise.kernels import kernel
+from setwise.kernels import inner, kernel
 from setwise.targets import BalancedAccuracy, GMean, Precision, Recall, Target, get_target
 from setwise.targets.measure import ROUNDING, Array
 from setwise.targets.registry import match
@@ -166,7 +166,7 @@ class Quotient(NamedTuple):
         return slopes / bottom[:, None]
 
 
-@kernel
+@inner
 def utility_at(quotient, j, tp, fp, fn, tn):
     """The utility of population j at these counts, ``empty`` where its denominator is 0."""
     above, below, empty, geometric = quotient

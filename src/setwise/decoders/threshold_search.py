@@ -121,15 +121,17 @@ class ScoredRows:
         """The population of each entry, how many there are, and the weight of the cells in each."""
         (row, label, _, _), (n, n_labels) = self.entries, self.shape
         if by == "all":
-            return np.zeros_like(row), 1, self.mass * n_labels
-        return (label, n_labels, self.mass) if by == "label" else (row, n, float(n_labels))
+            return np.zeros(len(row), np.int32), 1, self.mass * n_labels
+        if by == "label":
+            return label.astype(np.int32, copy=False), n_labels, self.mass
+        return row.astype(np.int32, copy=False), n, float(n_labels)
 
     def counts(self, thresholds: Array, by: By) -> Array:
         """tp, fp, fn, tn of each population where a score reaches its label's threshold, (4, m)."""
         (_, label, score, true), (population, count, size) = self.entries, self.populations(by)
         tp, fn, predicted, scored = np.zeros((4, count))
         entries = label, population, score, self.sizes, true
-        count_entries(entries, thresholds, tp, fn, predicted, scored)
+        count_entries(entries, np.array(thresholds, np.float64), tp, fn, predicted, scored)
         # A threshold that is not above 0 is reached by every entry that is not stored.
         mass, always = self.mass, thresholds <= 0
         every = {"all": mass * always.sum(), "label": mass * always, "row": always.sum()}[by]
@@ -145,7 +147,8 @@ class ScoredRows:
             rest = cells - np.bincount(population, size, minlength=count)
             some = np.flatnonzero(rest > ZERO_SHARE * cells)
             score, true = (np.append(part, np.zeros(len(some))) for part in (score, true))
-            size, population = np.append(size, rest[some]), np.append(population, some)
+            size, some = np.append(size, rest[some]), some.astype(np.int32)
+            population = np.append(population, some)
         if own and is_dense:
             order, start = label_order(score, count), self.shape[0] * np.arange(count + 1)
         else:

@@ -171,7 +171,9 @@ def directions(
     residual[:, free:] = 0.0
     found, along = np.zeros_like(residual), residual * scale
     product = np.einsum("sij,sij->sj", residual, along, dtype=np.float64)[:, None]
-    enough, going = (in_lanes(array[None], labels) for array in (enough, labels >= 0))
+    # (In the type of y_true, whose kernel moves them too.)
+    going = np.ones(len(labels), np.uint8)
+    enough, going = (in_lanes(array[None], labels) for array in (enough, going))
     work, penalty = passes.room(along), np.append(np.full(gradient.shape[0] - 1, alpha), 0.0)
     share, penalty = dtype.type(1.0 / passes.mass), penalty.astype(dtype)
     for _ in range(MAX_STEPS):

@@ -136,12 +136,13 @@ class Catalog(Listing, Space):
         self, scores: Array, sets: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
         """-log s(y) and its gradients, by going through the scores of each listed set."""
-        n, place = len(scores), self._index.find(sets)
-        value, by_score = np.empty(n), np.empty_like(scores)
+        n, precise = len(scores), scores.astype(np.float64, copy=False)
+        place, value, by_score = self._index.find(sets), np.empty(n), np.empty_like(precise)
         by_set = np.empty((n if parameters else 0, self.count))
         for_rows(
-            likelihood_rows, n, scores, *self._touched, self.bias, place, value, by_score, by_set
+            likelihood_rows, n, precise, *self._touched, self.bias, place, value, by_score, by_set
         )
+        by_score = by_score.astype(scores.dtype, copy=False)
         return value, by_score, by_set if parameters else np.empty((n, 0))
 
     @property
@@ -210,7 +211,8 @@ class Catalog(Listing, Space):
 def touched(sets: Array) -> tuple[Array, Array]:
     """The labels of each set in compressed rows: where each begins (K + 1,), and the labels."""
     rows, labels = np.nonzero(sets)
-    return np.searchsorted(rows, np.arange(len(sets) + 1)), labels
+    # (Labels are every second number of an array; side by side they are read faster.)
+    return np.searchsorted(rows, np.arange(len(sets) + 1)), np.ascontiguousarray(labels)
 
 
 def _biases(values: Any, n_sets: int) -> Array:

@@ -206,7 +206,7 @@ def times_exp(value, exponent):
     return value * np.exp(exponent) if value != 0.0 else 0.0
 
 
-@kernel
+@inner
 def finish(q, one, excess, mean, moved, out):
     """out = e^excess (mean * moved + out), moved = E_q[y'] - E_1[y'], which is 0 for q = 1."""
     height = like(one, mean if q != 1.0 else 0.0)

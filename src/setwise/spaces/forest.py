@@ -194,7 +194,7 @@ class Forest(Space):
             for_rows(sum_moments_rows, n, scores, tree, values, *room, least=8 * LANES)
         if self.closed_law is not None and closed:
             law[0][:] += self.closed_law.constant - scores.sum(axis=1)
-        return Moments(*law, _flat(pairs, n), *sums, _flat(sum_pairs, len(sums[0])))
+        return Moments(*law, _flat(pairs), *sums, _flat(sum_pairs))
 
     def mean(
         self, target: Target, scores: Array, y_true: Array, of: Of, parameters: bool = True
@@ -214,12 +214,12 @@ class Forest(Space):
         self, scores: Array, sets: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
         """By one pass up and one down; inf for a set outside the support."""
-        n, n_labels = scores.shape
-        value, by_score = np.empty(n), np.empty_like(scores)
-        by_pair = np.empty((n, n_labels, 2, 2)) if parameters else None
+        (n, n_labels), precise = scores.shape, scores.astype(np.float64, copy=False)
+        value, by_score = np.empty(n), np.empty_like(precise)
+        by_pair = np.empty((n, n_labels if parameters else 0, 2, 2))
         tree = self._tree(self.potentials if self.closed_law is None else None)
-        for_rows(likelihood_rows, n, scores, sets, tree, value, by_score, by_pair, least=8 * LANES)
-        return value, by_score, _flat(by_pair, n)
+        for_rows(likelihood_rows, n, precise, sets, tree, value, by_score, by_pair, least=8 * LANES)
+        return value, by_score.astype(scores.dtype, copy=False), _flat(by_pair)
 
     def log_probability(self, scores: Array, sets: Array) -> Array:
         """log s(y') of one set a row, -inf outside the support, (n,)."""
@@ -331,12 +331,12 @@ def _add(total: Mean, m: Moments, weight: Array, constant: Array, factor: float)
     )
 
 
-def _room(n: int, n_labels: int, features: bool) -> tuple[tuple[Array, Array, Array], Array | None]:
+def _room(n: int, n_labels: int, features: bool) -> tuple[tuple[Array, Array, Array], Array]:
     """Room for the law of so many rows, and for that of edges where it is asked for."""
-    pairs = np.empty((n, n_labels, 2, 2)) if features else None
+    pairs = np.empty((n, n_labels if features else 0, 2, 2))
     return (np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels))), pairs
 
 
-def _flat(pairs: Array | None, n: int) -> Array:
+def _flat(pairs: Array) -> Array:
     """What belongs to edges as parameters, (n, 4 l); (n, 0) where it was not asked for."""
-    return np.empty((n, 0)) if pairs is None else pairs.reshape(n, 4 * pairs.shape[1])
+    return pairs.reshape(len(pairs), 4 * pairs.shape[1])

@@ -284,12 +284,13 @@ def step_away(truth, on, off, part):
 def likelihood_rows(start, stop, scores, y_true, tree, value, by_score, by_pair):
     """-log s(y), inf outside the space, (n,), E[y'] - y (n, l) and that of edges, (n, l, 2, 2).
 
-    The last may be None. Slopes are probabilities of other states, accurate where small.
+    The last is of no label, (n, 0, 2, 2), where it is not asked for. Slopes are probabilities of
+    other states, accurate where small.
     """
     labels, above, ends, potentials, _ = tree
     room, total = room_of(tree, potentials), np.empty(LANES)
     truth, part, other = np.empty(len(room.on)), room.part, room.other
-    nothing = None if by_pair is None else filled(len(room.on), 0.0)
+    nothing = filled(len(room.on) if by_pair.shape[1] else 0, 0.0)
     for row in range(start, stop, LANES):
         climb(scores, row, stop, tree, potentials, room)
         descend(tree, room, 0)
@@ -310,7 +311,7 @@ def likelihood_rows(start, stop, scores, y_true, tree, value, by_score, by_pair)
             write_rows(part, row, stop, labels, first, end, by_score)
         for b in range(min(LANES, stop - row)):
             value[row + b] = total[b] if total[b] == total[b] else np.inf
-        if by_pair is not None:
+        if by_pair.shape[1] > 0:
             write_pairs(row, stop, tree, room, room.on, room.off, nothing, by_pair)
             less_truth(row, stop, tree, y_true, by_pair)
 
@@ -403,7 +404,7 @@ def write_law(scores, row, rows, tree, room, nothing, law, pairs):
     write_rows(room.on[LANES:], row, rows, tree.labels, 1, len(tree.labels), law[1])
     write_rows(room.off[LANES:], row, rows, tree.labels, 1, len(tree.labels), law[2])
     write_lanes(room.log_sum, row, rows, law[0])
-    if pairs is not None:
+    if pairs.shape[1] > 0:
         write_pairs(row, rows, tree, room, room.on, room.off, nothing, pairs)
 
 
@@ -411,10 +412,10 @@ def write_law(scores, row, rows, tree, room, nothing, law, pairs):
 def moments_rows(start, stop, scores, tree, law, pairs):
     """``law`` = log_sum (n,), P(label), P(not label) (n, l); ``pairs`` P(state of edge).
 
-    The last is (n, l, 2, 2), or None.
+    The last is (n, l, 2, 2), or (n, 0, 2, 2) where it is not asked for.
     """
     room = room_of(tree, tree.potentials)
-    nothing = None if pairs is None else filled(len(room.on), 0.0)
+    nothing = filled(len(room.on) if pairs.shape[1] else 0, 0.0)
     for row in range(start, stop, LANES):
         write_law(scores, row, stop, tree, room, nothing, law, pairs)
 
@@ -425,7 +426,7 @@ def sum_moments_rows(start, stop, scores, tree, values, law, pairs, sums, sum_pa
     room, labels, n_nodes = room_of(tree, tree.potentials), tree.labels, len(tree.labels)
     size, most = len(room.on), GROUP * LANES
     gain, joint_on, joint_off = np.empty(size), np.empty(size), np.empty(size)
-    nothing = None if pairs is None else filled(size, 0.0)
+    nothing = filled(size if pairs.shape[1] else 0, 0.0)
     above = (np.empty(most), np.empty(most), np.empty(most), np.empty(most))
     for row in range(start, stop, LANES):
         write_law(scores, row, stop, tree, room, nothing, law, pairs)
@@ -433,7 +434,7 @@ def sum_moments_rows(start, stop, scores, tree, values, law, pairs, sums, sum_pa
         write_rows(joint_on[LANES:], row, stop, labels, 1, n_nodes, sums[1])
         write_rows(joint_off[LANES:], row, stop, labels, 1, n_nodes, sums[2])
         write_lanes(joint_on, row, stop, sums[0])
-        if sum_pairs is not None:
+        if sum_pairs.shape[1] > 0:
             write_pairs(row, stop, tree, room, joint_on, joint_off, gain, sum_pairs)
 
 

@@ -82,8 +82,10 @@ class HierarchyExpectation(Expectation):
             self.law.nodes.of_labels(measure.values), measure.scale(n_true),
             measure.constant(n_true),
         )  # fmt: skip
-        n, value, slope = len(scores), np.empty(len(scores)), np.empty_like(scores)
-        for_rows(kernel, n, scores, y_true, power, own, by_node, value, slope, least=8 * LANES)
+        n, precise = len(scores), scores.astype(np.float64, copy=False)
+        value, slope = np.empty(n), np.empty_like(precise)
+        for_rows(kernel, n, precise, y_true, power, own, by_node, value, slope, least=8 * LANES)
+        slope = slope.astype(scores.dtype, copy=False)
         if not parameters:
             return Moment(value, slope, np.empty((n, 0)))
         if len(self.space.parameters) > 0 and not np.isfinite(slope).all():

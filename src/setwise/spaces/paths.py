@@ -142,12 +142,11 @@ class Paths(Listing, Space):
         self, scores: Array, sets: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
         """By one pass down and one up; inf and 0 for a set that is none of the paths."""
-        value, by_score = np.empty(len(scores)), np.empty_like(scores)
-        for_rows(
-            likelihood_rows, len(scores), scores, self._last_nodes(sets), self.nodes, self.is_end,
-            value, by_score,
-        )  # fmt: skip
-        return value, by_score, np.empty((len(scores), 0))
+        n, precise = len(scores), scores.astype(np.float64, copy=False)
+        value, by_score = np.empty(n), np.empty_like(precise)
+        last = self._last_nodes(sets)
+        for_rows(likelihood_rows, n, precise, last, self.nodes, self.is_end, value, by_score)
+        return value, by_score.astype(scores.dtype, copy=False), np.empty((n, 0))
 
     # What `HierarchyExpectation` asks of a law over the nodes of a forest.
 
