@@ -244,7 +244,8 @@ def models(rows: Rows) -> Iterator[str]:
         name = next(iter(ranking(rows, measure, theirs).methods), None)
         own = {} if name is None else {ours: gain(rows, measure, ours, name) for ours in OURS}
         said = (
-            f"{ours} {one}" + ("" if one.p is None else f", p = {one.p:.2g}")
+            f"{ours} {one}"
+            + ("" if one.p is None else f", p = {one.p:.2g} on {one.n_tested} set(s)")
             for ours, one in own.items()
             if one
         )
@@ -316,7 +317,7 @@ def slower(rows: Rows, one: str, other: str) -> float | None:
 def _ratios(rows: Rows, one: str, other: str) -> list[float]:
     taken: dict[str, dict[tuple[str, str], float]] = {one: {}, other: {}}
     for row in rows:
-        if row["target"] == "f1" and row["method"] in taken:
+        if (row["target"], row["split"]) == ("f1", "official") and row["method"] in taken:
             spent = row["fit_seconds"] + row["predict_seconds"]
             taken[row["method"]][row["set"], row["split"]] = spent
     return [spent / taken[other][key] for key, spent in taken[one].items() if key in taken[other]]
@@ -375,7 +376,7 @@ def parts(rows: Rows) -> list[str]:
         + ", ".join(f"{one} {ratio:.1f} times" for one, ratio in spent.items() if ratio)
         + ". Choosing settings, training and prediction on one thread. Forests, LightGBM, XGBoost "
         "and BOOMER choose nothing, and what one model serves is chosen for every measure at once. "
-        "Geometric means over the sets that a method has; memory is the most of any of them.",
+        "Geometric means over the official splits that a method has; memory is the most of any.",
         "\n".join(costs(rows)),
     ]
 

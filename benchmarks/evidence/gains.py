@@ -43,6 +43,11 @@ class Gain(NamedTuple):
         return sum(value < -LEAST for value in self.means)
 
     @property
+    def n_tested(self) -> int:
+        """How many sets have a second split, on which the test rests."""
+        return sum(len(own) > 1 for own in self.by_set.values())
+
+    @property
     def p(self) -> float | None:
         """Two-sided, that on other splits of these sets the mean would be 0; None with one split.
 
