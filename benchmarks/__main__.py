@@ -199,7 +199,7 @@ INTRODUCTION = {
     "growth": "Time with twice the labels over time with that many: F1 at q = 1.",
     "limit": "How close those losses come to what none can do without. `exponentials` and `bytes` "
     "of a logit: scores checked and read, gradients written, labels checked, counted and read; "
-    "beside them a quotient takes a division and two products a logit for each node of its rule "
+    "beside them a quotient takes a division and ten products a logit for each node of its rule "
     "(three to five here). `ratio`: processor time on one thread over that of one pass that reads "
     "the scores and writes as many exponentials, minima of interleaved rounds.",
     "taxonomy": "Value and gradient of losses on a taxonomy from float32 scores. `ratio`: time "

@@ -41,7 +41,7 @@ def tree(tmp_path):
     """A copy of the package with two kernels, one of which calls the other."""
     package = tmp_path / "src" / "setwise"
     package.mkdir(parents=True)
-    for name in ("__init__", "kernels", "kernel_cache", "kernel_parts"):
+    for name in ("__init__", "kernels", "kernel_cache", "kernel_parts", "lanes"):
         shutil.copy(kernel_cache.PACKAGE / f"{name}.py", package)
     (package / "called.py").write_text(CALLED.format(number=1))
     (package / "caller.py").write_text(CALLER)

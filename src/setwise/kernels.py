@@ -9,20 +9,17 @@ interpreter lock, with division as in C (no check for zero) and sums that may be
 Infinities and NaN keep their meaning in it (``nnan`` and ``ninf`` are not set), except in `exp`.
 """
 
-# pyright: reportCallIssue=false
-# (Intrinsics are called without the context their definitions name first.)
-
 import math
 from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
 from setwise.kernel_cache import cached
 from setwise.kernel_parts import Part
+from setwise.lanes import floor, larger, power_of_two, smaller
 
 # Without an entry for callers in C, of which there are none.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
@@ -44,7 +41,12 @@ view_kernel = _compiler(_REORDERED, _nrt=False)
 # what the compiler calls jitable, it is compiled once, whether a kernel calls it or a part of one.)
 _PART: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": Part, **_OPTIONS}
 inner = numba.njit(fastmath=_REORDERED, **_PART)
-view_inner = numba.njit(fastmath=_REORDERED, _nrt=False, **_PART)
+_VIEW: dict[str, Any] = {"fastmath": _REORDERED, "_nrt": False, **_PART}
+view_inner = numba.njit(**_VIEW, **{"forceinline": False})
+# The same, always taken over by its caller: for a part with many arrays, which to hand over would
+# cost more than the arithmetic of a row. (Parts that it calls are taken over too, unless they say
+# otherwise.)
+embedded = numba.njit(**_VIEW, **{"forceinline": True})
 # The range reduction of exp is exact only in the order it is written in, so its sums may not be
 # reassociated.
 _IN_ORDER = {"fastmath": {"contract", "nsz"}, **_OPTIONS}
@@ -54,40 +56,14 @@ _LOG2_E = 1.0 / math.log(2.0)
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _LN2_HIGH32, _LN2_LOW32 = np.float32(0.693359375), np.float32(-2.12194440054690580e-4)
 _LOG2_E32, _HALF32, _ONE32 = np.float32(_LOG2_E), np.float32(0.5), np.float32(1.0)
-_LOWEST, _HIGHEST = -708.0, 709.0
-_LOWEST32, _HIGHEST32 = np.float32(-87.0), np.float32(88.0)
+_LOWEST, _HIGHEST = -708.0, 708.0
+_LOWEST32, _HIGHEST32 = np.float32(-87.0), np.float32(87.0)
 _TAYLOR32 = tuple(np.float32(1.0 / math.factorial(k)) for k in range(7, 1, -1))
 
 
-@intrinsic
-def _power_of_two(_context, _exponent):
-    """2**exponent of an int32 as float64, by writing the exponent bits."""
-
-    def codegen(_context, builder, _signature, arguments):
-        wide = builder.sext(arguments[0], ir.IntType(64))
-        biased = builder.add(wide, ir.Constant(ir.IntType(64), 1023))
-        return builder.bitcast(
-            builder.shl(biased, ir.Constant(ir.IntType(64), 52)), ir.DoubleType()
-        )
-
-    return types.float64(types.int32), codegen
-
-
-@intrinsic
-def _power_of_two32(_context, _exponent):
-    """2**exponent of an int32 as float32, by writing the exponent bits."""
-
-    def codegen(_context, builder, _signature, arguments):
-        biased = builder.add(arguments[0], ir.Constant(ir.IntType(32), 127))
-        return builder.bitcast(builder.shl(biased, ir.Constant(ir.IntType(32), 23)), ir.FloatType())
-
-    return types.float32(types.int32), codegen
-
-
 def _exp64(x):
-    x = x if x > _LOWEST else _LOWEST
-    x = x if x < _HIGHEST else _HIGHEST
-    k = np.floor(x * _LOG2_E + 0.5)
+    x = smaller(larger(x, _LOWEST), _HIGHEST)
+    k = floor(x * _LOG2_E + 0.5)
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
     s = 1.0 / 6227020800.0
     s = s * r + 1.0 / 479001600.0
@@ -103,16 +79,15 @@ def _exp64(x):
     s = s * r + 0.5
     s = s * r + 1.0
     s = s * r + 1.0
-    return s * _power_of_two(np.int32(k))
+    return s * power_of_two(k)
 
 
 _A32, _B32, _C32, _D32, _E32, _F32 = _TAYLOR32
 
 
 def _exp32(x):
-    x = x if x > _LOWEST32 else _LOWEST32
-    x = x if x < _HIGHEST32 else _HIGHEST32
-    k = np.floor(x * _LOG2_E32 + _HALF32)
+    x = smaller(larger(x, _LOWEST32), _HIGHEST32)
+    k = floor(x * _LOG2_E32 + _HALF32)
     r = (x - k * _LN2_HIGH32) - k * _LN2_LOW32
     s = _A32
     s = s * r + _B32
@@ -121,11 +96,11 @@ def _exp32(x):
     s = s * r + _E32
     s = s * r + _F32
     s = s * (r * r) + r + _ONE32
-    return s * _power_of_two32(np.int32(k))
+    return s * power_of_two(k)
 
 
 def exp(x):
-    """e**x in the precision of x, for x in [-708, 709] (float32: [-87, 88]).
+    """e**x in the precision of x, for x in [-708, 708] (float32: [-87, 87]); a number or lanes.
 
     Arguments outside count as the nearer end, and NaN as the lower one.
     Relative error below 3e-16 (float64) and 1.5e-7 (float32). Only for compiled code.
@@ -135,7 +110,7 @@ def exp(x):
 
 @overload(exp, jit_options=_IN_ORDER)  # type: ignore[arg-type]
 def _overload_exp(x):
-    return _exp32 if x == types.float32 else _exp64
+    return _exp32 if getattr(x, "dtype", x) == types.float32 else _exp64
 
 
 @kernel

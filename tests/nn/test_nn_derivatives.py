@@ -135,3 +135,13 @@ def test_a_second_derivative_that_has_no_way_says_so():
     assert torch.isfinite(gradient).all()
     with pytest.raises(ValueError, match=f"torch operations.*{LARGEST_TABLE}"):
         torch.autograd.grad(loss, logits, create_graph=True)
+
+
+def test_a_gradient_that_is_asked_for_again_is_the_same_and_leaves_the_first_alone():
+    logits = torch.tensor([[0.3, -0.2, 1.0], [1.5, 0.0, -2.0]], requires_grad=True)
+    loss = SurrogateLoss("f1")(logits, torch.tensor([[1, 0, 1], [0, 0, 1]]))
+    (first,) = torch.autograd.grad(loss, logits, retain_graph=True)
+    kept = first.clone()
+    (second,) = torch.autograd.grad(3.0 * loss, logits, retain_graph=True)
+    torch.testing.assert_close(second, 3.0 * kept)
+    torch.testing.assert_close(first, kept, rtol=0.0, atol=0.0)

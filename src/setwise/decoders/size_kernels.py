@@ -22,7 +22,7 @@ import numpy as np
 
 from setwise.decoders.decisions import TIE
 from setwise.kernels import exp, view_inner, view_kernel
-from setwise.spaces.cube_kernels import choose_nodes
+from setwise.spaces.quotient_kernels import choose_nodes
 
 # Laguerre nodes are scaled by the mean of D. They serve sizes whose means differ by at most this
 # factor: with the fewest nodes, more for each further node, and never beyond the widest.

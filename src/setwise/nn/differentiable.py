@@ -66,12 +66,15 @@ def scaled_rows(start, stop, rows, factors, out, sums):
         sums[row] = total
 
 
-def scaled(rows: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray, bool]:
+def scaled(
+    rows: np.ndarray, factors: np.ndarray, out: np.ndarray | None = None
+) -> tuple[np.ndarray, bool]:
     """Each row (n, m) times its factor (n,), and whether all entries of the rows are finite.
 
-    One pass, by the threads of the kernels: torch's own would be woken beside those.
+    One pass, by the threads of the kernels: torch's own would be woken beside those. ``out`` may be
+    the rows themselves.
     """
-    out, sums = np.empty(rows.shape, rows.dtype), np.empty(len(rows))
+    out, sums = np.empty(rows.shape, rows.dtype) if out is None else out, np.empty(len(rows))
     for_rows(scaled_rows, len(rows), np.ascontiguousarray(rows), factors, out, sums)
     # A sum is finite only if its terms are.
     return out, bool(np.isfinite(sums).all())
@@ -92,7 +95,7 @@ class Kept(torch.autograd.Function):
     ) -> Tensor:
         """The value of each row, (n,)."""
         value, by_logit, by_parameter = direct(logits.detach(), parameters)
-        ctx.again, ctx.scale = again, scale
+        ctx.direct, ctx.again, ctx.scale, ctx.is_spent = direct, again, scale, False
         ctx.save_for_backward(logits, parameters, by_logit, by_parameter)
         return value
 
@@ -113,8 +116,12 @@ class Kept(torch.autograd.Function):
         else:
             factor = ctx.scale * upstream
             if is_plain(by_logit):
-                product, _ = scaled(by_logit.numpy(), factor.numpy())
-                gradients[0] = torch.from_numpy(product)
+                # Multiplied where it stands, once; who comes again (retain_graph) has it made anew.
+                if ctx.is_spent:
+                    by_logit = ctx.direct(logits.detach(), parameters)[1]
+                ctx.is_spent, gradients[0] = True, by_logit.contiguous()
+                kept = gradients[0].numpy()
+                scaled(kept, factor.numpy(), kept)
             else:
                 gradients[0] = factor[:, None] * by_logit
             if parameters is not None:

@@ -181,7 +181,7 @@ def label_bytes(y_true: Tensor) -> Tensor:
     halves = (torch.float16, torch.bfloat16)
     y_true = y_true.float() if y_true.dtype in halves else y_true
     numbers = np.ascontiguousarray(y_true.detach().numpy())
-    ones, wrong = np.empty(numbers.shape, np.uint8), np.empty(len(numbers), np.int64)
+    ones, wrong = np.empty(numbers.shape, np.uint8), np.empty(len(numbers), np.uint8)
     for_rows(one_rows, len(numbers), numbers, ones, wrong)
     if wrong.any():
         label_matrix(numbers, None, "target")
@@ -190,15 +190,16 @@ def label_bytes(y_true: Tensor) -> Tensor:
 
 @kernel
 def one_rows(start, stop, numbers, ones, wrong):
-    """Which numbers are 1, and how many of a row are neither 0 nor 1; (n, l), (n, l), (n,)."""
+    """Which numbers are 1, and whether any of a row is neither 0 nor 1; (n, l), (n, l), (n,)."""
     for row in range(start, stop):
         line, is_one = numbers[row], ones[row]
-        count = 0
+        # (In bytes: more of them are compared at once.)
+        found = np.uint8(0)
         for j in range(len(line)):
-            one = line[j] == 1
+            one = np.uint8(line[j] == 1)
             is_one[j] = one
-            count += not one and line[j] != 0
-        wrong[row] = count
+            found |= one ^ np.uint8(line[j] != 0)
+        wrong[row] = found
 
 
 def refuse_infinite(logits: Tensor) -> None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import expit
 
+from setwise.lanes import LANES
 from setwise.spaces.cube_kernels import (
     AdditiveTable,
-    FractionTable,
+    Wanted,
     additive_rows,
     count_true_rows,
-    fraction_rows,
     soft_rows,
     state_sums,
 )
@@ -26,6 +26,7 @@ from setwise.spaces.expectation import (
     times_exp,
 )
 from setwise.spaces.quadrature import DOUBLE_ERROR, LAGUERRE_TABLE, MEANS, SINGLE_ERROR, Rules
+from setwise.spaces.quotient_kernels import FractionTable, fraction_rows
 from setwise.spaces.space import Array, Moments, Space, all_sets, refuse_large
 from setwise.spaces.symmetric import count_mean
 from setwise.targets.measure import Additive, Fraction, Of
@@ -139,6 +140,13 @@ def true_counts(y_true: Array) -> Array:
     return n_true
 
 
+def in_lanes(values: Array, dtype: np.dtype) -> Array:
+    """Numbers of labels, the last axis, with zeros beyond the last label that fill its lanes."""
+    made = np.zeros((*values.shape[:-1], -(-values.shape[-1] // LANES) * LANES), dtype)
+    made[..., : values.shape[-1]] = values
+    return made
+
+
 @dataclass(frozen=True)
 class CubeExpectation(Expectation):
     """Moments of a sum over labels, a quotient, or any function of the counts, on the cube.
@@ -177,13 +185,13 @@ class CubeExpectation(Expectation):
         one, n_true = work.dtype.type(1), true_counts(y_true)
         if self.target.form == "additive":
             measure, sizes = additive(self.target, self.space.n_labels, of), n_true * 1.0
-            values, scale = measure.values.astype(work.dtype), measure.scale(sizes)
+            values, scale = in_lanes(measure.values, work.dtype), measure.scale(sizes)
             table = AdditiveTable(values, scale, measure.constant(sizes))
             kernel = additive_rows
         else:
             kernel, table = fraction_rows, self._fraction_table(n_true, of, work.dtype)
-        settings = float(q), one, log_scale, sign
-        for_rows(kernel, len(work), work, y_true, *settings, table, value, slope)
+        wanted = Wanted(float(q), one, log_scale, sign)
+        for_rows(kernel, len(work), work, y_true, wanted, table, value, slope)
         return Moment(value, slope, np.empty((len(work), 0)))
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
@@ -199,7 +207,7 @@ class CubeExpectation(Expectation):
         one = scores.dtype.type(1)
         for_rows(
             soft_rows, len(scores), scores, y_true, one, base, up, down,
-            weights.astype(scores.dtype), value, slope,
+            in_lanes(weights, scores.dtype), value, slope,
         )  # fmt: skip
         if log_scale != 0.0:
             value, slope = times_exp(value, log_scale), times_exp(slope, log_scale)
