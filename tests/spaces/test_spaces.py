@@ -1,5 +1,7 @@
 """Laws of the spaces: each sum over label sets is the enumerated one."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -329,3 +331,15 @@ def test_a_long_chain_equals_its_transfer_matrix():
     np.testing.assert_allclose(
         space.log_partition(np.full((1, n_labels), score)), log_total, rtol=1e-12
     )
+
+
+def test_where_to_start_is_found_without_a_copy_of_the_label_sets():
+    sets = (np.random.default_rng(0).random((2000, 500)) < 0.01).astype(np.uint8)
+    weights = np.linspace(0.5, 1.5, 2000)
+    tracemalloc.start()
+    found = Cube(500).start_scores(sets, weights)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < sets.nbytes / 2
+    share = (np.array([weights[row > 0].sum() for row in sets.T]) + 0.5) / (weights.sum() + 1.0)
+    np.testing.assert_allclose(np.exp(2.0 * found), share / (1.0 - share), rtol=1e-12)

@@ -317,6 +317,13 @@ class ScoredModel(ScoredClassifier):
         return self._risk.decode(distribution)
 
     def _by_ranges(self, function, *arrays):
-        ranges = ranges_for(self.space_, arrays[0].shape[0])
-        parts = [function(*(array[rows] for array in arrays)) for rows in ranges]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        n_rows = arrays[0].shape[0]
+        found: Any = None
+        for rows in ranges_for(self.space_, n_rows):
+            part = function(*(array[rows] for array in arrays))
+            if len(part) == n_rows:
+                return part
+            if found is None:
+                found = np.empty((n_rows, *part.shape[1:]), part.dtype)
+            found[rows] = part
+        return found

@@ -286,7 +286,9 @@ class Space(Protocol):
 
         Here half the log-odds of each label, with half a row added to every count.
         """
-        share = (weights @ sets + 0.5) / (weights.sum() + 1.0)
+        # (Not by a product, for which all sets would be copied to float64.)
+        count = np.einsum("i,ij->j", weights, sets)
+        share = (count + 0.5) / (weights.sum() + 1.0)
         return (np.log(share) - np.log1p(-share)) / 2.0
 
     @property
