@@ -16,18 +16,15 @@ from setwise.estimators.newton import INTERCEPT_LIMIT, solve_binary_relevance
 from setwise.estimators.newton_passes import (
     LANES,
     Passes,
-    add,
     directions,
     empty_lanes,
     from_lanes,
     in_lanes,
-    load,
-    store,
-    times,
 )
 from setwise.estimators.solver import Problem, solve
 from setwise.estimators.training import Objective
 from setwise.spaces import Cube
+from setwise.strips import add, load, store, times, total
 from setwise.surrogates.binary_relevance import BinaryRelevance
 
 ALPHA = 0.02
@@ -378,18 +375,20 @@ def test_labels_move_between_strips(n_labels):
 
 @numba.njit
 def _combine(rows, other, number, out):
-    lanes = add(load(rows, 1), number, load(other, 0))
-    store(out, 0, times(load(rows, 0), lanes))
+    lanes = add(load(rows, 1, LANES), number, load(other, 0, LANES))
+    store(out, 0, times(load(rows, 0, LANES), lanes))
     store(out, 1, lanes)
+    return total(lanes)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_lanes_are_rows(dtype):
     random = np.random.default_rng(0)
     rows, other, out = (random.random((k, LANES)).astype(dtype) for k in (3, 1, 2))
-    _combine(rows, other, 0.75, out)
+    summed = _combine(rows, other, 0.75, out)
     lanes = rows[1] + dtype(0.75) * other[0]
     tolerance = 1e-6 if dtype == np.float32 else 1e-15
+    np.testing.assert_allclose(summed, lanes.sum(), rtol=tolerance)
     np.testing.assert_allclose(out, [rows[0] * lanes, lanes], rtol=tolerance)
 
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setwise.spaces import Catalog
+from setwise.spaces import Backoff, Catalog, Cube, Sized
 from setwise.spaces.prefixes import Prefixes
+from setwise.threads import threads_limited
 
 
 def some_sets(seed, n_labels, n_sets):
@@ -20,44 +21,92 @@ def some_sets(seed, n_labels, n_sets):
 def test_labels_on_the_way_to_a_node_are_those_of_its_set(seed, n_labels, n_sets):
     sets = some_sets(seed, n_labels, n_sets)
     tree = Prefixes.of(sets)
-    assert (tree.parent[1:] < np.arange(1, len(tree.parent))).all()
-    found = np.zeros((len(tree.parent), n_labels), np.uint8)
-    for node in range(1, len(tree.parent)):
-        found[node] = found[tree.parent[node]]
+    found = np.zeros((len(tree.depth), n_labels), np.uint8)
+    for node in range(1, len(tree.depth)):
+        above = np.flatnonzero(tree.depth[:node] == tree.depth[node] - 1)[-1]
+        found[node] = found[above]
         assert found[node, tree.label[node]] == 0
         found[node, tree.label[node]] = 1
     # No beginning is there twice, and every set is at one node.
     assert len(np.unique(found, axis=0)) == len(found)
-    assert sorted(tree.place[tree.place >= 0]) == list(range(len(sets)))
-    np.testing.assert_array_equal(found[tree.place >= 0], sets[tree.place[tree.place >= 0]])
+    np.testing.assert_array_equal(found[tree.node], sets)
 
 
+def some_space(name, sets, rng):
+    """A list with biases, some of it excluded, or with bonuses over another space."""
+    if name == "catalog":
+        bias = rng.normal(size=len(sets)) - 1e3
+        bias[::9] = -np.inf
+        return Catalog(sets, bias)
+    base = Sized(sets.shape[1], rng.normal(size=sets.shape[1] + 1))
+    bonus = rng.uniform(0.0, 6.0, len(sets))
+    bonus[::7] = 0.0
+    return Backoff(base if name == "sized" else Cube(sets.shape[1]), sets, bonus)
+
+
+@pytest.mark.parametrize("name", ["catalog", "sized", "cube"])
 @pytest.mark.parametrize("scale", [0.0, 1.0, 10.0, 100.0, 1e4])
-@pytest.mark.parametrize("n_rows", [1, 7, 8, 200])
-def test_sums_by_beginnings_are_those_of_the_posterior(scale, n_rows):
+@pytest.mark.parametrize("n_rows", [1, 7, 8, 600])
+def test_sums_by_beginnings_are_those_of_the_rows(name, scale, n_rows):
     rng = np.random.default_rng(5)
     sets = some_sets(6, 12, 150)
-    bias = rng.normal(size=len(sets)) - 1e3
-    bias[::9] = -np.inf
-    space, weights = Catalog(sets, bias), rng.uniform(0.0, 2.0, n_rows)
+    space, weights = some_space(name, sets, rng), rng.uniform(0.0, 2.0, n_rows)
     # Some rows are within the reach of products, others are not.
     scores = rng.choice([1.0, scale], size=(n_rows, 1)) * rng.normal(size=(n_rows, 12))
-    likely, totals = space.expected(scores, weights)
-    exact = space.moments(scores, features=True)
+    true = space.enumerate()
+    true = true[rng.integers(len(true), size=n_rows)]
+    value, by_score, total = space.summed_likelihood(scores, true, weights)
+    exact = space.negative_log_likelihood(scores, true)
     # Logarithms of weights have the rounding of large numbers.
     rounding = 1e-12 * (1.0 + scale)
-    np.testing.assert_allclose(likely, exact.on, atol=rounding)
-    np.testing.assert_allclose(totals, weights @ exact.features, atol=rounding * n_rows)
+    np.testing.assert_allclose(value, exact[0], rtol=1e-12, atol=rounding)
+    np.testing.assert_allclose(by_score, exact[1], atol=rounding)
+    np.testing.assert_allclose(total, weights @ exact[2], atol=rounding * n_rows)
+    plain = space.negative_log_likelihood(scores, true, False)
+    np.testing.assert_array_equal(plain[0], value)
+    np.testing.assert_array_equal(plain[1], by_score)
+
+
+@pytest.mark.parametrize("score", [-90.0, -40.0, 5.0, 40.0, 60.0])
+def test_what_others_have_beside_a_sure_set_is_kept(score):
+    """-log s(y) and its gradients are accurate to themselves, however near 0 they are."""
+    sets = np.eye(4, dtype=np.uint8)[:3]
+    scores = np.array([[score, score - 30.0, score - 31.0, 0.0]])
+    space = Catalog(sets, [0.5, 1.0, 1.5])
+    second, third = np.exp(-59.5), np.exp(-61.0)
+    others, whole = second + third, 1.0 + second + third
+    for found in (
+        space.summed_likelihood(scores, sets[:1], np.ones(1)),
+        space.negative_log_likelihood(scores, sets[:1]),
+    ):
+        np.testing.assert_allclose(found[0], np.log1p(others), rtol=1e-12)
+        slopes = np.array([-others, second, third]) / whole
+        np.testing.assert_allclose(found[1].ravel()[:3], 2.0 * slopes, rtol=1e-12)
+        np.testing.assert_allclose(found[2].ravel(), slopes, rtol=1e-12)
 
 
 def test_rows_beyond_products_are_summed_all_the_same():
     # Each label alone is overwhelming, but the list has no set with both, nor one without.
     space = Catalog([[1, 0], [0, 1]])
     scores = np.array([[400.0, 399.5], [-400.0, -400.5], [1e4, -1e4], [0.5, 0.0]])
-    likely, totals = space.expected(scores, np.ones(4))
-    first = 1.0 / (1.0 + np.exp(-1.0))
-    np.testing.assert_allclose(likely[:, 0], [first, first, 1.0, first], atol=1e-12)
-    np.testing.assert_allclose(totals, likely.sum(axis=0), atol=1e-12)
+    true = np.tile(np.array([[1, 0]], np.uint8), (4, 1))
+    value, by_score, totals = space.summed_likelihood(scores, true, np.ones(4))
+    second = np.array([1.0, 1.0, 0.0, 1.0]) / (1.0 + np.e)
+    np.testing.assert_allclose(value, -np.log1p(-second), atol=1e-12)
+    np.testing.assert_allclose(by_score, 2.0 * second[:, None] * [-1.0, 1.0], atol=1e-12)
+    np.testing.assert_allclose(totals, second.sum() * np.array([-1.0, 1.0]), atol=1e-12)
+
+
+def test_sums_are_the_same_however_many_threads_there_are():
+    rng = np.random.default_rng(2)
+    sets = some_sets(3, 10, 100)
+    space, weights = some_space("catalog", sets, rng), rng.uniform(size=3000)
+    scores, true = rng.normal(size=(3000, 10)), space.enumerate()[rng.integers(80, size=3000)]
+    together = space.summed_likelihood(scores, true, weights)
+    with threads_limited(1):
+        alone = space.summed_likelihood(scores, true, weights)
+    for one, other in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_sums_of_features_are_those_of_the_rows():

@@ -17,14 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core.datamodel import models
-from numba.extending import intrinsic, register_model
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from setwise.kernels import exp, inner, kernel, log1p_unit, view_kernel
+from setwise.strips import add, load, store, times
 from setwise.threads import for_rows, thread_count
 
 Array = NDArray[Any]
@@ -213,85 +210,12 @@ def move_rows(start, stop, entries, sources, step, into, places):
                 into[np.uint64(others[j] + row * LANES)] = entries[np.uint64(some[j] + row * step)]
 
 
-class Lanes(types.Type):
-    """The type of `LANES` numbers of one type."""
-
-    def __init__(self, dtype):
-        self.dtype = dtype
-        super().__init__(f"Lanes({dtype})")
-
-
-@register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):
-    def __init__(self, manager, lanes):
-        number = manager.lookup(lanes.dtype).get_value_type()
-        super().__init__(manager, lanes, ir.VectorType(number, LANES))
-
-
-def _pointer(context, builder, signature, arguments):
-    """Where a row (second argument) of a contiguous matrix begins; nothing is checked."""
-    (matrix, row), (array, place) = signature.args[:2], arguments[:2]
-    memory = context.make_array(matrix)(context, builder, array).data
-    place = context.cast(builder, place, row, types.intp)
-    first = builder.gep(memory, [builder.mul(place, place.type(LANES))])
-    return builder.bitcast(first, context.get_value_type(Lanes(matrix.dtype)).as_pointer())
-
-
-@intrinsic
-def load(_context, matrix, row):
-    """The lanes of a row of a matrix (rows, LANES)."""
-
-    def codegen(context, builder, signature, arguments):
-        pointer = _pointer(context, builder, signature, arguments)
-        return builder.load(pointer, align=matrix.dtype.bitwidth // 8)
-
-    return Lanes(matrix.dtype)(matrix, row), codegen
-
-
-@intrinsic
-def store(_context, matrix, row, lanes):
-    """Puts lanes into a row of a matrix (rows, LANES)."""
-
-    def codegen(context, builder, signature, arguments):
-        pointer = _pointer(context, builder, signature, arguments)
-        builder.store(arguments[2], pointer, align=matrix.dtype.bitwidth // 8)
-        return context.get_dummy_value()
-
-    return types.void(matrix, row, lanes), codegen
-
-
-@intrinsic
-def add(_context, lanes, factor, other):
-    """Lanes + factor * other, for a factor that is a number."""
-
-    def codegen(context, builder, _signature, arguments):
-        kind = context.get_value_type(lanes)
-        number = context.cast(builder, arguments[1], factor, lanes.dtype)
-        single = builder.insert_element(kind(ir.Undefined), number, ir.IntType(32)(0))
-        everywhere = ir.VectorType(ir.IntType(32), LANES)([0] * LANES)
-        vector = builder.shuffle_vector(single, kind(ir.Undefined), everywhere)
-        product = builder.fmul(vector, arguments[2], ("contract",))
-        return builder.fadd(arguments[0], product, ("contract",))
-
-    return lanes(lanes, factor, other), codegen
-
-
-@intrinsic
-def times(_context, lanes, other):
-    """Lanes * other."""
-
-    def codegen(_context, builder, _signature, arguments):
-        return builder.fmul(*arguments)
-
-    return lanes(lanes, other), codegen
-
-
 @inner
 def _forth(begin, end, indices, data, point):
     """x · point + the last row of point (d + 1, LANES)."""
-    total = load(point, len(point) - 1)
+    total = load(point, len(point) - 1, LANES)
     for k in range(begin, end):
-        total = add(total, data[k], load(point, indices[k]))
+        total = add(total, data[k], load(point, indices[k], LANES))
     return total
 
 
@@ -299,8 +223,8 @@ def _forth(begin, end, indices, data, point):
 def _back(begin, end, indices, data, lanes, out):
     """Adds x times lanes to out (d + 1, LANES), and lanes to its last row."""
     for k in range(begin, end):
-        store(out, indices[k], add(load(out, indices[k]), data[k], lanes))
-    store(out, len(out) - 1, add(load(out, len(out) - 1), 1.0, lanes))
+        store(out, indices[k], add(load(out, indices[k], LANES), data[k], lanes))
+    store(out, len(out) - 1, add(load(out, len(out) - 1, LANES), 1.0, lanes))
 
 
 @view_kernel
@@ -312,7 +236,7 @@ def multiply_rows(start, stop, begins, indices, data, work, along, curvature):
         way, bends, out = along[strip], curvature[strip], work[part, strip]
         for row in range(n * part // parts, n * (part + 1) // parts):
             begin, end = begins[row], begins[row + 1]
-            ahead = times(load(bends, row), _forth(begin, end, indices, data, way))
+            ahead = times(load(bends, row, LANES), _forth(begin, end, indices, data, way))
             _back(begin, end, indices, data, ahead, out)
 
 
@@ -334,7 +258,7 @@ def evaluate_rows(
             begin, end = begins[row], begins[row + 1]
             store(ahead, 0, _forth(begin, end, indices, data, here))
             _link(ahead[0], true[row], weights[row], costs[strip], ahead[1], bends[row])
-            _back(begin, end, indices, data, load(ahead, 0), out)
+            _back(begin, end, indices, data, load(ahead, 0, LANES), out)
             for j in range(LANES):
                 total[0, j] += ahead[1, j]
                 total[1, j] += bends[row, j]

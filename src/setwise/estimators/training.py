@@ -285,34 +285,27 @@ class Objective:
         """
         gradient, hessian = (np.empty(scores.shape, np.float32) for _ in range(2))
         space = self.space.with_parameters(parameters) if self.learns else self.space
-        in_products = self.stage is None and space.has_expected
-        by_parameter = -self.counts if in_products and self.learns else np.zeros(len(parameters))
+        by_parameter = np.zeros(len(parameters))
         for rows in ranges_for(space, len(scores)):
-            if in_products:
-                likely, expected = space.expected(scores[rows], self.weights[rows])
-                twice = (2.0 * self.weights[rows, None]).astype(np.float32)
-                np.multiply(likely - self.y_true[rows], twice, out=gradient[rows])
-                np.multiply(likely * (1.0 - likely), 2.0 * twice, out=hessian[rows])
-            else:
-                _, by_score, expected = self.sums(rows, scores[rows], parameters)
-                gradient[rows] = by_score
-                hessian[rows] = self.curvature(rows, scores[rows], by_score, parameters)
-            by_parameter += expected if self.learns else 0.0
+            _, by_score, by_part = self.sums(rows, scores[rows], parameters)
+            gradient[rows] = by_score
+            hessian[rows] = self.curvature(rows, scores[rows], by_score, parameters)
+            by_parameter += by_part
         return gradient, hessian, by_parameter
 
     def sums(self, rows: slice, scores: Array, parameters: Array) -> tuple[float, Array, Array]:
         """Weighted loss of the rows, gradient by their scores, gradient by the parameters."""
         space = self.space.with_parameters(parameters) if self.learns else self.space
-        y_true, weights, by_parameter = self.y_true[rows], self.weights[rows], np.empty((0, 0))
+        y_true, weights, total = self.y_true[rows], self.weights[rows], np.empty(0)
         if self.stage is None:
-            found = space.negative_log_likelihood(scores, y_true, self.learns)
+            found = space.summed_likelihood(scores, y_true, weights, self.learns)
             value, by_score, by_parameter = found
+            total = by_parameter if self.learns else total
         elif self.learns:
-            found = self.stage(space).value_and_gradients(scores, y_true)
-            value, by_score, by_parameter = found
+            value, by_score, by_parameter = self.stage(space).value_and_gradients(scores, y_true)
+            total = weights @ by_parameter
         else:
             value, by_score = self.stage(space).value_and_gradient(scores, y_true)
-        total = weights @ by_parameter if self.learns else np.empty(0)
         return float(weights @ value), by_score * weights[:, None], total
 
 

@@ -5,24 +5,25 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from setwise.spaces.backoff_kernels import likelihood_rows
-from setwise.spaces.catalog import refuse_duplicates, touched
+from setwise.spaces.catalog import refuse_duplicates
 from setwise.spaces.expectation import Expectation, Mean, SubsetExpectation, Tempered
-from setwise.spaces.listing import SetList, listing_of
+from setwise.spaces.listing import SetList, listing_of, log_share
+from setwise.spaces.prefixes import MOST_EXPONENT, Lookup, within_products
 from setwise.spaces.space import Array, Moments, Space, weighted_features
 from setwise.sparse import row_ranges
 from setwise.spelling import brief
-from setwise.targets.measure import Form, Of, find_rows
+from setwise.targets.measure import Form, Of
 from setwise.targets.target import Target
-from setwise.threads import for_rows
 from setwise.validation import label_matrix, real_vector, score_matrix
 
 # How strongly training holds a bonus near 0; see `Space.penalties`.
 PENALTY = 0.1
+# Bonuses up to this are within reach of products.
+MOST_BONUS = 100.0
 
 
 class Shares(NamedTuple):
@@ -91,6 +92,7 @@ class Backoff(Space):
     is_path: bool = field(init=False, repr=False)
     is_closed: bool = field(init=False, repr=False)
     carries: frozenset[Form] = field(init=False, repr=False)
+    _lookup: ClassVar[Lookup]
 
     def __post_init__(self):
         base = self.base
@@ -115,7 +117,7 @@ class Backoff(Space):
         vars(self).update(
             sets=sets, bonus=bonus, n_labels=base.n_labels, log_size=base.log_size,
             sizes=base.sizes, is_list=base.is_list, is_path=base.is_path, is_closed=base.is_closed,
-            carries=base.carries,
+            carries=base.carries, _lookup=Lookup(sets),
         )  # fmt: skip
 
     def __getattr__(self, name: str) -> Any:
@@ -202,7 +204,7 @@ class Backoff(Space):
 
     def features(self, sets: Array) -> Array:
         """Those of the base, then 1 at the place of the set in the list, (m, p)."""
-        place = find_rows(self.sets, sets)
+        place = self._lookup.index.find(sets)
         return np.hstack([self.base.features(sets), place[:, None] == np.arange(len(self.sets))])
 
     def others(self, values: Array, total: Array) -> Array:
@@ -260,22 +262,92 @@ class Backoff(Space):
     def negative_log_likelihood(
         self, scores: Array, sets: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
-        """-log s(y) and its gradients, from those of the base and the scores of each listed set."""
-        value, by_score, own = self.base.negative_log_likelihood(scores, sets, parameters)
-        n, n_sets, features = len(scores), len(self.sets), self.base.features(sets)
-        own_bias = weighted_features(features, self.base.parameters)
-        n_own, share = features.shape[1], np.ones(n)
-        extra = np.empty((n if parameters else 0, n_sets))
-        by_parameter = np.empty((n, n_own + n_sets if parameters else 0))
-        for_rows(
-            likelihood_rows, n, scores, sets, find_rows(self.sets, sets), own_bias, *self._touched,
-            self._listing.bias, self._lifts, value, by_score, share, extra, by_parameter,
-        )  # fmt: skip
-        if parameters:
-            apart = extra @ self._listing.features - extra.sum(axis=1, keepdims=True) * features
-            apart *= np.isfinite(self.base.parameters)
-            by_parameter[:, :n_own] = share[:, None] * own + apart
-        return value, by_score, by_parameter
+        """-log s(y) and its gradients, from those of the base and the scores of each listed set.
+
+        The true set is kept apart from the others: what they weigh together is what y lacks of
+        probability 1, also where that is small. A set that the base does not have has inf.
+        """
+        n = len(scores)
+        if not parameters:
+            return *self.summed_likelihood(scores, sets, np.ones(n))[:2], np.empty((n, 0))
+        lack, by_score, own = self.base.negative_log_likelihood(scores, sets)
+        (lift, gain, kept), listing, place = (
+            self._lifts,
+            self._listing,
+            self._lookup.index.find(sets),
+        )
+        features = self.base.features(sets)
+        level = np.einsum("ij,ij->i", 2.0 * sets - 1.0, scores)
+        level += weighted_features(features, self.base.parameters)
+        # (The log-partition of the base, or inf where it does not have the set.)
+        level = np.where(np.isneginf(level), np.inf, level) + lack
+        lifted = listing.weights(scores.astype(np.float64)) + lift - level[:, None]
+        listed = np.flatnonzero(place >= 0)
+        lifted[listed, place[listed]] = -np.inf
+        high = np.maximum(lifted.max(axis=1), 0.0)
+        lifted = np.exp(lifted - high[:, None])
+        others = np.maximum(lifted @ gain - np.exp(-high) * np.expm1(-lack), lifted @ kept)
+        log_own = -lack - high
+        log_own[listed] += (lift + np.log(kept))[place[listed]]
+        value, part = log_share(others, log_own)
+        share, lifted = np.exp(-high) * part, lifted * part[:, None]
+        extra = lifted * gain
+        apart = 2.0 * (extra @ self.sets - extra.sum(axis=1, keepdims=True) * sets)
+        by_score = (share[:, None] * by_score + apart).astype(scores.dtype)
+        by_bonus = lifted * kept
+        by_bonus[listed, place[listed]] = -(others * part)[listed]
+        apart = extra @ listing.features - extra.sum(axis=1, keepdims=True) * features
+        own = share[:, None] * own + apart * np.isfinite(self.base.parameters)
+        return value, by_score, np.hstack([own, by_bonus])
+
+    def summed_likelihood(
+        self, scores: Array, sets: Array, weights: Array, parameters: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """The same with a sum over rows, by products along the common beginnings of the sets.
+
+        Rows whose scores are too large for that, by the logarithms of all weights.
+        """
+        n, place = len(scores), self._lookup.index.find(sets)
+        lack, by_score, own = self.base.negative_log_likelihood(scores, sets)
+        features = self.base.features(sets)
+        log_own = 2.0 * np.einsum("ij,ij->i", scores, sets) - self._listing.bias.max()
+        log_own += weighted_features(features, self.base.parameters)
+        near = within_products(scores, log_own) & (lack <= MOST_EXPONENT)
+        near &= self.bonus.min() >= 0.0 and self.bonus.max() <= MOST_BONUS
+        value, rows = np.empty(n), slice(None) if near.all() else np.flatnonzero(near)
+        value[rows], by_score[rows], total = self._by_products(
+            (scores[rows], sets[rows], place[rows], -log_own[rows], weights[rows]),
+            (lack[rows], by_score[rows], own[rows], features[rows]),
+        )
+        far = np.flatnonzero(~near)
+        for part in row_ranges(len(far), len(self.sets)):
+            rows = far[part]
+            found = self.negative_log_likelihood(scores[rows], sets[rows])
+            value[rows], by_score[rows] = found[:2]
+            total = total + weights[rows] @ found[2]
+        return value, by_score, total
+
+    def _by_products(self, rows: tuple[Array, ...], base: tuple[Array, ...]) -> Any:
+        """`summed_likelihood` of rows within reach of products, with what the base says of them.
+
+        All weights are those over the base's weight of the true set: that of all its sets is
+        e^lack, and the true one has e^bonus, if it is listed.
+        """
+        (scores, sets, place, start, weights), (lack, by_score, own, features) = rows, base
+        n_sets, listed, beside = len(self.sets), place >= 0, np.expm1(lack)
+        bias = np.exp(self._listing.bias - self._listing.bias.max())
+        factor, bonus = bias * np.expm1(self.bonus), np.where(listed, self.bonus[place], 0.0)
+        rest = np.exp(bonus) + beside
+        extra, by_label, by_set = self._lookup.prefixes.sums(
+            scores, factor, start, place, rest, weights
+        )
+        value, part = log_share(beside + extra, bonus)
+        share, lacks, extra = (1.0 + beside) * part, (beside + extra) * part, extra * part
+        by_score = share[:, None] * by_score + 2.0 * (by_label - extra[:, None] * sets)
+        by_true = np.bincount(place[listed], (weights * lacks)[listed], n_sets)
+        apart = (factor * by_set) @ self._listing.features - (weights * extra) @ features
+        own = (weights * share) @ own + apart * np.isfinite(self.base.parameters)
+        return value, by_score, np.append(own, bias * np.exp(self.bonus) * by_set - by_true)
 
     def start_scores(self, sets: Array, weights: Array) -> Array:
         """Those of the base."""
@@ -300,11 +372,6 @@ class Backoff(Space):
     def _base_features(self) -> Array:
         """The features of the listed sets in the base, (K, p)."""
         return self.base.features(self.sets)
-
-    @cached_property
-    def _touched(self) -> tuple[Array, Array]:
-        """The labels of each listed set, in compressed rows."""
-        return touched(self.sets)
 
     @property
     def _listing(self) -> SetList:

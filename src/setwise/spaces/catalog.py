@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from setwise.kernels import exp, inner, kernel
-from setwise.spaces.listing import Listing, posterior_of
-from setwise.spaces.prefixes import Prefixes, expected_rows
+from setwise.spaces.listing import Listing, posterior_apart, posterior_of
+from setwise.spaces.prefixes import Lookup, within_products
 from setwise.spaces.space import Array, Moments, Space, tempered_values
 from setwise.sparse import row_ranges
 from setwise.spelling import brief
-from setwise.targets.measure import RowIndex
-from setwise.threads import for_rows
 from setwise.validation import label_matrix, real_vector, score_matrix
-
-# Rows that a pass over the list takes side by side.
-LANES = 16
-# The exponential of less is 0.
-LEAST_EXPONENT = -700.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +44,7 @@ class Catalog(Listing, Space):
     n_labels: int = field(init=False, repr=False)
     is_joint: bool = field(init=False, repr=False)
     feature_group: int = field(init=False, repr=False)
+    _lookup: ClassVar[Lookup]
     is_list = True
 
     def __post_init__(self):
@@ -65,7 +57,7 @@ class Catalog(Listing, Space):
         bias = _biases(np.zeros(len(sets)) if self.bias is None else self.bias, len(sets))
         vars(self).update(
             sets=sets, bias=bias, n_labels=sets.shape[1], is_joint=self.joint,
-            feature_group=len(sets),
+            feature_group=len(sets), _lookup=Lookup(sets),
         )  # fmt: skip
 
     @property
@@ -109,16 +101,18 @@ class Catalog(Listing, Space):
 
     def contains(self, sets) -> Array:
         """Whether the set is listed and not excluded, (n,)."""
-        place = self._index.find(label_matrix(sets, self.n_labels, "sets"))
+        place = self._lookup.index.find(label_matrix(sets, self.n_labels, "sets"))
         return (place >= 0) & (self.bias[place] > -np.inf)
 
     def features(self, sets: Array) -> Array:
         """1 at the place of each set in the list, (m, K)."""
-        return (self._index.find(sets)[:, None] == np.arange(len(self.sets))).astype(np.float64)
+        return (self._lookup.index.find(sets)[:, None] == np.arange(len(self.sets))).astype(
+            np.float64
+        )
 
     def feature_sums(self, sets: Array, weights: Array) -> Array:
         """The weights of the rows that have each listed set, (K,)."""
-        place = self._index.find(sets)
+        place = self._lookup.index.find(sets)
         return np.bincount(place[place >= 0], weights[place >= 0], self.count)
 
     def moments(self, scores: Array, *, features: bool = False) -> Moments:
@@ -135,84 +129,64 @@ class Catalog(Listing, Space):
     def negative_log_likelihood(
         self, scores: Array, sets: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
-        """-log s(y) and its gradients, by going through the scores of each listed set."""
-        n, precise = len(scores), scores.astype(np.float64, copy=False)
-        place, value, by_score = self._index.find(sets), np.empty(n), np.empty_like(precise)
-        by_set = np.empty((n if parameters else 0, self.count))
-        for_rows(
-            likelihood_rows, n, precise, *self._touched, self.bias, place, value, by_score, by_set
-        )
-        by_score = by_score.astype(scores.dtype, copy=False)
-        return value, by_score, by_set if parameters else np.empty((n, 0))
+        """-log s(y) and its gradients; those by the biases from the logarithms of all weights."""
+        n = len(scores)
+        if not parameters:
+            return *self.summed_likelihood(scores, sets, np.ones(n))[:2], np.empty((n, 0))
+        value, by_set = posterior_apart(self.weights(scores), self._lookup.index.find(sets))
+        return value, self.aggregate(by_set)[0].astype(scores.dtype), by_set
 
-    @property
-    def has_expected(self) -> bool:
-        """By the common beginnings of the sets."""
-        return not self.joint
+    def summed_likelihood(
+        self, scores: Array, sets: Array, weights: Array, parameters: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """The same with a sum over rows, by products along the common beginnings of the sets.
 
-    def expected(self, scores: Array, weights: Array) -> tuple[Array, Array]:
-        """P(label), (n, l), and the weighted sum over rows of P of each listed set, (K,).
-
-        By products along the common beginnings of the sets; rows whose scores are too large for
-        that, by the logarithms of all weights.
+        Rows whose scores are too large for that, by the logarithms of all weights.
         """
-        if self.joint:
-            return super().expected(scores, weights)
-        parent, label, place = self._prefixes
-        high = self.bias.max()
-        factor = np.where(place < 0, 0.0, np.exp(self.bias[place] - high))
-        likely, within = np.empty(scores.shape), np.empty(len(scores), np.bool_)
-        parts: dict[int, Array] = {}
+        place, bias = self._lookup.index.find(sets), self.bias - self.bias.max()
+        value, by_score, total = np.empty(len(scores)), np.empty_like(scores), np.zeros(self.count)
+        near = np.zeros(len(scores), bool)
+        if not self.joint:
+            own = 2.0 * np.einsum("ij,ij->i", scores, sets)
+            own += np.where(place < 0, -np.inf, bias[place])
+            near = within_products(scores, own)
+            rows = slice(None) if near.all() else np.flatnonzero(near)
+            value[rows], by_score[rows], total = self._by_products(
+                scores[rows], sets[rows], place[rows], -own[rows], weights[rows]
+            )
+        far = np.flatnonzero(~near)
+        for part in row_ranges(len(far), self.count):
+            rows = far[part]
+            found = posterior_apart(self.weights(scores[rows]), place[rows])
+            value[rows], by_score[rows] = found[0], self.aggregate(found[1])[0]
+            total += weights[rows] @ found[1]
+        return value, by_score, total
 
-        def of_rows(start: int, stop: int) -> None:
-            parts[start] = np.zeros(len(place))
-            given = scores, parent, label, factor, weights, likely, within, parts[start]
-            expected_rows(start, stop, *given)
+    def _by_products(
+        self, scores: Array, sets: Array, place: Array, start: Array, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        """`summed_likelihood` of rows within reach of products; what all weigh over the true set.
 
-        for_rows(of_rows, len(scores))
-        totals = np.zeros(self.count)
-        # (In the order of the rows, whichever thread was first.)
-        by_node = np.sum([parts[start] for start in sorted(parts)], axis=0)
-        totals[place[place >= 0]] = by_node[place >= 0]
-        beyond = np.flatnonzero(~within)
-        for rows in row_ranges(len(beyond), self.count):
-            part = beyond[rows]
-            likely[part], more = super().expected(scores[part], weights[part])
-            totals += more
-        return likely, totals
+        The true set is kept apart from the others: what they weigh together is what y lacks of
+        probability 1, also where that is small.
+        """
+        factor, ones = np.exp(self.bias - self.bias.max()), np.ones(len(scores))
+        others, by_label, by_set = self._lookup.prefixes.sums(
+            scores, factor, start, place, ones, weights
+        )
+        lacks = others / (1.0 + others)
+        by_score = 2.0 * (by_label - lacks[:, None] * sets)
+        by_true = np.bincount(place, weights * lacks, self.count)
+        return np.log1p(others), by_score, factor * by_set - by_true
 
     def start_scores(self, sets: Array, weights: Array) -> Array:
         """Zeros: the biases hold how frequent the sets are."""
         return np.zeros(self.n_scores)
 
-    @cached_property
-    def _index(self) -> RowIndex:
-        """Where each set stands."""
-        return RowIndex.of(self.sets)
-
-    @cached_property
-    def _prefixes(self) -> Prefixes:
-        """The sets by their common beginnings."""
-        return Prefixes.of(self.sets)
-
-    @cached_property
-    def _touched(self) -> tuple[Array, Array, float]:
-        """Which scores weigh in each set, in compressed rows, and how much each does."""
-        if self.joint:
-            return np.arange(self.count + 1), np.arange(self.count), 1.0
-        return *touched(self.sets), 2.0
-
     __repr__ = brief
 
     def __str__(self) -> str:
         return f"Catalog of {len(self.sets)} sets of {self.n_labels} labels"
-
-
-def touched(sets: Array) -> tuple[Array, Array]:
-    """The labels of each set in compressed rows: where each begins (K + 1,), and the labels."""
-    rows, labels = np.nonzero(sets)
-    # (Labels are every second number of an array; side by side they are read faster.)
-    return np.searchsorted(rows, np.arange(len(sets) + 1)), np.ascontiguousarray(labels)
 
 
 def _biases(values: Any, n_sets: int) -> Array:
@@ -232,88 +206,3 @@ def refuse_duplicates(sets: Array) -> None:
                 f"sets must not list a label set twice, but rows {first} and {row} are both "
                 f"{labels.tolist()}"
             )
-
-
-@kernel
-def likelihood_rows(
-    start, stop, scores, begins, columns, factor, bias, place, value, by_score, by_set
-):
-    """-log s(y) (n,), its gradient by the scores (n, n_scores) and, if it has rows, by biases.
-
-    Set k weighs ``factor`` times its scores, columns[begins[k] : begins[k + 1]], plus its bias and
-    a number common to all; ``place`` (n,) says where in the list y stands. The true set is kept
-    apart from the others: what they weigh together is what y lacks of probability 1, also where
-    that is small. Rows go through side by side, `LANES` at a time; lanes beyond the last row repeat
-    it and are not written.
-    """
-    n_sets, n_scores = len(bias), scores.shape[1]
-    line, out = np.empty(n_scores * LANES), np.empty(n_scores * LANES)
-    weight, high, here = np.empty(n_sets * LANES), np.empty(LANES), np.empty(LANES)
-    others, share = np.empty(LANES), np.empty(LANES)
-    for first in range(start, stop, LANES):
-        for b in range(LANES):
-            row = min(first + b, stop - 1)
-            for i in range(n_scores):
-                line[i * LANES + b] = factor * np.float64(scores[row, i])
-        weigh(line, begins, columns, bias, weight, high)
-        for b in range(LANES):
-            true = place[min(first + b, stop - 1)] * LANES + b
-            here[b], weight[true] = weight[true], -np.inf
-        exponentials(weight, high, others)
-        for b in range(LANES):
-            own = exp(here[b] - high[b]) if here[b] - high[b] > LEAST_EXPONENT else 0.0
-            share[b] = 1.0 / (own + others[b])
-            row = min(first + b, stop - 1)
-            weight[place[row] * LANES + b] = -others[b]
-            value[row] = (
-                np.log1p(others[b] / own) if others[b] < own
-                else np.log(own + others[b]) + high[b] - here[b]
-            )  # fmt: skip
-        collect(weight, begins, columns, share, out)
-        for b in range(min(LANES, stop - first)):
-            for i in range(n_scores):
-                by_score[first + b, i] = factor * out[i * LANES + b]
-            if len(by_set) > 0:
-                for k in range(n_sets):
-                    by_set[first + b, k] = weight[k * LANES + b]
-
-
-@inner
-def weigh(line, begins, columns, bias, weight, high):
-    """The weight of each set in each lane, and the highest of each lane."""
-    high[:] = -np.inf
-    for k in range(len(bias)):
-        here = k * LANES
-        for b in range(LANES):
-            weight[here + b] = bias[k]
-        for position in range(begins[k], begins[k + 1]):
-            source = columns[position] * LANES
-            for b in range(LANES):
-                weight[here + b] += line[source + b]
-        for b in range(LANES):
-            high[b] = max(high[b], weight[here + b])
-
-
-@inner
-def exponentials(weight, high, total):
-    """e^(weight - high) in place of the weights, 0 where a set is excluded; their sums by lane."""
-    total[:] = 0.0
-    for k in range(len(weight) // LANES):
-        for b in range(LANES):
-            below = weight[k * LANES + b] - high[b]
-            weight[k * LANES + b] = exp(below) if below > LEAST_EXPONENT else 0.0
-            total[b] += weight[k * LANES + b]
-
-
-@inner
-def collect(weight, begins, columns, share, out):
-    """Weights times the ``share`` of their lane, and their sums over the sets of each score."""
-    out[:] = 0.0
-    for k in range(len(begins) - 1):
-        here = k * LANES
-        for b in range(LANES):
-            weight[here + b] *= share[b]
-        for position in range(begins[k], begins[k + 1]):
-            to = columns[position] * LANES
-            for b in range(LANES):
-                out[to + b] += weight[here + b]

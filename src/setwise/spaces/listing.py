@@ -139,6 +139,31 @@ def posterior_of(listing: Listing, scores: Array) -> tuple[Array, Array]:
     return (high + np.log(mass))[:, 0], posterior
 
 
+def posterior_apart(weights: Array, place: Array) -> tuple[Array, Array]:
+    """-log s(y) (n,) and its gradient by z of each listed set (n, K), where y is at ``place``.
+
+    ``weights`` are z (n, K), which are lost. The true set is kept apart from the others: what they
+    weigh together is what y lacks of probability 1, also where that is small.
+    """
+    rows = np.arange(len(weights))
+    own, weights[rows, place] = weights[rows, place], -np.inf
+    high = np.maximum(weights.max(axis=1), own)
+    by_set = np.exp(weights - high[:, None])
+    others = by_set.sum(axis=1)
+    value, part = log_share(others, own - high)
+    by_set *= part[:, None]
+    by_set[rows, place] = -others * part
+    return value, by_set
+
+
+def log_share(others: Array, log_own: Array) -> tuple[Array, Array]:
+    """-log of the share of one weight beside ``others``, accurate near 0, and 1 over their sum."""
+    own = np.exp(np.minimum(log_own, 700.0))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        far = np.log(own + others) - log_own
+        return np.where(others < own, np.log1p(others / own), far), 1.0 / (own + others)
+
+
 def listed_mean(space: Space, target: Target, scores: Array, y_true: Array, of: Of) -> Mean:
     """E[u] of any target as the sum over the list of u times the probability, O(n K l).
 

@@ -6,33 +6,44 @@ sets that have a label go the other way, from the leaves to the root. For a row 
 exponential a label, and two products and three sums a node.
 """
 
+# pyright: reportCallIssue=false
+# (Intrinsics are called without the context their definitions name first.)
+
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setwise.kernels import exp, kernel
+from setwise.strips import add, load, store, times
+from setwise.strips import total as sum_of
+from setwise.targets.measure import RowIndex
+from setwise.threads import for_rows
 
-Array = NDArray[np.int32]
+Array, Sums = NDArray[np.int32], NDArray[np.float64]
 
-# Rows that a pass over the tree takes side by side.
-LANES = 8
-# A row is summed by products if no set weighs more than e to this, and all together at least that:
-# what products lose below the least number there is, is then nothing beside the sum.
-MOST_EXPONENT, LEAST_SUM = 300.0, 1e-100
+# Rows that a pass over the tree takes side by side, and rows whose sums are kept apart, so that
+# these are the same however many threads there are.
+LANES, CHUNK = 16, 256
+# A row is summed by products if no set weighs more than e to this, and the true one at least e to
+# the negative of that. What products lose below the least number there is, is then nothing.
+MOST_EXPONENT, LEAST_EXPONENT = 250.0, -300.0
 
 
 class Prefixes(NamedTuple):
-    """The tree, parents before children: what is above each node, its label, its set in the list.
+    """The tree, a node before those below it: depth (m,) and label (m,) of each.
 
-    The first node is the empty set, with label -1. ``place`` is -1 where a node is no listed set.
+    The first node is the empty set, with label -1 and depth 0; what is above a node is the last
+    node before it that is one less deep. ``node`` (K,) says where each set of the list is.
     """
 
-    parent: Array
+    depth: Array
     label: Array
-    place: Array
+    node: Array
 
     @classmethod
     def of(cls, sets: NDArray[np.uint8]) -> Prefixes:
@@ -44,70 +55,115 @@ class Prefixes(NamedTuple):
         differs = np.ones(sorted_sets.shape, bool)
         differs[1:] = np.logical_or.accumulate(sorted_sets[1:] != sorted_sets[:-1], axis=1)
         is_new = sorted_sets & differs
-        node = np.zeros(sorted_sets.shape, np.int32)
-        node[is_new] = np.arange(1, np.count_nonzero(is_new) + 1)
-        # In other places a set goes through the last node that a set before has made there.
-        node = np.where(sorted_sets, np.maximum.accumulate(node, axis=0), 0)
-        through = np.maximum.accumulate(node, axis=1)
-        above = np.zeros_like(through)
-        above[:, 1:] = through[:, :-1]
-        place = np.full(np.count_nonzero(is_new) + 1, -1, np.int32)
-        place[through[:, -1]] = order
-        labels = np.broadcast_to(columns, sorted_sets.shape)[is_new]
-        return cls(
-            np.r_[-1, above[is_new]].astype(np.int32), np.r_[-1, labels].astype(np.int32), place
-        )
+        depth = np.cumsum(sorted_sets, axis=1)[is_new]
+        label = np.broadcast_to(columns, sorted_sets.shape)[is_new]
+        # (A set comes before those that go on from it: its last node is new.)
+        node = np.empty(len(sets), np.int32)
+        node[order] = np.cumsum(is_new.sum(axis=1))
+        return cls(np.r_[0, depth].astype(np.int32), np.r_[-1, label].astype(np.int32), node)
+
+    def sums(
+        self, scores: Sums, factor: Sums, start: Sums, true: Array, rest: Sums, weights: Sums
+    ) -> tuple[Sums, Sums, Sums]:
+        """Over the sets but the true one of a row: of weights, by label, and over all rows by set.
+
+        Set k weighs factor[k] (K,) times e^(start + 2 score) of its labels, in units of the true
+        set, whose place is ``true`` (n,), -1 if it is not listed; with all that is not in the list
+        a row has ``rest`` (n,) more. Out: that weight (n,), the part of the whole that each label
+        has of it (n, l), and the sum over rows of their ``weights`` times the part of a set, for a
+        factor of 1 (K,).
+        """
+        by_node = np.zeros(len(self.depth))
+        by_node[self.node] = factor
+        total, by_label = np.empty(len(scores)), np.empty(scores.shape)
+        parts = np.zeros((-(-len(scores) // CHUNK), len(by_node)))
+        for_rows(
+            sum_chunks, len(parts), scores.astype(np.float64, copy=False), self.depth, self.label,
+            by_node, start, np.where(true < 0, -1, self.node[true]), rest, weights, total, by_label,
+            parts, least=1,
+        )  # fmt: skip
+        return total, by_label, parts.sum(axis=0)[self.node]
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """Where the sets of a list (K, l) are; made once for it, whatever the biases of its sets."""
+
+    sets: NDArray[np.uint8]
+
+    @cached_property
+    def index(self) -> RowIndex:
+        """By their labels."""
+        return RowIndex.of(self.sets)
+
+    @cached_property
+    def prefixes(self) -> Prefixes:
+        """By their common beginnings."""
+        return Prefixes.of(self.sets)
+
+
+def within_products(scores: Sums, log_weight: Sums) -> NDArray[np.bool_]:
+    """Which rows can be summed by products, of a true set whose weight has that logarithm."""
+    high = np.maximum(scores, 0.0).sum(axis=1, dtype=np.float64)
+    return (2.0 * high <= MOST_EXPONENT) & (log_weight >= LEAST_EXPONENT)
 
 
 @kernel
-def expected_rows(start, stop, scores, parent, label, factor, weights, likely, within, by_node):
-    """P(label) (n, l) and, added to ``by_node`` (m,), the rows' weighted P of the set of each node.
+def sum_chunks(
+    start, stop, scores, depth, label, factor, log_start, true, rest, weights, total, by_label,
+    by_node,
+):  # fmt: skip
+    """`Prefixes.sums` of chunks of rows; factors are by node, as is the sum of a chunk, (c, m).
 
-    ``factor`` (m,) is e^bias of a node's set, 0 where it has none. ``within`` (n,) says which rows
-    could be summed by products; the others add nothing, and their P has no meaning.
+    Nodes are gone through with what is above them on a stack, of a place for each depth; back,
+    there are the sums of what is below.
     """
-    n_nodes, n_labels = len(parent), scores.shape[1]
-    line, out = np.empty(n_labels * LANES), np.empty(n_labels * LANES)
-    weight, mass = np.empty(n_nodes * LANES), np.empty(n_nodes * LANES)
-    high, share = np.empty(LANES), np.empty(LANES)
-    for first in range(start, stop, LANES):
-        high[:] = out[:] = 0.0
-        for b in range(LANES):
-            # (Lanes beyond the last row repeat it.)
-            row = min(first + b, stop - 1)
+    n_nodes, (n, n_labels) = len(depth), scores.shape
+    line, out = np.empty((n_labels, LANES)), np.empty((n_labels, LANES))
+    weight, stack = np.empty((n_nodes, LANES)), np.empty((depth.max() + 2, LANES))
+    part = np.empty((1, LANES))
+    for chunk in range(start, stop):
+        last = min((chunk + 1) * CHUNK, n)
+        for first in range(chunk * CHUNK, last, LANES):
+            for b in range(LANES):
+                # (Lanes beyond the last row repeat it.)
+                row = min(first + b, last - 1)
+                stack[0, b] = exp(log_start[row])
+                for i in range(n_labels):
+                    line[i, b] = 2.0 * scores[row, i]
             for i in range(n_labels):
-                line[i * LANES + b] = 2.0 * np.float64(scores[row, i])
-        for i in range(n_labels):
+                for b in range(LANES):
+                    line[i, b] = exp(line[i, b])
+            store(weight, 0, load(stack, 0, LANES))
+            for node in range(1, n_nodes):
+                level = depth[node]
+                here = times(load(stack, level - 1, LANES), load(line, label[node], LANES))
+                store(stack, level, here)
+                store(weight, node, here)
             for b in range(LANES):
-                high[b] += max(line[i * LANES + b], 0.0)
-        for position in range(n_labels * LANES):
-            line[position] = exp(line[position])
-        weight[:LANES] = 1.0
-        for node in range(1, n_nodes):
-            here, above, by = node * LANES, parent[node] * LANES, label[node] * LANES
+                left_out = true[min(first + b, last - 1)]
+                if left_out >= 0:
+                    weight[left_out, b] = 0.0
+            stack[:] = 0.0
+            out[:] = 0.0
+            nothing = load(stack, 0, LANES)
+            for node in range(n_nodes - 1, -1, -1):
+                level, by = depth[node], label[node]
+                below = load(stack, level + 1, LANES)
+                store(stack, level + 1, nothing)
+                below = add(below, factor[node], load(weight, node, LANES))
+                store(stack, level, add(below, 1.0, load(stack, level, LANES)))
+                if node > 0:
+                    store(out, by, add(below, 1.0, load(out, by, LANES)))
             for b in range(LANES):
-                weight[here + b] = weight[above + b] * line[by + b]
-        for node in range(n_nodes):
+                row = min(first + b, last - 1)
+                total[row] = stack[0, b]
+                part[0, b] = 1.0 / (rest[row] + total[row])
+            for b in range(min(LANES, last - first)):
+                for i in range(n_labels):
+                    by_label[first + b, i] = out[i, b] * part[0, b]
             for b in range(LANES):
-                mass[node * LANES + b] = factor[node] * weight[node * LANES + b]
-        # From the weights of the sets to those of all below each node.
-        for node in range(n_nodes - 1, 0, -1):
-            here, above, by = node * LANES, parent[node] * LANES, label[node] * LANES
-            for b in range(LANES):
-                mass[above + b] += mass[here + b]
-                out[by + b] += mass[here + b]
-        for b in range(LANES):
-            row = min(first + b, stop - 1)
-            within[row] = high[b] <= MOST_EXPONENT and mass[b] >= LEAST_SUM
-            share[b] = weights[row] / mass[b] if within[row] and first + b < stop else 0.0
-            if not within[row]:
-                for node in range(n_nodes):
-                    weight[node * LANES + b] = 0.0
-        for node in range(n_nodes):
-            total = 0.0
-            for b in range(LANES):
-                total += weight[node * LANES + b] * share[b]
-            by_node[node] += factor[node] * total
-        for b in range(min(LANES, stop - first)):
-            for i in range(n_labels):
-                likely[first + b, i] = out[i * LANES + b] / mass[b]
+                part[0, b] = weights[first + b] * part[0, b] if first + b < last else 0.0
+            share = load(part, 0, LANES)
+            for node in range(n_nodes):
+                by_node[chunk, node] += sum_of(times(share, load(weight, node, LANES)))

@@ -221,16 +221,6 @@ class Space(Protocol):
 
         return listed_mean(self, target, scores, y_true, of)
 
-    @property
-    def has_expected(self) -> bool:
-        """Whether `expected` has a way that is quicker than `negative_log_likelihood`."""
-        return False
-
-    def expected(self, scores: Array, weights: Array) -> tuple[Array, Array]:
-        """P(label) of each row, (n, l), and the weighted sum over rows of E[feature], (p,)."""
-        m = self.moments(scores, features=True)
-        return m.on, weights @ m.features
-
     def log_probability(self, scores: Array, sets: Array) -> Array:
         """log s(y') of one set a row, -inf outside the support, (n,)."""
         inside = self.contains(sets)
@@ -258,6 +248,13 @@ class Space(Protocol):
             by_parameter = np.where(features == 1.0, -others, m.features)
             by_parameter *= np.isfinite(self.parameters)
         return m.log_partition - weight, by_score.astype(scores.dtype), by_parameter
+
+    def summed_likelihood(
+        self, scores: Array, sets: Array, weights: Array, parameters: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """The same, but of the gradient by the parameters the weighted sum over rows, (p,)."""
+        value, by_score, by_parameter = self.negative_log_likelihood(scores, sets, parameters)
+        return value, by_score, weights @ by_parameter
 
     def paired(self, target: Target | str) -> Target:
         """The target as it is on this space; refused where its expectation has no exact way."""
