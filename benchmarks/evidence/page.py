@@ -59,7 +59,8 @@ def _parts(rows: Rows, good: Rows, kinds: dict[str, str]) -> list[str]:
         "corrected for the rows which splits share (Nadeau and Bengio, 2003), summed over sets, "
         "with Holm's correction; in the pictures, those told apart have a hollow point. Would "
         "*other sets*? That takes more sets than there are: Nemenyi's critical difference, the "
-        "line at the top, says by how much mean ranks would have to differ. Other splits than the "
+        "line at the top, says by how much mean ranks would have to differ; *Wilcoxon* is the p of "
+        "signed ranks over the sets, with Holm's correction. Other splits than the "
         f"official one are there for {', '.join(resplit) or 'no set'}; "
         "the first test rests on these sets only. This page is rendered "
         "from `benchmarks/results/evidence.jsonl`; `make evidence DATA=folder` makes what is "
@@ -115,8 +116,8 @@ def _short_training(rows: Rows) -> str:
 
 
 def _table(found: Ranking) -> str:
-    """Values by set, mean rank, and the p-value against the first."""
-    head = ["method", *found.sets, "mean rank", "p against the first"]
+    """Values by set, mean rank, and the p-values against the first."""
+    head = ["method", *found.sets, "mean rank", "p against the first", "Wilcoxon"]
     best = found.values.max(axis=1)
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for place, method in enumerate(found.methods):
@@ -124,9 +125,9 @@ def _table(found: Ranking) -> str:
             f"**{value:.3f}**" if value >= top - 5e-4 else f"{value:.3f}"
             for value, top in zip(found.values[:, place], best, strict=True)
         ]
-        p = found.against[place]
-        said = "" if p is None else f"{p:.2g}"
-        lines.append("| " + " | ".join([method, *cells, f"{found.ranks[place]:.2f}", said]) + " |")
+        tests = found.against[place], found.over_sets[place]
+        said = ["" if p is None else f"{p:.2g}" for p in tests]
+        lines.append("| " + " | ".join([method, *cells, f"{found.ranks[place]:.2f}", *said]) + " |")
     if found.p is not None:
         lines += [
             "",

@@ -1,8 +1,9 @@
 """Ranks of methods over data sets, and whether they differ by more than chance.
 
-Two questions have two tests. Would other *sets* say the same? Friedman's test, with Nemenyi's
-critical difference, of the means of sets; it needs many of them. Would other *splits* of these sets
-say the same? `Gain.p`, with Holm's correction.
+Two questions have their tests. Would other *sets* say the same? Friedman's test, with Nemenyi's
+critical difference, and Wilcoxon's tests against the first, of the means of sets; they need many of
+them. Would other *splits* of these sets say the same? `Gain.p`. Both p-values against the first
+have Holm's correction.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import friedmanchisquare, rankdata, studentized_range
+from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 
 from benchmarks.evidence.gains import gain
 from setwise.evaluation.statistics import holm
@@ -26,8 +27,9 @@ class Ranking(NamedTuple):
 
     ``p`` is of Friedman's test that all are alike, ``critical`` Nemenyi's difference of mean ranks
     at `LEVEL`; ``against`` of each method against the first of the ranking on the splits that both
-    have, after Holm's correction (None for itself, and without a second split). ``left_out`` has
-    the methods without a value on some set, and on how many they have one.
+    have (None for itself, and without a second split), ``over_sets`` of Wilcoxon's tests on the
+    sets, both after Holm's correction. ``left_out`` has the methods without a value on some set,
+    and on how many they have one.
     """
 
     measure: str
@@ -38,6 +40,7 @@ class Ranking(NamedTuple):
     p: float | None
     critical: float
     against: list[float | None]
+    over_sets: list[float | None]
     left_out: dict[str, int]
 
 
@@ -78,15 +81,15 @@ def ranking(rows: Sequence[dict[str, Any]], measure: str, among: Sequence[str]) 
     table = np.array([[value[name, one] for one in methods] for name in sets])
     if table.size == 0:
         empty = np.empty((len(sets), 0)), np.empty(0)
-        return Ranking(measure, sets, [], *empty, None, np.inf, [], left_out)
+        return Ranking(measure, sets, [], *empty, None, np.inf, [], [], left_out)
     ranks = np.mean([rankdata(-row.round(6)) for row in table], axis=0)
     order = np.argsort(ranks, kind="stable")
     table, ranks, methods = table[:, order], ranks[order], [methods[i] for i in order]
     tested = len(sets) > 2 and len(methods) > 2
     p = float(friedmanchisquare(*table.T).pvalue) if tested else None
     critical = _critical(len(methods), len(sets))
-    against = _against_first(rows, measure, methods)
-    return Ranking(measure, sets, methods, table, ranks, p, critical, against, left_out)
+    tests = _against_first(rows, measure, methods), _over_sets(table)
+    return Ranking(measure, sets, methods, table, ranks, p, critical, *tests, left_out)
 
 
 def by_kind(
@@ -122,3 +125,13 @@ def _against_first(
     raw = [None if one is None else one.p for one in found]
     known = iter(holm(np.array([p for p in raw if p is not None])))
     return [None, *(None if p is None else float(next(known)) for p in raw)]
+
+
+def _over_sets(table: np.ndarray) -> list[float | None]:
+    """Holm's p-values of Wilcoxon's tests of each method, a column, against the first."""
+    first = table[:, 0]
+    raw = [
+        1.0 if np.allclose(column, first) else float(wilcoxon(first, column).pvalue)
+        for column in table.T[1:]
+    ]
+    return [None, *map(float, holm(np.array(raw)))]

@@ -129,6 +129,17 @@ def test_the_first_is_compared_on_the_splits_that_both_have_with_holms_correctio
     assert found.against == [None, *(pytest.approx(expected[p]) for p in raw)]
 
 
+def test_sets_are_compared_by_signed_ranks_with_holms_correction():
+    names = [f"s{i}" for i in range(1, 7)]
+    values = {"a": dict.fromkeys(names, 0.8)}
+    values["b"] = {name: 0.7 - 0.01 * i for i, name in enumerate(names)}
+    values["c"] = {name: 0.79 - 0.001 * i for i, name in enumerate(names)} | {"s6": 0.9}
+    found = ranking(rows_of(values), "f1", list(values))
+    assert found.methods == ["a", "c", "b"]
+    # Of the 2^6 signs of six ranks one has all on one side; 14 have at most the sixth there.
+    assert found.over_sets == [None, pytest.approx(2 * 14 / 64), pytest.approx(2 * 2 / 64)]
+
+
 def test_splits_and_seeds_are_averaged():
     rows = rows_of({"a": {"s": 0.2}}) + rows_of({"a": {"s": 0.6}})
     assert means(rows, "f1") == {("s", "a"): pytest.approx(0.4)}
