@@ -350,7 +350,7 @@ def test_every_figure_of_a_ranking_is_a_mean_of_stored_rows():
             measure, ranked = line.strip("# ").split(",")[0], {}
         cells = [cell.strip(" *") for cell in line.strip("|").split("|")]
         if cells[0] == "method":
-            sets = cells[1:-2]
+            sets = cells[1:-3]
         elif measure in MEASURES and line.startswith("| "):
             ranked[cells[0]] = cells[1 : 1 + len(sets)]
         elif measure in MEASURES and ranked and not line:

@@ -335,7 +335,7 @@ def test_a_study_goes_over_a_cluster_by_joblib(client, tmp_path, monkeypatch):
     asked = {"methods": ["binary_relevance", "catalog"], "targets": ["f1", "subset"], "folds": 2}
     here = Study(X, Y, **asked).run(tmp_path / "here")
     # No unit is worked on in this process.
-    monkeypatch.setattr(work.Plan, "work", None)
+    monkeypatch.setattr(work.StudyPlan, "work", None)
     with joblib.parallel_config("dask"):
         there = Study(X, Y, **asked).run(tmp_path / "there")
     assert leaderboard(there) == leaderboard(here)

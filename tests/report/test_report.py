@@ -425,7 +425,7 @@ def test_methods_that_share_probabilities_have_probabilities(folder):
     alike = tuple(replace(o, method="o") for o in shared)
     results = replace(results, methods=("m", "n", "o"), outcomes=bare + shared + alike, truth=None)
     parsed = Parsed(page_of(results, folder))
-    (told,) = re.findall("No probabilities: (.*?)\\.", "".join(parsed.text))
+    (told,) = re.findall("Without probabilities: (.*?)\\.", "".join(parsed.text))
     assert told == "m"
     names = [e for e in parsed.section("calibration") if e["tag"] == "bdi"]
     drawn = [e["text"] for e in names if "figcaption" in [outer["tag"] for outer in e["inside"]]]
@@ -522,7 +522,7 @@ def test_where_the_leaderboard_counts_empty_rows_otherwise_it_is_said(zero_divis
     for y_pred, is_said in ((y_true, zero_division != 1.0), ([[1, 0], [1, 0], [0, 1]], False)):
         judged = evaluate(y_pred, y_true, targets=["f1"], zero_division=zero_division)
         page = page_of(judged, folder)
-        assert ("by the rule of the target" in section_text(page, "figures")) == is_said
+        assert ("as the target defines it" in section_text(page, "figures")) == is_said
         assert ("labels: 1. In instance figures they are 0/0" in str(judged)) == is_said
 
 

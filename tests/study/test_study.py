@@ -27,7 +27,15 @@ from setwise.estimators.folds import StratifiedLabelSets
 from setwise.evaluation import compare, evaluate
 from setwise.evaluation.statistics import holm
 from setwise.run_folder import locked
-from setwise.study import METHODS, Study, in_hierarchy, leaderboard, load, summary
+from setwise.study import (
+    METHODS,
+    Study,
+    in_hierarchy,
+    leaderboard,
+    load,
+    summary,
+    tuned_thresholds,
+)
 from setwise.study import methods as peers
 from setwise.study.folder import RESULTS
 from setwise.study.identity import described
@@ -130,8 +138,8 @@ def test_every_outcome_is_what_its_method_predicts_by_itself(form, data, tmp_pat
     """Also where targets share a fit."""
     monkeypatch.setattr(peers, "N_TREES", 7)
     few_trees(monkeypatch)
-    few = partial(peers.TunedThresholdClassifierCV, thresholds=5)
-    monkeypatch.setattr(peers, "TunedThresholdClassifierCV", few)
+    few = partial(tuned_thresholds.TunedThresholdClassifierCV, thresholds=5)
+    monkeypatch.setattr(tuned_thresholds, "TunedThresholdClassifierCV", few)
     X, Y = form(data[0]), csr_array(data[1])
     train, test = np.arange(40), np.arange(40, 60)
     methods, targets = list(METHODS), ["f1", "precision@2"]

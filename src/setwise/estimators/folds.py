@@ -280,7 +280,7 @@ def drawn_groups(groups: Any, fraction: float, seed: int) -> NDArray[np.bool_]:
     Examples
     --------
     >>> drawn_groups(["a", "b", "a", "c"], 0.5, seed=0)
-    array([ True, False,  True, False])
+    array([ True, False,  True,  True])
     """
     _, group, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     order = np.random.default_rng(seed).permutation(len(sizes))
