@@ -6,15 +6,18 @@ import pytest
 from setwise.kernels import exp, kernel
 from setwise.lanes import (
     LANES,
+    add,
     floor,
     larger,
     load,
+    load_row,
     power_of_two,
     product,
     size,
     smaller,
     spread,
     store,
+    store_row,
     total,
     where_smaller,
     wide,
@@ -24,6 +27,8 @@ from setwise.surrogates import CompSum
 from setwise.targets import LinearFractional
 
 PRECISIONS = [np.float32, np.float64]
+# Of rows that are lanes: not the width of others, and no power of two.
+WIDTH = 12
 # A quotient to which labels that are left out add too.
 ABSENT = LinearFractional((0.1, 0.0, 1.4, 1.5, 0.2), (0.5, 2.7, 1.6, 1.5, 0.4), empty=1.0)
 
@@ -45,6 +50,26 @@ def sums_of(x, one):
         sums = sums + wide(load(x, j, one))
         products = products * wide(load(x, j, one))
     return total(sums), product(products)
+
+
+@kernel
+def rows_of(rows, other, number, out):
+    lanes = add(load_row(rows, 1, WIDTH), number, load_row(other, 0, WIDTH))
+    store_row(out, 0, load_row(rows, 0, WIDTH) * lanes - rows[0, 0])
+    store_row(out, 1, lanes)
+    return total(lanes)
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_rows_of_a_matrix_are_lanes_of_its_width(dtype):
+    random = np.random.default_rng(0)
+    rows, other, out = (random.random((k, WIDTH)).astype(dtype) for k in (3, 1, 2))
+    summed = rows_of(rows, other, 0.75, out)
+    lanes = rows[1] + dtype(0.75) * other[0]
+    error = 8 * np.finfo(dtype).eps
+    np.testing.assert_allclose(summed, lanes.sum(), rtol=error)
+    np.testing.assert_allclose(out[0], rows[0] * lanes - rows[0, 0], atol=error)
+    np.testing.assert_allclose(out[1], lanes, rtol=error)
 
 
 @pytest.mark.parametrize("dtype", PRECISIONS)

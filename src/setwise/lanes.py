@@ -1,10 +1,11 @@
-"""Eight numbers at a time, in kernels whose loops over labels are short.
+"""Several numbers at a time, in kernels whose loops over labels are short.
 
 The compiler vectorises a plain loop by itself, but before every row it asks whether arrays overlap,
 and what is left over it takes number by number: with a hundred labels that costs more than the
 arithmetic. Where it matters, loops are written in `Lanes`: ``load`` eight numbers, calculate with
 them as with one (``+ - * /`` and the functions below), ``store`` them. Arrays have whole lanes, and
-are filled beyond the last label so that nothing there counts.
+are filled beyond the last label so that nothing there counts. ``load_row`` and ``store_row`` take a
+row of a matrix (rows, count) as lanes, for any ``count`` that is a constant of the caller's module.
 """
 
 import operator
@@ -24,18 +25,18 @@ _infer: Any = templates.infer_global
 
 
 class Lanes(types.Type):
-    """The type of eight numbers of one dtype in compiled code."""
+    """The type of ``count`` numbers of one dtype in compiled code."""
 
-    def __init__(self, dtype):
-        self.dtype = dtype
-        super().__init__(name=f"lanes({dtype})")
+    def __init__(self, dtype, count=LANES):
+        self.dtype, self.count = dtype, count
+        super().__init__(name=f"lanes({dtype}, {count})")
 
 
 @register_model(Lanes)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager, lanes):
         number = manager[lanes.dtype].get_value_type()
-        super().__init__(manager, lanes, ir.VectorType(number, LANES))
+        super().__init__(manager, lanes, ir.VectorType(number, lanes.count))
 
 
 _OPERATIONS = {
@@ -51,20 +52,19 @@ class _Arithmetic(AbstractTemplate):
 
     def generic(self, args, kws):
         made = [argument for argument in args if isinstance(argument, Lanes)]
-        if len(args) == 2 and made:
-            return signature(made[0], made[0], made[0]) if len(made) == 2 else _mixed(*args)
-        return None
-
-
-def _mixed(one, other):
-    lanes, number = (one, other) if isinstance(one, Lanes) else (other, one)
-    return signature(lanes, one, other) if number == lanes.dtype else None
+        if len(args) != 2 or not made:
+            return None
+        kinds = {
+            argument if isinstance(argument, Lanes) else Lanes(argument, made[0].count)
+            for argument in args
+        }
+        return signature(made[0], *args) if len(kinds) == 1 else None
 
 
 def _lower(function, instruction):
     def code(context, builder, signature, arguments):
-        pairs = zip(signature.args, arguments, strict=True)
-        return getattr(builder, instruction)(*(_as_lanes(builder, *pair) for pair in pairs))
+        count = signature.return_type.count
+        return getattr(builder, instruction)(*(_as_lanes(builder, one, count) for one in arguments))
 
     for given in ((Lanes, Lanes), (Lanes, types.Float), (types.Float, Lanes)):
         lower_builtin(function, *given)(code)
@@ -86,13 +86,13 @@ lower_builtin(operator.neg, Lanes)(
 )
 
 
-def _as_lanes(builder, kind, value):
+def _as_lanes(builder, value, count):
     """The value in every lane, if it is not lanes already."""
-    if isinstance(kind, Lanes):
+    if isinstance(value.type, ir.VectorType):
         return value
-    number, place = ir.VectorType(value.type, LANES), ir.Constant(ir.IntType(32), 0)
+    number, place = ir.VectorType(value.type, count), ir.Constant(ir.IntType(32), 0)
     first = builder.insert_element(ir.Constant(number, ir.Undefined), value, place)
-    places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    places = ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count)
     return builder.shuffle_vector(first, ir.Constant(number, ir.Undefined), places)
 
 
@@ -103,7 +103,7 @@ def _number(kind):
 
 def _like(kind, bits_or_type):
     """An LLVM type as it is for a number, or for all lanes."""
-    return ir.VectorType(bits_or_type, LANES) if isinstance(kind, Lanes) else bits_or_type
+    return ir.VectorType(bits_or_type, kind.count) if isinstance(kind, Lanes) else bits_or_type
 
 
 @intrinsic
@@ -135,24 +135,70 @@ def store(_context, array, first, lanes):
     return sent, code
 
 
-def _place(context, builder, kind, array, first):
-    """A pointer to eight numbers of an array in C order."""
+def _place(context, builder, kind, array, first, count=LANES):
+    """A pointer to so many numbers of an array in C order."""
     data = context.make_array(kind)(context, builder, array).data
     number = context.get_data_type(kind.dtype)
     start = builder.gep(data, [first], inbounds=True)
-    return builder.bitcast(start, ir.VectorType(number, LANES).as_pointer())
+    return builder.bitcast(start, ir.VectorType(number, count).as_pointer())
+
+
+def _row(context, builder, signature, arguments, count):
+    """A pointer to a row of a matrix (rows, count)."""
+    (matrix, row), (array, place) = signature.args[:2], arguments[:2]
+    place = context.cast(builder, place, row, types.intp)
+    return _place(context, builder, matrix, array, builder.mul(place, place.type(count)), count)
+
+
+@intrinsic(prefer_literal=True)
+def load_row(_context, matrix, row, count):
+    """The lanes of a row of a matrix (rows, count)."""
+    if not isinstance(count, types.IntegerLiteral):
+        return None
+    kind = Lanes(matrix.dtype, count.literal_value)
+
+    def code(context, builder, signature, arguments):
+        there = _row(context, builder, signature, arguments, kind.count)
+        return builder.load(there, align=matrix.dtype.bitwidth // 8)
+
+    return kind(matrix, row, count), code
+
+
+@intrinsic
+def store_row(_context, matrix, row, lanes):
+    """Puts lanes into a row of a matrix (rows, count)."""
+
+    def code(context, builder, signature, arguments):
+        there = _row(context, builder, signature, arguments, lanes.count)
+        builder.store(arguments[2], there, align=matrix.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(matrix, row, lanes), code
+
+
+@intrinsic
+def add(_context, lanes, factor, other):
+    """Lanes + factor * other, for a factor that is a number; rounded once where hardware can."""
+
+    def code(context, builder, signature, arguments):
+        number = context.cast(builder, arguments[1], factor, lanes.dtype)
+        vector = _as_lanes(builder, number, lanes.count)
+        product = builder.fmul(vector, arguments[2], ("contract",))
+        return builder.fadd(arguments[0], product, ("contract",))
+
+    return lanes(lanes, factor, other), code
 
 
 @intrinsic
 def spread(_context, x):
     """The number x in every lane."""
-    return Lanes(x)(x), lambda context, builder, sent, args: _as_lanes(builder, x, args[0])
+    return Lanes(x)(x), lambda context, builder, sent, args: _as_lanes(builder, args[0], LANES)
 
 
 @intrinsic
 def wide(_context, x):
     """x in float64."""
-    double = Lanes(types.float64) if isinstance(x, Lanes) else types.float64
+    double = Lanes(types.float64, x.count) if isinstance(x, Lanes) else types.float64
 
     def code(context, builder, signature, arguments):
         wanted = context.get_value_type(double)
@@ -165,7 +211,8 @@ def wide(_context, x):
 def _call(builder, name, returned, given, **options):
     """Call an intrinsic of LLVM, which names types by the last argument."""
     kind = given[-1].type
-    number, before = (kind.element, f"v{LANES}") if isinstance(kind, ir.VectorType) else (kind, "")
+    is_one = not isinstance(kind, ir.VectorType)
+    number, before = (kind, "") if is_one else (kind.element, f"v{kind.count}")
     name = f"llvm.{name}.{before}{number.intrinsic_name}"
     function = ir.FunctionType(returned, [value.type for value in given])
     declared = cgutils.get_or_insert_function(builder.module, function, name)
@@ -196,8 +243,7 @@ def _chosen(comparison):
 
         def code(context, builder, signature, arguments):
             if isinstance(lanes, Lanes):
-                pairs = zip(signature.args, arguments, strict=True)
-                arguments = [_as_lanes(builder, *pair) for pair in pairs]
+                arguments = [_as_lanes(builder, one, lanes.count) for one in arguments]
             is_first = builder.fcmp_ordered(comparison, *arguments)
             return builder.select(is_first, *arguments)
 
@@ -247,7 +293,9 @@ def power_of_two(_context, exponent):
         whole = whole if bits == 32 else builder.sext(whole, kind)
 
         def constant(value):
-            return ir.Constant(kind, [value] * LANES if isinstance(exponent, Lanes) else value)
+            return ir.Constant(
+                kind, [value] * exponent.count if isinstance(exponent, Lanes) else value
+            )
 
         biased = builder.add(whole, constant(bias))
         return builder.bitcast(builder.shl(biased, constant(shift)), arguments[0].type)

@@ -2,7 +2,6 @@
 
 import warnings
 
-import numba
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -24,7 +23,6 @@ from setwise.estimators.newton_passes import (
 from setwise.estimators.solver import Problem, solve
 from setwise.estimators.training import Objective
 from setwise.spaces import Cube
-from setwise.strips import add, load, store, times, total
 from setwise.surrogates.binary_relevance import BinaryRelevance
 
 ALPHA = 0.02
@@ -371,25 +369,6 @@ def test_labels_move_between_strips(n_labels):
     front = in_lanes(lanes, kept, lanes)
     assert len(front) == -(-len(kept) // LANES)
     np.testing.assert_array_equal(from_lanes(front, len(kept)), array[:, kept])
-
-
-@numba.njit
-def _combine(rows, other, number, out):
-    lanes = add(load(rows, 1, LANES), number, load(other, 0, LANES))
-    store(out, 0, times(load(rows, 0, LANES), lanes))
-    store(out, 1, lanes)
-    return total(lanes)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_lanes_are_rows(dtype):
-    random = np.random.default_rng(0)
-    rows, other, out = (random.random((k, LANES)).astype(dtype) for k in (3, 1, 2))
-    summed = _combine(rows, other, 0.75, out)
-    lanes = rows[1] + dtype(0.75) * other[0]
-    tolerance = 1e-6 if dtype == np.float32 else 1e-15
-    np.testing.assert_allclose(summed, lanes.sum(), rtol=tolerance)
-    np.testing.assert_allclose(out, [rows[0] * lanes, lanes], rtol=tolerance)
 
 
 @pytest.mark.parametrize("form", [np.asarray, csr_matrix])

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from setwise.kernels import exp, inner, kernel, log1p_unit, view_kernel
-from setwise.strips import add, load, store, times
+from setwise.lanes import add, load_row, store_row
 from setwise.threads import for_rows, thread_count
 
 Array = NDArray[Any]
@@ -213,9 +213,9 @@ def move_rows(start, stop, entries, sources, step, into, places):
 @inner
 def _forth(begin, end, indices, data, point):
     """x · point + the last row of point (d + 1, LANES)."""
-    total = load(point, len(point) - 1, LANES)
+    total = load_row(point, len(point) - 1, LANES)
     for k in range(begin, end):
-        total = add(total, data[k], load(point, indices[k], LANES))
+        total = add(total, data[k], load_row(point, indices[k], LANES))
     return total
 
 
@@ -223,8 +223,8 @@ def _forth(begin, end, indices, data, point):
 def _back(begin, end, indices, data, lanes, out):
     """Adds x times lanes to out (d + 1, LANES), and lanes to its last row."""
     for k in range(begin, end):
-        store(out, indices[k], add(load(out, indices[k], LANES), data[k], lanes))
-    store(out, len(out) - 1, add(load(out, len(out) - 1, LANES), 1.0, lanes))
+        store_row(out, indices[k], add(load_row(out, indices[k], LANES), data[k], lanes))
+    store_row(out, len(out) - 1, add(load_row(out, len(out) - 1, LANES), 1.0, lanes))
 
 
 @view_kernel
@@ -236,7 +236,7 @@ def multiply_rows(start, stop, begins, indices, data, work, along, curvature):
         way, bends, out = along[strip], curvature[strip], work[part, strip]
         for row in range(n * part // parts, n * (part + 1) // parts):
             begin, end = begins[row], begins[row + 1]
-            ahead = times(load(bends, row, LANES), _forth(begin, end, indices, data, way))
+            ahead = load_row(bends, row, LANES) * _forth(begin, end, indices, data, way)
             _back(begin, end, indices, data, ahead, out)
 
 
@@ -256,9 +256,9 @@ def evaluate_rows(
         total, ahead = sums[part, strip], scratch[part, strip]
         for row in range(n * part // parts, n * (part + 1) // parts):
             begin, end = begins[row], begins[row + 1]
-            store(ahead, 0, _forth(begin, end, indices, data, here))
+            store_row(ahead, 0, _forth(begin, end, indices, data, here))
             _link(ahead[0], true[row], weights[row], costs[strip], ahead[1], bends[row])
-            _back(begin, end, indices, data, load(ahead, 0, LANES), out)
+            _back(begin, end, indices, data, load_row(ahead, 0, LANES), out)
             for j in range(LANES):
                 total[0, j] += ahead[1, j]
                 total[1, j] += bends[row, j]

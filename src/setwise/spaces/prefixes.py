@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.kernels import exp, kernel
-from setwise.strips import add, load, store, times
-from setwise.strips import total as sum_of
+from setwise.lanes import add, load_row, store_row
+from setwise.lanes import total as sum_of
 from setwise.targets.measure import RowIndex
 from setwise.threads import for_rows
 
@@ -134,27 +134,27 @@ def sum_chunks(
             for i in range(n_labels):
                 for b in range(LANES):
                     line[i, b] = exp(line[i, b])
-            store(weight, 0, load(stack, 0, LANES))
+            store_row(weight, 0, load_row(stack, 0, LANES))
             for node in range(1, n_nodes):
                 level = depth[node]
-                here = times(load(stack, level - 1, LANES), load(line, label[node], LANES))
-                store(stack, level, here)
-                store(weight, node, here)
+                here = load_row(stack, level - 1, LANES) * load_row(line, label[node], LANES)
+                store_row(stack, level, here)
+                store_row(weight, node, here)
             for b in range(LANES):
                 left_out = true[min(first + b, last - 1)]
                 if left_out >= 0:
                     weight[left_out, b] = 0.0
             stack[:] = 0.0
             out[:] = 0.0
-            nothing = load(stack, 0, LANES)
+            nothing = load_row(stack, 0, LANES)
             for node in range(n_nodes - 1, -1, -1):
                 level, by = depth[node], label[node]
-                below = load(stack, level + 1, LANES)
-                store(stack, level + 1, nothing)
-                below = add(below, factor[node], load(weight, node, LANES))
-                store(stack, level, add(below, 1.0, load(stack, level, LANES)))
+                below = load_row(stack, level + 1, LANES)
+                store_row(stack, level + 1, nothing)
+                below = add(below, factor[node], load_row(weight, node, LANES))
+                store_row(stack, level, add(below, 1.0, load_row(stack, level, LANES)))
                 if node > 0:
-                    store(out, by, add(below, 1.0, load(out, by, LANES)))
+                    store_row(out, by, add(below, 1.0, load_row(out, by, LANES)))
             for b in range(LANES):
                 row = min(first + b, last - 1)
                 total[row] = stack[0, b]
@@ -164,6 +164,6 @@ def sum_chunks(
                     by_label[first + b, i] = out[i, b] * part[0, b]
             for b in range(LANES):
                 part[0, b] = weights[first + b] * part[0, b] if first + b < last else 0.0
-            share = load(part, 0, LANES)
+            share = load_row(part, 0, LANES)
             for node in range(n_nodes):
-                by_node[chunk, node] += sum_of(times(share, load(weight, node, LANES)))
+                by_node[chunk, node] += sum_of(share * load_row(weight, node, LANES))
