@@ -10,6 +10,8 @@ from scipy.stats import t as student
 
 # A difference below this is called none.
 LEAST = 5e-4
+# Of two splits alone the spread may be 0 by chance, and any difference then seem certain.
+LEAST_SPLITS = 3
 Rows = Sequence[dict[str, Any]]
 
 
@@ -44,19 +46,19 @@ class Gain(NamedTuple):
 
     @property
     def n_tested(self) -> int:
-        """How many sets have a second split, on which the test rests."""
-        return sum(len(own) > 1 for own in self.by_set.values())
+        """How many sets have enough splits for the test to rest on."""
+        return sum(len(own) >= LEAST_SPLITS for own in self.by_set.values())
 
     @property
     def p(self) -> float | None:
-        """Two-sided, that on other splits of these sets the mean would be 0; None with one split.
+        """Two-sided, that on other splits of these sets the mean would be 0; None with few splits.
 
         Splits of a set share rows. So the variance of a set's mean over J splits is taken as
         s^2 (1/J + test rows / training rows), the corrected resampled t-test of Nadeau and Bengio
         (2003). Sets are independent: their variances add, with Welch's degrees of freedom. It says
         nothing of other sets.
         """
-        often = {name: own for name, own in self.by_set.items() if len(own) > 1}
+        often = {name: own for name, own in self.by_set.items() if len(own) >= LEAST_SPLITS}
         if not often:
             return None
         sizes = np.array([len(own) for own in often.values()])

@@ -62,7 +62,8 @@ def _parts(rows: Rows, good: Rows, kinds: dict[str, str]) -> list[str]:
         "line at the top, says by how much mean ranks would have to differ; *Wilcoxon* is the p of "
         "signed ranks over the sets, with Holm's correction. Other splits than the "
         f"official one are there for {', '.join(resplit) or 'no set'}; "
-        "the first test rests on these sets only. This page is rendered "
+        "the first test rests on these sets only, and needs three splits of a set. This page is "
+        "rendered "
         "from `benchmarks/results/evidence.jsonl`; `make evidence DATA=folder` makes what is "
         "missing; with `python -m benchmarks.evidence --check` rows are run again and compared.",
         _edges(good) + _short_training(good),

@@ -27,7 +27,7 @@ class Ranking(NamedTuple):
 
     ``p`` is of Friedman's test that all are alike, ``critical`` Nemenyi's difference of mean ranks
     at `LEVEL`; ``against`` of each method against the first of the ranking on the splits that both
-    have (None for itself, and without a second split), ``over_sets`` of Wilcoxon's tests on the
+    have (None for itself, and with few splits), ``over_sets`` of Wilcoxon's tests on the
     sets, both after Holm's correction. ``left_out`` has the methods without a value on some set,
     and on how many they have one.
     """

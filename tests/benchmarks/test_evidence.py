@@ -121,7 +121,9 @@ def test_mean_ranks_with_ties_and_without_those_that_lack_a_set():
 
 def test_the_first_is_compared_on_the_splits_that_both_have_with_holms_correction():
     shifted = {"a": {"s1": 0.85, "s2": 0.8}, "b": {"s1": 0.8, "s2": 0.8}, "c": {"s1": 0.3}}
+    again = {"a": {"s1": 0.8, "s2": 0.7}, "b": {"s1": 0.6, "s2": 0.65}, "c": {"s1": 0.4}}
     rows = rows_of(VALUES) + [{**row, "split": "0"} for row in rows_of(shifted)]
+    rows += [{**row, "split": "1"} for row in rows_of(again)]
     found = ranking(rows, "f1", ["a", "b", "c"])
     raw = [gain(rows, "f1", "a", other).p for other in found.methods[1:]]
     low, high = sorted(raw)
@@ -171,7 +173,11 @@ def test_chance_is_that_of_a_t_test_when_splits_share_no_rows():
     assert found.p == pytest.approx(ttest_1samp(gains, 0.0).pvalue)
     assert Gain({"s": gains}, {"s": 0.5}).p > found.p
     assert Gain({"s": gains[:1], "r": gains[1:2]}, {"s": 0.5, "r": 0.5}).p is None
-    assert Gain({"s": [0.0, 0.0]}, {"s": 0.5}).p == 1.0
+    assert Gain({"s": [0.0, 0.0, 0.0]}, {"s": 0.5}).p == 1.0
+
+
+def test_two_splits_that_agree_by_chance_make_nothing_certain():
+    assert Gain({"s": [0.01, 0.01 + 1e-15]}, {"s": 0.5}).p is None
 
 
 def test_chance_is_rarely_taken_for_a_difference_though_splits_share_rows():
