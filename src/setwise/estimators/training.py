@@ -249,16 +249,24 @@ class Objective:
     def variance(self, rows: slice, scores: Array, parameters: Array) -> Array:
         """Weighted sum over the rows of the variance of what each score multiplies, (n_scores,).
 
-        Of a likelihood, by its probabilities at these scores: p (1 - p) of a listed set, or
-        4 p (1 - p) of a label's sign. The gradient has it: it is away from the truth by 1 - p, or
-        2 (1 - p). For other losses as if all were alike: they weigh more than probabilities.
+        See `variances`; of losses other than a likelihood as if all were alike: they weigh more
+        than probabilities.
         """
-        weights = self.weights[rows]
         if self.stage is not None:
-            return np.full(self.space.n_scores, weights.sum())
+            return np.full(self.space.n_scores, self.weights[rows].sum())
+        return self.variances(rows, scores, parameters).sum(axis=0)
+
+    def variances(self, rows: slice, scores: Array, parameters: Array) -> Array:
+        """Of a likelihood, the weighted variance of what each score multiplies, (n, n_scores).
+
+        By its probabilities at these scores: p (1 - p) of a listed set, or 4 p (1 - p) of a label's
+        sign. The gradient has it: it is away from the truth by 1 - p, or 2 (1 - p).
+        """
         space = self.space.with_parameters(parameters) if self.learns else self.space
         away = np.abs(space.negative_log_likelihood(scores, self.y_true[rows], False)[1])
-        return weights @ (away * ((1.0 if space.is_joint else 2.0) - away))
+        away *= (1.0 if space.is_joint else 2.0) - away
+        away *= self.weights[rows, None]
+        return away
 
     def curvature(self, rows: slice, scores: Array, by_score: Array, parameters: Array) -> Array:
         """The second derivative of the weighted loss of each row by each of its scores.
