@@ -19,7 +19,7 @@ from numba.extending import overload
 
 from setwise.kernel_cache import cached
 from setwise.kernel_parts import Part
-from setwise.lanes import floor, larger, power_of_two, smaller
+from setwise.lanes import larger, smaller, times_power_of_two
 
 # Without an entry for callers in C, of which there are none.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
@@ -55,48 +55,52 @@ _LOG2_E = 1.0 / math.log(2.0)
 # log 2 in two parts: the first has trailing zero bits, so that k times it is exact.
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _LN2_HIGH32, _LN2_LOW32 = np.float32(0.693359375), np.float32(-2.12194440054690580e-4)
-_LOG2_E32, _HALF32, _ONE32 = np.float32(_LOG2_E), np.float32(0.5), np.float32(1.0)
+_LOG2_E32, _ONE32 = np.float32(_LOG2_E), np.float32(1.0)
 _LOWEST, _HIGHEST = -708.0, 708.0
 _LOWEST32, _HIGHEST32 = np.float32(-87.0), np.float32(87.0)
-_TAYLOR32 = tuple(np.float32(1.0 / math.factorial(k)) for k in range(7, 1, -1))
+# Beside such a number there is room for whole numbers alone: to add it is to round.
+_ROUND, _ROUND32 = 1.5 * 2.0**52, np.float32(1.5 * 2.0**23)
 
 
 def _exp64(x):
     x = smaller(larger(x, _LOWEST), _HIGHEST)
-    k = floor(x * _LOG2_E + 0.5)
+    rounded = x * _LOG2_E + _ROUND
+    k = rounded - _ROUND
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-    s = 1.0 / 6227020800.0
-    s = s * r + 1.0 / 479001600.0
-    s = s * r + 1.0 / 39916800.0
-    s = s * r + 1.0 / 3628800.0
-    s = s * r + 1.0 / 362880.0
-    s = s * r + 1.0 / 40320.0
-    s = s * r + 1.0 / 5040.0
-    s = s * r + 1.0 / 720.0
-    s = s * r + 1.0 / 120.0
-    s = s * r + 1.0 / 24.0
-    s = s * r + 1.0 / 6.0
+    # 1 + r + r^2 times the polynomial that meets (e^r - 1 - r) / r^2 at Chebyshev nodes, and below.
+    s = 2.5100375832561234e-08
+    s = s * r + 2.7620075879983367e-07
+    s = s * r + 2.7557268480310024e-06
+    s = s * r + 2.4801521322368692e-05
+    s = s * r + 1.9841269863040545e-04
+    s = s * r + 1.3888888917196719e-03
+    s = s * r + 8.333333333330065e-03
+    s = s * r + 0.041666666666624164
+    s = s * r + 0.16666666666666669
     s = s * r + 0.5
     s = s * r + 1.0
     s = s * r + 1.0
-    return s * power_of_two(k)
+    return times_power_of_two(s, rounded)
 
 
-_A32, _B32, _C32, _D32, _E32, _F32 = _TAYLOR32
+_A32, _B32, _C32, _D32, _E32 = map(
+    np.float32, (0.0013926176, 0.008363173, 0.041666556, 0.16666578, 0.5)
+)
 
 
 def _exp32(x):
     x = smaller(larger(x, _LOWEST32), _HIGHEST32)
-    k = floor(x * _LOG2_E32 + _HALF32)
+    rounded = x * _LOG2_E32 + _ROUND32
+    k = rounded - _ROUND32
     r = (x - k * _LN2_HIGH32) - k * _LN2_LOW32
     s = _A32
     s = s * r + _B32
     s = s * r + _C32
     s = s * r + _D32
     s = s * r + _E32
-    s = s * r + _F32
-    s = s * (r * r) + r + _ONE32
-    return s * power_of_two(k)
+    s = s * r + _ONE32
+    s = s * r + _ONE32
+    return times_power_of_two(s, rounded)
 
 
 def exp(x):

@@ -267,40 +267,32 @@ def where_smaller(_context, x, y, if_smaller, otherwise):
     return if_smaller(x, y, if_smaller, otherwise), code
 
 
-def _elementwise(name):
-    @intrinsic
-    def function(_context, x):
-        def code(context, builder, signature, arguments):
-            return _call(builder, name, arguments[0].type, arguments)
+@intrinsic
+def size(_context, x):
+    """|x|."""
 
-        return x(x), code
+    def code(context, builder, signature, arguments):
+        return _call(builder, "fabs", arguments[0].type, arguments)
 
-    return function
-
-
-floor = _elementwise("floor")
-size = _elementwise("fabs")
+    return x(x), code
 
 
 @intrinsic
-def power_of_two(_context, exponent):
-    """2**exponent of a whole number, by writing the exponent bits; in the precision it has."""
-    bits, bias, shift = (32, 127, 23) if _number(exponent) == types.float32 else (64, 1023, 52)
+def times_power_of_two(_context, x, rounded):
+    """x * 2**k for ``rounded`` = k + 1.5 * 2**m, m the bits of a fraction; neither is subnormal.
+
+    k stands in the last bits of ``rounded``, and is added to the exponent.
+    """
+    bits, shift = (32, 23) if _number(x) == types.float32 else (64, 52)
 
     def code(context, builder, signature, arguments):
-        kind = _like(exponent, ir.IntType(bits))
-        whole = builder.fptosi(arguments[0], _like(exponent, ir.IntType(32)))
-        whole = whole if bits == 32 else builder.sext(whole, kind)
+        kind = _like(x, ir.IntType(bits))
+        places = ir.Constant(kind, [shift] * x.count if isinstance(x, Lanes) else shift)
+        number, exponent = (builder.bitcast(argument, kind) for argument in arguments)
+        moved = builder.add(number, builder.shl(exponent, places))
+        return builder.bitcast(moved, arguments[0].type)
 
-        def constant(value):
-            return ir.Constant(
-                kind, [value] * exponent.count if isinstance(exponent, Lanes) else value
-            )
-
-        biased = builder.add(whole, constant(bias))
-        return builder.bitcast(builder.shl(biased, constant(shift)), arguments[0].type)
-
-    return exponent(exponent), code
+    return x(x, rounded), code
 
 
 @intrinsic
