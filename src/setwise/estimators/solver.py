@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
-from scipy.sparse import issparse
 
 from setwise.blocks.block import Block
 from setwise.estimators.checkpoint import Checkpoint
@@ -19,6 +18,7 @@ from setwise.estimators.newton import solve_binary_relevance
 from setwise.estimators.running import Progress
 from setwise.estimators.training import Objective, Training, penalty, ranges_for
 from setwise.spaces.space import Space
+from setwise.sparse import dense_rows
 from setwise.validation import score_matrix
 
 # Pairs of vectors L-BFGS remembers, and numbers they may take (1 GiB); at least three pairs.
@@ -75,9 +75,7 @@ class Terms:
             part = inputs if rows == slice(0, n) else inputs[rows]
             part = part.astype(kind, copy=False)
             scores = part @ weights + intercept
-            sets = block.sets[rows]
-            sets = sets.toarray() if issparse(sets) else sets
-            objective = self.objective.of_rows(sets, block.weights[rows])
+            objective = self.objective.of_rows(dense_rows(block.sets, rows), block.weights[rows])
             yield objective, part, scores if features is None else scores @ features.T
 
 
@@ -307,7 +305,7 @@ class Fitting:
     training: Training
     space: Space
     design: Any
-    sets: Array
+    sets: Any
     weights: Array
     alpha: float
     tol: float
