@@ -31,7 +31,7 @@ from setwise.estimators.moments import (
     standard_deviations,
 )
 from setwise.labels import LabelNames, read_labels
-from setwise.sparse import tidied
+from setwise.sparse import held, tidied
 from setwise.targets.truth import read_truth, refuse_open
 from setwise.validation import refuse_large, require_one_of, same_rows
 
@@ -51,10 +51,13 @@ SCALINGS = (None, "standard", "rows")
 
 
 class Rows(NamedTuple):
-    """Inputs (n, d), label sets (n, l) and weights (n,) of the same rows."""
+    """Inputs (n, d), label sets (n, l) and weights (n,) of the same rows.
+
+    Inputs are dense or CSR, and so are label sets: CSR where they are many (`setwise.sparse.held`).
+    """
 
     inputs: Any
-    sets: NDArray[np.uint8]
+    sets: Any
     weights: NDArray[np.float64]
 
     @property
@@ -100,7 +103,7 @@ class Rows(NamedTuple):
 
     def positive(self, rows: Any) -> NDArray[np.int64]:
         """Places of those of a split that have a positive weight."""
-        chosen = np.arange(len(self.sets))[rows]
+        chosen = np.arange(self.sets.shape[0])[rows]
         kept = chosen[self.weights[chosen] > 0]
         if len(kept) == 0:
             raise ValueError(
@@ -176,7 +179,7 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[R
 
 def rows_of(inputs: Any, sets: Any, sample_weight: Any) -> Rows:
     """Checked inputs and label sets, dense or CSR, with the weights of their rows, checked."""
-    sets = sets.toarray() if hasattr(sets, "toarray") else sets
+    sets = held(sets)
     same_rows(X=inputs, y=sets)
     weights = _check_sample_weight(
         sample_weight, inputs, dtype=np.float64, ensure_non_negative=True

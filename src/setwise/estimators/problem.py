@@ -14,7 +14,7 @@ from setwise.blocks.block import Block
 from setwise.estimators.conditioning import Conditioning
 from setwise.estimators.design import Array, Solution
 from setwise.estimators.training import Objective, penalty, ranges_for
-from setwise.sparse import row_ranges
+from setwise.sparse import dense_rows, row_ranges
 
 # Entries of rotated inputs that are held at a time.
 TURNED_ENTRIES = 2**22
@@ -93,9 +93,7 @@ class Terms:
             part = inputs if rows == slice(0, n) else inputs[rows]
             part = part.astype(kind, copy=False)
             scores = part @ weights + intercept
-            sets = block.sets[rows]
-            sets = sets.toarray() if issparse(sets) else sets
-            objective = self.objective.of_rows(sets, block.weights[rows])
+            objective = self.objective.of_rows(dense_rows(block.sets, rows), block.weights[rows])
             yield objective, part, scores if features is None else scores @ features.T
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
@@ -33,6 +33,7 @@ from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.training import Training, ranges_for
 from setwise.labels import LabelNames
 from setwise.persistence import save
+from setwise.sparse import dense_rows
 from setwise.targets.registry import get_target
 from setwise.targets.target import Target, method_of
 from setwise.targets.truth import encode_truth, refuse_other_labels
@@ -276,6 +277,7 @@ class ScoredModel(ScoredClassifier):
         """log P of the label set of each row, -inf where it is impossible, (n,)."""
 
         def of_part(inputs, sets):
+            sets = dense_rows(sets)
             if not self._trained.is_separate or self._trained.costs is not None:
                 return self._distribution(inputs).log_probability(sets)
             # From the scores: a probability rounds to 1.
@@ -293,13 +295,16 @@ class ScoredModel(ScoredClassifier):
     def _predict(self, X):
         if self._names.one_dimensional:
             return self.classes_[np.argmax(self._scores(X), axis=1)]
-        sets = self._decided(X)
-        return csr_array(sets).astype(np.int64) if self.sparse_output else sets.astype(np.int64)
+        return self._decided(X).astype(np.int64)
 
     def _decided(self, X):
         if self._risk.is_of_whole:
-            return self._risk.decode(self._marginals_of(X))
-        return self._by_ranges(self._decoded, X)
+            sets = self._risk.decode(self._marginals_of(X))
+            return csr_array(sets) if self.sparse_output else sets
+        if not self.sparse_output:
+            return self._by_ranges(self._decoded, X)
+        ranges = ranges_for(self.space_, X.shape[0])
+        return csr_array(vstack([csr_array(self._decoded(X[rows])) for rows in ranges]))
 
     def _marginals(self, X):
         return self._distribution(X).marginals()

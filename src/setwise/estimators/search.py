@@ -238,7 +238,7 @@ class Race:
             trial.kept.append(self.judge.kept(model, held.inputs, truth[0]))
             trial.seconds += time.monotonic() - begun
             trial.means.append(self._loss(trial, model, held.inputs, truth))
-            if self.rows.sets.size <= MOST_KEPT and not self.judge.keeps_marginals:
+            if np.prod(self.rows.sets.shape) <= MOST_KEPT and not self.judge.keeps_marginals:
                 trial.marginals.append(model._marginals_of(held.inputs).astype(np.float32))
             if model._claim().kind == "bounded":
                 trial.log_probability.append(model._log_probability(Rows(held.inputs, *truth)))

@@ -42,7 +42,7 @@ from setwise.estimators.scored import ScoredModel
 from setwise.estimators.training import Training
 from setwise.labels import LabelNames
 from setwise.spaces.space import Space
-from setwise.sparse import tidied
+from setwise.sparse import dense_rows, tidied
 from setwise.spelling import argument
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.truth import read_truth, refuse_open
@@ -180,7 +180,7 @@ class SetBooster(ScoredModel):
             watch = Watch(self.time_budget, tell)
             inputs = self._checked(X, reset=True)
             sets, names = read_truth(self.target, y)
-            rows = rows_of(inputs, sets, sample_weight)
+            rows = rows_of(inputs, dense_rows(sets), sample_weight)
             refuse_open(self.target, rows.sets, rows.weights)
             self._fit(rows.taken(), names, watch)
         warn_of_end(self.stopped_, f"the model has the best of {self.n_iter_} rounds")

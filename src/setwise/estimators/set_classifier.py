@@ -20,6 +20,7 @@ from setwise.estimators.running import Progress, progress_shown, run
 from setwise.estimators.scored import ScoredModel
 from setwise.estimators.solver import Fitting
 from setwise.labels import LabelNames
+from setwise.sparse import dense_rows
 from setwise.surrogates.names import DEFAULT_Q, METRO
 from setwise.threads import small_products
 from setwise.validation import positive_number, score_matrix, whole_number
@@ -192,8 +193,8 @@ class SetClassifier(ScoredModel):
                 f"{METRO!r} looks at all rows at once, and is not trained on blocks; use another "
                 f"surrogate, such as 'binary_relevance'"
             )
-        settings = self.alpha, self.tol, self.max_iter
-        return Metro(risk.target, design, rows.sets, *settings).surrogate(names, self.decoder)
+        sets, settings = dense_rows(rows.sets), (self.alpha, self.tol, self.max_iter)
+        return Metro(risk.target, design, sets, *settings).surrogate(names, self.decoder)
 
     def _fit(
         self, design: Any, rows: Any, names: LabelNames, risk: Decoder,

@@ -280,7 +280,7 @@ class SetClassifierCV(ScoredClassifier):
 
     def _splits(self, rows: Rows, names: LabelNames, groups: Any = None) -> list[Split]:
         truth: Any = names.decode(rows.sets) if names.one_dimensional else csr_array(rows.sets)
-        splitter = self._splitter(len(rows.sets))
+        splitter = self._splitter(rows.n_rows)
         splits = [
             Split(rows.positive(train), rows.positive(test))
             for train, test in splitter.split(rows.inputs, truth, groups)

@@ -175,7 +175,7 @@ class Fitting:
     training: Training
     space: Space
     design: Any
-    sets: Array
+    sets: Any
     weights: Array
     alpha: float
     tol: float
