@@ -1,6 +1,7 @@
 """Mixtures: weights at the optimum of their problem, members, temperatures, what is kept."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -270,6 +271,16 @@ def test_a_file_holds_the_mixture(tmp_path):
     again = load(tmp_path / "mixture.skops", trusted=trusted_types())
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.contributions_ == model.contributions_
+
+
+def test_a_second_fit_forgets_the_columns_of_the_first():
+    X, Y = problem(60, seed=8)
+    model = SetEnsemble(members=[SetClassifier(alpha=0.1)], cv=2)
+    model.fit(pd.DataFrame(X, columns=list("abcd")), Y)
+    assert list(model.feature_names_in_) == list("abcd")
+    model.fit(X[:, :3], Y)
+    assert not hasattr(model, "feature_names_in_")
+    assert model.n_features_in_ == 3
 
 
 def test_an_interrupt_keeps_the_members_trained(monkeypatch):

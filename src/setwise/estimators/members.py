@@ -57,6 +57,16 @@ class Member(NamedTuple):
         """A distribution of the estimator's as it is mixed."""
         return given if self.power == 1.0 else given.tempered(self.power)
 
+    def contribution(
+        self, weight: float = 1.0, loose: float = 0.0, alone: Any = None, without: Any = None
+    ) -> dict[str, Any]:
+        """What is told of it as a member; log-losses are None where nothing was compared."""
+        return {
+            "member": self.name, "weight": float(weight), "temperature": self.power,
+            "independent": float(loose), "log_loss": None if alone is None else float(alone),
+            "log_loss_without": without,
+        }  # fmt: skip
+
 
 @dataclass(frozen=True, eq=False)
 class Given:

@@ -32,6 +32,7 @@ from setwise.estimators.mixing import (
     backed,
     contributions,
     log_probabilities,
+    log_probability,
     mixed,
     mixture_weights,
     smoothed,
@@ -48,15 +49,13 @@ from setwise.estimators.running import (
     warn_of_end,
 )
 from setwise.estimators.schedule import Schedule
-from setwise.estimators.wrapped import decoder_by_rule, handed_on
-from setwise.persistence import save
+from setwise.estimators.wrapped import decoder_by_rule, handed_on, take_columns
 from setwise.spelling import counted
-from setwise.targets.target import hierarchy_of, method_of
-from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
+from setwise.targets.target import hierarchy_of
+from setwise.targets.truth import read_truth, refuse_open, refuse_other_labels
 from setwise.validation import require_one_of
 
 Array = NDArray[Any]
-
 
 OF_MEMBERS = 0.85  # Of the time of a fit, what all members may take.
 
@@ -117,8 +116,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     contributions_ : list of dict
         For each member its name, weight, temperature (the power of its law), the share of its law
         in which labels are independent, and on held-out rows its log-loss alone, smoothed, and that
-        of the best mixture without it. A set that a member gives no
-        probability counts as though each had seen one row more, of independent labels.
+        of the best mixture without it. A set that a member gives no probability counts as though
+        each had seen one row more, of independent labels.
     is_equal_ : bool
         Whether equal weights were taken, since they decide better.
     feature_importances_ : array of shape (n_features,)
@@ -222,10 +221,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         held = rows.held(schedule.splits[: min(one.n_folds for one in schedule.found)])
         trained = [one.fitted._replace(laws=one.laws[: len(held)]) for one in schedule.found]
         self._mix(trained, rows, held, risk)
-        first = self._mixed[0].estimator
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(first, name):
-                setattr(self, name, getattr(first, name))
+        take_columns(self, self._mixed[0].estimator)
 
     def _mix(self, trained: list[Member], rows: Given, held: list[Array], risk: Decoder) -> None:
         """Temperatures, weights, and the decoder fitted to the mixture of rows held out."""
@@ -233,20 +229,19 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if not held:
             self._alone(trained[0], rows)
             return
-        truths, weights = [rows.sets[part] for part in held], [rows.weights[part] for part in held]
+        truths, weights = ([of[part] for part in held] for of in (rows.sets, rows.weights))
         if not any(part.any() for part in weights):
             raise ValueError("cv must hold out rows of positive weight, but all of them have 0")
-        if self.calibrate and len(trained) > 1:
-            trained = [
-                one._replace(power=temperature(one.laws, truths, weights)) for one in trained
-            ]
+        may_change = self.calibrate and len(trained) > 1
+        if may_change:
+            powers = [temperature(one.laws, truths, weights) for one in trained]
+            trained = [one._replace(power=p) for one, p in zip(trained, powers, strict=True)]
         laws = [[one.law(law) for law in one.laws] for one in trained]
         self._answers = answers_of([parts[0] for parts in laws])
         self._mixed = [one._replace(laws=[]) for one in trained]
         # Classes, and labels below others in a taxonomy, are not independent.
         is_free = not self._names.one_dimensional and hierarchy_of(self.target_) is None
-        may_loosen = is_free and self.calibrate and len(laws) > 1
-        logs = np.array([log_probabilities(of, truths, may_loosen) for of in laws])
+        logs = np.array([log_probabilities(of, truths, is_free and may_change) for of in laws])
         mass, known = np.concatenate(weights), (rows.sets, rows.weights)
         self._loose, own = smoothed(logs, mass, backed(logs, *known, np.concatenate(truths)))
         self._weigh(contributions(own.T, mass), laws, truths)
@@ -260,27 +255,24 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.is_equal_ = False
         if len(laws) > 1 and told.log_loss(equal) <= told.alone.min() + TIE:
             decided, truth = self._decided, HeldOut(np.empty(0), np.concatenate(truths), mass)
-            both = [[decided.law(p, w, self._loose) for p in parts] for w in (equal, learnt)]
-            self.is_equal_ = decided.prefers(*both, truth)
+            one, other = ([decided.law(p, w, self._loose) for p in parts] for w in (equal, learnt))
+            self.is_equal_ = decided.prefers(one, other, truth)
         self.weights_ = equal if self.is_equal_ else learnt
         self.log_loss_ = told.log_loss(self.weights_)
         figures = zip(self.weights_, self._loose, told.alone, told.without, strict=True)
         self.contributions_ = [
-            contribution(one, *own) for one, own in zip(self._mixed, figures, strict=True)
+            one.contribution(*own) for one, own in zip(self._mixed, figures, strict=True)
         ]
         self._remember(parts, truths, mass)
 
     def _remember(self, parts: list[Any], truths: list[Array], mass: Array) -> None:
         """What the mixture says of the rows held out: log-losses and marginals."""
-
-        def said(law: Any) -> dict[str, float]:
-            known = zip(parts, truths, strict=True)
-            return log_loss_of(np.concatenate([law(p).log_probability(y) for p, y in known]), mass)
-
-        self._held_out = said(lambda part: mixed(part, self.weights_, self._loose))
-        self._held_listed = said(lambda part: Mixture(part, self.weights_))
-        marginals = [Mixture(part, self.weights_).marginals() for part in parts]
-        marginals = np.concatenate(marginals).astype(np.float32)
+        plain = [Mixture(part, self.weights_) for part in parts]
+        loosened = [mixed(part, self.weights_, self._loose) for part in parts]
+        self._held_out, self._held_listed = (
+            log_loss_of(log_probability(laws, truths), mass) for laws in (loosened, plain)
+        )
+        marginals = np.concatenate([law.marginals() for law in plain]).astype(np.float32)
         self._out_of_fold = HeldOut(marginals, np.concatenate(truths), mass)
 
     def _alone(self, member: Member, rows: Given) -> None:
@@ -296,7 +288,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         inner = inner._fitted() if hasattr(inner, "_fitted") else inner
         self._out_of_fold = getattr(inner, "_out_of_fold", None)
         self._answers = answers_of(rows.laws(member.estimator, np.arange(1)))
-        self.contributions_ = [contribution(member)]
+        self.contributions_ = [member.contribution()]
         risk: Any = self._risk
         if self._names.one_dimensional or not risk.is_of_whole:
             return
@@ -309,8 +301,6 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _decided(self) -> MixtureDecoder:
         """How label sets, or classes, follow from the mixture."""
         return MixtureDecoder(self._risk, self._names.one_dimensional)
-
-    # ---------------------------------------------------------------------------------- answers
 
     def for_target(self, target, decoder=None):
         """The same mixture, decoded for another target; nothing is trained again."""
@@ -403,31 +393,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             sets = self._by_parts(lambda part: decided.decide(decided.law(*self._laws(part))), X)
         return csr_array(sets).astype(np.int64) if self.sparse_output else self._names.decode(sets)
 
-    def score(self, X, y, sample_weight=None) -> float:
-        """The utility of the target, or the accuracy of classes; y in any form of `fit`."""
-        check_is_fitted(self)
-        if self._names.one_dimensional:
-            return super().score(X, y, sample_weight)
-        known = encode_truth(self.target_, self._names, y)
-        return method_of(self.target_, "utility")(self.predict(X), known, sample_weight)
-
-    def save(self, path) -> None:
-        """Write the ensemble to a file that holds data only; `setwise.load` reads it."""
-        save(self, path)
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def contribution(
-    member: Member, weight: float = 1.0, loose: float = 0.0, alone: Any = None, without: Any = None
-) -> dict[str, Any]:
-    """What is told of a member of a mixture; log-losses are None where nothing was compared."""
-    return {
-        "member": member.name, "weight": float(weight), "temperature": member.power,
-        "independent": float(loose), "log_loss": None if alone is None else float(alone),
-        "log_loss_without": without,
-    }  # fmt: skip
