@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 
 from benchmarks.bounds import tightest
@@ -344,7 +345,9 @@ def main() -> None:
         settings = {"data": options.data, **chosen} if name in WITH_DATA else {}
         module, function = MEASUREMENTS[name]
         measure = getattr(import_module(f"benchmarks.{module}"), function)
-        rows = store(name, measure(**settings))
+        # (Rows of sets that were not asked for stay.)
+        kept = [row for row in load(name) if chosen and row.get("set") not in options.sets]
+        rows = store(name, chain(kept, measure(**settings)))
         if name in SHOWN:
             print(f"{name}\n{table(TOGETHER.get(name, list)(rows), SHOWN[name])}\n")
     render()

@@ -32,10 +32,9 @@ from setwise.estimators.guarantee import (
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.training import Training, ranges_for
 from setwise.labels import LabelNames
-from setwise.persistence import save
 from setwise.sparse import dense_rows
 from setwise.targets.registry import get_target
-from setwise.targets.target import Target, method_of
+from setwise.targets.target import Target
 from setwise.targets.truth import encode_truth, refuse_other_labels
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
@@ -118,20 +117,9 @@ class ScoredClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         model = self._fitted()
         return model._predict(model._checked(X))
 
-    def score(self, X, y, sample_weight=None) -> float:
-        """The utility of the target, or the accuracy of classes; y in any form of `fit`.
-
-        Of most targets 1 - the mean loss; of a measure of all rows together its value.
-        """
+    def _judged(self) -> tuple[LabelNames, Target]:
         model = self._fitted()
-        if model._names.one_dimensional:
-            return super().score(X, y, sample_weight)
-        known = encode_truth(model.target_, model._names, y)
-        return method_of(model.target_, "utility")(self.predict(X), known, sample_weight)
-
-    def save(self, path) -> None:
-        """Write the classifier to a file that holds data only; `setwise.load` reads it."""
-        save(self, path)
+        return model._names, model.target_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
