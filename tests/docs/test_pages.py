@@ -91,6 +91,17 @@ def test_the_checks_are_of_pages():
     assert set(LEFT) <= set(WALKED)
 
 
+# Pages that are another file as it is.
+INCLUDED = {"changelog", "contributing", "security"}
+
+
+@pytest.mark.parametrize("name", sorted(TEXTS.keys() - INCLUDED))
+def test_a_page_has_one_title_which_comes_first(name):
+    headings = re.findall(r"^# .+$", BLOCKS.sub("", TEXTS[name]), flags=re.MULTILINE)
+    assert len(headings) == 1
+    assert TEXTS[name].startswith(headings[0])
+
+
 @pytest.mark.parametrize("path", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))])
 def test_links_lead_somewhere(path):
     """Pages that the site makes, of examples and of names, are checked where it is made."""
