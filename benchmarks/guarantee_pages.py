@@ -33,6 +33,7 @@ COLUMNS = {
     "constrained_rho": "cstnd rho",
 }
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
 NOTES = {
     "†": "† The minimiser ties several sets; the scores lie 1e-10 from it, on the side of the "
     "wrong one.",
@@ -216,11 +217,11 @@ def _cell(row: dict[str, Any] | None) -> str:
         return ""
     if row["verdict"] == "certificate":
         ratio = row["worst_ratio"]
-        return row["theorem"] if ratio is None else f"{row['theorem']} {_short(ratio)}"
+        return row["theorem"] if ratio is None else f"{row['theorem']}{NO_BREAK}{_short(ratio)}"
     if row["verdict"] == "undecided":
         return "?"
-    wrong = "bounded" if row["surrogate"] == "likelihood" else "✗"
-    return f"{wrong} {_short(row['regret'])}" + ("°" if "not certain" in row["method"] else "")
+    wrong = "bounded " if row["surrogate"] == "likelihood" else f"✗{NO_BREAK}"
+    return f"{wrong}{_short(row['regret'])}" + ("°" if "not certain" in row["method"] else "")
 
 
 def _short(value: float) -> str:
