@@ -59,22 +59,18 @@ FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
 
 @dataclass(eq=False, repr=False)
 class SetClassifierCV(ScoredClassifier):
-    """`SetClassifier` that chooses alpha, the space and the surrogate by the target itself.
+    """`SetClassifier` with alpha, scaling, space and surrogate chosen by cross-validation.
 
-    Every combination is trained on all folds but one and judged by the mean loss of the target on
-    that one; for a measure of all rows together, such as "macro_f1", by its value on the rows of
-    all folds, decided together, and where it is a mean over labels, which few rows decide, among
-    scalings and alphas within a standard error of the best by the likelihood of the marginals.
-    Alphas go from large to small, each starting from the solution before. After each fold,
-    combinations leave from which little is to be gained: less than 3e-4 in mean loss is expected of
-    them over the best one, by the losses of the rows judged so far, 60 or more. (On the first fold
-    a path of alphas ends after two in a row like that.) When one is left, the search is over: with
-    many rows one fold may be enough. Further spaces are then tried with the best alpha and its
-    neighbours, as long as they are ahead. Dense features, and sparse ones of few rows, are turned
-    to principal directions once for all of it; the scaling is by all rows. The combination of least
-    loss is trained on all rows, its alpha moved to the vertex of the parabola through the losses of
-    the best one and its two neighbours, which smooths the noise of the folds; ties: the larger
-    alpha, the earlier space.
+    Combinations are compared by the loss of the target on held-out rows. A measure of all rows,
+    such as "macro_f1", is computed on the rows of all folds together; if it is a mean over labels,
+    alphas and scalings within a standard error of the best are compared by the likelihood of the
+    marginals, which has less noise.
+
+    All combinations are tried on the first fold. After each fold, those whose expected gain over
+    the best one is below 3e-4 are dropped, and the search ends when one is left: with many rows one
+    fold may be enough. Further spaces are tried with the best alpha and its neighbours. The best
+    combination is trained on all rows, with alpha at the vertex of the parabola through the losses
+    of the best alpha and its neighbours. Ties go to the larger alpha and the earlier space.
 
     Parameters
     ----------
@@ -95,10 +91,9 @@ class SetClassifierCV(ScoredClassifier):
         and the others are tried with the best. "auto": ("standard",) for dense features,
         (None, "rows") for sparse ones.
     choose_by : {"target", "likelihood"}, default "target"
-        What combinations are compared by: the loss of the target, or the log-loss of the marginals
-        of the rows held out. The latter has less noise, so that fewer folds are enough, and serves
-        every target alike (`for_target`); for the target itself the former was the better one on
-        real data (docs/estimators.md).
+        What combinations are compared by: the loss of the target, or the log-loss of the label
+        probabilities on held-out rows. The latter is faster and serves all targets
+        (`for_target`), but for F1 the target was the better one on real data.
     cv : int or splitter, optional
         Folds; a number makes `StratifiedLabelSets`. By default ten folds up to 1,000 rows, five up
         to 10,000, three beyond: few rows need more folds and can pay for them.
