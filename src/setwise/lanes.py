@@ -90,20 +90,20 @@ def _as_lanes(builder, value, count):
     """The value in every lane, if it is not lanes already."""
     if isinstance(value.type, ir.VectorType):
         return value
-    number, place = ir.VectorType(value.type, count), ir.Constant(ir.IntType(32), 0)
-    first = builder.insert_element(ir.Constant(number, ir.Undefined), value, place)
-    places = ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count)
+    number, place = ir.VectorType(value.type, count), ir.IntType(32)
+    first = builder.insert_element(ir.Constant(number, ir.Undefined), value, place(0))
+    places = constant(like(number, place), 0)
     return builder.shuffle_vector(first, ir.Constant(number, ir.Undefined), places)
 
 
-def _number(kind):
-    """The dtype of a number, of lanes or of an array."""
-    return getattr(kind, "dtype", kind)
+def like(kind, number):
+    """The LLVM type of a number in place of that of another one, or of lanes."""
+    return ir.VectorType(number, kind.count) if isinstance(kind, ir.VectorType) else number
 
 
-def _like(kind, bits_or_type):
-    """An LLVM type as it is for a number, or for all lanes."""
-    return ir.VectorType(bits_or_type, kind.count) if isinstance(kind, Lanes) else bits_or_type
+def constant(kind, value):
+    """A number as a constant of an LLVM type, in all lanes of one that has some."""
+    return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
 
 
 @intrinsic
@@ -208,7 +208,7 @@ def wide(_context, x):
     return double(x), code
 
 
-def _call(builder, name, returned, given, **options):
+def call(builder, name, returned, given, **options):
     """Call an intrinsic of LLVM, which names types by the last argument."""
     kind = given[-1].type
     is_one = not isinstance(kind, ir.VectorType)
@@ -225,7 +225,7 @@ def _reduction(name, start):
         def code(context, builder, signature, arguments):
             number = arguments[0].type.element
             given = [ir.Constant(number, start), *arguments]
-            return _call(builder, f"vector.reduce.{name}", number, given, fastmath=("reassoc",))
+            return call(builder, f"vector.reduce.{name}", number, given, fastmath=("reassoc",))
 
         return lanes.dtype(lanes), code
 
@@ -269,30 +269,12 @@ def where_smaller(_context, x, y, if_smaller, otherwise):
 
 @intrinsic
 def size(_context, x):
-    """|x|."""
+    """The absolute value."""
 
     def code(context, builder, signature, arguments):
-        return _call(builder, "fabs", arguments[0].type, arguments)
+        return call(builder, "fabs", arguments[0].type, arguments)
 
     return x(x), code
-
-
-@intrinsic
-def times_power_of_two(_context, x, rounded):
-    """x * 2**k for ``rounded`` = k + 1.5 * 2**m, m the bits of a fraction; neither is subnormal.
-
-    k stands in the last bits of ``rounded``, and is added to the exponent.
-    """
-    bits, shift = (32, 23) if _number(x) == types.float32 else (64, 52)
-
-    def code(context, builder, signature, arguments):
-        kind = _like(x, ir.IntType(bits))
-        places = ir.Constant(kind, [shift] * x.count if isinstance(x, Lanes) else shift)
-        number, exponent = (builder.bitcast(argument, kind) for argument in arguments)
-        moved = builder.add(number, builder.shl(exponent, places))
-        return builder.bitcast(moved, arguments[0].type)
-
-    return x(x, rounded), code
 
 
 @intrinsic
