@@ -130,7 +130,8 @@ def tidied(matrix: Any, name: str) -> Any:
         )
     # (A new array: what the matrix says of its own order may not be so any more.)
     rows = csr_array(well_formed(matrix, name))
-    if not rows.has_canonical_format or not rows.data.all():
+    is_whole = len(rows.data) == rows.nnz and bool(rows.data.all())
+    if not rows.has_canonical_format or not is_whole:
         rows = rows.copy()
     rows.sum_duplicates()
     # Other formats cannot repeat an entry, and may count zeros that the conversion drops.
@@ -138,7 +139,8 @@ def tidied(matrix: Any, name: str) -> Any:
         raise ValueError(
             f"{name} must have each entry once, but {matrix.nnz - rows.nnz} entries are repeated"
         )
-    rows.eliminate_zeros()
+    if not is_whole:
+        rows.eliminate_zeros()
     return rows
 
 
