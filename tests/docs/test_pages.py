@@ -12,6 +12,7 @@ from setwise.cli import app
 from setwise.evaluation.figure import GROUPS
 from setwise.study import METHODS, methods
 from tests.support.pages import BLOCKS, DOCS, ROOT, blocks, walk
+from tests.support.turns import in_turn
 
 # Pages with tests of their own.
 APART = {"coming_from", "estimators"}
@@ -91,7 +92,7 @@ def test_the_checks_are_of_pages():
     assert set(LEFT) <= set(WALKED)
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))])
+@in_turn("path", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))])
 def test_links_lead_somewhere(path):
     """Pages that the site makes, of examples and of names, are checked where it is made."""
     for link in re.findall(r"\]\(([^)#\s]+)", path.read_text()):
