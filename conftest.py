@@ -10,5 +10,7 @@ from importlib.util import find_spec
 # sleep then: by default they spin, which takes longer than what they compute. (Read at imports.)
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+# Workers of a Dask cluster are forked from one process that has imported what they need.
+os.environ.setdefault("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")
 
 collect_ignore_glob = [] if find_spec("torch") else ["src/setwise/nn/*"]

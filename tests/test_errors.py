@@ -23,6 +23,7 @@ from setwise.targets import (
     TreeDistance,
 )
 from tests.support import oracle
+from tests.support.turns import in_turn
 
 SCORES, Y_TRUE = np.zeros((3, 4)), np.zeros((3, 4), dtype=int)
 SURROGATES = {
@@ -30,7 +31,7 @@ SURROGATES = {
     "constrained": Constrained(Hamming(), Cube(4)),
     "binary relevance": BinaryRelevance(),
 }
-every_surrogate = pytest.mark.parametrize("surrogate", SURROGATES.values(), ids=SURROGATES)
+every_surrogate = in_turn("surrogate", SURROGATES.values(), ids=SURROGATES)
 
 
 def assert_refused(action, *words):
@@ -92,7 +93,7 @@ def test_different_numbers_of_rows_are_refused(surrogate):
 
 
 @every_surrogate
-@pytest.mark.parametrize("value", [2, -1, 0.5, np.nan])
+@in_turn("value", [2, -1, 0.5, np.nan])
 def test_labels_outside_zero_and_one_are_refused(surrogate, value):
     """What: the value; where: row and column; expected: 0 or 1."""
     assert_refused(
@@ -145,8 +146,8 @@ def test_predicted_labels_outside_zero_and_one_are_refused():
     )
 
 
-@pytest.mark.parametrize("method", ["log_partition", "marginals", "most_likely"])
-@pytest.mark.parametrize(
+@in_turn("method", ["log_partition", "marginals", "most_likely"])
+@in_turn(
     "space",
     [
         Cube(4),
@@ -422,8 +423,8 @@ OFF_SIZE = {
 }
 
 
-@pytest.mark.parametrize("space", OFF_SIZE.values(), ids=OFF_SIZE)
-@pytest.mark.parametrize("target", [PrecisionAtK(2), RecallAtK(2)], ids=("precision@2", "recall@2"))
+@in_turn("space", OFF_SIZE.values(), ids=OFF_SIZE)
+@in_turn("target", [PrecisionAtK(2), RecallAtK(2)], ids=("precision@2", "recall@2"))
 def test_precision_and_recall_at_k_are_refused_off_size_k(target, space):
     """Both names, and what would work instead."""
     for surrogate in (CompSum, Constrained):
@@ -468,7 +469,7 @@ TAKE_A_SPACE = {
 }
 
 
-@pytest.mark.parametrize("make", TAKE_A_SPACE.values(), ids=TAKE_A_SPACE)
-@pytest.mark.parametrize("space", [4, "cube", Cube])
+@in_turn("make", TAKE_A_SPACE.values(), ids=TAKE_A_SPACE)
+@in_turn("space", [4, "cube", Cube])
 def test_what_is_no_space_is_refused(make, space):
     assert_refused(lambda: make(space), "a space is an object", re.escape(repr(space)))

@@ -11,6 +11,7 @@ import pytest
 
 from setwise import kernel_cache
 from setwise.spaces import forest_kernels
+from tests.support.turns import in_turn
 
 CALLED = """
 from setwise.kernels import kernel
@@ -57,27 +58,14 @@ def run(code: str, **environment: str) -> str:
 
 
 def test_a_kernel_is_kept_until_something_it_calls_changes(tree, tmp_path):
-    places = {"PYTHONPATH": str(tree.parent), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    assert run(COUNTED, **places) == "4 0"
-    assert run(COUNTED, **places) == "4 1"
-    (tree / "called.py").write_text(CALLED.format(number=5))
-    assert run(COUNTED, **places) == "12 0"
-    (tree / "called.py").write_text(CALLED.format(number=1))
-    assert run(COUNTED, **places) == "4 1"
+    """And loads nothing of what the compiler knows: that takes longer than all kernels of a fit.
 
-
-def test_a_kept_kernel_loads_nothing_of_what_the_compiler_knows(tree, tmp_path):
-    """That takes longer than loading all kernels of a fit."""
+    Kernels that nobody has used for long are removed when new ones are kept.
+    """
+    folder = tmp_path / "cache" / "setwise"
     places = {"PYTHONPATH": str(tree.parent), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     told = "import sys\n" + COUNTED + "print('numba.np.linalg' in sys.modules)"
     assert run(told, **places).split() == ["4", "0", "True"]
-    assert run(told, **places).split() == ["4", "1", "False"]
-
-
-def test_kernels_unused_for_long_are_removed_when_new_ones_are_kept(tree, tmp_path):
-    folder = tmp_path / "cache" / "setwise"
-    places = {"PYTHONPATH": str(tree.parent), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    assert run(COUNTED, **places) == "4 0"
     used = list(folder.iterdir())
     unused, recent, other = (folder / name for name in ("0" * 20, "1" * 20, "downloads"))
     for path in (unused, recent, other):
@@ -85,12 +73,14 @@ def test_kernels_unused_for_long_are_removed_when_new_ones_are_kept(tree, tmp_pa
         (path / "kept").write_text("")
     for path in (*used, unused, other):
         os.utime(path, (0, 0))
-    assert run(COUNTED, **places) == "4 1"
+    assert run(told, **places).split() == ["4", "1", "False"]
     assert unused.exists()
     (tree / "called.py").write_text(CALLED.format(number=5))
-    assert run(COUNTED, **places) == "12 0"
+    assert run(told, **places).split() == ["12", "0", "True"]
     assert not unused.exists()
     assert all(path.exists() for path in (*used, recent, other))
+    (tree / "called.py").write_text(CALLED.format(number=1))
+    assert run(told, **places).split() == ["4", "1", "False"]
 
 
 def test_every_module_that_a_kernel_can_reach_is_in_its_stamp():
@@ -98,7 +88,7 @@ def test_every_module_that_a_kernel_can_reach_is_in_its_stamp():
     assert {"forest_kernels.py", "nodes.py", "kernels.py", "kernel_cache.py"} <= reached
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "folder",
     sorted({path.parent for path in kernel_cache.PACKAGE.rglob("*.py")}),
     ids=lambda f: f.name,

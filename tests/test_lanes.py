@@ -23,6 +23,7 @@ from setwise.lanes import (
 from setwise.spaces import Catalog, Cube
 from setwise.surrogates import CompSum
 from setwise.targets import LinearFractional
+from tests.support.turns import in_turn
 
 PRECISIONS = [np.float32, np.float64]
 # Of rows that are lanes: not the width of others, and no power of two.
@@ -92,8 +93,8 @@ def test_totals_and_products_are_those_of_all_lanes(dtype):
     np.testing.assert_allclose(found, (exact.sum(), exact.prod()), rtol=1e-13)
 
 
-@pytest.mark.parametrize("target", ["f1", "jaccard", "hamming", ABSENT])
-@pytest.mark.parametrize("q", [1.0, 0.5, 0.0, -1.0])
+@in_turn("target", ["f1", "jaccard", "hamming", ABSENT])
+@in_turn("q", [1.0, 0.5, 0.0, -1.0])
 def test_labels_before_at_and_behind_the_end_of_lanes_are_all_there_is(target, q):
     """The cube, whose rows are filled up to whole lanes, as the list of all its label sets."""
     generator = np.random.default_rng(2)

@@ -13,7 +13,7 @@ from setwise.targets import get_target
 
 N_THREADS, PARENTS = 8, np.array([-1, 0, 0, 1])
 SCORES = np.random.default_rng(0).normal(size=(3, len(PARENTS)))
-TRUE = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 1, 0, 1]])
+TRUE = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 1, 0, 1]], dtype=np.uint8)
 
 
 @pytest.fixture(autouse=True)
@@ -47,9 +47,9 @@ def test_an_expectation_shared_by_threads_gives_each_its_own_q(name):
         return expectation.moment(SCORES, TRUE, q).value
 
     expected = [ask(q) for q in powers]
-    for answers in shared(ask, powers * 2):
+    for answers in shared(ask, powers):
         for place, answer in answers.items():
-            np.testing.assert_array_equal(answer, expected[place % len(powers)])
+            np.testing.assert_array_equal(answer, expected[place])
 
 
 @pytest.mark.parametrize("name", ["f1", "jaccard", "hamming", "subset", "recall@1"])

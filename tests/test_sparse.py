@@ -30,6 +30,7 @@ from setwise.sparse import tidied
 from setwise.study import Study
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 from setwise.targets import TableTarget, get_target
+from tests.support.turns import in_turn
 
 RANDOM = np.random.default_rng(0)
 P = RANDOM.random((48, 4))
@@ -183,7 +184,7 @@ def damages():
     yield lil_array, "far beyond", in_a_list
 
 
-@pytest.mark.parametrize(("good", "call"), ENTRIES.values(), ids=ENTRIES)
+@in_turn(("good", "call"), ENTRIES.values(), ids=ENTRIES)
 def test_entries_outside_of_a_matrix_are_refused_wherever_it_comes_in(good, call):
     """Every format is taken, and every damage of it is a ValueError that says what is wrong."""
     for kind in FORMATS:

@@ -6,34 +6,35 @@ import numpy as np
 import pytest
 
 from setwise import explain, load
+from setwise.cli import main
 from setwise.estimators.explaining import UnexplainableError
 from tests.support.command import LISTED, found, rows, run, write_listed
 from tests.support.small_models import few_trees
 
 
-@pytest.fixture
-def fitted(tmp_path, capfd, monkeypatch):
-    """A table, and models of it by kind; numbers, categories and gaps."""
-    few_trees(monkeypatch)
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A table, and models of it by kind, each trained once; numbers, categories and gaps."""
+    folder = tmp_path_factory.mktemp("explained")
     X, Y = rows(60, missing=0.05)
-    plain = write_listed(tmp_path / "plain.csv", X, Y).read_text().splitlines()
+    plain = write_listed(folder / "plain.csv", X, Y).read_text().splitlines()
     kinds = np.random.default_rng(0).choice(["red", "blue", "green"], 60)
     lines = [f"kind,{plain[0]}", *(f"{k},{line}" for k, line in zip(kinds, plain[1:], strict=True))]
-    data = tmp_path / "books.csv"
+    data = folder / "books.csv"
     data.write_text("\n".join(lines) + "\n")
 
-    def train(kind):
-        model = tmp_path / f"{kind}.skops"
-        options = (*LISTED, "--categorical", "kind", "--model", kind, "-o", model)
-        assert run(capfd, "fit", data, *options)[0] == 0
-        return data, model, kinds
-
-    return train
+    models = {kind: folder / f"{kind}.skops" for kind in ("linear", "booster", "ensemble")}
+    with pytest.MonkeyPatch.context() as patch:
+        few_trees(patch)
+        for kind, model in models.items():
+            options = (*LISTED, "--categorical", "kind", "--model", kind, "-o", model)
+            assert main(["fit", str(data), *map(str, options)]) == 0
+    return {kind: (data, model, kinds) for kind, model in models.items()}
 
 
 @pytest.mark.parametrize("kind", ["linear", "booster", "ensemble"])
 def test_what_is_printed_is_the_explanation_of_the_row(kind, fitted, capfd):
-    data, file, kinds = fitted(kind)
+    data, file, kinds = fitted[kind]
     told = found(capfd, "explain", file, data, "--row", "3,0", "--labels", "law,art")["rows"]
     model = load(file)
     inputs = model.schema.read(data, labels=False).X[[3, 0]]
@@ -57,7 +58,7 @@ def test_what_is_printed_is_the_explanation_of_the_row(kind, fitted, capfd):
 
 
 def test_a_picture_is_written_and_only_a_picture_is_replaced(fitted, tmp_path, capfd):
-    data, file, _ = fitted("linear")
+    data, file, _ = fitted["linear"]
     picture = tmp_path / "why.svg"
     for _ in range(2):
         status, out, err = run(capfd, "explain", file, data, "--row", "1", "-o", picture)
@@ -82,7 +83,7 @@ def test_a_picture_is_written_and_only_a_picture_is_replaced(fitted, tmp_path, c
     ],
 )
 def test_what_cannot_be_explained_is_said(options, message, fitted, capfd, monkeypatch, tmp_path):
-    data, file, _ = fitted("linear")
+    data, file, _ = fitted["linear"]
     monkeypatch.chdir(tmp_path)
     status, out, err = run(capfd, "explain", file, data, *options)
     assert (status, out) == (2, "")
@@ -91,7 +92,7 @@ def test_what_cannot_be_explained_is_said(options, message, fitted, capfd, monke
 
 @pytest.mark.parametrize("kind", ["linear", "ensemble"])
 def test_evaluate_writes_a_page_of_all_of_it(kind, fitted, tmp_path, capfd):
-    data, file, _ = fitted(kind)
+    data, file, _ = fitted[kind]
     page = tmp_path / "page.html"
     options = ("--report", page, "--resamples", 20)
     assert found(capfd, "evaluate", file, data, *options)["report"] == str(page)
@@ -106,7 +107,7 @@ def test_evaluate_writes_a_page_of_all_of_it(kind, fitted, tmp_path, capfd):
 
 
 def test_a_row_is_explained_with_those_that_are_predicted_together(fitted, tmp_path, capfd):
-    data, _, _ = fitted("linear")
+    data, _, _ = fitted["linear"]
     file = tmp_path / "batch.skops"
     words = (*LISTED, "--categorical", "kind", "--target", "macro_f1", "--decoder", "batch")
     assert run(capfd, "fit", data, *words, "--no-cv", "-o", file)[0] == 0
@@ -129,7 +130,7 @@ def test_a_model_that_goes_by_no_feature_has_a_page_too(tmp_path, capfd):
 
 
 def test_a_report_leaves_out_only_what_cannot_be_explained(fitted, tmp_path, capfd, monkeypatch):
-    data, file, _ = fitted("linear")
+    data, file, _ = fitted["linear"]
     page = tmp_path / "page.html"
 
     def failing(error):

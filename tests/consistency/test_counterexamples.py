@@ -22,6 +22,7 @@ from setwise.surrogates import (
 )
 from setwise.targets import FBeta, Hamming, Jaccard, PrecisionAtK, RecallAtK, TreeDistance, ZeroOne
 from tests.support import cases, oracle
+from tests.support.turns import in_turn
 
 FURTHEST = 20.0  # a minimiser at infinity is met here
 
@@ -399,8 +400,8 @@ def exposing_scores(case, position):
     return VERTEX * np.asarray(case.oracle.score_features[position], dtype=float)
 
 
-@pytest.mark.parametrize("space_name", cases.SPACES)
-@pytest.mark.parametrize("target_name", Q_ONE_TARGETS)
+@in_turn("space_name", cases.SPACES)
+@in_turn("target_name", Q_ONE_TARGETS)
 def test_mean_absolute_error_is_minimised_by_exposing_a_best_set(target_name, space_name):
     """E_h[u] is a convex combination of utilities and every set is a vertex: the infimum is the
     best set's, and regret(most likely set) <= |Y| (surrogate regret), since max s >= 1/|Y|.

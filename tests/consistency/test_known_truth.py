@@ -24,6 +24,7 @@ from setwise.estimators import SetClassifier
 from setwise.spaces import Catalog, Cube, Slice
 from setwise.targets import get_target
 from tests.support import oracle
+from tests.support.turns import in_turn
 
 ROOT = Path(__file__).parents[2]
 
@@ -164,7 +165,7 @@ def test_predictions_that_cannot_be_judged_are_refused(model, settings, words):
         excess_risk(model, problem, "f1", space=space, n_rows=50)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("make", "words"),
     [
         (lambda: independent(0), "n_labels must be a whole number of at least 1, but it is 0"),

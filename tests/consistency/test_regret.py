@@ -25,6 +25,7 @@ from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 from setwise.surrogates.names import SURROGATES
 from tests.support import cases, oracle
+from tests.support.turns import in_turn
 
 MARGINS = ("exponential", "squared_hinge", "hinge", "rho")
 COMP_SUM = (-1.0, -0.5, 0.0, 0.7, 1.0)
@@ -49,8 +50,8 @@ def random_law(n_sets, seed):
 # ------------------------------------------------------------------------------------ the target
 
 
-@pytest.mark.parametrize("space_name", cases.SPACES)
-@pytest.mark.parametrize("target_name", ["hamming", "f1", "jaccard", "subset", "table"])
+@in_turn("space_name", cases.SPACES)
+@in_turn("target_name", ["hamming", "f1", "jaccard", "subset", "table"])
 def test_risks_are_the_enumerated_expected_losses(space_name, target_name):
     rng = np.random.default_rng(0)
     case = cases.SPACES[space_name](3, rng)
@@ -98,8 +99,8 @@ def test_a_distribution_of_other_labels_is_refused():
 # --------------------------------------------------------------------------------- the surrogate
 
 
-@pytest.mark.parametrize("space_name", cases.SPACES)
-@pytest.mark.parametrize("q", COMP_SUM)
+@in_turn("space_name", cases.SPACES)
+@in_turn("q", COMP_SUM)
 def test_conditional_comp_sum_risks_are_the_enumerated_sums(space_name, q):
     rng = np.random.default_rng(2)
     case = cases.SPACES[space_name](3, rng)
@@ -113,8 +114,8 @@ def test_conditional_comp_sum_risks_are_the_enumerated_sums(space_name, q):
     assert found == pytest.approx(law @ expected, rel=1e-11)
 
 
-@pytest.mark.parametrize("space_name", cases.SPACES)
-@pytest.mark.parametrize("margin", MARGINS)
+@in_turn("space_name", cases.SPACES)
+@in_turn("margin", MARGINS)
 def test_conditional_constrained_risks_are_the_enumerated_sums(space_name, margin):
     rng = np.random.default_rng(4)
     case = cases.SPACES[space_name](3, rng)
@@ -131,7 +132,7 @@ def test_conditional_constrained_risks_are_the_enumerated_sums(space_name, margi
     assert found == pytest.approx(law @ expected, rel=1e-11)
 
 
-@pytest.mark.parametrize("risk", [risk for risk in RISKS if not risk.kinks])
+@in_turn("risk", [risk for risk in RISKS if not risk.kinks])
 def test_derivatives_are_those_of_the_value(risk):
     rng = np.random.default_rng(6)
     features, offset = rng.normal(size=(2, 5, 3)), rng.normal(size=(2, 5))
@@ -152,8 +153,8 @@ def test_derivatives_are_those_of_the_value(risk):
 # ----------------------------------------------------------------------- certificates of optimality
 
 
-@pytest.mark.parametrize("risk", RISKS, ids=RISK_IDS)
-@pytest.mark.parametrize("name", SMALL)
+@in_turn("risk", RISKS, ids=RISK_IDS)
+@in_turn("name", SMALL)
 def test_no_scores_have_less_risk_than_the_best(risk, name):
     rng = np.random.default_rng(7)
     weights = Weights.of(SMALL[name])
@@ -179,8 +180,8 @@ DEGENERATE = {
 }
 
 
-@pytest.mark.parametrize("surrogate", [name for name in SURROGATES if "generalized" not in name])
-@pytest.mark.parametrize("name", ["cube", "sized", "chain"])
+@in_turn("surrogate", [name for name in SURROGATES if "generalized" not in name])
+@in_turn("name", ["cube", "sized", "chain"])
 def test_degenerate_distributions_have_certain_minimisers(surrogate, name):
     """Minimisers at infinity, sets without worth, ties: the dual bound is tight there too."""
     setting = Setting.of("jaccard", surrogate, named_space(name, 3))
@@ -197,7 +198,7 @@ def test_convex_risks_are_never_left_to_chance(risk):
     assert best_scores(risk, weights, worth).is_certain
 
 
-@pytest.mark.parametrize("risk", RISKS, ids=RISK_IDS)
+@in_turn("risk", RISKS, ids=RISK_IDS)
 def test_joint_scores_are_never_worse_and_have_a_closed_form(risk):
     worth, weights = (
         np.random.default_rng(8).random((1, 8)),
@@ -211,7 +212,7 @@ def test_joint_scores_are_never_worse_and_have_a_closed_form(risk):
     assert risk.value(z, worth[None])[0] == pytest.approx(joint.value, abs=1e-9)
 
 
-@pytest.mark.parametrize("risk", RISKS, ids=RISK_IDS)
+@in_turn("risk", RISKS, ids=RISK_IDS)
 def test_many_problems_at_once_are_solved_as_one_by_one(risk):
     weights = Weights.of(SMALL["closed"])
     worth = np.random.default_rng(9).random((6, *weights.offset.shape))
@@ -231,8 +232,8 @@ def test_the_linear_program_of_the_hinge_ends_in_a_vertex(name):
         assert (costs @ worth[0]).min() == pytest.approx(found.value, abs=1e-9)
 
 
-@pytest.mark.parametrize("q", [0.2, 0.7, 0.95])
-@pytest.mark.parametrize("n_labels", [1, 2, 3])
+@in_turn("q", [0.2, 0.7, 0.95])
+@in_turn("n_labels", [1, 2, 3])
 def test_a_box_holds_no_value_above_its_bound(q, n_labels):
     rng = np.random.default_rng(10)
     sets, worth = oracle.all_sets(n_labels), rng.random(2**n_labels)

@@ -26,6 +26,8 @@ array = pytest.importorskip("dask.array")
 frame = pytest.importorskip("dask.dataframe")
 pandas = pytest.importorskip("pandas")
 
+from distributed.utils import get_mp_context  # noqa: E402
+
 from setwise import dask as on_dask  # noqa: E402
 from setwise.dask import blocks as dask_blocks  # noqa: E402
 from setwise.dask.booster import OnCluster  # noqa: E402
@@ -37,6 +39,7 @@ SETTINGS = {"space": "sized", "tol": 5e-3, "scaling": "standard"}
 
 @pytest.fixture(scope="module")
 def cluster():
+    get_mp_context().set_forkserver_preload(["setwise.dask", "setwise.study", "xgboost"])
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as made:

@@ -18,6 +18,7 @@ from setwise import SetClassifier
 from setwise.datasets import DataError, Dataset, read
 from setwise.persistence import load, save
 from tests.support import dataset_files as files
+from tests.support.turns import in_turn
 
 
 def dense(matrix):
@@ -444,7 +445,7 @@ def test_the_split_off_is_the_documented_one():
         data.split_off(train=0.01)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("change", "message"),
     [
         ({"X": [[1.0, math.inf]]}, "infinite"),

@@ -16,6 +16,7 @@ from setwise.decoders.population_rule import OF_THRESHOLDS, RULES
 from setwise.decoders.threshold_search import ScoredRows
 from setwise.targets import get_target
 from tests.support.examples import generators
+from tests.support.turns import in_turn
 
 FEWER = max(2, settings.default.max_examples // 2)
 
@@ -89,8 +90,8 @@ BUDGETS = ("budget", "at_most")
 # -------------------------------------------------------------------------------------------- laws
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("rule", ["expected", "batch"])
+@in_turn("name", NAMES)
+@in_turn("rule", ["expected", "batch"])
 @settings(max_examples=FEWER, deadline=None)
 @given(rng=generators())
 def test_no_matrix_has_a_larger_measure_of_expected_counts(name, rule, rng):
@@ -117,8 +118,8 @@ def test_budgets_of_linear_or_pooled_measures_are_decided_exactly(name, mode, rn
     assert value == pytest.approx(best(name, probability, allowed), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("micro")])
-@pytest.mark.parametrize("mode", BUDGETS)
+@in_turn("name", [name for name in NAMES if not name.startswith("micro")])
+@in_turn("mode", BUDGETS)
 @settings(max_examples=FEWER, deadline=None)
 @given(rng=generators(), size=st.integers(1, 3))
 def test_no_matrix_within_the_budget_is_better_by_more_than_the_gap(name, mode, rng, size):
@@ -154,8 +155,8 @@ def test_no_other_labels_of_one_row_are_better_after_coordinate_ascent(rng):
             assert measure("macro_f1", changed, probability) <= value + 2e-5
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "auto"])
-@pytest.mark.parametrize("name", ["macro_f1", "micro_f1", "macro_g_mean"])
+@in_turn("rule", [rule for rule in RULES if rule != "auto"])
+@in_turn("name", ["macro_f1", "micro_f1", "macro_g_mean"])
 def test_sparse_probabilities_are_decided_as_dense_ones(name, rule):
     rng = np.random.default_rng(0)
     probability = rng.random((60, 8)) * (rng.random((60, 8)) < 0.5)
@@ -188,8 +189,8 @@ def test_of_equal_gains_the_lower_labels_are_chosen_be_they_stored_or_not(size, 
         np.testing.assert_array_equal(found, np.broadcast_to(best, found.shape))
 
 
-@pytest.mark.parametrize("name", ["macro_f1", "micro_jaccard", "macro_balanced_accuracy"])
-@pytest.mark.parametrize("rule", ["expected", "calibrated", "thresholds", "micro_macro"])
+@in_turn("name", ["macro_f1", "micro_jaccard", "macro_balanced_accuracy"])
+@in_turn("rule", ["expected", "calibrated", "thresholds", "micro_macro"])
 def test_a_weight_of_two_is_a_row_twice(name, rule):
     rng = np.random.default_rng(1)
     probability = rng.random((40, 3))
@@ -293,7 +294,7 @@ def test_a_large_sparse_batch_is_never_made_dense():
 # ------------------------------------------------------------------------------------- bad input
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("action", "words"),
     [
         (lambda p: PopulationRule("f1"), "all rows together"),
@@ -356,8 +357,8 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("case", ODD)
-@pytest.mark.parametrize("name", ["macro_f1", "micro_jaccard", "weighted_recall", "g_mean"])
+@in_turn("case", ODD)
+@in_turn("name", ["macro_f1", "micro_jaccard", "weighted_recall", "g_mean"])
 def test_odd_rows_are_decided_within_the_budget_by_every_rule(case, name):
     probability, y_true, weight = ODD[case]
     for rule in RULES[1:]:

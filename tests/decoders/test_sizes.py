@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,8 @@ from setwise.decoders.by_size import ByQuadrature, directions
 from setwise.targets import CountTarget, FBeta, Jaccard, LinearFractional
 from setwise.targets.measure import Counts
 from tests.support import oracle
+from tests.support.profile import THOROUGH
+from tests.support.turns import in_turn
 
 LAWS = {
     "uniform": lambda rng, n: rng.random(n),
@@ -60,8 +64,11 @@ def exact_utilities(target, probability):
     return np.array(found)
 
 
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("name", FRACTIONS)
+# Every third of them: each law with six targets, each target with two or three laws.
+SOME = [pair for k, pair in enumerate(product(FRACTIONS, LAWS)) if THOROUGH or k % 3 == 0]
+
+
+@in_turn(("name", "law"), SOME)
 def test_expected_utilities_are_right_to_1e_10_for_every_size(name, law):
     for n_labels in (1, 2, 7, 50):
         rng = np.random.default_rng(n_labels)
@@ -79,8 +86,8 @@ def test_expected_utilities_are_right_to_1e_10_for_every_size(name, law):
         assert risk[0] == pytest.approx(1.0 - best, abs=1e-10)
 
 
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("name", ["f1", "f2", "f0.5", "f30", "jaccard", "jaccard empty 0"])
+@in_turn("law", LAWS)
+@in_turn("name", ["f1", "f2", "f0.5", "f30", "jaccard", "jaccard empty 0"])
 def test_bounds_never_rule_out_the_best_size(name, law):
     """Asking for the second best evaluates every size; the answer must be the same."""
     for n_labels in (1, 3, 20, 90, 400):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from setwise.decoders.thresholds import Thresholds, prefers_own
 from setwise.targets import CountTarget, FBeta, Hamming, Jaccard, LinearFractional
 from tests.support.examples import generators
+from tests.support.turns import in_turn
 
 FEWER = max(2, settings.default.max_examples // 2)
 
@@ -81,8 +82,8 @@ METRICS = {
 }
 AVERAGES = ("micro", "macro", "instance")
 SENSIBLE = [name for name in METRICS if name != "rewards errors"]
-every_metric = pytest.mark.parametrize("name", METRICS)
-every_average = pytest.mark.parametrize("average", AVERAGES)
+every_metric = in_turn("name", METRICS)
+every_average = in_turn("average", AVERAGES)
 
 
 def counts(y_pred, true):
@@ -233,7 +234,7 @@ def all_matrices(n_rows, n_labels):
         yield np.array(bits).reshape(n_rows, n_labels)
 
 
-@pytest.mark.parametrize("name", SENSIBLE)
+@in_turn("name", SENSIBLE)
 @given(rng=generators(), n_rows=st.integers(1, 4), n_labels=st.integers(1, 2))
 def test_no_matrix_has_a_larger_micro_measure_of_expected_counts(name, rng, n_rows, n_labels):
     probability = probabilities(rng, n_rows, n_labels)
@@ -246,7 +247,7 @@ def test_no_matrix_has_a_larger_micro_measure_of_expected_counts(name, rng, n_ro
     np.testing.assert_array_equal(decoder.thresholds_, decoder.threshold_)
 
 
-@pytest.mark.parametrize("name", SENSIBLE)
+@in_turn("name", SENSIBLE)
 @given(rng=generators(), n_rows=st.integers(1, 7), n_labels=st.integers(1, 3))
 def test_no_matrix_has_a_larger_macro_measure_of_expected_counts(name, rng, n_rows, n_labels):
     """Label by label; a label with no expected positive is never predicted."""
@@ -320,8 +321,8 @@ def test_tiny_probabilities_are_not_zero():
 # ------------------------------------------------------------------------------------- conventions
 
 
-@pytest.mark.parametrize("average", ["micro", "macro"])
-@pytest.mark.parametrize("name", SENSIBLE)
+@in_turn("average", ["micro", "macro"])
+@in_turn("name", SENSIBLE)
 def test_a_label_without_a_positive_example_is_never_predicted(name, average):
     rng = np.random.default_rng(1)
     scores, y_true = rng.normal(size=(30, 4)), rng.integers(0, 2, size=(30, 4))
@@ -426,11 +427,11 @@ MODES = [
     ("macro", False),
     ("instance", False),
 ]
-every_mode = pytest.mark.parametrize(("average", "per_label"), MODES)
+every_mode = in_turn(("average", "per_label"), MODES)
 
 
 @every_mode
-@pytest.mark.parametrize("name", ["f1", "balanced accuracy"])
+@in_turn("name", ["f1", "balanced accuracy"])
 @settings(max_examples=FEWER)
 @given(rng=generators(), ties=st.booleans())
 def test_thresholds_go_with_their_labels(average, per_label, name, rng, ties):
@@ -471,7 +472,7 @@ SKLEARN = {
 
 
 @every_average
-@pytest.mark.parametrize("name", SKLEARN)
+@in_turn("name", SKLEARN)
 @settings(max_examples=FEWER)
 @given(rng=generators(), ties=st.booleans())
 def test_value_is_that_of_scikit_learn(name, average, rng, ties):
@@ -669,8 +670,8 @@ def with_stored_zeros(matrix, rng):
 
 
 @every_mode
-@pytest.mark.parametrize("cv", [None, 3])
-@pytest.mark.parametrize("name", ["f1", "negative predictive value", "balanced accuracy"])
+@in_turn("cv", [None, 3])
+@in_turn("name", ["f1", "negative predictive value", "balanced accuracy"])
 @settings(max_examples=FEWER)
 @given(rng=generators(), n_labels=st.integers(1, 5))
 def test_sparse_scores_are_their_dense_values(average, per_label, cv, name, rng, n_labels):
@@ -756,7 +757,7 @@ def assert_refused(action, *words):
     assert not missing, f"{missing} not in {message!r}"
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("arguments", "words"),
     [
         ({"metric": "f-one"}, ["metric", "'f-one'", "'f1'", "'balanced_accuracy'"]),
@@ -778,7 +779,7 @@ def test_bad_settings_are_refused(arguments, words):
     assert_refused(lambda: Thresholds(**arguments), *words)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("scores", "y_true", "words"),
     [
         ([[0.1, np.nan]], [[0, 1]], ["scores[0, 1]", "nan", "finite"]),

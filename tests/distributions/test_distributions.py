@@ -16,6 +16,7 @@ from setwise.targets import CountTarget, FBeta, LinearFractional, TableTarget, T
 from tests.support import cases, oracle
 from tests.support import decision_oracle as decisions
 from tests.support.examples import FEWER, generators
+from tests.support.turns import in_turn
 
 N_ROWS = 3
 
@@ -86,7 +87,7 @@ MIXTURES = {
     "mixtures": mixture(mixture(listed, independent), independent),
 }
 KINDS = SINGLE | MIXTURES
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = in_turn("kind", KINDS)
 
 
 @st.composite
@@ -161,8 +162,8 @@ def test_rows_are_distributions_of_their_own(kind):
         agree(distribution[rows].marginals(), law[rows] @ oracle.all_sets(4))
 
 
-@pytest.mark.parametrize("kind", SINGLE)
-@pytest.mark.parametrize("target", ["f1", "jaccard", "subset", "hamming", "f2"])
+@in_turn("kind", SINGLE)
+@in_turn("target", ["f1", "jaccard", "subset", "hamming", "f2"])
 def test_a_mixture_of_one_member_is_that_member(kind, target):
     member, law = SINGLE[kind](np.random.default_rng(2), 4)
     alone = Mixture([member], [1.0])
@@ -257,8 +258,8 @@ LISTS = ("two lists", "tree and list")
 OVER_THE_LIST = ("jaccard", "counts", "f1 by its coefficients")
 
 
-@pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("kind", MIXTURES)
+@in_turn("name", TARGETS)
+@in_turn("kind", MIXTURES)
 @settings(max_examples=FEWER)
 @given(rng=generators())
 def test_no_label_set_has_less_risk_under_a_mixture(kind, name, rng):

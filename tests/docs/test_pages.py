@@ -12,6 +12,7 @@ from setwise.cli import app
 from setwise.evaluation.figure import GROUPS
 from setwise.study import METHODS, methods
 from tests.support.pages import BLOCKS, DOCS, ROOT, blocks, walk
+from tests.support.turns import in_turn
 
 # Pages with tests of their own.
 APART = {"coming_from", "estimators"}
@@ -95,7 +96,7 @@ def test_the_checks_are_of_pages():
 INCLUDED = {"changelog", "contributing", "security"}
 
 
-@pytest.mark.parametrize("name", sorted(TEXTS.keys() - INCLUDED))
+@in_turn("name", sorted(TEXTS.keys() - INCLUDED))
 def test_a_page_has_one_title_which_comes_first(name):
     text = re.sub(r"\A---\n.*?\n---\n+", "", TEXTS[name], flags=re.DOTALL)
     headings = re.findall(r"^# .+$", BLOCKS.sub("", text), flags=re.MULTILINE)
@@ -103,7 +104,7 @@ def test_a_page_has_one_title_which_comes_first(name):
     assert text.startswith(headings[0])
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))])
+@in_turn("path", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))])
 def test_links_lead_somewhere(path):
     """Pages that the site makes, of examples and of names, are checked where it is made."""
     for link in re.findall(r"\]\(([^)#\s]+)", path.read_text()):

@@ -14,6 +14,7 @@ from setwise.consistency import certify
 from setwise.estimators.guarantee import SENTENCES
 from setwise.report.words import first_sentence
 from tests.support.command import EVERY_COMMAND
+from tests.support.turns import in_turn
 
 SOURCE = Path(__file__).parents[2] / "src" / "setwise"
 SECTIONS = sorted((SOURCE / "report" / "templates" / "sections").glob("*.html"))
@@ -29,7 +30,7 @@ FIRST = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("words", EVERY_COMMAND, ids=" ".join)
+@in_turn("words", EVERY_COMMAND, ids=" ".join)
 def test_help_needs_no_paper(words):
     command = EVERY_COMMAND[words]
     texts = [command.help, *(getattr(part, "help", None) for part in command.params)]
@@ -55,13 +56,13 @@ def test_warnings_need_no_paper():
     assert [words for words in found if OF_THE_PAPER.search(words)] == []
 
 
-@pytest.mark.parametrize("key", FIRST)
+@in_turn("key", FIRST)
 def test_a_guarantee_opens_in_plain_words(key):
     first, _ = first_sentence(SENTENCES[key])
     assert not OF_THE_PAPER.search(first)
 
 
-@pytest.mark.parametrize("section", SECTIONS, ids=lambda path: path.stem)
+@in_turn("section", SECTIONS, ids=lambda path: path.stem)
 def test_a_section_of_the_report_needs_no_paper(section):
     text = re.sub(r"<details>.*?</details>", "", section.read_text(), flags=re.S)
     assert not OF_THE_PAPER.search(re.sub(r"<[^>]*>|{[{%].*?[%}]}", " ", text, flags=re.S))

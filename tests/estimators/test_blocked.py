@@ -109,11 +109,11 @@ def test_an_empty_block_may_hold_its_inputs_in_another_way():
 
 
 def test_blocks_of_one_row_and_labels_in_one_block_only():
-    X, Y = drawn(3, n=40)
-    Y[:30, 2] = 0
-    Y[:10] = 0
+    X, Y = drawn(3, n=24)
+    Y[:18, 2] = 0
+    Y[:6] = 0
     plain = SetClassifier(tol=1e-6).fit(X, Y)
-    for blocks in (MemoryBlocks.of(X, Y, rows=1), blocks_of(X, Y, 10, 30)):
+    for blocks in (MemoryBlocks.of(X, Y, rows=1), blocks_of(X, Y, 6, 18)):
         np.testing.assert_allclose(
             SetClassifier(tol=1e-6).fit(blocks).coef_, plain.coef_, atol=1e-5
         )
@@ -258,20 +258,11 @@ def test_an_interrupted_fit_in_memory_leaves_a_checkpoint_too(tmp_path, monkeypa
     assert not kept.exists()
 
 
-@pytest.mark.parametrize("cut_at", [3, 12, 40, 70])
-def test_a_search_that_is_cut_off_goes_on_where_it_was(tmp_path, monkeypatch, cut_at):
+def test_a_search_that_is_cut_off_goes_on_where_it_was(tmp_path, monkeypatch):
     X, Y = drawn(9, n=300)
     folder, blocks = tmp_path / "search", blocks_of(X, Y, 120)
     settings = {"alphas": [0.1, 0.01, 0.001], "spaces": ["catalog", "sized"]}
-    whole, ended, steps = SetClassifierCV(**settings).fit(blocks), [], Fitting.solve
-    passes, sums = 0, MemoryBlocks.sum
-
-    def cut(self, function, *parameters):
-        nonlocal passes
-        passes += function.__name__ == "value_and_gradient"
-        if passes == cut_at:
-            raise KeyboardInterrupt
-        return sums(self, function, *parameters)
+    ended, steps, sums = [], Fitting.solve, MemoryBlocks.sum
 
     def solved(self, *given):
         found = steps(self, *given)
@@ -279,26 +270,35 @@ def test_a_search_that_is_cut_off_goes_on_where_it_was(tmp_path, monkeypatch, cu
         return found
 
     monkeypatch.setattr(Fitting, "solve", solved)
-    with monkeypatch.context() as patch:
-        patch.setattr(MemoryBlocks, "sum", cut)
-        with pytest.raises(KeyboardInterrupt):
-            SetClassifierCV(**settings).fit(blocks, checkpoint=folder)
-    before = len(ended)
-    assert folder.is_dir()
-    with pytest.raises(ValueError, match="holds another search and is left as it is"):
-        SetClassifierCV(**{**settings, "alphas": [0.1]}).fit(blocks, checkpoint=folder)
-    with pytest.raises(ValueError, match=r"What differs: .*sample"):
-        SetClassifierCV(**settings).fit(blocks_of(X + 1e-9, Y, 120), checkpoint=folder)
-    again = SetClassifierCV(**settings).fit(blocks, checkpoint=folder)
-    assert not folder.exists()
-    # No fit that had ended was made again.
-    after = len(ended) - before
-    ended.clear()
-    SetClassifierCV(**settings).fit(blocks)
-    assert before + after == len(ended)
-    assert again.best_params_ == pytest.approx(whole.best_params_)
-    np.testing.assert_allclose(again.coef_, whole.coef_, atol=1e-3)
-    assert again.best_loss_ == pytest.approx(whole.best_loss_, abs=1e-3)
+    whole = SetClassifierCV(**settings).fit(blocks)
+    n_fits = len(ended)
+    for cut_at in (3, 12, 40, 70):
+        passes = 0
+
+        def cut(self, function, *parameters, cut_at=cut_at):
+            nonlocal passes
+            passes += function.__name__ == "value_and_gradient"
+            if passes == cut_at:
+                raise KeyboardInterrupt
+            return sums(self, function, *parameters)
+
+        ended.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(MemoryBlocks, "sum", cut)
+            with pytest.raises(KeyboardInterrupt):
+                SetClassifierCV(**settings).fit(blocks, checkpoint=folder)
+        assert folder.is_dir()
+        with pytest.raises(ValueError, match="holds another search and is left as it is"):
+            SetClassifierCV(**{**settings, "alphas": [0.1]}).fit(blocks, checkpoint=folder)
+        with pytest.raises(ValueError, match=r"What differs: .*sample"):
+            SetClassifierCV(**settings).fit(blocks_of(X + 1e-9, Y, 120), checkpoint=folder)
+        again = SetClassifierCV(**settings).fit(blocks, checkpoint=folder)
+        assert not folder.exists()
+        # No fit that had ended was made again.
+        assert len(ended) == n_fits
+        assert again.best_params_ == pytest.approx(whole.best_params_)
+        np.testing.assert_allclose(again.coef_, whole.coef_, atol=1e-3)
+        assert again.best_loss_ == pytest.approx(whole.best_loss_, abs=1e-3)
 
 
 def test_a_search_that_ended_but_was_not_saved_is_the_same_to_the_last_bit(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 from setwise.estimators.folds import StratifiedLabelSets, drawn_groups
+from tests.support.turns import in_turn
 
 matrices = hnp.arrays(
     np.uint8,
@@ -98,8 +99,8 @@ def test_every_form_of_the_same_labels_gives_the_same_folds(y, n_splits, seed):
 # -------------------------------------------------------------------------------------- the spread
 
 
-@pytest.mark.parametrize("n_splits", [2, 5, 10])
-@pytest.mark.parametrize("seed", range(5))
+@in_turn("n_splits", [2, 5, 10])
+@in_turn("seed", range(5))
 def test_labels_are_spread_more_evenly_than_by_chance(n_splits, seed):
     y = skewed(seed)
     ours = deviation(counts_of(y, StratifiedLabelSets(n_splits).assign(y), n_splits))
@@ -114,8 +115,8 @@ def test_labels_are_spread_more_evenly_than_by_chance(n_splits, seed):
     assert (ours.max(axis=0) <= np.maximum(theirs.max(axis=0), 1.0)).all()
 
 
-@pytest.mark.parametrize("n_splits", [2, 5, 10])
-@pytest.mark.parametrize("seed", range(5))
+@in_turn("n_splits", [2, 5, 10])
+@in_turn("seed", range(5))
 def test_labels_with_enough_positives_are_in_every_fold(n_splits, seed):
     """Not guaranteed, but so on data like these, down to labels with one positive a fold."""
     y = skewed(seed)

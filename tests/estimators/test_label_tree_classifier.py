@@ -3,6 +3,7 @@
 import tracemalloc
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
@@ -13,8 +14,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import setwise
 from setwise import LabelTreeClassifier, SetClassifier
 from setwise.blocks import MemoryBlocks
-from setwise.estimators.label_tree import LabelTree, grown
+from setwise.estimators.label_tree import LabelTree, grown, search_rows
 from setwise.targets import get_target
+from tests.support.turns import in_turn
 
 QUICK = {"max_leaves": 8, "arity": 4, "tol": 1e-3, "calibration": None}
 
@@ -196,7 +198,7 @@ def test_the_seed_decides_the_tree_and_nothing_else_does():
 
 
 def test_no_array_of_rows_by_labels_is_made():
-    n, n_labels = 1500, 3000
+    n, n_labels = 600, 3000
     inputs, sets = problem(n, 50, n_labels, cut=6.5)
     assert sets.nnz < 20 * n
     model = LabelTreeClassifier(memory=0.002, tol=0.1, max_leaves=64)
@@ -218,6 +220,20 @@ def test_saved_and_loaded_models_predict_the_same(target, tmp_path):
     np.testing.assert_array_equal(again.predict(X).toarray(), model.predict(X).toarray())
     assert again.guarantee_ == model.guarantee_
     assert again.score(X, Y) == model.score(X, Y) > 0.2
+
+
+def test_one_kernel_serves_places_of_any_type_and_models_that_cannot_be_written(tmp_path):
+    """To compile another takes longer than most fits."""
+    model = LabelTreeClassifier(**QUICK).fit(X, Y)
+    expected, kinds = model.predict(X).toarray(), len(search_rows.signatures)
+    wide = X.copy()
+    wide.indptr, wide.indices = (part.astype(np.int64) for part in (X.indptr, X.indices))
+    np.testing.assert_array_equal(model.predict(wide).toarray(), expected)
+    joblib.dump(model, tmp_path / "model")
+    read = joblib.load(tmp_path / "model", mmap_mode="r")
+    assert not read.tree_.first.flags.writeable
+    np.testing.assert_array_equal(read.predict(X).toarray(), expected)
+    assert len(search_rows.signatures) == kinds
 
 
 def test_a_tree_that_goes_round_in_circles_is_refused():
@@ -309,7 +325,7 @@ def test_labels_and_rows_without_any_are_learnt():
     assert none.predict(X).nnz == 0
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("options", "message"),
     [
         ({"arity": 1}, "arity"),

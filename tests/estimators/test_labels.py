@@ -13,6 +13,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from setwise.labels import LabelNames, read_labels
+from tests.support.turns import in_turn
 
 DTYPES = [bool, np.int8, np.uint8, np.int64, np.float32, np.float64, object]
 FORMATS = ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"]
@@ -98,8 +99,8 @@ def test_lists_of_numbers_are_columns(y):
         assert names == LabelNames(np.arange(y.shape[1]))
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("kind", ["array", "matrix"])
+@in_turn("form", FORMATS)
+@in_turn("kind", ["array", "matrix"])
 @given(y=matrices, dtype=st.sampled_from([bool, np.uint8, np.int64, np.float32]))
 @example(y=WIDE_SPARSE, dtype=np.uint8)
 def test_sparse_columns_of_every_format_give_the_same_sets(form, kind, y, dtype):
@@ -361,7 +362,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("y", "words"), [(y, w) for y, *w in REFUSED.values()], ids=REFUSED)
+@in_turn(("y", "words"), [(y, w) for y, *w in REFUSED.values()], ids=REFUSED)
 def test_bad_y_is_refused(y, words):
     assert_refused(y, *words)
 

@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from setwise import CatalogClassifier, load, save
 from setwise.estimators.leaf_forest import LeafForest
+from tests.support.turns import in_turn
 
 
 def problem(n=150, n_classes=5, seed=0):
@@ -92,8 +93,8 @@ def test_a_file_holds_the_trees_as_arrays(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
-@pytest.mark.parametrize("part", ["roots", "feature", "left", "right"])
-@pytest.mark.parametrize("value", [-7, 10**6, 0])
+@in_turn("part", ["roots", "feature", "left", "right"])
+@in_turn("value", [-7, 10**6, 0])
 def test_numbers_that_lead_out_of_the_trees_or_back_are_refused(part, value):
     X, y = problem(seed=5)
     state = LeafForest(2, random_state=0).fit(X, y).__getstate__()

@@ -766,7 +766,6 @@ def expected_failures(estimator):
 
 @parametrize_with_checks(
     [
-        TargetDecoder(LogisticRegression()),
         # Without a bootstrap, which draws rows and not weights; and of few leaves, because the
         # check takes no probabilities of exactly 0 or 1.
         TargetDecoder(RandomForestClassifier(10, max_depth=2, bootstrap=False)),

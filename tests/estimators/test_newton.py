@@ -24,6 +24,7 @@ from setwise.estimators.solver import Problem, solve
 from setwise.estimators.training import Objective
 from setwise.spaces import Cube
 from setwise.surrogates.binary_relevance import BinaryRelevance
+from tests.support.turns import in_turn
 
 ALPHA = 0.02
 
@@ -62,10 +63,10 @@ def reference(X, Y, weights, alpha, fit_intercept=True):
     return W, b
 
 
-@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@in_turn("form", [np.asarray, csr_matrix])
+@in_turn("dtype", [np.float64, np.float32])
+@in_turn("weighted", [False, True])
+@in_turn("fit_intercept", [False, True])
 def test_coefficients_are_those_of_scikit_learn(form, dtype, weighted, fit_intercept):
     X, Y = draw(dtype=dtype)
     weights = np.random.default_rng(1).integers(0, 4, len(X)) * 1.0 if weighted else np.ones(len(X))
@@ -100,10 +101,10 @@ def test_value_and_gradient_norm_are_those_of_the_general_solver(form, dtype):
     assert norm == pytest.approx(found.gradient_norm, abs=1e-14)
 
 
-@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
-@pytest.mark.parametrize("steps", [1, 3, 50])
-@pytest.mark.parametrize("alpha", [1e-6, 1e-2])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@in_turn("form", [np.asarray, csr_matrix])
+@in_turn("steps", [1, 3, 50])
+@in_turn("alpha", [1e-6, 1e-2])
+@in_turn("dtype", [np.float64, np.float32])
 def test_no_label_ends_higher_than_it_began(form, steps, alpha, dtype):
     X, Y = draw(4, dtype=dtype)
     random, weights = np.random.default_rng(5), np.ones(len(X))
@@ -270,9 +271,9 @@ def make_rows(X, weights):
     return Passes(X, weights, float(weights.sum()))
 
 
-@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n_labels", [1, LANES, LANES + 3])
+@in_turn("form", [np.asarray, csr_matrix])
+@in_turn("dtype", [np.float64, np.float32])
+@in_turn("n_labels", [1, LANES, LANES + 3])
 def test_a_pass_gives_the_formulas(form, dtype, n_labels):
     X, Y = draw(16, n=130, n_labels=n_labels, dtype=dtype)
     random = np.random.default_rng(6)

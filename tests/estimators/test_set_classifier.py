@@ -36,6 +36,7 @@ from setwise.targets import (
     TreeDistance,
     ZeroOne,
 )
+from tests.support.turns import in_turn
 
 SEEDS = (0, 1)
 
@@ -455,7 +456,7 @@ def test_a_solver_that_stops_early_says_so_with_the_gradient():
         SetClassifier(max_iter=1).fit(X, Y)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("settings", "message"),
     [
         ({"target": "f"}, "there is no target named 'f'"),

@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from setwise.estimators import SetClassifier, SetClassifierCV
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.targets import get_target
+from tests.support.turns import in_turn
 
 
 def drawn(seed, n_rows=90, n_features=6, n_labels=4):
@@ -78,7 +79,7 @@ def test_sparse_and_named_labels_are_chosen_alike():
 
 
 # (With a smaller tol than 1e-4 the search takes its products in float64.)
-@parametrize_with_checks([SetClassifierCV(alphas=[0.1], cv=2, tol=1e-5)])
+@parametrize_with_checks([SetClassifierCV(alphas=[0.1], spaces=["catalog"], cv=2, tol=1e-5)])
 def test_scikit_learn_finds_a_classifier_of_its_own_kind(estimator, check):
     check(estimator)
 
@@ -171,7 +172,7 @@ def test_few_rows_have_more_folds():
     assert len(few.cv_results_[0]["fold_losses"]) == 4
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("settings", "message"),
     [
         ({"alphas": []}, "alphas must have at least one penalty"),

@@ -19,11 +19,12 @@ from setwise.evaluation.sample import checked_sample
 from setwise.evaluation.statistics import Bootstrap, Title, holm, p_values, row_means
 from setwise.targets import FBeta, Hamming, PrecisionAtK
 from tests.support.examples import generators
+from tests.support.turns import in_turn
 
 N_BINS = 7
 SPARSE = ["csr_array", "csr_matrix", "csc_array", "coo_array", "lil_matrix", "dok_array"]
 NAN = float("nan")
-zero_divisions = pytest.mark.parametrize("zero_division", [0.0, 1.0, NAN])
+zero_divisions = in_turn("zero_division", [0.0, 1.0, NAN])
 
 
 # ------------------------------------------------------------------------------- the definitions
@@ -313,8 +314,8 @@ def test_one_row_and_one_label_are_samples_too(shape, zero_division, rng):
 
 
 @zero_divisions
-@pytest.mark.parametrize("full", [0, 1])
-@pytest.mark.parametrize("predicted", [0, 1])
+@in_turn("full", [0, 1])
+@in_turn("predicted", [0, 1])
 def test_figures_where_all_labels_or_none_are_true(full, predicted, zero_division):
     case = {
         "y_pred": np.full((4, 3), predicted),
@@ -755,9 +756,9 @@ def large_sparse(n_rows=2000, n_labels=30_000, stored=100):
 
 
 def test_sparse_arrays_stay_sparse():
-    """No dense copy of all rows: that would take 288 MB in float64."""
-    y_pred, y_true, probability = large_sparse(1200, stored=30)
-    options = {"targets": ("f2", "hamming"), "propensity": propensities(y_true), "n_bootstrap": 40}
+    """No dense copy of all rows: that would take 144 MB in float64."""
+    y_pred, y_true, probability = large_sparse(600, stored=30)
+    options = {"targets": ("f2", "hamming"), "propensity": propensities(y_true), "n_bootstrap": 10}
     tracemalloc.start()
     try:
         evaluate(y_pred, y_true, probability=probability, **options)
@@ -828,9 +829,7 @@ def changed(array, position, value):
     return copy
 
 
-either_form = pytest.mark.parametrize(
-    "form", [np.asarray, scipy.sparse.csr_array, scipy.sparse.coo_matrix]
-)
+either_form = in_turn("form", [np.asarray, scipy.sparse.csr_array, scipy.sparse.coo_matrix])
 
 
 @either_form
@@ -850,7 +849,7 @@ def test_arrays_of_other_dimensions_are_refused():
 
 
 @either_form
-@pytest.mark.parametrize("value", [2, -1, 0.5, np.nan])
+@in_turn("value", [2, -1, 0.5, np.nan])
 def test_label_sets_of_other_numbers_are_refused(form, value):
     wrong = form(changed(SETS, (1, 2), value))
     words = [r"\[1, 2\]", str(value), "0 and 1"]
@@ -876,8 +875,8 @@ def test_probabilities_outside_the_unit_interval_are_refused(form, value):
 
 
 @either_form
-@pytest.mark.parametrize("name", ["probability", "scores"])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@in_turn("name", ["probability", "scores"])
+@in_turn("value", [np.nan, np.inf])
 def test_numbers_that_are_not_finite_are_refused(form, name, value):
     wrong = form(changed(HALF, (0, 3), value))
     assert_refused(

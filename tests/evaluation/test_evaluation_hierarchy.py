@@ -21,6 +21,7 @@ from setwise.evaluation import (
 from setwise.targets import TreeDistance
 from tests.support import cases
 from tests.support.examples import generators
+from tests.support.turns import in_turn
 
 # A label under two others, and one deeper by one of its ways than by the other.
 SEVERAL = Taxonomy([[0, 2], [1, 2], [0, 3], [2, 4], [1, 4]])
@@ -145,7 +146,7 @@ def test_frames_whose_columns_agree_are_their_arrays():
     assert by_level(PRED, TRUE, LIFE).f1.tolist() == by_level(Y_PRED, Y_TRUE, LIFE).f1.tolist()
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "judge",
     [
         lambda: evaluate(PRED[BACK], TRUE),

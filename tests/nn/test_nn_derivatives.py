@@ -13,6 +13,7 @@ from tests.support.nn_cases import (
     function_of,
 )
 from tests.support.profile import THOROUGH
+from tests.support.turns import in_turn
 
 torch = pytest.importorskip("torch")
 from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
@@ -82,7 +83,7 @@ def in_turns(pair, powers=(0.0, 0.7)):
     return (powers[turn % len(powers)],)
 
 
-@pytest.mark.parametrize("pair", REPRESENTATIVES, ids=cases.pair_id)
+@in_turn("pair", REPRESENTATIVES, ids=cases.pair_id)
 def test_gradients_are_right_for_every_form_and_space(pair):
     """`gradcheck` by logits and parameters.
 
@@ -109,7 +110,7 @@ SECOND = ("f1", "hamming", "subset", "geometric mean", "table")
 WITH_PARAMETERS = ("sized", "chain", "catalog", "joint catalog")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "pair",
     [(t, s) for t in SECOND for s in ("cube", "slice", "hierarchy", *WITH_PARAMETERS)],
     ids=cases.pair_id,

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support import cases, oracle
 from tests.support.nn_cases import REPRESENTATIVES
+from tests.support.turns import in_turn
 
 torch = pytest.importorskip("torch")
 from torch.autograd import gradgradcheck  # noqa: E402
@@ -89,8 +90,8 @@ def test_a_certain_true_label_has_a_gradient_in_float32():
         assert -1e-30 < logits.grad[0, 1] <= 0.0
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", QUOTIENTS)
+@in_turn("dtype", DTYPES)
+@in_turn("name", QUOTIENTS)
 def test_large_random_logits_have_gradients(name, dtype):
     target, generator = target_of(name).target, torch.Generator().manual_seed(0)
     y_true = torch.rand(60, 20, generator=generator) < 0.3
@@ -113,8 +114,8 @@ def test_large_random_logits_have_gradients(name, dtype):
         assert_near(ours, core, 1e-9 if dtype == torch.float64 else 1e-5)
 
 
-@pytest.mark.parametrize("backend", ["auto", "torch"])
-@pytest.mark.parametrize("name", QUOTIENTS)
+@in_turn("backend", ["auto", "torch"])
+@in_turn("name", QUOTIENTS)
 def test_three_derivatives_are_those_of_the_plain_sum(name, backend):
     """At every size of the logits, for every true set, in float64 and in float32."""
     y_true = np.tile(oracle.all_sets(3), (8, 1))
@@ -129,8 +130,8 @@ def test_three_derivatives_are_those_of_the_plain_sum(name, backend):
             assert difference < tolerance, (order, dtype, difference)
 
 
-@pytest.mark.parametrize("size", [3.0, 15.0, 45.0])
-@pytest.mark.parametrize("name", ["f1", "f2", "jaccard", "specificity"])
+@in_turn("size", [3.0, 15.0, 45.0])
+@in_turn("name", ["f1", "f2", "jaccard", "specificity"])
 def test_second_derivatives_are_right_at_large_logits(name, size):
     logits = torch.tensor([[-1.0, size, 0.3], [size, -size, 2.0]], dtype=torch.float64)
     for y_true in ([[1, 1, 0], [0, 1, 1]], [[0, 0, 0], [1, 1, 1]]):
@@ -150,9 +151,9 @@ def test_a_hessian_on_the_default_backend_is_finite():
         assert found[0, 0, 0, 0].item() == pytest.approx(-0.030286, rel=1e-4)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("space_name", SMALL_SPACES)
+@in_turn("dtype", DTYPES)
+@in_turn("backend", BACKENDS)
+@in_turn("space_name", SMALL_SPACES)
 def test_extreme_logits_give_finite_values_and_gradients(space_name, backend, dtype):
     """±1e4 and sizes mixed in a row, for every true set; below q = 0 never NaN."""
     space = SMALL_SPACES[space_name]
@@ -174,7 +175,7 @@ def test_extreme_logits_give_finite_values_and_gradients(space_name, backend, dt
                 assert not torch.isnan(gradient).any(), (target, q)
 
 
-@pytest.mark.parametrize("pair", REPRESENTATIVES, ids=cases.pair_id)
+@in_turn("pair", REPRESENTATIVES, ids=cases.pair_id)
 def test_both_ways_agree_on_every_form_at_any_size(pair):
     """In float64 with sizes mixed in a row; float32 where rounding the logits does not decide."""
     target_name, space_name = pair
@@ -206,8 +207,8 @@ def test_both_ways_agree_on_every_form_at_any_size(pair):
         assert_near(answers(small, "torch"), answers(small.double(), "compiled"), 2e-5)
 
 
-@pytest.mark.parametrize("margin", ["squared_hinge", "hinge", "rho"])
-@pytest.mark.parametrize("space_name", SMALL_SPACES)
+@in_turn("margin", ["squared_hinge", "hinge", "rho"])
+@in_turn("space_name", SMALL_SPACES)
 def test_huge_logits_never_give_a_constrained_loss_that_is_not_a_number(space_name, margin):
     """A square may overflow to infinity, but a loss of 0 times that is 0."""
     space = SMALL_SPACES[space_name]

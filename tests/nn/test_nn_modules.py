@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from tests.support.turns import in_turn
+
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
@@ -68,8 +70,8 @@ def test_reductions_are_of_the_rows(batch, backend):
     torch.testing.assert_close(ExpectedLoss("f1")(*batch), rows.mean())
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize(
+@in_turn("backend", BACKENDS)
+@in_turn(
     "dtype",
     [
         torch.bool,
@@ -209,9 +211,9 @@ SURROGATES = [
 ]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize(("surrogate", "settings"), SURROGATES)
-@pytest.mark.parametrize("name", MASKED_TARGETS)
+@in_turn("backend", BACKENDS)
+@in_turn(("surrogate", "settings"), SURROGATES)
+@in_turn("name", MASKED_TARGETS)
 def test_a_masked_row_is_the_row_of_its_known_labels(batch, name, surrogate, settings, backend):
     """The target over the known labels only, their number included; nothing known is no loss."""
     logits, y_true = batch
@@ -238,8 +240,8 @@ def test_what_stands_where_labels_are_unknown_does_not_matter(batch):
         torch.testing.assert_close(loss(*other, mask=mask), loss(logits, y_true, mask=mask))
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize(("surrogate", "settings"), SURROGATES)
+@in_turn("backend", BACKENDS)
+@in_turn(("surrogate", "settings"), SURROGATES)
 def test_unknown_labels_may_be_marked_by_anything(batch, surrogate, settings, backend):
     """-1, NaN and infinities where nothing is known: neither refused nor seen in the gradient."""
     logits, y_true = batch
@@ -271,9 +273,9 @@ def test_the_mean_is_over_rows_with_a_known_label(batch):
     torch.testing.assert_close(ExpectedLoss("f1")(*batch, mask=mask), rows[4:].mean())
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("target", ["f1", "hamming", "subset"])
-@pytest.mark.parametrize("q", [-1.0, 0.0, 0.003, 0.5, 1.0])
+@in_turn("backend", BACKENDS)
+@in_turn("target", ["f1", "hamming", "subset"])
+@in_turn("q", [-1.0, 0.0, 0.003, 0.5, 1.0])
 def test_a_batch_without_known_labels_has_no_loss(batch, target, q, backend):
     loss = SurrogateLoss(target, None, "comp_sum", q=q, backend=backend)
     mask = torch.zeros(6, 5, dtype=torch.bool)
@@ -444,7 +446,7 @@ def test_the_schedule_changes_the_loss_step_by_step(batch):
 # ------------------------------------------------------------------------------------------ errors
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("make", "message"),
     [
         (lambda: SurrogateLoss("f1", surrogate="hinge"), "surrogate must be one of"),
@@ -474,7 +476,7 @@ def test_settings_that_make_no_sense_are_refused_at_once(make, message):
         make()
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("change", "message"),
     [
         ({"input": torch.zeros(6, 4)}, r"input must have shape \(6, 5\)"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.profile import THOROUGH
+from tests.support.turns import in_turn
 
 torch = pytest.importorskip("torch")
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
@@ -66,8 +67,8 @@ def operations(loss, n_labels, mask=False):
     return found
 
 
-@pytest.mark.parametrize("space_name", SPACES)
-@pytest.mark.parametrize(("surrogate", "settings"), SURROGATES)
+@in_turn("space_name", SPACES)
+@in_turn(("surrogate", "settings"), SURROGATES)
 def test_tables_are_carried_to_a_device_once(space_name, surrogate, settings):
     """And no tensor stays behind: on the `meta` device operations check that all are there.
 
@@ -140,9 +141,9 @@ def test_a_first_call_in_inference_mode_or_in_a_transform_leaves_tables_for_trai
         loss(torch.zeros(2, 5, requires_grad=True), torch.ones(2, 5)).backward()
 
 
-@pytest.mark.parametrize("backend", ["auto", "torch"])
-@pytest.mark.parametrize("surrogate", ["expected_loss", "logistic", "likelihood", "constrained"])
-@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.float32])
+@in_turn("backend", ["auto", "torch"])
+@in_turn("surrogate", ["expected_loss", "logistic", "likelihood", "constrained"])
+@in_turn("dtype", [torch.bool, torch.uint8, torch.float32])
 def test_labels_made_in_inference_mode_can_be_trained_on(surrogate, backend, dtype):
     with torch.inference_mode():
         y_true, mask = torch.ones(4, 3).to(dtype), torch.rand(4, 3) < 0.7
@@ -174,7 +175,7 @@ def kept_numbers(loss, n_rows, n_labels, **options):
     return total / 4 / logits.numel()
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("surrogate", "settings", "most"),
     [
         ("expected_loss", {}, 5),
@@ -184,8 +185,8 @@ def kept_numbers(loss, n_rows, n_labels, **options):
         ("constrained", {}, 12),
     ],
 )
-@pytest.mark.parametrize("target", ["f1", "jaccard", "hamming", "subset"])
-@pytest.mark.parametrize("masked", [False, True])
+@in_turn("target", ["f1", "jaccard", "hamming", "subset"])
+@in_turn("masked", [False, True])
 def test_on_the_cube_a_loss_keeps_a_few_numbers_for_each_logit(
     target, surrogate, settings, most, masked
 ):

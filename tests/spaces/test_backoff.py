@@ -12,6 +12,7 @@ from setwise.spaces import Backoff, Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.spaces.space import all_sets
 from setwise.targets import FBeta, get_target
 from tests.support import cases, oracle
+from tests.support.turns import in_turn
 
 BASES = {
     "cube": Cube(5),
@@ -20,7 +21,7 @@ BASES = {
     "chain": Forest.chain(5, np.tile(np.eye(2), (5, 1, 1))),
     "catalog": Catalog(all_sets(5)[::3], np.linspace(-1.0, 1.0, 11)),
 }
-every_base = pytest.mark.parametrize("base", BASES.values(), ids=BASES)
+every_base = in_turn("base", BASES.values(), ids=BASES)
 
 
 def over(base, n_sets=4, largest=5.0, seed=0):
@@ -44,7 +45,7 @@ def test_no_bonus_is_the_base(base):
 
 
 @every_base
-@pytest.mark.parametrize("bonus", [1e-300, 1e-12, 30.0, 800.0, 1e5])
+@in_turn("bonus", [1e-300, 1e-12, 30.0, 800.0, 1e5])
 def test_a_bonus_of_any_size_gives_the_enumerated_likelihood(base, bonus):
     """log s(y) of every set and its slopes: e^bonus, or that less 1, is never taken alone."""
     rng = np.random.default_rng(2)
@@ -77,7 +78,7 @@ def test_what_a_likely_set_lacks_of_certainty_is_kept():
 
 
 @every_base
-@pytest.mark.parametrize("target", ["hamming", "f1", "jaccard", "subset"])
+@in_turn("target", ["hamming", "f1", "jaccard", "subset"])
 def test_predictions_have_the_least_risk(base, target):
     """Of all label sets (of those of the space, for targets that no sums decide)."""
     rng = np.random.default_rng(3)

@@ -11,6 +11,7 @@ from setwise.spaces.forest import shifted_mean
 from setwise.spaces.listing import listed_mean
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained, Logistic
 from setwise.targets import CountTarget, FBeta, Jaccard, LinearFractional, TreeDistance
+from tests.support.turns import in_turn
 
 FRACTIONS = {
     "f1": FBeta(1.0),
@@ -32,9 +33,9 @@ def random_forest(generator, n_labels, closed=False):
     return Forest(parents, generator.normal(size=(n_labels, 2, 2)), closed=closed)
 
 
-@pytest.mark.parametrize("name", FRACTIONS)
-@pytest.mark.parametrize("closed", [False, True])
-@pytest.mark.parametrize("of", ["loss", "utility"])
+@in_turn("name", FRACTIONS)
+@in_turn("closed", [False, True])
+@in_turn("of", ["loss", "utility"])
 def test_shifting_scores_equals_listing_sets(name, closed, of):
     """Sum-product at the nodes of a rule for 1/D against the plain sum over a forest's sets."""
     generator = np.random.default_rng(len(name))
@@ -52,7 +53,7 @@ def test_shifting_scores_equals_listing_sets(name, closed, of):
             )
 
 
-@pytest.mark.parametrize("name", FRACTIONS)
+@in_turn("name", FRACTIONS)
 def test_a_long_chain_without_potentials_is_the_cube(name):
     """The automaton at 60 labels, too many to list, against the product over labels."""
     generator = np.random.default_rng(3)
@@ -64,8 +65,8 @@ def test_a_long_chain_without_potentials_is_the_cube(name):
     np.testing.assert_allclose(chain.scores, cube.scores, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", FRACTIONS)
-@pytest.mark.parametrize("n_labels", [1, 3, 12, 40, 300])
+@in_turn("name", FRACTIONS)
+@in_turn("n_labels", [1, 3, 12, 40, 300])
 def test_float32_agrees_with_float64(name, n_labels):
     """Whatever the coefficients, sizes and scores: single precision loses only rounding."""
     generator = np.random.default_rng(n_labels)
@@ -140,8 +141,8 @@ SURROGATES = {
 }
 
 
-@pytest.mark.parametrize("name", SURROGATES)
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@in_turn("name", SURROGATES)
+@in_turn("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_a_used_surrogate_can_be_copied_and_sent_elsewhere(name, again):
     scores, y_true = np.linspace(-1, 1, 8).reshape(2, 4), np.eye(4, dtype=int)[:2]
     loss = SURROGATES[name]

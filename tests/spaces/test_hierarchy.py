@@ -4,6 +4,7 @@ recursions, predictions closed.
 
 from copy import copy
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -19,9 +20,11 @@ from setwise.targets import Hamming, TreeDistance, ZeroOne
 from setwise.taxonomy import Taxonomy
 from tests.support import cases, oracle
 from tests.support.examples import Example, assert_agrees, exponents, generators, score_arrays
+from tests.support.profile import THOROUGH
+from tests.support.turns import in_turn
 
 KINDS = {"closed": cases.hierarchy, "paths": cases.paths, "leaf paths": cases.leaf_paths}
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = in_turn("kind", KINDS)
 
 
 @st.composite
@@ -111,7 +114,7 @@ SHAPES = {
     "random": lambda n_labels, rng: cases.random_parents(n_labels, rng, 4),
     "roots only": lambda n_labels, rng: [-1] * n_labels,
 }
-every_shape = pytest.mark.parametrize("shape", SHAPES)
+every_shape = in_turn("shape", SHAPES)
 POWERS = (-0.4, 0.0, 0.02, 0.5, 1.0)
 
 
@@ -132,9 +135,14 @@ def without_passes_of_its_own(closed):
     return general
 
 
-@every_shape
-@pytest.mark.parametrize("size", [0.3, 3.0, 1e4])
-@pytest.mark.parametrize("q", POWERS)
+@in_turn(
+    ("shape", "size", "q"),
+    [
+        (shape, size, q)
+        for k, (shape, q, size) in enumerate(product(SHAPES, POWERS, (0.3, 3.0, 1e4)))
+        if THOROUGH or (k + k // 3) % 3 == 0
+    ],
+)
 def test_passes_over_nodes_equal_the_general_recursion(shape, size, q):
     """Closed sets with and without potentials against 2x2 tables, paths against their list."""
     rng, taxonomy, scores, ends = drawn(shape, 1, size)
@@ -174,7 +182,7 @@ def compare(found, right, tolerance):
 
 
 @every_shape
-@pytest.mark.parametrize("size", [0.3, 3.0, 1e4])
+@in_turn("size", [0.3, 3.0, 1e4])
 def test_the_likelihood_by_nodes_is_the_general_one(shape, size):
     """Sets inside and outside the space; a probability near 1 keeps its logarithm's digits."""
     _, taxonomy, scores, ends = drawn(shape, 2, size)
@@ -215,7 +223,7 @@ def test_a_path_that_is_all_but_certain_keeps_its_digits():
 
 @every_shape
 @every_kind
-@pytest.mark.parametrize("q", [-1.0, -0.5, 0.0, 0.5, 1.0])
+@in_turn("q", [-1.0, -0.5, 0.0, 0.5, 1.0])
 def test_float32_scores_lose_only_rounding(shape, kind, q):
     """Scores at which a loss of q < 0 is a number of float32."""
     _, taxonomy, scores, ends = drawn(shape, 3, size=1.0 if q >= 0.0 else 0.1)

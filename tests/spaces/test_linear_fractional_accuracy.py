@@ -15,6 +15,7 @@ from setwise.surrogates import CompSum
 from setwise.targets import FBeta, Jaccard, LinearFractional
 from tests.support import oracle
 from tests.support.profile import THOROUGH
+from tests.support.turns import in_turn
 
 ACCURACY = 1e-8
 N_COUNTED = 1000
@@ -44,7 +45,7 @@ FRACTIONS = {
         (1.0, 1.0, 0.0),
     ),
 }
-every_fraction = pytest.mark.parametrize("name", FRACTIONS)
+every_fraction = in_turn("name", FRACTIONS)
 
 
 def probabilities(n_labels, expected_size, seed):
@@ -101,7 +102,7 @@ def high_order_utility(name, probability, y_true):
 
 
 @every_fraction
-@pytest.mark.parametrize("expected_size", [1, 10, 300, 500])
+@in_turn("expected_size", [1, 10, 300, 500])
 def test_expected_utility_agrees_with_counting_at_a_thousand_labels(name, expected_size):
     """M(0) - M(h) for n_true far below, near and far above the expected size."""
     rows = [(n_true, likely) for n_true in (0, 1, 5, 100, 500) for likely in (True, False)]
@@ -118,9 +119,17 @@ def test_expected_utility_agrees_with_counting_at_a_thousand_labels(name, expect
     np.testing.assert_allclose(values, expected, rtol=0, atol=ACCURACY)
 
 
-@every_fraction
-@pytest.mark.parametrize("expected_size", [1, 10, 300, 500])
-@pytest.mark.parametrize("n_true", [0, 1, 5, 100, 500])
+# Each size meets each number of true labels, one fraction after the other.
+SIZES = [
+    (name, size, n_true)
+    for turn, name in enumerate(FRACTIONS)
+    for k, size in enumerate((1, 10, 300, 500))
+    for j, n_true in enumerate((0, 1, 5, 100, 500))
+    if THOROUGH or (turn + k + j) % len(FRACTIONS) == 0
+]
+
+
+@in_turn(("name", "expected_size", "n_true"), SIZES)
 def test_gradient_agrees_with_counting_at_a_thousand_labels(name, expected_size, n_true):
     """-dM/dh_i = -2 p_i (1 - p_i) (E[u | i on] - E[u | i off]), where it is largest."""
     probability = probabilities(N_COUNTED, expected_size, seed=expected_size + 1)
@@ -141,7 +150,7 @@ def test_gradient_agrees_with_counting_at_a_thousand_labels(name, expected_size,
 
 
 @every_fraction
-@pytest.mark.parametrize("expected_size", [1, 10, 300, 500])
+@in_turn("expected_size", [1, 10, 300, 500])
 def test_tempered_values_agree_with_counting_at_a_thousand_labels(name, expected_size):
     """q = 1/2 and q = -1/10: (M(0) - exp(A_q - q A - (1-q) log|Y|) M_q) / q with M_q under
     sigmoid(2 q h).
@@ -165,7 +174,7 @@ def test_tempered_values_agree_with_counting_at_a_thousand_labels(name, expected
 
 
 @every_fraction
-@pytest.mark.parametrize("n_true", [0, 1, 5, 100, 500])
+@in_turn("n_true", [0, 1, 5, 100, 500])
 def test_logistic_values_agree_with_counting_at_a_thousand_labels(name, n_true):
     """unit_0 = M(0) (A - log|Y|) - h . E_0[u y'], where E_0[u y'_i] has one value for true i, one
     for the rest.
@@ -214,7 +223,7 @@ def test_expected_utility_agrees_with_a_high_order_rule_at_thirty_thousand_label
 
 
 @every_fraction
-@pytest.mark.parametrize("expected_size", [1, 10, 300, 500])
+@in_turn("expected_size", [1, 10, 300, 500])
 def test_float32_scores_keep_six_digits_at_a_thousand_labels(name, expected_size):
     """Fewer nodes may serve float32, but not fewer than its own accuracy."""
     probability = probabilities(N_COUNTED, expected_size, seed=expected_size + 3)

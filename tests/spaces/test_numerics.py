@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 from tests.support import cases, oracle
 from tests.support.examples import FEWER, Example, assert_agrees, examples, exponents, limited
+from tests.support.profile import THOROUGH
 from tests.support.turns import in_turn
 
 # One pair for each form of target on each kind of space, for laws that do not depend on the target.
@@ -35,7 +36,7 @@ FEW_PAIRS = [
     ("precision@k", "slice"),
     ("recall@k", "slice"),
 ]
-few_pairs = pytest.mark.parametrize("pair", FEW_PAIRS, ids=cases.pair_id)
+few_pairs = in_turn("pair", FEW_PAIRS, ids=cases.pair_id)
 
 SURROGATES = {
     "sum-exponential": lambda target, space: CompSum(target, space, q=-1.0),
@@ -124,10 +125,17 @@ def test_comp_sum_gradient_is_the_central_difference(pair, data):
     assert_agrees(gradient, differences, 0.1 + np.abs(values), tolerance=1e-6)
 
 
-@few_pairs
+SMOOTH = [name for name in SURROGATES if name not in ("constrained hinge", "constrained rho")]
+
+
 @in_turn(
-    "surrogate_name",
-    [name for name in SURROGATES if name not in ("constrained hinge", "constrained rho")],
+    ("pair", "surrogate_name"),
+    [
+        (pair, name)
+        for k, pair in enumerate(FEW_PAIRS)
+        for j, name in enumerate(SMOOTH)
+        if THOROUGH or (k + j) % 3 == 0
+    ],
 )
 def test_parameter_gradient_is_the_central_difference(pair, surrogate_name):
     """d value / d parameters, through with_parameters; minus infinity has gradient zero."""
@@ -420,7 +428,7 @@ def test_permuting_labels_permutes_constrained_losses(pair, surrogate_name):
         assert_agrees(answer, expected, 1.0 + np.abs(answers[0]))
 
 
-@pytest.mark.parametrize("name", cases.EVERY_SPACE)
+@in_turn("name", cases.EVERY_SPACE)
 def test_permuting_labels_permutes_spaces(name):
     """Marginals and most likely sets move with the labels (continuous scores have no ties)."""
     rng = np.random.default_rng(2)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from setwise.spaces import Backoff, Catalog, Cube, Sized
 from setwise.spaces.prefixes import Prefixes
 from setwise.threads import threads_limited
+from tests.support.turns import in_turn
 
 
 def some_sets(seed, n_labels, n_sets):
@@ -44,9 +45,9 @@ def some_space(name, sets, rng):
     return Backoff(base if name == "sized" else Cube(sets.shape[1]), sets, bonus)
 
 
-@pytest.mark.parametrize("name", ["catalog", "sized", "cube"])
-@pytest.mark.parametrize("scale", [0.0, 1.0, 10.0, 100.0, 1e4])
-@pytest.mark.parametrize("n_rows", [1, 7, 8, 600])
+@in_turn("name", ["catalog", "sized", "cube"])
+@in_turn("scale", [0.0, 1.0, 10.0, 100.0, 1e4])
+@in_turn("n_rows", [1, 7, 8, 600])
 def test_sums_by_beginnings_are_those_of_the_rows(name, scale, n_rows):
     rng = np.random.default_rng(5)
     sets = some_sets(6, 12, 150)

@@ -13,10 +13,11 @@ from setwise.spaces.quadrature import (
     jacobi,
     laguerre,
 )
+from tests.support.turns import in_turn
 
 
-@pytest.mark.parametrize("low", [0.01, 0.7, 1.0, 13.0])
-@pytest.mark.parametrize("ratio", [1.0, 1.5, 30.0, 1_000.0, 60_000.0])
+@in_turn("low", [0.01, 0.7, 1.0, 13.0])
+@in_turn("ratio", [1.0, 1.5, 30.0, 1_000.0, 60_000.0])
 def test_an_exponential_sum_is_a_reciprocal_on_its_whole_interval(low, ratio):
     x, w = exponential_sum(low, low * ratio)
     d = np.exp(np.linspace(np.log(low), np.log(low * ratio), 5_003))

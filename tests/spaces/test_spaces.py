@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from setwise.spaces import SPACES, Catalog, Cube, Forest, Paths, Sized, Slice, register
 from tests.support import cases, oracle
 from tests.support.examples import space_examples
+from tests.support.turns import in_turn
 
-every_space = pytest.mark.parametrize("name", cases.EVERY_SPACE)
+every_space = in_turn("name", cases.EVERY_SPACE)
 
 
 def by_row(function, case, scores):
@@ -126,9 +127,8 @@ def test_contains_is_membership_in_the_support(name, data):
 
 
 @every_space
-@pytest.mark.parametrize("q", [1.0, 0.5, 1e-6, 0.0, -0.3, -1.0])
-@given(data=st.data())
-def test_a_tempered_space_sums_tempered_exponentials(name, q, data):
+@given(data=st.data(), q=st.sampled_from([1.0, 0.5, 1e-6, 0.0, -0.3, -1.0]))
+def test_a_tempered_space_sums_tempered_exponentials(name, data, q):
     """A_q(h) = log sum exp(q z): biases and potentials are scaled with the scores, the support is
     not.
     """
@@ -182,9 +182,8 @@ def test_sizes_are_declared(name, data):
 
 
 @every_space
-@pytest.mark.parametrize("size", [1e4, 1e-300])
-@given(data=st.data())
-def test_extreme_scores_give_the_enumerated_sums(name, size, data):
+@given(data=st.data(), size=st.sampled_from([1e4, 1e-300]))
+def test_extreme_scores_give_the_enumerated_sums(name, data, size):
     """No overflow, no underflow to NaN: scores of 1e4 and of 1e-300."""
     case, scores = data.draw(space_examples(name, largest=1.0, n_rows=2))
     scores = scores * size

@@ -4,8 +4,10 @@ import hashlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import warnings
 from base64 import b64encode
 from dataclasses import replace
@@ -41,7 +43,10 @@ from setwise.study.folder import RESULTS
 from setwise.study.identity import described
 from setwise.study.methods import Question
 from setwise.targets import CountTarget, FBeta, TreeDistance, get_target
+from tests.support import slow_study
+from tests.support.forks import begin, wait_for
 from tests.support.small_models import few_trees
+from tests.support.turns import in_turn
 
 QUICK = ["binary_relevance", "catalog", "one_vs_rest"]
 TARGETS = ["f1", "hamming"]
@@ -321,86 +326,32 @@ def test_targets_without_a_name_are_judged_as_they_are(data, tmp_path):
 
 # --------------------------------------------------------------------------- interrupted, resumed
 
-DRIVER = """
-import json, os, signal, sys, time
-from pathlib import Path
-import numpy as np
-sys.path.insert(0, sys.argv[1])
-from slow import Slow
-from setwise.study import Study, load
-
-folder, other, seed = Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])
-generator = np.random.default_rng(0)
-X = generator.normal(size=(60, 4))
-Y = (X @ generator.normal(size=(4, 3)) + generator.normal(size=(60, 3)) > 0.4).astype(int)
-
-def study():
-    methods = {"binary_relevance": "binary_relevance", "slow": Slow(), "catalog": "catalog",
-               "chain": "chain", "per target": Slow("f1", 0.002)}
-    return Study(X, Y, methods=methods, targets=["f1", "hamming", "subset"], folds=4)
-
-def stored():
-    file = folder / "results.jsonl"
-    lines = file.read_bytes().split(b"\\n")[:-1] if file.exists() else []
-    return [line for line in lines if b'"finished"' in line]
-
-study().run(other)
-chance, kills, lost = np.random.default_rng(seed), 0, []
-for _ in range(10):
-    before = stored()
-    wanted, delay = len(before) + int(chance.integers(4)), chance.uniform(0.0, 0.03)
-    child = os.fork()
-    if child == 0:
-        study().run(folder)
-        os._exit(0)
-    while len(stored()) < wanted:
-        time.sleep(0.001)
-    time.sleep(delay)
-    os.kill(child, signal.SIGKILL)
-    kills += os.WIFSIGNALED(os.waitpid(child, 0)[1])
-    lost += [line.decode() for line in before if line not in stored()]
-study().run(folder)
-leftovers = [str(f) for f in folder.rglob(".*") if f.name != ".lock"]
-told = {"kills": kills, "lost": lost, "leftovers": leftovers, "units": len(stored())}
-print(json.dumps(told))
-"""
-
-SLOW = """
-import time
-import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-
-class Slow(ClassifierMixin, BaseEstimator):
-    def __init__(self, target=None, seconds=0.01, random_state=None):
-        self.target = target
-        self.seconds = seconds
-        self.random_state = random_state
-
-    def fit(self, X, y):
-        time.sleep(self.seconds)
-        self.n_labels_ = y.shape[1]
-        return self
-
-    def predict(self, X):
-        generator = np.random.default_rng(self.random_state)
-        return generator.integers(2, size=(len(X), self.n_labels_))
-"""
-
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
 def test_ten_kills_at_random_moments_change_nothing(tmp_path):
     """Each kill comes at a chosen number of new units and a chosen moment after it."""
-    (tmp_path / "slow.py").write_text(SLOW)
-    (tmp_path / "driver.py").write_text(DRIVER)
-    folder, other = tmp_path / "killed", tmp_path / "whole"
-    done = subprocess.run(
-        [sys.executable, tmp_path / "driver.py", tmp_path, folder, other, "7"],
-        capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told == {"kills": 10, "lost": [], "leftovers": [], "units": 60}
-    assert_equal(load(folder), load(other))
+    folder, chance = tmp_path / "killed", np.random.default_rng(7)
+
+    def stored():
+        file = folder / RESULTS
+        lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
+        return [line for line in lines if b'"finished"' in line]
+
+    for _ in range(10):
+        before = stored()
+        wanted, delay = len(before) + int(chance.integers(4)), chance.uniform(0.0, 0.03)
+        process = begin(slow_study.run, folder)
+        wait_for(lambda wanted=wanted: len(stored()) >= wanted, process)
+        time.sleep(delay)
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        assert set(before) <= set(stored())
+    assert len(stored()) < 60
+    assert_equal(slow_study.run(folder), slow_study.run(tmp_path / "whole"))
+    assert len(stored()) == 60
+    assert [path for path in folder.rglob(".*") if path.name != ".lock"] == []
+    assert_equal(load(folder), load(tmp_path / "whole"))
 
 
 def test_an_interrupt_leaves_a_folder_that_goes_on(data, whole, tmp_path):
@@ -506,8 +457,6 @@ def test_probabilities_that_are_none_are_not_kept_and_told_of(wrong, data, tmp_p
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are killed by a signal")
 def test_jobs_change_nothing_and_a_killed_worker_fails_its_own_unit_only(data, whole, tmp_path):
-    import signal
-
     class Kills(Fails):
         def fit(self, X, y):
             if os.path.exists(self.file):
@@ -911,7 +860,7 @@ ERRORS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("changed", "message"), ERRORS.values(), ids=ERRORS)
+@in_turn(("changed", "message"), ERRORS.values(), ids=ERRORS)
 def test_what_cannot_be_studied_is_refused_with_the_reason(changed, message, data):
     X, Y = changed.get("X", data[0]), changed.get("Y", data[1])
     others = {name: value for name, value in changed.items() if name not in "XY"}

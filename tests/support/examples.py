@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tests.support import cases, oracle
+from tests.support.profile import THOROUGH
 
 N_ROWS = 5
 FEWER = settings.default.max_examples // 3  # for laws that repeat on every pair what others check
@@ -19,6 +20,7 @@ TOLERANCE = (
     1e-9  # relative, and as a share of the uniform utility: the accuracy the package promises
 )
 SPECIAL_Q = (0.0, 1.0, -1.0, 1e-3, -1e-3, 1e-6, -1e-6, 1e-9, -1e-9, 1e-12, -1e-12)
+MOST_LABELS = 8 if THOROUGH else 6  # an enumeration takes twice as long for each
 LARGEST_SUM = 300.0  # of |scores| in a row, where the loss grows like exp(2 sum|h|)
 
 
@@ -108,7 +110,7 @@ def true_sets(case: cases.SpaceCase, rng, inside: bool, n_rows: int = N_ROWS) ->
 
 @st.composite
 def examples_of_targets(
-    draw, space_name, names, largest=50.0, grows=False, most_labels=8, n_rows=N_ROWS
+    draw, space_name, names, largest=50.0, grows=False, most_labels=MOST_LABELS, n_rows=N_ROWS
 ):
     """An example of each target on one space with the same scores, by the target's name.
 
@@ -139,7 +141,7 @@ def examples(pair, **options):
 def space_examples(draw, space_name, largest=50.0, n_rows=N_ROWS):
     """A space and scores, for laws that need no target."""
     rng = draw(generators())
-    case = cases.EVERY_SPACE[space_name](draw(st.integers(2, 8)), rng)
+    case = cases.EVERY_SPACE[space_name](draw(st.integers(2, MOST_LABELS)), rng)
     return case, draw(score_arrays(n_rows, case.n_scores, largest))
 
 

@@ -7,7 +7,10 @@ import sys
 import time
 from contextlib import chdir
 
-LOADED = ["setwise.report", "setwise.study", "setwise.cli", "setwise.cli.tables", "tests.support"]
+LOADED = [
+    "setwise.report", "setwise.study", "setwise.cli", "setwise.cli.tables",
+    "tests.support.slow_study",
+]  # fmt: skip
 
 
 def begin(act, *arguments):

@@ -8,6 +8,7 @@ import sysconfig
 from contextlib import chdir, redirect_stdout
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from unittest.mock import patch
 
 from setwise.cli import main
 
@@ -40,14 +41,16 @@ def in_process(text, folder):
     """What a block prints, line by line here, so that the interpreter need not start for each."""
     printed = []
     for line in text.splitlines():
+        file, piped, line = line.removeprefix("cat ").rpartition(" | ")
         program, *words = shlex.split(line)
         if program == "pip":
             continue
-        if program != "setwise" or "|" in words:
+        if program != "setwise":
             printed.append(shell(line, folder))
             continue
+        given = TextIOWrapper(BytesIO((folder / file).read_bytes() if piped else b""))
         output = TextIOWrapper(BytesIO(), write_through=True)
-        with chdir(folder), redirect_stdout(output):
+        with chdir(folder), redirect_stdout(output), patch("sys.stdin", given):
             assert main(words) == 0, line
         printed.append(output.buffer.getvalue().decode())
     return "".join(printed)

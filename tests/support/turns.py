@@ -17,21 +17,29 @@ def told(**case: Any) -> Iterator[None]:
         raise
 
 
-def in_turn(name: str, values: Iterable[Any], ids: Iterable[str] | None = None) -> Callable:
+def in_turn(
+    names: str | tuple[str, ...],
+    values: Iterable[Any],
+    ids: Iterable[str] | Callable[[Any], str] = repr,
+) -> Callable:
     """Like `pytest.mark.parametrize`, in one test."""
     values = list(values)
-    named = list(zip(map(repr, values) if ids is None else ids, values, strict=True))
+    cases = list(zip(map(ids, values) if callable(ids) else ids, values, strict=True))
+    is_one = isinstance(names, str)
+    shown = names if is_one else ", ".join(names)
 
     def decorate(law: Callable) -> Callable:
         own = signature(law)
 
         @wraps(law)
         def every(**given: Any) -> None:
-            for shown, value in named:
-                with told(**{name: shown}):
-                    law(**given, **{name: value})
+            for case, value in cases:
+                named = {names: value} if is_one else dict(zip(names, value, strict=True))
+                with told(**{shown: case}):
+                    law(**given, **named)
 
-        rest = [parameter for key, parameter in own.parameters.items() if key != name]
+        taken = {names} if is_one else set(names)
+        rest = [parameter for key, parameter in own.parameters.items() if key not in taken]
         every.__signature__ = own.replace(parameters=rest)  # type: ignore
         return every
 

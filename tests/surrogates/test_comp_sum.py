@@ -24,7 +24,7 @@ from tests.support.examples import (
     examples_of_targets,
     exponents,
 )
-from tests.support.turns import told
+from tests.support.turns import in_turn, told
 
 
 def enumerated(example, q, scale):
@@ -57,7 +57,7 @@ def assert_is_the_enumerated_sum(example, q, scale, space_name):
     assert_agrees(parameter_gradient, expected_parameters, floor)
 
 
-@pytest.mark.parametrize("group", cases.by_space(cases.PAIRS), ids=cases.group_id)
+@in_turn("group", cases.by_space(cases.PAIRS), ids=cases.group_id)
 @settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data())
 def test_value_and_gradients_are_the_enumerated_sums(group, data):
@@ -123,8 +123,8 @@ def test_count_functions_on_a_forest_are_exact_or_refused(space_name, data):
                 assert "CountTarget" in message
 
 
-@pytest.mark.parametrize("q", [-1.0, -1e-9, 0.0, 1e-9, 0.5, 1.0])
-@pytest.mark.parametrize(
+@in_turn("q", [-1.0, -1e-9, 0.0, 1e-9, 0.5, 1.0])
+@in_turn(
     "pair", [("f1", "tree"), ("hamming", "sized"), ("subset", "joint catalog")], ids=cases.pair_id
 )
 @given(data=st.data())
@@ -182,8 +182,8 @@ def test_generalized_cross_entropy_is_the_family_between_zero_and_one(q):
     np.testing.assert_array_equal(named[1], member[1])
 
 
-@pytest.mark.parametrize("q", [-1.0, -0.4, -1e-9, 0.0, 1e-9, 0.4, 1.0])
-@pytest.mark.parametrize("space", [Cube(5), Slice(5, 2)], ids=("cube", "slice"))
+@in_turn("q", [-1.0, -0.4, -1e-9, 0.0, 1e-9, 0.4, 1.0])
+@in_turn("space", [Cube(5), Slice(5, 2)], ids=("cube", "slice"))
 def test_unit_value_is_zero_where_z_is_constant(space, q):
     """At scores zero every set has s = 1/|Y|, so u Psi_q(1/(|Y| s)) vanishes term by term."""
     y_true = oracle.all_sets(5)

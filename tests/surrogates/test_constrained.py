@@ -10,7 +10,7 @@ from setwise.surrogates import Constrained
 from setwise.targets import Hamming
 from tests.support import cases, oracle
 from tests.support.examples import FEWER, assert_agrees, examples, examples_of_targets
-from tests.support.turns import told
+from tests.support.turns import in_turn, told
 
 SMOOTH = ("exponential", "squared_hinge")
 MARGINS = ("exponential", "squared_hinge", "hinge", "rho")
@@ -53,7 +53,7 @@ def assert_is_the_enumerated_sum(example, margin, rho, scale, space_name):
     )
 
 
-@pytest.mark.parametrize("group", cases.by_space(cases.PAIRS), ids=cases.group_id)
+@in_turn("group", cases.by_space(cases.PAIRS), ids=cases.group_id)
 @settings(max_examples=FEWER)
 @given(data=st.data())
 def test_exponential_value_and_gradients_are_the_enumerated_sums(group, data):
@@ -64,7 +64,7 @@ def test_exponential_value_and_gradients_are_the_enumerated_sums(group, data):
             assert_is_the_enumerated_sum(example, "exponential", 1.0, scale, group[0])
 
 
-@pytest.mark.parametrize("group", cases.by_space(cases.PAIRS), ids=cases.group_id)
+@in_turn("group", cases.by_space(cases.PAIRS), ids=cases.group_id)
 @settings(max_examples=FEWER)
 @given(data=st.data())
 def test_other_margins_are_the_enumerated_sums(group, data):

@@ -13,6 +13,7 @@ from setwise.spaces import Cube
 from setwise.surrogates import BinaryRelevance
 from setwise.surrogates.metro import costs_at
 from setwise.targets import Macro, Micro, Weighted, get_target
+from tests.support.profile import THOROUGH
 
 N_INPUTS, N_LABELS = 4, 2
 # (Not precision: its best is as good as predicting nothing, where it is 0/0.)
@@ -44,7 +45,7 @@ def best_value(target, weight, chance):
 def test_rounds_of_costs_and_best_decisions_reach_the_best_value(of, average):
     """From any decisions; the value never falls on the way."""
     target = average(of)
-    for seed in range(15):
+    for seed in range(15 if THOROUGH else 5):
         weight, chance = finite_problem(seed)
         decisions = np.random.default_rng(seed).integers(0, 2, chance.shape)
         counts, value = expected_counts(weight, chance, decisions), -1.0

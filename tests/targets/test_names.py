@@ -19,6 +19,7 @@ from setwise.surrogates import CompSum
 from setwise.targets import FBeta, Hamming, Jaccard, PrecisionAtK, RecallAtK, ZeroOne, registry
 from setwise.targets.names import ALIASES, NEAR
 from setwise.targets.registry import TARGETS, known_name
+from tests.support.turns import in_turn
 
 UNDERSTOOD = {
     FBeta(1.0): "f1, F1, f1_score, f1-score, F1 score, f_1, F-1, "
@@ -42,7 +43,7 @@ UNDERSTOOD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("name", "target"),
     [(name.strip(), target) for target, names in UNDERSTOOD.items() for name in names.split(",")],
     ids=str,
@@ -52,7 +53,7 @@ def test_a_name_people_know_gives_the_same_target(name, target):
     assert get_target(known_name(name)) == target
 
 
-@pytest.mark.parametrize("alias", ALIASES)
+@in_turn("alias", ALIASES)
 def test_every_alias_leads_to_a_known_name(alias):
     name = known_name(alias.replace("*", "2").replace("?", "f1"))
     matched = registry.match(name, [*TARGETS, *registry.AVERAGES, *NEAR])
@@ -110,14 +111,14 @@ ANSWERED = {
 }
 
 
-@pytest.mark.parametrize("name", ANSWERED)
+@in_turn("name", ANSWERED)
 def test_a_measure_that_is_no_target_says_what_to_use(name):
     with pytest.raises(ValueError, match=ANSWERED[name]) as refused:
         get_target(name)
     assert repr(name) in str(refused.value)
 
 
-@pytest.mark.parametrize("name", NEAR)
+@in_turn("name", NEAR)
 def test_what_an_answer_offers_works(name):
     """Every name in quotes is a target."""
     with pytest.raises(ValueError, match="is no target") as refused:
@@ -184,9 +185,7 @@ def test_what_is_far_from_every_name_has_no_nearest():
             get_target(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["", " ", "*", "?", "f", "f*", "macro_", "_", "precision@-3", "f0_5"]
-)
+@in_turn("name", ["", " ", "*", "?", "f", "f*", "macro_", "_", "precision@-3", "f0_5"])
 def test_a_name_that_says_nothing_is_refused(name):
     with pytest.raises(ValueError, match="no target named"):
         get_target(name)

@@ -24,6 +24,7 @@ from setwise.targets import (
     Weighted,
     ZeroOne,
 )
+from tests.support.turns import in_turn
 
 AVERAGED = ("f1", "jaccard", "precision", "recall")
 SCORERS = [name for name in get_scorer_names() if name.startswith(tuple(f"{a}_" for a in AVERAGED))]
@@ -46,8 +47,8 @@ def by_scorer(name, y_pred, y_true, weights=None, **settings):
         return scorer._score_func(y_true, y_pred, **asked)
 
 
-@pytest.mark.parametrize("name", SCORERS)
-@pytest.mark.parametrize("seed", range(5))
+@in_turn("name", SCORERS)
+@in_turn("seed", range(5))
 def test_a_scorers_name_is_the_scorers_number(name, seed):
     y_pred, y_true, weights = drawn(seed)
     target = get_target(name)
@@ -62,11 +63,9 @@ def test_the_names_of_scorers_are_all_there():
     assert len(SCORERS) == 17
 
 
-@pytest.mark.parametrize("nothing", [0.0, 1.0, np.nan])
-@pytest.mark.parametrize(
-    "name", [name for name in SCORERS if not name.endswith(("samples", "acy"))]
-)
-@pytest.mark.parametrize("seed", range(5))
+@in_turn("nothing", [0.0, 1.0, np.nan])
+@in_turn("name", [name for name in SCORERS if not name.endswith(("samples", "acy"))])
+@in_turn("seed", range(5))
 def test_zero_division_is_scikit_learns(name, nothing, seed):
     y_pred, y_true, weights = drawn(seed)
     made = get_target(name)
@@ -115,7 +114,7 @@ def test_f_beta_is_scikit_learns(average, beta):
     )
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("name", "target"),
     [
         ("macro_f1", Macro(FBeta())),

@@ -37,6 +37,7 @@ from setwise.targets.target import (
 )
 from tests.support import cases, oracle
 from tests.support.examples import generators
+from tests.support.turns import in_turn
 
 FORMS = {
     "hamming": "additive",
@@ -68,7 +69,7 @@ def expected_losses(definition, y_pred, y_true):
     return np.array([float(definition.loss(tuple(a), tuple(b))) for a, b in pairs])
 
 
-@pytest.mark.parametrize("name", cases.EVERY_TARGET)
+@in_turn("name", cases.EVERY_TARGET)
 @given(rng=generators(), n_labels=st.integers(2, 8))
 def test_loss_is_its_definition(name, rng, n_labels):
     """target.loss(y_pred, y_true) against the scalar formula, on pairs that include empty and full
@@ -88,7 +89,7 @@ def test_loss_is_its_definition(name, rng, n_labels):
     )
 
 
-@pytest.mark.parametrize("name", cases.EVERY_TARGET)
+@in_turn("name", cases.EVERY_TARGET)
 @given(rng=generators())
 def test_loss_is_between_zero_and_one(name, rng):
     """For every pair of label sets; a distance is zero at the truth."""
@@ -102,7 +103,7 @@ def test_loss_is_between_zero_and_one(name, rng):
         np.testing.assert_array_equal(target.target.loss(everything, everything), 0)
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS.items())
+@in_turn(("name", "form"), FORMS.items())
 def test_form_says_how_the_expectation_is_taken(name, form):
     target, _ = drawn_case(name, 4, np.random.default_rng(0))
     assert target.target.form == form

@@ -17,6 +17,7 @@ from setwise.spaces import Forest, Paths
 from setwise.targets import TreeDistance
 from tests.support import cases, oracle
 from tests.support.examples import generators
+from tests.support.turns import in_turn
 
 ANIMALS = ["animals", "animals/mammals", "plants", "animals/birds", "animals/mammals/cats"]
 ANIMAL_PARENTS = [-1, 0, -1, 0, 1]
@@ -519,7 +520,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("make", "message"), REFUSED.values(), ids=REFUSED)
+@in_turn(("make", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_is_no_hierarchy_is_refused_with_its_place(make, message):
     with pytest.raises(ValueError, match=message):
         make()

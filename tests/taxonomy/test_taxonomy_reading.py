@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from setwise import Taxonomy
+from tests.support.turns import in_turn
 
 NAN = float("nan")
 ABC = {"a": None, "b": "a", "c": "a"}
@@ -240,7 +241,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("make", "message"), REFUSED.values(), ids=REFUSED)
+@in_turn(("make", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_is_no_hierarchy_is_refused_with_its_place(make, message):
     with pytest.raises(ValueError, match=message):
         make()

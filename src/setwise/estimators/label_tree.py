@@ -101,8 +101,8 @@ class LabelTree:
         otherwise.
         """
         parts: dict[int, tuple[Any, Array]] = {}
-        arrays = self.first, self.label, self.intercept, self.company, self._leaves()
-        columns = self.weights.indptr, self.weights.indices, self.weights.data
+        arrays = _read(self.first, self.label, self.intercept, self.company, self._leaves())
+        columns = _read(self.weights.indptr, self.weights.indices, self.weights.data)
 
         def run(start: int, stop: int) -> None:
             done, tails, found = 0, np.zeros((stop - start, 4)), []
@@ -111,7 +111,8 @@ class LabelTree:
                 rows = inputs[start + done : stop]
                 ends, labels = np.zeros(rows.shape[0] + 1, np.int64), np.empty(room, np.int32)
                 values = np.empty(room, np.float32)
-                given = rows.indptr, rows.indices, rows.data.astype(np.float32, copy=False)
+                places = (part.astype(np.int64, copy=False) for part in (rows.indptr, rows.indices))
+                given = _read(*places, rows.data.astype(np.float32, copy=False))
                 settings = floor, min(least, self.n_labels), unseen
                 out = ends, labels, values, tails[done:]
                 many = search_rows(given, columns, arrays, *settings, out)
@@ -131,6 +132,14 @@ class LabelTree:
     def _leaves(self) -> Array:
         """The number of leaves below each node, (N,)."""
         return sums_below((self.label >= 0).astype(np.float64), self.parents)
+
+
+def _read(*arrays: Array) -> tuple[Array, ...]:
+    """The same for reading only: one kernel serves arrays that can be written to or cannot."""
+    views = tuple(array.view() for array in arrays)
+    for view in views:
+        view.flags.writeable = False
+    return views
 
 
 def parents_of(first: Array) -> Array:
