@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from setwise.kernels import kernel
+from setwise.lanes import LANES, load, spread, store, total, wide
 from setwise.threads import for_rows
 
 
@@ -56,14 +57,21 @@ class Constant:
 
 @kernel
 def scaled_rows(start, stop, rows, factors, out, sums):
-    """out = factor * row, and the sum of each row in float64; (n, m), (n,), (n, m), (n,)."""
+    """out = factor * row, and the sum of each row in float64; (n, m), (n,), (n, m), (n,).
+
+    In lanes, as ``out`` may be the rows: where arrays may overlap, the compiler goes one by one.
+    """
     for row in range(start, stop):
         line, product, factor = rows[row], out[row], factors[row]
-        total = 0.0
-        for j in range(len(line)):
+        whole, some = len(line) - len(line) % LANES, spread(0.0)
+        for j in range(0, whole, LANES):
+            lanes = load(line, j, factor)
+            store(product, j, factor * lanes)
+            some = some + wide(lanes)
+        sums[row] = total(some)
+        for j in range(whole, len(line)):
+            sums[row] += np.float64(line[j])
             product[j] = factor * line[j]
-            total += np.float64(line[j])
-        sums[row] = total
 
 
 def scaled(

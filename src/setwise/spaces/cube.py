@@ -246,7 +246,7 @@ class CubeExpectation(Expectation):
             return base, scale, scale, (measure.values[:, 1] - measure.values[:, 0]) / 2.0
         n_true = true_counts(y_true)
         table = self.by_count(np.flatnonzero(np.bincount(n_true)), of)
-        return *table[n_true].T.copy(), np.ones((2, self.space.n_labels))
+        return *(column[n_true] for column in table.T), np.ones((2, self.space.n_labels))
 
     def by_count(self, needed: Array, of: Of = "utility") -> Array:
         """For each number of true labels: M(0) and E_0[u y'_i] of a true and of a false label.

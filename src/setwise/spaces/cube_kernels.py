@@ -220,16 +220,15 @@ def finish(wanted, signs, excess, mean, room, out):
     is_large = excess > 80.0
     height = np.exp(excess) if not is_large else 1.0
     factor, pull = like(one, height), like(one, height * sign * mean)
-    truth, all_p, all_rest, slopes, means = (
-        room[TRUTH], room[P], room[REST], room[SLOPE], room[MEAN]
-    )  # fmt: skip
+    truth, all_p, all_rest, slopes = room[TRUTH], room[P], room[REST], room[SLOPE]
+    all_means = room[MEAN]
     for j in range(0, len(slopes), LANES):
         turn = by_truth(load(truth, j, one), signs)
         p, rest = load(all_p, j, one), load(all_rest, j, one)
         slope = factor * load(slopes, j, one) * turn * p * rest
         if q != 1.0:
             # Back from the state that counts to the label itself.
-            slope = pull * (turn * (p - rest) - load(means, j, one)) + slope
+            slope = pull * (turn * (p - rest) - load(all_means, j, one)) + slope
         store(slopes, j, slope)
     leave(slopes, one, out)
     if is_large:

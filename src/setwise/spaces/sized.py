@@ -125,7 +125,9 @@ class Sized(Space):
     def contains(self, sets) -> Array:
         """Whether the set has an allowed size, (n,)."""
         checked = label_matrix(sets, self.n_labels, "sets")
-        return np.isin(np.arange(self.n_labels + 1), self.sizes)[checked.sum(axis=1, dtype=int)]
+        allowed = np.zeros(self.n_labels + 1, dtype=bool)
+        allowed[self.sizes] = True
+        return allowed[checked.sum(axis=1, dtype=int)]
 
     def features(self, sets: Array) -> Array:
         """1 at the size of each set, (m, len(bias))."""

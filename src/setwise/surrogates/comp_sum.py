@@ -147,10 +147,9 @@ class CompSum:
         moment = self.expectation.descent(scores, y_true, self.q, self._log_scale, parameters)
         whole = self.space.log_size if self.scale == "paper" else 0.0
         uniform = self.expectation.uniform(y_true, log_scale=whole)
+        value = (uniform - moment.value) / self.q
         # Neither sum is negative, so where one is too large for a float the loss is infinite.
-        large = np.isinf(uniform) | np.isinf(moment.value)
-        value = np.where(large, 0.0, uniform) - np.where(large, 0.0, moment.value)
-        value = np.where(large, np.inf, value / self.q)
+        value[np.isinf(uniform) | np.isinf(moment.value)] = np.inf
         if abs(self.q) < SMALL_Q:
             value = self._by_integral(scores, y_true, value)
         return Moment(value, moment.scores, moment.parameters)
