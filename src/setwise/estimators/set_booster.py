@@ -48,13 +48,7 @@ from setwise.spelling import argument
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.truth import read_truth, refuse_open
 from setwise.threads import thread_count
-from setwise.validation import (
-    places_of,
-    positive_number,
-    real_number,
-    require_one_of,
-    whole_number,
-)
+from setwise.validation import places_of, positive_number, real_number, require_one_of, whole_number
 
 Array = NDArray[Any]
 
@@ -336,8 +330,8 @@ class SetBooster(ScoredModel):
         whole_number(self.max_depth, "max_depth", 1)
         whole_number(self.max_bin, "max_bin", 2)
         positive_number(self.learning_rate, "learning_rate")
-        real_number(self.reg_lambda, "reg_lambda", 0.0, np.inf)
-        real_number(self.min_child_weight, "min_child_weight", 0.0, np.inf)
+        for name in ("reg_lambda", "min_child_weight"):
+            real_number(getattr(self, name), name, 0.0, np.inf)
         if self.patience is not None:
             whole_number(self.patience, "patience", 1)
         if not isinstance(self.xgboost_params, Mapping | None):
@@ -368,17 +362,16 @@ class SetBooster(ScoredModel):
     def _categorical(self, n_features: int) -> Array:
         """The columns that hold codes of categories."""
         named = [] if self.categorical_features is None else self.categorical_features
-        own = [int(place) for place in self._categories]
-        return np.union1d(places_of(named, "categorical_features", n_features), own).astype(int)
+        named = places_of(named, "categorical_features", n_features)
+        return np.union1d(named, [int(place) for place in self._categories]).astype(int)
 
     def _checked(self, X, reset: bool = False) -> Any:
         """X as XGBoost takes it: floats with NaN, dense or CSR, codes in place of categories."""
-        is_frame = hasattr(X, "iloc")
         if reset:
-            self._categories = categories_of(X) if is_frame else {}
-        given = tidied(X, "X") if issparse(X) else X
+            self._categories = categories_of(X) if hasattr(X, "iloc") else {}
+        X = coded(X, self._categories) if hasattr(X, "iloc") else X
         inputs = validated(
-            self, coded(X, self._categories) if is_frame else given, reset, accept_sparse="csr",
+            self, tidied(X, "X") if issparse(X) else X, reset, accept_sparse="csr",
             dtype=[np.float32, np.float64], ensure_all_finite="allow-nan",
         )  # fmt: skip
         if self.categorical_features is not None:
