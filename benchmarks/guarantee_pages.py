@@ -33,6 +33,7 @@ COLUMNS = {
     "constrained_rho": "cstnd rho",
 }
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
 NOTES = {
     "†": "† The minimiser ties several sets; the scores lie 1e-10 from it, on the side of the "
     "wrong one.",
@@ -42,74 +43,87 @@ NOTES = {
 
 INTRODUCTION = """# What is guaranteed
 
-Made by `make guarantees`; no figure is typed by hand. One combination at a time, on the command
-line: `setwise certify f1 logistic`.
+Rows are what you report, columns what you train with. For one combination at a time, run `setwise
+certify f1 logistic`; [Theory](theory.md) is an introduction.
 
-**In short.** Rows are what you report, columns what you train. A letter: with ever more data,
-predictions become the best possible. ✗: they may stay wrong however much data there is. *Bounded*:
-they are as good as the learnt probabilities.
+| cell | meaning |
+|---|---|
+| a letter | Proved: with ever more data, predictions become the best possible. The letter names \
+the [theorem](#the-theorems). |
+| ✗ | Disproved: predictions can stay wrong however much data there is. The \
+[counterexamples](#the-counterexamples) show how. |
+| bounded | Predictions are as good as the learnt probabilities. They can stay wrong if the \
+model cannot represent the truth. |
+| ? | Unknown: neither a theorem nor a counterexample was found. |
 
-Precisely: a surrogate is **consistent** for a target if scores whose expected surrogate loss
-approaches its infimum predict label sets whose expected target loss approaches the best of the
-space. Each cell below is one combination of target, surrogate, space and scores, on a small space,
-with one of these verdicts:
-
-- **a letter**: the theorem of that letter covers it (below, with the idea of its proof). The number
-  beside it is the largest ratio of regret to the theorem's bound met by a search over {tried} or
-  more distributions and scores; without a number the theorem has no rate, and the search met no
-  wrong prediction.
-- **✗ and a number**: not consistent; the number is the regret of the counterexample found, which
-  is listed below and was confirmed with the loss as it is trained. ° marks surrogates that are not
-  convex where the minimiser is the best of many descents, and so not certain; all others are
-  certified by duality, a linear program, branch and bound, or by comparing all candidates.
-- **bounded and a number**: a likelihood, decoded by the set of least expected loss. Its regret is
-  at most sqrt(2 KL(p || s)) for *every* target and space (theorem L), so predictions are best
-  where the scores can hold the truth. With these scores it is not consistent, as they cannot hold
-  every truth: the number is the regret of a counterexample. (The most likely set of the same
-  scores has no such bound, but for subset 0/1, where it is the set of least expected loss.)
-- **?**: no theorem, and no counterexample found. That proves nothing.
-
-The prediction is the most likely set; after a likelihood, the set of the space with the least
-expected loss. Biases and potentials of a space are held at the values given. `gce .7` is the
-generalised cross-entropy with q = .7, `mae` the mean absolute error (q = 1), `cstnd` the
-constrained losses of the paper's appendix. True label sets are those of the space; for precision@k
-and recall@k all label sets.
-
-**About the paper.** Mao, Mohri and Zhong (2024) state their bounds for every target with one score
-a label (H = F^l). Their proofs exchange mass between two label sets, and say that the law that
-results "can be realized by some h' in H". With l scores for n label sets that is so if the sets are
-affinely independent: paths of a taxonomy are, all subsets of two or more labels are not. The line
-above each table counts the directions in which scores can move the law, and those there are. Where
-both numbers agree the theorem holds as stated; where they do not it can fail, and mostly does. It
-does not matter for mean absolute error, for Hamming loss on all label sets, and for precision@k,
-recall@k and F-beta on sets of one size, which have proofs of their own. For subset 0/1 the logistic
-loss with one score a label is binary relevance with doubled scores, which the paper itself calls
-inconsistent for it.
+The first table answers most questions: `likelihood` is the default of setwise, and `binary
+relevance` is `BCEWithLogitsLoss`, or one logistic regression per label, cut at 0.5. The numbers
+are explained [below](#precisely). The page is written by `make guarantees`; no figure is typed by
+hand.
 """
 
+PRECISELY = """## Precisely
+
+A surrogate is **consistent** for a target if scores whose expected surrogate loss approaches its
+infimum predict label sets whose expected target loss approaches the best of the space. Each cell
+is one combination of target, surrogate, space and scores, on a small space.
+
+- **A letter and a number**: the largest ratio of regret to the theorem's bound, in a search over
+  {tried} or more distributions and scores. Without a number the theorem has no rate, and the
+  search found no wrong prediction.
+- **✗ and a number**: the regret of the counterexample, which was confirmed with the loss as it is
+  trained. ° marks losses that are not convex, where the minimiser is the best of many descents and
+  therefore not certain; all others are certified by duality, a linear program, branch and bound,
+  or by comparing all candidates.
+- **bounded and a number**: a likelihood, decoded by the set with the smallest expected loss. Its
+  regret is at most sqrt(2 KL(p || s)) for *every* target and space (theorem L), but with these
+  scores it is not consistent, because they cannot represent every distribution: the number is the
+  regret of a counterexample. (The most likely set of the same scores has no such bound, except for
+  subset 0/1, where it is the set with the smallest expected loss.)
+
+The prediction is the most likely set, or after a likelihood the set of the space with the smallest
+expected loss. Biases and potentials of a space are fixed at the values given. `gce .7` is the
+generalised cross-entropy with q = .7, `mae` the mean absolute error (q = 1), `cstnd` the
+constrained losses of the paper's appendix. True label sets are those of the space; for precision@k
+and recall@k, all label sets.
+
+**About the paper.** Mao, Mohri and Zhong (2024) state their bounds for every target with one score
+per label (H = F^l). Their proofs exchange probability between two label sets, and say that the
+distribution that results "can be realized by some h' in H". With l scores for n label sets, that
+is true if the sets are affinely independent: paths of a taxonomy are, all subsets of two or more
+labels are not. The line above each table counts the directions in which the scores can move the
+distribution, and all directions that exist. If both numbers agree, the theorem holds as stated;
+otherwise it can fail, and mostly does. There are separate proofs for mean absolute error, for
+Hamming loss on all label sets, and for precision@k, recall@k and F-beta on sets of one size. For
+subset 0/1, the logistic loss with one score per label is binary relevance with doubled scores,
+which the paper itself calls inconsistent for it.
+"""
 
 PICTURES = """## Pictures
 
-Regret against surrogate regret of random distributions and scores, three labels, logistic loss, one
-score a label: for Hamming loss all points lie below both curves; for F1 some lie above the paper's,
-and minimisers of surrogate regret 0 predict wrong sets. With a score for each label set none does.
+Each point is a random distribution over three labels, with random scores. To the right, the
+logistic loss is further from its minimum; upwards, predictions are further from the best. With one
+score per label, all points for Hamming loss lie below both bounds. For F1 some lie above the
+paper's bound, and wrong predictions occur even where the logistic loss is minimal; with a score
+per label set, none do.
 
 {hamming}
 {labelwise}
 {joint}
 
-Excess risk against sample size on data whose p(y | x) is known: all labels together, or one alone
-(`setwise.consistency.known_truth.rare_but_joint`). Lines are means over repeated samples, shaded
-from the least to the largest. Mean absolute error and likelihoods that hold the truth approach the
-best possible; binary relevance, cut at 1/2 or decoded as though labels were independent, and the
-logistic loss with one score a label do not.
+How much worse than the best possible, by number of training rows, on simulated data (either all
+labels occur together, or one alone: `setwise.consistency.known_truth.rare_but_joint`). Lines are
+means over repeated samples, shaded from the smallest to the largest value. Mean absolute error,
+and likelihoods that can represent the truth, approach the best possible. Binary relevance (cut at
+1/2, or decoded as if labels were independent) and the logistic loss with one score per label do
+not.
 
 {f1}
 {jaccard}
 
-The regret of macro-F1, a measure of all rows together, on labels in a chain: the best value is that
-of the best of all decisions for the inputs, by theorem T. Cut at 1/2 it stays; thresholds and
-costs that stand for the measure (METRO, theorem V), approach the best that their scores hold.
+The same for macro F1, a measure of all rows together, where each label depends on the previous
+one. With a cut at 1/2, more data do not help; thresholds, and costs that represent the measure
+(METRO, theorem V), approach the best that their scores can represent.
 
 {macro}
 """.format(
@@ -119,8 +133,8 @@ costs that stand for the measure (METRO, theorem V), approach the best that thei
         f"</picture>"
         for name, file, alt in (
             ("hamming", "regret-hamming", "Hamming loss: regrets below the bound"),
-            ("labelwise", "regret-f1-labelwise", "F1, one score a label: regrets above the bound"),
-            ("joint", "regret-f1-joint", "F1, one score a label set: regrets below the bound"),
+            ("labelwise", "regret-f1-labelwise", "F1, one score per label: regrets above it"),
+            ("joint", "regret-f1-joint", "F1, one score per label set: regrets below it"),
             ("f1", "excess-f1", "Excess F1 risk against sample size"),
             ("jaccard", "excess-jaccard", "Excess Jaccard risk against sample size"),
             ("macro", "excess-macro_f1", "Regret of macro-F1 against sample size"),
@@ -133,11 +147,11 @@ def page(rows: list[dict[str, Any]]) -> str:
     """The document."""
     found = {tuple(row["cell"]): row for row in rows}
     tried = min(row["tried"] for row in rows)
-    parts = [INTRODUCTION.format(tried=f"{tried:,}"), "## The tables\n"]
+    parts = [INTRODUCTION, "## The tables\n"]
     for name, (space, words) in SPACES.items():
         for kind in KINDS:
             parts.append(_table(found, name, kind, space, words))
-    parts += [PICTURES, "## The theorems\n"]
+    parts += [PRECISELY.format(tried=f"{tried:,}"), PICTURES, "## The theorems\n"]
     parts += [
         f"**{theorem.key}.** {theorem.statement} *({theorem.source})* {theorem.proof}\n"
         for theorem in THEOREMS
@@ -182,8 +196,8 @@ def _table(found: dict, name: str, kind: Kind, space: Space, words: str) -> str:
     n_sets = len(space.enumerate())
     per = "label" if kind == "labelwise" else "label set"
     lines = [
-        f"### {name}: {words}; one score a {per}\n",
-        f"{space}: {n_sets} label sets; scores move their law in "
+        f"### {name}: {words}; one score per {per}\n",
+        f"{space}: {n_sets} label sets; scores move the distribution in "
         f"{Weights.of(space, kind).directions} of {n_sets - 1} directions.\n",
         "| target | " + " | ".join(COLUMNS[s] for s in columns) + " |",
         "|" + "---|" * (len(columns) + 1),
@@ -203,11 +217,11 @@ def _cell(row: dict[str, Any] | None) -> str:
         return ""
     if row["verdict"] == "certificate":
         ratio = row["worst_ratio"]
-        return row["theorem"] if ratio is None else f"{row['theorem']} {_short(ratio)}"
+        return row["theorem"] if ratio is None else f"{row['theorem']}{NO_BREAK}{_short(ratio)}"
     if row["verdict"] == "undecided":
         return "?"
-    wrong = "bounded" if row["surrogate"] == "likelihood" else "✗"
-    return f"{wrong} {_short(row['regret'])}" + ("°" if "not certain" in row["method"] else "")
+    wrong = "bounded " if row["surrogate"] == "likelihood" else f"✗{NO_BREAK}"
+    return f"{wrong}{_short(row['regret'])}" + ("°" if "not certain" in row["method"] else "")
 
 
 def _short(value: float) -> str:

@@ -48,7 +48,6 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "ignore_pattern": r"__init__\.py",
     "doc_module": ("setwise",),
-    "reference_url": {"setwise": None},
     "backreferences_dir": "api/examples",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,

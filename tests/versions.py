@@ -9,7 +9,7 @@ of the first interpreter. In each the command has to start, a model to be traine
 from outside the repository, and scikit-learn's checks of all estimators to pass; with the oldest
 releases also what else is promised to users of scikit-learn. An interpreter that is not there is
 skipped, and said so; of a dependency whose oldest release has no build for one, the oldest that has
-is taken.
+is taken. A line is printed as each one ends, and a table of all at the end.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ setwise.save(model, path)
 assert (setwise.load(path).predict(X) == model.predict(X)).all()
 assert "site-packages" in setwise.__file__, setwise.__file__
 """
-TOLD = """
+NAMES = ("scikit-learn", "numpy", "scipy", "numba")
+TOLD = f"""
 from importlib.metadata import version
-print(", ".join(f"{name} {version(name)}" for name in ("scikit-learn", "numpy", "scipy", "numba")))
+print(*map(version, {NAMES!r}))
 """
 
 
@@ -123,8 +124,8 @@ def _key(release: str) -> list[int]:
     return [*map(int, re.findall(r"\d+", release))]
 
 
-def tried(path: str, package: Path, releases: dict[str, str], folder: Path) -> str:
-    """The versions a package works with on one interpreter; a `CommandError` where it does not."""
+def tried(path: str, package: Path, releases: dict[str, str], folder: Path) -> list[str]:
+    """The releases of `NAMES` a package works with on one interpreter, or a `CommandError`."""
     home = Path(tempfile.mkdtemp(dir=folder))
     run(path, "-m", "venv", home)
     python = home / "bin" / "python"
@@ -142,29 +143,41 @@ def tried(path: str, package: Path, releases: dict[str, str], folder: Path) -> s
             run(*pytest, *(tests / name for name in PROMISES), cwd=ROOT, env=clean)
     told = run(python, "-c", TOLD, cwd=home, env=clean)
     shutil.rmtree(home)
-    return told
+    return told.split()
+
+
+def table(rows: list[list[str]]) -> str:
+    """Rows, the first of them the heads, in columns as wide as they need to be."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
 def main(wanted: list[str]) -> int:
-    """Try every combination, and print a line for each; 1 if one failed."""
-    status = 0
+    """Try every combination and print what came of it; 1 if one failed."""
+    rows = [["Python", "package", "releases", "result", *NAMES]]
+    nothing = [""] * len(NAMES)
     with tempfile.TemporaryDirectory() as place:
         wheel, sdist = built(Path(place))
-        alone = [("sdist, newest", sdist, {})]
+        alone = [("sdist", "newest", sdist, {})]
         for version in wanted or PYTHONS:
             path = interpreter(version)
             if path is None:
-                print(f"Python {version}: skipped, it is not there", flush=True)
+                rows.append([version, "", "", "skipped: it is not there", *nothing])
+                print(f"Python {version} is not there: skipped", flush=True)
                 continue
-            both = [("wheel, oldest", wheel, oldest()), ("wheel, newest", wheel, {})]
-            for what, package, releases in [*both, *alone]:
+            both = [("wheel", "oldest", wheel, oldest()), ("wheel", "newest", wheel, {})]
+            for kind, age, package, releases in [*both, *alone]:
+                rows.append([version, kind, age, "passed", *nothing])
                 try:
-                    told = f"passed with {tried(path, package, releases, Path(place))}"
+                    rows[-1][4:] = tried(path, package, releases, Path(place))
                 except CommandError as failed:
-                    status, told = 1, f"failed: {failed}"
-                print(f"Python {version}, {what}: {told}", flush=True)
+                    rows[-1][3] = "FAILED"
+                    print(failed, flush=True)
+                print("Python", *rows[-1], flush=True)
             alone = []
-    return status
+    print(f"\n{table(rows)}")
+    return int(any(row[3] == "FAILED" for row in rows))
 
 
 if __name__ == "__main__":

@@ -25,10 +25,8 @@ print(
 # ``bayes`` compares all label sets (for precision@2, those with two labels) and returns the one
 # with the smallest expected loss.
 
-measures = {
-    "hamming": Cube(5), "subset": Cube(5), "f1": Cube(5), "f2": Cube(5), "jaccard": Cube(5),
-    "precision@2": Slice(5, 2),
-}  # fmt: skip
+measures = dict.fromkeys(["hamming", "subset", "f1", "f2", "jaccard"], Cube(5))
+measures["precision@2"] = Slice(5, 2)
 best = np.array([bayes(measure, space, truth) for measure, space in measures.items()])
 for (measure, space), row in zip(measures.items(), best, strict=True):
     chosen = [name for name, one in zip(names, row, strict=True) if one]

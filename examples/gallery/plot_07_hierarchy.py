@@ -14,10 +14,13 @@ from setwise import SetClassifier, Taxonomy
 from setwise.evaluation import by_level
 from setwise.targets import TreeDistance
 
-edges = [
-    ("animal", "cat"), ("animal", "dog"), ("dog", "poodle"), ("dog", "terrier"),
-    ("vehicle", "car"), ("vehicle", "bike"), ("car", "taxi"), ("car", "van"),
-]  # fmt: skip
+children = {
+    "animal": ["cat", "dog"],
+    "dog": ["poodle", "terrier"],
+    "vehicle": ["car", "bike"],
+    "car": ["taxi", "van"],
+}
+edges = [(parent, child) for parent in children for child in children[parent]]
 taxonomy = Taxonomy.from_edges(edges)
 print(taxonomy)
 
@@ -64,9 +67,13 @@ for parent, child in edges:
     left.plot([x[parent], x[child]], [-depth[parent], -depth[child]], color="0.7", zorder=1)
 for name in taxonomy.names:
     left.text(
-        x[name], -depth[name], f"{name}\n{share[name]:.0%}", ha="center", va="center",
+        x[name],
+        -depth[name],
+        f"{name}\n{share[name]:.0%}",
+        ha="center",
+        va="center",
         bbox={"boxstyle": "round", "facecolor": plt.cm.Blues(0.15 + share[name] / 2)},
-    )  # fmt: skip
+    )
 left.set_axis_off()
 left.set(xlim=(-0.8, len(leaves) - 0.2), ylim=(-2.5, 0.5), title="share of rows predicted so")
 right.bar([f"level {level}" for level in range(len(levels.f1))], levels.f1)

@@ -20,9 +20,13 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(240, 6))
 Y = (X @ rng.normal(size=(6, 5)) + rng.normal(size=(240, 5)) > 1.0).astype(int)
 study = Study(
-    X, Y, methods=["binary_relevance", "catalog"], targets=["f1", "hamming"], folds=3,
+    X,
+    Y,
+    methods=["binary_relevance", "catalog"],
+    targets=["f1", "hamming"],
+    folds=3,
     label_names=["art", "law", "music", "sport", "war"],
-)  # fmt: skip
+)
 folder = Path(tempfile.mkdtemp())
 results = study.run(folder / "study")
 board = leaderboard(results)

@@ -9,17 +9,21 @@ interpreter lock, with division as in C (no check for zero) and sums that may be
 Infinities and NaN keep their meaning in it (``nnan`` and ``ninf`` are not set), except in `exp`.
 """
 
+# pyright: reportCallIssue=false
+# (Intrinsics are called without the context their definitions name first.)
+
 import math
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
-from numba.extending import overload
 
 from setwise.kernel_cache import cached
-from setwise.kernel_parts import Part
-from setwise.lanes import floor, larger, power_of_two, smaller
+from setwise.kernel_parts import Kernel, Part
+from setwise.lanes import constant, intrinsic, like
 
 # Without an entry for callers in C, of which there are none.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
@@ -27,7 +31,8 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 
 def _compiler(fastmath: set[str], **options):
     """A decorator that compiles a kernel when it is first called, and keeps it on disk."""
-    compiled = numba.njit(nogil=True, fastmath=fastmath, **_OPTIONS, **options)
+    entered: dict[str, Any] = {"nogil": True, "pipeline_class": Kernel, **_OPTIONS, **options}
+    compiled = numba.njit(fastmath=fastmath, **entered)
     return lambda function: cached(compiled(function))
 
 
@@ -47,70 +52,79 @@ view_inner = numba.njit(**_VIEW, **{"forceinline": False})
 # cost more than the arithmetic of a row. (Parts that it calls are taken over too, unless they say
 # otherwise.)
 embedded = numba.njit(**_VIEW, **{"forceinline": True})
-# The range reduction of exp is exact only in the order it is written in, so its sums may not be
-# reassociated.
-_IN_ORDER = {"fastmath": {"contract", "nsz"}, **_OPTIONS}
-
-_LOG2_E = 1.0 / math.log(2.0)
-# log 2 in two parts: the first has trailing zero bits, so that k times it is exact.
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-_LN2_HIGH32, _LN2_LOW32 = np.float32(0.693359375), np.float32(-2.12194440054690580e-4)
-_LOG2_E32, _HALF32, _ONE32 = np.float32(_LOG2_E), np.float32(0.5), np.float32(1.0)
-_LOWEST, _HIGHEST = -708.0, 708.0
-_LOWEST32, _HIGHEST32 = np.float32(-87.0), np.float32(87.0)
-_TAYLOR32 = tuple(np.float32(1.0 / math.factorial(k)) for k in range(7, 1, -1))
 
 
-def _exp64(x):
-    x = smaller(larger(x, _LOWEST), _HIGHEST)
-    k = floor(x * _LOG2_E + 0.5)
-    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-    s = 1.0 / 6227020800.0
-    s = s * r + 1.0 / 479001600.0
-    s = s * r + 1.0 / 39916800.0
-    s = s * r + 1.0 / 3628800.0
-    s = s * r + 1.0 / 362880.0
-    s = s * r + 1.0 / 40320.0
-    s = s * r + 1.0 / 5040.0
-    s = s * r + 1.0 / 720.0
-    s = s * r + 1.0 / 120.0
-    s = s * r + 1.0 / 24.0
-    s = s * r + 1.0 / 6.0
-    s = s * r + 0.5
-    s = s * r + 1.0
-    s = s * r + 1.0
-    return s * power_of_two(k)
+class _Reduction(NamedTuple):
+    """How e^x is computed in a precision: as 2^k e^r with a polynomial for e^r.
+
+    log 2 is in two parts: the first has trailing zero bits, so that k times it is exact. The
+    polynomial is 1 + r + r^2 times the one that meets (e^r - 1 - r) / r^2 at Chebyshev nodes.
+    """
+
+    bound: float
+    log2_high: float
+    log2_low: float
+    coefficients: tuple[float, ...]
+    # Bits of the number, and of its fraction.
+    bits: int
+    fraction: int
 
 
-_A32, _B32, _C32, _D32, _E32, _F32 = _TAYLOR32
+_DOUBLE = _Reduction(
+    708.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10,
+    (2.5100375832561234e-08, 2.7620075879983367e-07, 2.7557268480310024e-06,
+     2.4801521322368692e-05, 1.9841269863040545e-04, 1.3888888917196719e-03,
+     8.333333333330065e-03, 0.041666666666624164, 0.16666666666666669, 0.5, 1.0, 1.0), 64, 52,
+)  # fmt: skip
+_SINGLE = _Reduction(
+    87.0, 0.693359375, -2.12194440054690580e-4,
+    (0.0013926176, 0.008363173, 0.041666556, 0.16666578, 0.5, 1.0, 1.0), 32, 23,
+)  # fmt: skip
 
 
-def _exp32(x):
-    x = smaller(larger(x, _LOWEST32), _HIGHEST32)
-    k = floor(x * _LOG2_E32 + _HALF32)
-    r = (x - k * _LN2_HIGH32) - k * _LN2_LOW32
-    s = _A32
-    s = s * r + _B32
-    s = s * r + _C32
-    s = s * r + _D32
-    s = s * r + _E32
-    s = s * r + _F32
-    s = s * (r * r) + r + _ONE32
-    return s * power_of_two(k)
-
-
-def exp(x):
+@intrinsic
+def exp(_context, x):
     """e**x in the precision of x, for x in [-708, 708] (float32: [-87, 87]); a number or lanes.
 
     Arguments outside count as the nearer end, and NaN as the lower one.
     Relative error below 3e-16 (float64) and 1.5e-7 (float32). Only for compiled code.
+
+    (Written in the compiler's own instructions: as a function in Python each of its sums would be
+    inferred and translated anew for every kernel, for longer than a small kernel takes.)
     """
-    return math.exp(x)
+    way = _SINGLE if getattr(x, "dtype", x) == types.float32 else _DOUBLE
+
+    def code(context, builder, signature, arguments):
+        # The range reduction is exact only in the order it is written in, so its sums may not be
+        # reassociated.
+        plus, minus, times = (
+            partial(operation, flags=("contract", "nsz"))
+            for operation in (builder.fadd, builder.fsub, builder.fmul)
+        )
+        number = partial(constant, arguments[0].type)
+        bounded = _chosen(builder, ">", arguments[0], number(-way.bound))
+        bounded = _chosen(builder, "<", bounded, number(way.bound))
+        # Beside such a number there is room for whole numbers alone: to add it is to round.
+        room = number(1.5 * 2.0**way.fraction)
+        rounded = plus(times(bounded, number(1.0 / math.log(2.0))), room)
+        k = minus(rounded, room)
+        rest = minus(bounded, times(k, number(way.log2_high)))
+        rest = minus(rest, times(k, number(way.log2_low)))
+        value = number(way.coefficients[0])
+        for coefficient in way.coefficients[1:]:
+            value = plus(times(value, rest), number(coefficient))
+        # k stands in the last bits of what was rounded, and is added to the exponent.
+        kind = like(value.type, ir.IntType(way.bits))
+        bits, whole = (builder.bitcast(one, kind) for one in (value, rounded))
+        moved = builder.add(bits, builder.shl(whole, constant(kind, way.fraction)))
+        return builder.bitcast(moved, value.type)
+
+    return x(x), code
 
 
-@overload(exp, jit_options=_IN_ORDER)  # type: ignore[arg-type]
-def _overload_exp(x):
-    return _exp32 if getattr(x, "dtype", x) == types.float32 else _exp64
+def _chosen(builder, comparison, x, y):
+    """The one of two that compares so with the other; y if x is not a number."""
+    return builder.select(builder.fcmp_ordered(comparison, x, y), x, y)
 
 
 @kernel

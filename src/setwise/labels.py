@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.sparse import tidy_sets
+from setwise.sparse import held, tidy_sets
 from setwise.spelling import known_names, some
 from setwise.validation import label_matrix, repeated, require_entries
 
@@ -73,7 +73,7 @@ class LabelNames:
         One class for each row if ``one_dimensional``; else any of the other forms. A data frame
         must have the same columns in the same order; an array has no names, only their number.
         A class, label or column that is not in ``names`` is refused by name. Returns a uint8 array
-        (n, n_labels), or a csr_array if y is sparse.
+        (n, n_labels), or a csr_array as by `read_labels`.
         """
         form = form_of(y, column_of_classes=self.one_dimensional)
         if form.one_dimensional != self.one_dimensional:
@@ -142,8 +142,9 @@ def read_labels(y: Any) -> tuple[Any, LabelNames]:
     one column (n, 1)                       the same, with a warning            True
     ======================================  ==================================  ================
 
-    The label sets are a uint8 array (n, n_labels) of 0/1 in C order or, if y is sparse, a
-    csr_array, sorted, without stored zeros or repeated entries. A data frame is anything with
+    The label sets are a uint8 array (n, n_labels) of 0/1 in C order or, if y is sparse, or a list
+    of so many rows and labels that the array would take more than 64 MiB, a csr_array, sorted,
+    without stored zeros or repeated entries. A data frame is anything with
     ``columns`` and ``to_numpy`` (pandas, polars); a series counts as an array.
 
     Raises ValueError, saying where, if y is None, empty, ragged, of mixed types, has missing or
@@ -222,8 +223,12 @@ class Form:
                 f"the columns of y must be in the order of the labels, {some(wanted)}, "
                 f"but they are {some(own)}"
             )
+        places = np.array([place[name] for name in own], np.int64)
+        if issparse(self.own):
+            parts = self.own.data, places[self.own.indices], self.own.indptr
+            return tidy_sets(csr_array(parts, (self.own.shape[0], len(names))), "y")
         out = np.zeros((len(self.own), len(names)), dtype=np.uint8)
-        out[:, [place[name] for name in own]] = self.own
+        out[:, places] = self.own
         return out
 
 
@@ -250,8 +255,8 @@ def Lists(rows: list[Any]) -> Form:
     """The form of a list of labels for each row."""
     from sklearn.preprocessing import MultiLabelBinarizer
 
-    binarizer = MultiLabelBinarizer()
-    sets = np.asarray(binarizer.fit_transform(rows), dtype=np.uint8)
+    binarizer = MultiLabelBinarizer(sparse_output=True)
+    sets = held(tidy_sets(binarizer.fit_transform(rows), "y").astype(np.uint8))
     names = name_array(binarizer.classes_) if sets.shape[1] else binarizer.classes_
     return Form(sets, names, False, "a list of labels for each row")
 

@@ -90,20 +90,20 @@ def _as_lanes(builder, value, count):
     """The value in every lane, if it is not lanes already."""
     if isinstance(value.type, ir.VectorType):
         return value
-    number, place = ir.VectorType(value.type, count), ir.Constant(ir.IntType(32), 0)
-    first = builder.insert_element(ir.Constant(number, ir.Undefined), value, place)
-    places = ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count)
+    number, place = ir.VectorType(value.type, count), ir.IntType(32)
+    first = builder.insert_element(ir.Constant(number, ir.Undefined), value, place(0))
+    places = constant(like(number, place), 0)
     return builder.shuffle_vector(first, ir.Constant(number, ir.Undefined), places)
 
 
-def _number(kind):
-    """The dtype of a number, of lanes or of an array."""
-    return getattr(kind, "dtype", kind)
+def like(kind, number):
+    """The LLVM type of a number in place of that of another one, or of lanes."""
+    return ir.VectorType(number, kind.count) if isinstance(kind, ir.VectorType) else number
 
 
-def _like(kind, bits_or_type):
-    """An LLVM type as it is for a number, or for all lanes."""
-    return ir.VectorType(bits_or_type, kind.count) if isinstance(kind, Lanes) else bits_or_type
+def constant(kind, value):
+    """A number as a constant of an LLVM type, in all lanes of one that has some."""
+    return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
 
 
 @intrinsic
@@ -208,7 +208,7 @@ def wide(_context, x):
     return double(x), code
 
 
-def _call(builder, name, returned, given, **options):
+def call(builder, name, returned, given, **options):
     """Call an intrinsic of LLVM, which names types by the last argument."""
     kind = given[-1].type
     is_one = not isinstance(kind, ir.VectorType)
@@ -225,7 +225,7 @@ def _reduction(name, start):
         def code(context, builder, signature, arguments):
             number = arguments[0].type.element
             given = [ir.Constant(number, start), *arguments]
-            return _call(builder, f"vector.reduce.{name}", number, given, fastmath=("reassoc",))
+            return call(builder, f"vector.reduce.{name}", number, given, fastmath=("reassoc",))
 
         return lanes.dtype(lanes), code
 
@@ -267,40 +267,14 @@ def where_smaller(_context, x, y, if_smaller, otherwise):
     return if_smaller(x, y, if_smaller, otherwise), code
 
 
-def _elementwise(name):
-    @intrinsic
-    def function(_context, x):
-        def code(context, builder, signature, arguments):
-            return _call(builder, name, arguments[0].type, arguments)
-
-        return x(x), code
-
-    return function
-
-
-floor = _elementwise("floor")
-size = _elementwise("fabs")
-
-
 @intrinsic
-def power_of_two(_context, exponent):
-    """2**exponent of a whole number, by writing the exponent bits; in the precision it has."""
-    bits, bias, shift = (32, 127, 23) if _number(exponent) == types.float32 else (64, 1023, 52)
+def size(_context, x):
+    """The absolute value."""
 
     def code(context, builder, signature, arguments):
-        kind = _like(exponent, ir.IntType(bits))
-        whole = builder.fptosi(arguments[0], _like(exponent, ir.IntType(32)))
-        whole = whole if bits == 32 else builder.sext(whole, kind)
+        return call(builder, "fabs", arguments[0].type, arguments)
 
-        def constant(value):
-            return ir.Constant(
-                kind, [value] * exponent.count if isinstance(exponent, Lanes) else value
-            )
-
-        biased = builder.add(whole, constant(bias))
-        return builder.bitcast(builder.shl(biased, constant(shift)), arguments[0].type)
-
-    return exponent(exponent), code
+    return x(x), code
 
 
 @intrinsic

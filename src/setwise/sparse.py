@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
 
 # Entries that are held densely at a time.
 MOST_ENTRIES = 2**22
+# Label sets of more entries, where they come sparse, stay so in training.
+MOST_HELD = 2**26
 
 
 def row_ranges(n_rows: int, width: int, most: int | None = None, least: int = 1) -> Iterator[slice]:
@@ -29,6 +31,41 @@ def row_ranges(n_rows: int, width: int, most: int | None = None, least: int = 1)
     step = max(least, (most or MOST_ENTRIES) // width)
     for start in range(0, max(n_rows, 1), step):
         yield slice(start, min(start + step, n_rows))
+
+
+def held(sets: Any) -> Any:
+    """Label sets as they are trained on: dense, or CSR where the array would be a large one."""
+    few = sets.shape[0] * sets.shape[1] <= MOST_HELD
+    return dense_rows(sets) if few else sets
+
+
+def dense_rows(sets: Any, rows: Any = slice(None)) -> Any:
+    """Rows of label sets, dense or CSR, as an array."""
+    part = sets[rows]
+    return part.toarray() if hasattr(part, "toarray") else part
+
+
+def by_ranges(function: Callable[[Any], Any], sets: Any) -> Any:
+    """A number for each of the label sets, dense or CSR, by a function of ranges of them."""
+    return np.concatenate([function(dense_rows(sets, rows)) for rows in row_ranges(*sets.shape)])
+
+
+def set_sizes(sets: Any) -> Any:
+    """The number of labels of each set, dense or tidy CSR, (n,)."""
+    if hasattr(sets, "indptr"):
+        return np.diff(sets.indptr).astype(np.int64)
+    return sets.sum(axis=1, dtype=np.int64)
+
+
+def label_sums(sets: Any, weights: Any) -> Any:
+    """What the sets that have each label weigh together, (l,): sets are dense or tidy CSR.
+
+    Weights are added row by row in both, and so to the same bits. (Not by a product with dense
+    sets, for which all of them would be copied to float64.)
+    """
+    if hasattr(sets, "indptr"):
+        return sets.T @ weights
+    return np.einsum("i,ij->j", weights, sets)
 
 
 def well_formed(matrix: Any, name: str) -> Any:
@@ -93,7 +130,8 @@ def tidied(matrix: Any, name: str) -> Any:
         )
     # (A new array: what the matrix says of its own order may not be so any more.)
     rows = csr_array(well_formed(matrix, name))
-    if not rows.has_canonical_format or not rows.data.all():
+    is_whole = len(rows.data) == rows.nnz and bool(rows.data.all())
+    if not rows.has_canonical_format or not is_whole:
         rows = rows.copy()
     rows.sum_duplicates()
     # Other formats cannot repeat an entry, and may count zeros that the conversion drops.
@@ -101,7 +139,8 @@ def tidied(matrix: Any, name: str) -> Any:
         raise ValueError(
             f"{name} must have each entry once, but {matrix.nnz - rows.nnz} entries are repeated"
         )
-    rows.eliminate_zeros()
+    if not is_whole:
+        rows.eliminate_zeros()
     return rows
 
 

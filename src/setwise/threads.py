@@ -95,9 +95,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
-def for_rows(kernel, n_rows: int, *arguments, least: int = 64) -> None:
-    """Call ``kernel(start, stop, *arguments)`` on ranges that cover ``range(n_rows)``.
+def for_rows(kernel, n_rows: int, *arguments, least: int = 64, room: Any = tuple) -> None:
+    """Call ``kernel(start, stop, *arguments, *room())`` on ranges that cover ``range(n_rows)``.
 
+    ``room`` makes the arrays that a range works in. (A kernel that made them itself would count
+    references to all arrays, which takes twice as long to compile.)
     Ranges have at least ``least`` rows; a batch too small to share runs in the calling thread.
     So does one whose first range tells that the others take less than `WORTH_SHARING` of a
     processor's time.
@@ -112,16 +114,17 @@ def for_rows(kernel, n_rows: int, *arguments, least: int = 64) -> None:
     threads = thread_count() if chunks > 1 else 1
     chunks = min(threads * _CHUNKS_PER_THREAD, chunks)
     if threads == 1:
-        kernel(0, n_rows, *arguments)
+        kernel(0, n_rows, *arguments, *room())
         return
     turns = iter(range(chunks))
 
     def work() -> None:
         for part in turns:
-            kernel(n_rows * part // chunks, n_rows * (part + 1) // chunks, *arguments)
+            ends = n_rows * part // chunks, n_rows * (part + 1) // chunks
+            kernel(*ends, *arguments, *room())
 
     began = thread_time()
-    kernel(0, n_rows * (next(turns) + 1) // chunks, *arguments)
+    kernel(0, n_rows * (next(turns) + 1) // chunks, *arguments, *room())
     if (thread_time() - began) * (chunks - 1) < WORTH_SHARING:
         work()
         return

@@ -39,7 +39,7 @@ def probability_matrix(probability: Any, name: str = "probability") -> Any:
     """Probabilities as an (n, l) array (see `score_matrix`) or CSR array, all in [0, 1].
 
     In a sparse matrix an entry that is absent is a probability of 0; entries are put in the order
-    of their columns, and stored zeros are dropped, in a copy.
+    of their columns, and stored zeros are dropped, in a copy where there is anything to do.
     """
     if hasattr(probability, "tocsr"):
         matrix = tidied(probability, name)
@@ -47,7 +47,8 @@ def probability_matrix(probability: Any, name: str = "probability") -> Any:
         stored = matrix.data
         if stored.size and not (stored.min() >= 0 and stored.max() <= 1):
             refuse_entries(matrix, ~((stored >= 0) & (stored <= 1)), name, "lie in [0, 1]")
-        return matrix.astype(np.float32 if matrix.dtype == np.float32 else np.float64)
+        kind = np.float32 if matrix.dtype == np.float32 else np.float64
+        return matrix.astype(kind, copy=not stored.flags.writeable)
     array = real_array(probability, name)
     require_entries(array.shape, name)
     array = _plain(array)

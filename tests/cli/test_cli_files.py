@@ -176,7 +176,9 @@ def test_fit_says_what_was_chosen_and_what_is_guaranteed(folder, tmp_path, capfd
     assert (status, err) == (0, "")
     fitted = load(tmp_path / "m.skops")
     assert "trained for jaccard on 60 rows: likelihood on Catalog" in out
-    assert "on 20 test rows: mean loss" in out
+    test = fitted.about["test"]
+    assert f"on 20 test rows: Jaccard {1 - test['loss']:.4f}, 95 % confidence" in out
+    assert f"interval {1 - test['high']:.4f} to {1 - test['low']:.4f}" in out
     assert "guarantee: Predictions are best for " in out
     assert "(--precise prints the full statement)" in out
     assert "nats" not in out

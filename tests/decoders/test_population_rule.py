@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from setwise.decoders import PopulationRule, Thresholds
-from setwise.decoders.budget import Budget, Entries
+from setwise.decoders.budget import Budget, Entries, Utilities
+from setwise.decoders.population import Population, Quotient
 from setwise.decoders.population_rule import OF_THRESHOLDS, RULES
+from setwise.decoders.threshold_search import ScoredRows
+from setwise.targets import get_target
 from tests.support.examples import generators
 from tests.support.turns import in_turn
 
@@ -368,3 +371,39 @@ def test_odd_rows_are_decided_within_the_budget_by_every_rule(case, name):
             assert sets.shape == probability.shape
             assert (sizes == mode["budget"]).all() if "budget" in mode else sizes.max() <= 4
             assert sizes.max() <= mode.get("at_most", 4)
+
+
+@pytest.mark.parametrize("of", OF_COUNTS)
+@settings(max_examples=FEWER, deadline=None)
+@given(rng=generators())
+def test_utilities_by_tallies_are_those_of_the_counts_and_tangents_their_derivatives(of, rng):
+    total, positives = 10.0, rng.uniform(1.0, 9.0, 5)
+    tp = rng.uniform(0.2, 0.8, 5) * positives
+    predicted = tp + rng.uniform(0.2, 0.8, 5) * (total - positives)
+    metric = Population.of(get_target(f"macro_{of}")).metric
+    utilities = Utilities.of(Quotient.of(metric, positives, total), positives, total)
+
+    def by_counts(tp, predicted):
+        counts = tp, predicted - tp, positives - tp, total - positives - predicted + tp
+        return np.array([OF_COUNTS[of](*column) for column in np.transpose(counts)])
+
+    np.testing.assert_allclose(utilities.at(tp, predicted), by_counts(tp, predicted), rtol=1e-12)
+    constant, slope, offset = utilities.tangents(tp, predicted, total)
+    linear = constant + slope * tp + offset * predicted
+    np.testing.assert_allclose(linear, by_counts(tp, predicted), rtol=1e-9)
+    for change, derivative in (((1e-6, 0.0), slope), ((0.0, 1e-6), offset)):
+        above = by_counts(tp + change[0], predicted + change[1])
+        below = by_counts(tp - change[0], predicted - change[1])
+        np.testing.assert_allclose(derivative, (above - below) / 2e-6, rtol=1e-6, atol=1e-8)
+
+
+@settings(max_examples=FEWER, deadline=None)
+@given(rng=generators(), size=st.integers(1, 4), exact=st.booleans())
+def test_the_labels_chosen_do_not_depend_on_those_chosen_before(rng, size, exact):
+    rows = scipy.sparse.csr_array(rng.integers(0, 3, (12, 6)) / 2.0)
+    entries, budget = Entries.of(ScoredRows(rows, rows)), Budget(size, exact)
+    before, gains = (rng.integers(-2, 3, (2, 6)).astype(float) for _ in range(2))
+    anew, chosen = entries.choose(budget, *gains), entries.choose(budget, *before)
+    again = entries.choose(budget, *gains, chosen)
+    np.testing.assert_array_equal(again.label, anew.label)
+    np.testing.assert_array_equal(again.entry, anew.entry)

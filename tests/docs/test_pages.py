@@ -92,6 +92,18 @@ def test_the_checks_are_of_pages():
     assert set(LEFT) <= set(WALKED)
 
 
+# Pages that are another file as it is.
+INCLUDED = {"changelog", "contributing", "security"}
+
+
+@in_turn("name", sorted(TEXTS.keys() - INCLUDED))
+def test_a_page_has_one_title_which_comes_first(name):
+    text = re.sub(r"\A---\n.*?\n---\n+", "", TEXTS[name], flags=re.DOTALL)
+    headings = re.findall(r"^# .+$", BLOCKS.sub("", text), flags=re.MULTILINE)
+    assert len(headings) == 1
+    assert text.startswith(headings[0])
+
+
 @in_turn("path", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))])
 def test_links_lead_somewhere(path):
     """Pages that the site makes, of examples and of names, are checked where it is made."""

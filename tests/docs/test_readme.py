@@ -28,7 +28,7 @@ def test_the_file_becomes_a_model_predictions_and_a_report(walked):
     (told,) = printed
     assert "songs: 300 rows, 5 features, 4 labels" in told
     assert "trained for f1 on 225 rows" in told
-    assert "on 75 test rows: mean loss" in told
+    assert "on 75 test rows: F1 0." in told
     assert "guarantee: Predictions are best for f1 if the learnt probabilities are right" in told
     with (folder / "predictions.csv").open(newline="") as file:
         header, *rows = csv.reader(file)

@@ -143,14 +143,15 @@ def test_moments_are_those_of_all_rows(form):
         np.testing.assert_allclose(product, away.T @ (away * weights[:, None]) / mass, atol=1e-6)
 
 
-def test_the_catalog_of_seen_sets_is_that_of_all_rows():
+@pytest.mark.parametrize("n_labels", [11, 700])
+def test_the_catalog_of_seen_sets_is_that_of_all_rows(n_labels):
     rng = np.random.default_rng(6)
-    Y, weights = (rng.random((200, 11)) < 0.2).astype(np.uint8), rng.random(200)
+    Y, weights = (rng.random((200, n_labels)) < 2.2 / n_labels).astype(np.uint8), rng.random(200)
     sets, place, counts = np.unique(Y, axis=0, return_inverse=True, return_counts=True)
     for form in (np.asarray, csr_array):
         parts = [Seen.of(form(Y[a : a + 30]), weights[a : a + 30]) for a in range(0, 200, 30)]
         seen = sum(parts[1:], parts[0])
-        np.testing.assert_array_equal(seen.sets, sets)
+        np.testing.assert_array_equal(seen.sets.toarray(), sets)
         np.testing.assert_array_equal(seen.counts, counts)
         np.testing.assert_allclose(seen.weights, np.bincount(place.ravel(), weights))
 

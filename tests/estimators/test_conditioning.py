@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from setwise.estimators.choice import space_for
-from setwise.estimators.design import Conditioning, Design, Rows
+from setwise.estimators.conditioning import Conditioning
+from setwise.estimators.design import Design, Rows
 from setwise.estimators.moments import MOST_ROTATED
+from setwise.estimators.problem import Problem
 from setwise.estimators.training import Training
 from setwise.targets import get_target
 
@@ -89,3 +93,35 @@ def test_the_variance_of_a_likelihood_is_its_curvature_by_each_score(space):
             for sign in (1, -1)
         )
         assert variance[score] == pytest.approx((ahead - behind) / 2e-5, rel=1e-6)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("space", ["catalog", "joint", "sized"])
+def test_on_the_way_the_objective_bends_alike_along_each_variable(space, fit_intercept, form):
+    """The diagonal of the Hessian by the variables of weights and intercepts, by differences."""
+    rng = np.random.default_rng(4)
+    inputs = rng.normal(size=(30, 4)) * [1.0, 5.0, 0.2, 1.0] + 1.0
+    sets, weights = rng.integers(0, 2, (30, 3)).astype(np.uint8), rng.random(30)
+    training = Training("likelihood", get_target("f1"))
+    held = space_for(space, training, False, sets, weights)
+    objective = training.objective(training.stages()[-1], held, sets, weights)
+    design = Design.of(Rows(form(inputs), sets, weights), None, fit_intercept)
+    problem = Problem(design, objective, 0.02)
+    at = problem.start()
+    at = replace(at, weights=rng.normal(size=at.weights.shape))
+    conditioning = problem.conditioning(at)
+    finite = np.isfinite(at.parameters)
+
+    def gradient(flat):
+        weights, intercept, rest = conditioning.point(flat)
+        parameters = at.parameters.copy()
+        parameters[finite] = rest
+        *slopes, last = problem.value_and_gradient(weights, intercept, parameters)[1:]
+        return conditioning.gradient(*slopes, last[finite])
+
+    flat = conditioning.flat(at.weights, at.intercept, at.parameters[finite])
+    for place in range(at.weights.size + fit_intercept * len(at.intercept)):
+        step = 1e-5 * (np.arange(len(flat)) == place)
+        bend = (gradient(flat + step) - gradient(flat - step))[place] / 2e-5
+        assert bend == pytest.approx(1.0, rel=1e-5)

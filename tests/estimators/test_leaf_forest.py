@@ -120,3 +120,20 @@ def test_only_the_ratios_of_weights_count():
         for weight in (1.0, 1e-60, 1e60)
     ]
     np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_parts_of_a_row_add_up_to_its_probability_at_a_threshold_too(form):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 3))
+    forest = LeafForest(20, random_state=0).fit(X, rng.integers(0, 4, 60))
+    trees, n_near = forest.trees_, 0
+    for root in trees.roots:
+        row = X[:1].copy()
+        # Above the threshold in double precision, and not above it in single precision.
+        row[0, trees.feature[root]] = np.nextafter(trees.threshold[root], np.inf)
+        n_near += np.float32(row[0, trees.feature[root]]) <= trees.threshold[root]
+        start, parts = forest.parts(form(row))
+        expected = forest.predict_proba(form(row))[0]
+        np.testing.assert_allclose(start + parts.sum(axis=1), expected, atol=1e-6)
+    assert n_near > 0

@@ -191,6 +191,29 @@ def test_even_no_time_at_all_gives_a_model():
     assert model.best_params_["alpha"] == model.cv_results_[0]["alpha"]
 
 
+@pytest.mark.parametrize("target", ["f1", "macro_f1"])
+def test_a_path_that_is_cut_while_penalties_gain_goes_on_to_its_middle(target, monkeypatch):
+    X, Y = make_multilabel_classification(200, n_labels=2, random_state=0)
+    alphas, step = [30.0, 3.0, 0.3, 0.1, 0.03], running.Watch.step
+
+    def cut(self, **changes):
+        step(self, **changes)
+        if "alpha 3" in self.words and "alpha 30" not in self.words:
+            raise running.OutOfTime
+
+    monkeypatch.setattr(running.Watch, "step", cut)
+    settings = {"spaces": "catalog", "scalings": "standard", "cv": 2, "tol": 1e-6}
+    with pytest.warns(UserWarning, match="time was up: the model is the best of 1 "):
+        model = SetClassifierCV(target, alphas=alphas, time_budget=1e6, **settings).fit(X, Y)
+    # Rules for all rows together are fitted to what the one that was tried has said.
+    expected = 0.3 if target == "f1" else 30.0
+    assert model.best_params_["alpha"] == expected
+    plain = SetClassifier(target, space="catalog", scaling="standard", alpha=expected, tol=1e-6)
+    np.testing.assert_allclose(
+        model.predict_proba(X), plain.fit(X, Y).predict_proba(X), rtol=0, atol=1e-4
+    )
+
+
 def interrupted(monkeypatch, after):
     """A Ctrl-C at that step of the search."""
     step, steps = running.Watch.step, []

@@ -215,6 +215,12 @@ def test_without_xgboost_one_sentence_says_what_to_install(monkeypatch):
         ({"stopping": "accuracy"}, "stopping"),
         ({"n_estimators": 0}, "n_estimators"),
         ({"patience": 0}, "patience"),
+        ({"reg_lambda": float("nan")}, "reg_lambda must be a number in"),
+        ({"min_child_weight": -1.0}, "min_child_weight must be a number in"),
+        ({"xgboost_params": "gamma"}, "xgboost_params must be a mapping"),
+        ({"xgboost_params": {"eta": 0.5}}, "xgboost_params must leave 'eta' alone"),
+        ({"xgboost_params": {"max_depth": 2}}, "must leave 'max_depth' alone"),
+        ({"xgboost_params": {"objective": "binary:logistic"}}, "must leave 'objective' alone"),
     ],
 )
 def test_settings_are_refused_by_name(settings, message):
@@ -292,7 +298,51 @@ def test_rows_of_weight_0_in_a_data_frame_are_not_there():
     np.testing.assert_array_equal(*(m.predict_proba(frame(kinds)) for m in (model, other)))
 
 
-def test_categories_that_are_no_codes_are_refused():
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_categories_that_are_no_codes_are_refused(form):
     X, Y = problem(60)
+    codes = X.copy()
+    codes[:, 1] = np.arange(60) % 3
+    model = SetBooster(categorical_features=[1], **ROUNDS)
     with pytest.raises(ValueError, match="must hold codes 0, 1, "):
-        SetBooster(categorical_features=[1], **ROUNDS).fit(X, Y)
+        model.fit(form(X), Y)
+    model.fit(form(codes), Y)
+    with pytest.raises(ValueError, match="must hold codes 0, 1, "):
+        model.predict(form(X))
+
+
+def test_categories_of_a_frame_are_the_codes_of_an_array():
+    kinds = np.random.default_rng(8).choice(["red", "blue", "green"], 90)
+    Y, data = np.column_stack([kinds == "red", kinds != "blue"]).astype(int), frame(kinds)
+    data.iloc[3, 1] = np.nan
+    codes = np.column_stack([data["x"], data["kind"].cat.codes]).astype(float)
+    codes[3, 1] = np.nan
+    by_name = SetBooster(**ROUNDS).fit(data, Y)
+    by_code = SetBooster(categorical_features=[1], **ROUNDS).fit(codes, Y)
+    np.testing.assert_array_equal(by_name.predict_proba(data), by_code.predict_proba(codes))
+
+
+def test_names_of_columns_are_any_names():
+    kinds = np.random.default_rng(9).choice(["red", "blue"], 60)
+    Y, data = np.column_stack([kinds == "red", kinds != "red"]).astype(int), frame(kinds)
+    expected = SetBooster(**ROUNDS).fit(data, Y).predict_proba(data)
+    other = data.set_axis(["x[1]", "kind<2"], axis=1)
+    model = SetBooster(**ROUNDS).fit(other, Y)
+    np.testing.assert_array_equal(model.predict_proba(other), expected)
+    assert model.feature_importances_.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["a", "b"], "column 'new' has the type (object|str).*give it the type category"),
+        (pd.to_datetime(["2020-01-01", "2021-01-01"]), "column 'new' has the type datetime64"),
+        ([1.0, np.inf], "contains infinity"),
+    ],
+)
+@pytest.mark.parametrize("has_categories", [False, True])
+def test_columns_that_trees_cannot_split_are_named(column, message, has_categories):
+    data = frame(np.array(["red", "blue"] * 20)).assign(new=list(column) * 20)
+    data = data if has_categories else data.drop(columns="kind")
+    with pytest.raises(ValueError, match=message):
+        SetBooster(**ROUNDS).fit(data, [[0, 1], [1, 0]] * 20)

@@ -1,6 +1,7 @@
 """Mixtures: weights at the optimum of their problem, members, temperatures, what is kept."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,9 @@ from setwise.decoders import PopulationRule
 from setwise.distributions import Independent, Listed, OfSpace
 from setwise.estimators import set_ensemble
 from setwise.estimators.leaf_forest import LeafForest
+from setwise.estimators.members import members_of
 from setwise.estimators.mixing import mixture_weights, temperature
+from setwise.estimators.mixture_decoder import MixtureDecoder
 from setwise.spaces import Sized
 from setwise.spaces.space import all_sets
 from setwise.targets import get_target
@@ -210,7 +213,7 @@ def test_a_list_is_decided_by_where_another_member_has_none():
 
 def test_without_xgboost_the_others_are_mixed(monkeypatch):
     monkeypatch.setattr("setwise.estimators.members.find_spec", lambda name: None)
-    assert list(SetEnsemble()._members()) == ["linear", "extra trees"]
+    assert list(members_of("auto", "f1", 0)) == ["linear", "extra trees"]
 
 
 def test_the_same_mixture_serves_every_target():
@@ -253,11 +256,10 @@ def test_importances_are_the_mean_of_those_that_have_some():
     forests = [CatalogClassifier(LeafForest(10, random_state=k)) for k in (0, 1)]
     model = SetEnsemble(members=[SetClassifier(alpha=0.1), *forests], cv=2, calibrate=False)
     model.fit(X, Y)
+    model.weights_ = np.array([0.5, 0.2, 0.3])
     own = [one.estimator_.feature_importances_ for one in list(model.members_.values())[1:]]
-    mean = model.weights_[1:] @ own
-    if mean.any():
-        np.testing.assert_allclose(model.feature_importances_, mean / mean.sum(), atol=1e-12)
-    assert abs(own[0].sum() - 1.0) < 1e-12
+    np.testing.assert_allclose(np.sum(own, axis=1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(model.feature_importances_, 0.4 * own[0] + 0.6 * own[1], atol=1e-12)
     linear = SetEnsemble(members=[SetClassifier(alpha=0.1)], cv=2).fit(X, Y)
     assert not hasattr(linear, "feature_importances_")
 
@@ -269,6 +271,16 @@ def test_a_file_holds_the_mixture(tmp_path):
     again = load(tmp_path / "mixture.skops", trusted=trusted_types())
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.contributions_ == model.contributions_
+
+
+def test_a_second_fit_forgets_the_columns_of_the_first():
+    X, Y = problem(60, seed=8)
+    model = SetEnsemble(members=[SetClassifier(alpha=0.1)], cv=2)
+    model.fit(pd.DataFrame(X, columns=list("abcd")), Y)
+    assert list(model.feature_names_in_) == list("abcd")
+    model.fit(X[:, :3], Y)
+    assert not hasattr(model, "feature_names_in_")
+    assert model.n_features_in_ == 3
 
 
 def test_an_interrupt_keeps_the_members_trained(monkeypatch):
@@ -304,6 +316,8 @@ def test_an_interrupt_keeps_a_member_that_was_tried_on_no_fold(monkeypatch):
         model = SetEnsemble(members=members(), cv=3, on_interrupt="finish").fit(X, Y)
     assert list(model.members_) == ["linear"]
     np.testing.assert_array_equal(model.predict(X), model.members_["linear"].predict(X))
+    # It decides as the member does, so it has a guarantee as well.
+    assert "Pinsker" in model.guarantee_
 
 
 def test_a_budget_that_is_too_small_leaves_the_first_member():
@@ -340,22 +354,17 @@ def test_permuting_members_permutes_what_is_told_of_them():
 
 @pytest.mark.parametrize("target", ["f1", "subset", "macro_f1"])
 @pytest.mark.parametrize("seed", range(3))
-def test_learnt_weights_lose_no_more_than_equal_ones_beyond_chance(target, seed):
+def test_learnt_weights_lose_no_more_than_equal_ones_beyond_chance(target, seed, monkeypatch):
     X, Y = problem(90, seed=seed)
-    model = SetEnsemble(target, members=quick(), cv=3)
-    seen = {}
+    model, seen, original = SetEnsemble(target, members=quick(), cv=3), {}, MixtureDecoder.losses
 
-    def losses(self, mixtures, sets, mass):
-        found = original(self, mixtures, sets, mass)
+    def losses(self, mixtures, truth):
+        found = original(self, mixtures, truth)
         seen[tuple(mixtures[0].weights)] = found.mean(), found
         return found
 
-    original = SetEnsemble._losses
-    SetEnsemble._losses = losses
-    try:
-        model.fit(X, Y)
-    finally:
-        SetEnsemble._losses = original
+    monkeypatch.setattr(MixtureDecoder, "losses", losses)
+    model.fit(X, Y)
     told = np.array([one["log_loss"] for one in model.contributions_])
     assert model.log_loss_ <= told.min() + 1e-9
     if seen:
@@ -423,8 +432,8 @@ def test_unusual_rows(kind):
 
 
 def test_of_many_rows_one_part_is_held_out(monkeypatch):
-    monkeypatch.setattr(set_ensemble, "MANY", 50)
-    monkeypatch.setattr(set_ensemble, "MOST_HELD", 10)
+    monkeypatch.setattr("setwise.estimators.members.MANY", 50)
+    monkeypatch.setattr("setwise.estimators.members.MOST_HELD", 10)
     X, Y = problem(90, seed=16)
     model = SetEnsemble(members=quick()).fit(X, Y)
     assert len(model._out_of_fold.sets) == 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from setwise.spelling import counted
@@ -251,17 +251,18 @@ def about(kind: str, fitted: Any, data: Any, train: Any) -> dict[str, Any]:
 
 def words(fitted: Any, precise: bool) -> str:
     """The same in words; of the guarantee the first sentence, unless all is asked for."""
-    from setwise.report.words import first_sentence
+    from setwise.report.words import first_sentence, measure_of
     from setwise.study import Scale
-    from setwise.targets.target import judges_all_rows
 
     told, scale = fitted.about, Scale.of(fitted.target)
     loss, test = told["cross_validated_loss"], told["test"]
+    measure = measure_of(told["target"])
+    if measure.is_loss and "loss" not in measure.title:
+        measure = replace(measure, title="loss")
 
     def scored(loss: float) -> str:
-        distance = "" if scale is None else f", mean tree distance {scale.said(loss)}"
-        mean = "" if judges_all_rows(fitted.target) else "mean "
-        return f"{mean}loss {loss:.4f}, score {1 - loss:.4f}{distance}"
+        distance = "" if scale is None else f"mean tree distance {scale.said(loss)}: "
+        return f"{distance}{measure.title} {measure.shown(loss):.4f}"
 
     chosen = _settings_said(told["chosen"], told["by_cross_validation"])
     lines = [f"trained for {told['target']} on {told['rows']} rows: {chosen}"]
@@ -275,7 +276,8 @@ def words(fitted: Any, precise: bool) -> str:
         optimistic = "slightly optimistic, since it was used to choose the settings"
         lines.append(f"cross-validated: {scored(loss)} ({optimistic})")
     if test is not None:
-        ends = f"95 % confidence interval {1 - test['high']:.4f} to {1 - test['low']:.4f}"
+        low, high = measure.ends(test["low"], test["high"])
+        ends = f"95 % confidence interval {low:.4f} to {high:.4f}"
         lines.append(f"on {test['rows']} test rows: {scored(test['loss'])}, {ends}")
     if told["missing_features"]:
         lines.append(

@@ -255,13 +255,13 @@ def _reason(setting: Setting) -> str:
         return "binary relevance sees the marginals only"
     if setting.choice.is_likelihood:
         return (
-            f"the likelihood's best law matches the marginals of the truth, and the best set for "
-            f"{setting.target} needs more than those"
+            f"the likelihood's best distribution matches the marginals of the truth, and the "
+            f"best set for {setting.target} needs more than those"
         )
     count = len(setting.sets)
     return (
-        f"the theorems of Mao, Mohri and Zhong (2024) need scores that move the law of the {count} "
-        f"label sets in all {count - 1} directions; one score a label moves it in "
+        f"the theorems of Mao, Mohri and Zhong (2024) need scores that move the distribution of "
+        f"the {count} label sets in all {count - 1} directions; one score per label moves it in "
         f"{setting.scored.directions}"
     )
 

@@ -34,8 +34,8 @@ COMPLETE = (
     "then added to both regrets"
 )
 REACHED = (
-    "every law over the label sets is reached by some scores: a score for each set, or label sets "
-    "that are affinely independent"
+    "every distribution over the label sets is reached by some scores: a score for each set, or "
+    "label sets that are affinely independent"
 )
 PREDICTED = "the prediction is the most likely set"
 EXPOSED = "every label set is exposed by some scores"
@@ -176,7 +176,7 @@ def _reached(space: Space, scores: Kind) -> str | None:
     if scores == "joint" or space.is_joint:
         return "every label set has a score of its own"
     if space.is_path:
-        return "one score a node reaches every law over paths"
+        return "one score per node reaches every distribution over paths"
     most = min(space.n_labels + 1, MOST_INDEPENDENT)
     if not space.has_at_most(most) or not Weights.of(space).reaches_every_law:
         return None

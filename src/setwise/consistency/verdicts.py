@@ -26,9 +26,9 @@ SUM_ERROR = 1e-9
 FAR = 30.0
 # What holds of a likelihood, consistent or not.
 BOUNDED = (
-    "  Whatever the target and the scores, the regret of the set of least expected loss is at\n"
-    "  most sqrt(2 r), r = KL(p || s) the divergence of the learnt law s from the true p:\n"
-    "  predictions are best where the scores can hold the truth.\n"
+    "  For every target and all scores, the regret of the set with the smallest expected loss is\n"
+    "  at most sqrt(2 r), where r = KL(p || s) is the divergence of the learnt distribution s\n"
+    "  from the true p: predictions are best if the scores can represent the truth.\n"
 )
 
 

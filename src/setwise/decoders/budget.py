@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from setwise.decoders.population import Population, Quotient
+from setwise.decoders.population import SMALL_SHARE, ZERO_SHARE, Population, Quotient
 from setwise.decoders.threshold_search import EQUAL, ScoredRows, halfway
-from setwise.kernels import inner, kernel
+from setwise.kernels import embedded, kernel
 from setwise.targets import Target
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
 
 # Steps of Frank and Wolfe, and of them without a better decision, at most; the gain that is none.
 STEPS, PATIENCE, LEAST_GAIN = 40, 5, 1e-6
-# How many entries the steps of Frank and Wolfe look at, at most (but all of them once).
-WORK = 2**20
+# How many entries the steps of Frank and Wolfe look at, at most (but all of them twice).
+WORK = 3 * 2**20
 # Gains below this are none.
 LEAST = 1e-200
 
@@ -58,25 +58,29 @@ class Entries(NamedTuple):
             label = np.tile(np.arange(n_labels, dtype=np.int32), n)
             true = (sample.true * weight[:, None]).ravel()
             return cls(ends, label, sample.scores.astype(np.float64).ravel(), true, weight)
-        row, label, score, true = sample.entries
-        ends = np.searchsorted(row, np.arange(n + 1))
-        return cls(ends, label.astype(np.int32, copy=False), score, true, weight)
+        label, score, true = sample.entries
+        return cls(sample.ends, label.astype(np.int32, copy=False), score, true, weight)
 
-    def choose(self, budget: Budget, slope: Array, offset: Array) -> ChosenLabels:
+    def choose(
+        self, budget: Budget, slope: Array, offset: Array, choice: ChosenLabels | None = None
+    ) -> ChosenLabels:
         """The k largest of slope · probability + offset in each row; of at most k, those above 0.
 
-        Of equal gains the lower label.
+        Of equal gains the lower label. A choice that is likely to be nearly the same saves time,
+        and is changed.
         """
-        choice, gain_of = self.nothing(budget), np.stack([slope, offset], axis=1)
-        # A row takes k labels at most of those that it does not store.
-        most = int(np.diff(self.ends).max()) + budget.size
-        order = np.arange(len(offset))
-        if most < len(offset):
-            least = np.partition(offset, len(offset) - most)[len(offset) - most]
-            order = np.flatnonzero(offset >= least)
-        order = order[np.argsort(-offset[order], kind="stable")]
+        choice = self.nothing(budget) if choice is None else choice
+        gain_of, order = np.stack([slope, offset], axis=1), self.first(-offset, budget.size)
         for_rows(choose_rows, len(self.weight), self, gain_of, order, budget.exact, *choice)
         return choice
+
+    def first(self, cost: Array, count: int) -> Array:
+        """Labels by rising cost, so many of them that each row has ``count`` that it stores not."""
+        most = int(np.diff(self.ends).max()) + count
+        order = np.arange(len(cost))
+        if most < len(cost):
+            order = np.flatnonzero(cost <= np.partition(cost, most - 1)[most - 1])
+        return order[np.argsort(cost[order], kind="stable")]
 
     def nothing(self, budget: Budget) -> ChosenLabels:
         """No label chosen for any row."""
@@ -89,6 +93,10 @@ class ChosenLabels(NamedTuple):
 
     label: Array
     entry: Array
+
+    def copied(self) -> ChosenLabels:
+        """The same, to be changed."""
+        return ChosenLabels(self.label.copy(), self.entry.copy())
 
     def sets(self, like: Any) -> Any:
         """As 0/1, dense or CSR as the matrix decided."""
@@ -104,14 +112,79 @@ class ChosenLabels(NamedTuple):
         return sets
 
 
+class Utilities(NamedTuple):
+    """The utility of each label by two linear functions of its tallies, (1, tp, predicted).
+
+    It is the quotient of the first by the second, ``empty`` at 0/0 (``zero`` is rounding), or where
+    ``geometric`` the root of their product. ``constants`` is (2, l); ``slopes`` (2, 2, l), or
+    (2, 2, 1) where all labels have the same, first by function, then by tally.
+    """
+
+    constants: Array
+    slopes: Array
+    geometric: Array
+    empty: float
+    zero: float
+
+    @classmethod
+    def of(cls, quotient: Quotient, positives: Array, total: float) -> Utilities:
+        """Of a quotient of the counts of labels with so many positives among ``total``."""
+        parts, both = np.stack([quotient.above, quotient.below]), np.zeros(1, bool)
+        if quotient.geometric:
+            # The rates of the positives and of the negatives; of one class only, its rate.
+            both = (quotient.above[:, 1] > 0) & (quotient.above[:, 4] > 0)
+            rates = 2.0 * quotient.above * np.eye(5)[[1, 4]][:, None]
+            parts = np.where(both[:, None], rates, parts)
+        one, tp, fp, fn, tn = np.moveaxis(parts, 2, 0)
+        slopes = np.stack([(tp - fp) - (fn - tn), fp - tn], axis=1)
+        zero = ZERO_SHARE * total * float(np.abs(slopes[1]).max())
+        constants = one + fn * positives + tn * (total - positives)
+        return cls(constants, slopes, both, quotient.empty, zero)
+
+    def parts(self, tp: Array, predicted: Array) -> Array:
+        """Both functions at these tallies, (2, l)."""
+        return self.constants + self.slopes[:, 0] * tp + self.slopes[:, 1] * predicted
+
+    def at(self, tp: Array, predicted: Array) -> Array:
+        """The utilities at these tallies, (l,)."""
+        above, below = self.parts(tp, predicted)
+        is_known, nothing = np.abs(below) > self.zero, np.full(len(tp), self.empty)
+        found = np.divide(above, below, where=is_known, out=nothing)
+        if self.geometric.any():
+            found = np.where(self.geometric, np.sqrt(np.maximum(above * below, 0.0)), found)
+        return found
+
+    def tangents(self, tp: Array, predicted: Array, total: float) -> Array:
+        """The linear parts at these tallies: coefficients of (1, tp, predicted), (3, l).
+
+        0 where the utility is 0/0. G-mean rises without bound where it is 0; its derivatives at a
+        small share of the counts stand for them there.
+        """
+        parts, nothing = self.parts(tp, predicted), np.zeros(len(tp))
+        inverse = np.divide(1.0, parts[1], where=np.abs(parts[1]) > self.zero, out=nothing)
+        rest = parts[0] * inverse
+        by = np.stack([inverse, -rest * inverse])
+        if self.geometric.any():
+            above, below = np.maximum(parts, SMALL_SHARE * total * self.slopes[:, 0])
+            root = np.sqrt(np.divide(above, below, where=self.geometric, out=np.ones(len(tp))))
+            by = np.where(self.geometric, np.stack([0.5 / root, 0.5 * root]), by)
+            rest = np.where(self.geometric, 0.0, rest)
+        constant = rest + (by * self.constants).sum(axis=0)
+        return np.stack([constant, *(by[:, None] * self.slopes).sum(axis=0)])
+
+
 @dataclass(frozen=True, eq=False)
 class BudgetProblem:
-    """A mean over labels of a measure of their counts, with a budget for each row."""
+    """A mean over labels of a measure of their counts, with a budget for each row.
+
+    ``at_random`` has the tallies where each entry is predicted with its probability.
+    """
 
     entries: Entries
-    quotient: Quotient
+    utilities: Utilities
     factor: Array
     positives: Array
+    at_random: tuple[Array, Array]
     total: float
     budget: Budget
 
@@ -119,24 +192,22 @@ class BudgetProblem:
     def of(cls, sample: ScoredRows, population: Population, budget: Budget) -> BudgetProblem:
         """Of a sample: its label sets, or its probabilities where they are what is true."""
         entries, n_labels = Entries.of(sample), sample.shape[1]
-        positives = np.bincount(entries.label, entries.true, n_labels)
+        positives, tp, predicted = np.zeros((3, n_labels))
+        count_probable(entries, positives, tp, predicted)
         quotient = Quotient.of(population.metric, positives, sample.mass)
+        utilities = Utilities.of(quotient, positives, sample.mass)
         share = positives if population.by_positives and positives.any() else np.ones(n_labels)
-        return cls(entries, quotient, share / share.sum(), positives, sample.mass, budget)
+        factor, at_random = share / share.sum(), (tp, predicted)
+        return cls(entries, utilities, factor, positives, at_random, sample.mass, budget)
 
     def value(self, tp: Array, predicted: Array) -> float:
         """The measure where labels have so many true and so many predictions."""
-        return float((self.factor * self.quotient.of_counts(self.counts(tp, predicted))).sum())
-
-    def counts(self, tp: Array, predicted: Array) -> Array:
-        """tp, fp, fn, tn of each label, (4, l)."""
-        fp, fn = predicted - tp, self.positives - tp
-        return np.stack([tp, fp, fn, self.total - self.positives - fp])
+        return float((self.factor * self.utilities.at(tp, predicted)).sum())
 
     def gains(self, tp: Array, predicted: Array) -> tuple[Array, Array]:
         """What a prediction adds to the measure's linear part: slope · probability + offset."""
-        at_tp, at_fp, at_fn, at_tn = self.quotient.gradient(self.counts(tp, predicted)).T
-        return (self.factor * ((at_tp - at_fn) - (at_fp - at_tn)), self.factor * (at_fp - at_tn))
+        _, slope, offset = self.factor * self.utilities.tangents(tp, predicted, self.total)
+        return slope, offset
 
     def tallies(self, choice: ChosenLabels) -> tuple[Array, Array]:
         """What is true of the choice, and what is predicted, of each label."""
@@ -146,48 +217,53 @@ class BudgetProblem:
 
 
 class Linear(NamedTuple):
-    """A decision by gains, slope_j · probability + offset_j, and its value on what it was found."""
+    """A decision by gains, slope_j · probability + offset_j, and what it chooses."""
 
     slope: Array
     offset: Array
-    value: float
+    choice: ChosenLabels
 
 
-def frank_wolfe(problem: BudgetProblem, tp: Array, predicted: Array) -> Linear:
-    """The best decision by gains that Frank and Wolfe's steps meet, from these tallies on.
+def frank_wolfe(problem: BudgetProblem) -> Linear:
+    """The best decision by gains that Frank and Wolfe's steps meet.
 
-    Step s decides by the gains at the tallies reached, and moves them by 2 / (s + 2) of the way
-    towards those of the decision. The tallies reached are those of a random choice among the
-    decisions met; what is kept is the one decision with the largest value.
+    Step s = 0, 1, ... decides by the gains at the tallies reached, and moves them by 1 / (s + 2) of
+    the way towards those of the decision. To begin with each entry is predicted at random, with its
+    probability; so the tallies reached are the mean of those and of all the decisions met. What is
+    kept is the one decision with the largest value.
     """
-    best, reached, last = None, (tp, predicted), 0
-    for step in range(min(STEPS, max(1, WORK // max(1, len(problem.entries.label))))):
+    best, largest, last = None, -np.inf, 0
+    choice, reached = problem.entries.nothing(problem.budget), problem.at_random
+    for step in range(min(STEPS, max(2, WORK // max(1, len(problem.entries.label))))):
         gains = problem.gains(*reached)
-        there = problem.tallies(problem.entries.choose(problem.budget, *gains))
+        problem.entries.choose(problem.budget, *gains, choice)
+        there = problem.tallies(choice)
         value = problem.value(*there)
-        if best is None or value > best.value + LEAST_GAIN:
-            best, last = Linear(*gains, value), step
+        if value > largest + LEAST_GAIN:
+            best, largest, last = Linear(*gains, choice.copied()), value, step
         if step - last > PATIENCE:
             break
-        # (The tallies to begin with need not be those of a decision within the budget.)
-        share = 2.0 / (step + 2.0)
+        share = 1.0 / (step + 2.0)
         reached = [(1.0 - share) * a + share * b for a, b in zip(reached, there, strict=True)]
     assert best is not None
     return best
 
 
-def cut_together(problem: BudgetProblem, metric: Target) -> float:
-    """The best threshold for all labels where the counts of all labels are judged together.
+def cut_together(problem: BudgetProblem, metric: Target) -> Linear:
+    """The best decision where the counts of all labels are judged together.
 
-    Only the k most probable labels of each row can be taken.
+    The most probable labels of a row are the best of any number, and of all rows' together those
+    above one threshold.
     """
     entries, n_labels = problem.entries, len(problem.positives)
-    even = np.ones(n_labels), np.zeros(n_labels)
-    chosen = entries.choose(problem.budget, *even).entry
-    place = chosen[chosen >= 0]
+    even, offset = np.ones(n_labels), np.zeros(n_labels)
+    choice = entries.choose(problem.budget, even, offset)
+    if problem.budget.exact:
+        return Linear(even, offset, choice)
+    place = choice.entry[choice.entry >= 0]
     order = np.argsort(-entries.probability[place], kind="stable")
     score, true = entries.probability[place][order], entries.true[place][order]
-    size = entries.weight[np.nonzero(chosen >= 0)[0]][order]
+    size = entries.weight[np.nonzero(choice.entry >= 0)[0]][order]
     tp, predicted = (np.append(0.0, np.cumsum(part)) for part in (true, size))
     positives, total = problem.positives.sum(), problem.total * n_labels
     counts = np.stack([tp, predicted - tp, positives - tp, total - positives - predicted + tp])
@@ -196,16 +272,17 @@ def cut_together(problem: BudgetProblem, metric: Target) -> float:
     values[1:-1][score[1:] == score[:-1]] = -np.inf
     taken = int(np.argmax(values >= values.max() - EQUAL))
     upper, lower = np.append(np.inf, score)[taken], np.append(score, 0.0)[taken]
-    return float(halfway(np.array([lower]), np.array([upper]))[0])
+    offset = offset - halfway(np.array([lower]), np.array([upper]))
+    return Linear(even, offset, entries.choose(problem.budget, even, offset, choice))
 
 
-@inner
+@embedded
 def clear(labels, places, gains):
     """No label taken yet."""
     labels[:], places[:], gains[:] = -1, -1, -np.inf
 
 
-@inner
+@embedded
 def insert(labels, places, gains, label, place, gain, least):
     """Put a label among the largest gains of a row, of equal ones the lower label first.
 
@@ -225,18 +302,27 @@ def insert(labels, places, gains, label, place, gain, least):
 def choose_rows(first, last, entries, gain_of, order, exact, labels, places):
     """The largest gains of each row, slope · probability + offset, into labels and places (n, k).
 
-    ``gain_of`` (l, 2) has slopes and offsets. ``order`` has the labels by falling offset, which is
-    the gain of those that are not stored.
+    ``gain_of`` (l, 2) has slopes and offsets. ``order`` has labels by falling offset, which is the
+    gain of those that are not stored. Labels chosen already are looked at first.
     """
     ends, label, probability = entries[0], entries[1], entries[2]
-    gains, met = np.empty(labels.shape[1]), np.full(len(gain_of), -1)
+    size, met = labels.shape[1], np.full(len(gain_of), -1)
+    gains, old, its_place = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
     for row in range(first, last):
         its_labels, its_places, least = labels[row], places[row], -np.inf if exact else LEAST
+        old[:], its_place[:] = its_labels, its_places
         clear(its_labels, its_places, gains)
+        for c in range(size):
+            j, i = old[c], its_place[c]
+            if j >= 0:
+                met[j] = row
+                gain = gain_of[j, 0] * (probability[i] if i >= 0 else 0.0) + gain_of[j, 1]
+                if gain >= least:
+                    least = insert(its_labels, its_places, gains, j, i, gain, least)
         for i in range(ends[row], ends[row + 1]):
             j = label[i]
             gain = gain_of[j, 0] * probability[i] + gain_of[j, 1]
-            if gain >= least:
+            if gain >= least and met[j] != row:
                 least = insert(its_labels, its_places, gains, j, i, gain, least)
         if gain_of[order[0], 1] < least:
             continue
@@ -252,6 +338,19 @@ def choose_rows(first, last, entries, gain_of, order, exact, labels, places):
                 # in place of a higher one that is stored.)
                 if 0 <= its_labels[-1] <= j and gain <= least:
                     break
+
+
+@kernel
+def count_probable(entries, positives, tp, predicted):
+    """Add what is true of each label, and of entries predicted as often as they are probable."""
+    ends, label, probability, true, weight = entries
+    for row in range(len(weight)):
+        w = weight[row]
+        for i in range(ends[row], ends[row + 1]):
+            j, p = label[i], probability[i]
+            positives[j] += true[i]
+            tp[j] += p * true[i]
+            predicted[j] += p * w
 
 
 @kernel

@@ -23,7 +23,7 @@ import numpy as np
 
 from setwise.decoders.decisions import TIE, Decisions, top_labels
 from setwise.decoders.size_kernels import SizeTable, best_rows, scratch, size_rows
-from setwise.kernels import exp, kernel, log_plus
+from setwise.kernels import exp, log_plus, view_kernel
 from setwise.spaces.quadrature import (
     DOUBLE_ERROR,
     LAGUERRE_TABLE,
@@ -350,8 +350,12 @@ class ByCounts:
         for first, values in self._tables(int(low.min(initial=0)), int(high.max(initial=-1))):
             ends = np.maximum(low, first), np.minimum(high, first + len(values) - 1), first
             inputs = log_on, log_off, bias, *ends, values
-            for_rows(split_rows, len(arranged), *inputs, out, least=1)
+            for_rows(split_rows, len(arranged), *inputs, out, least=1, room=self._room)
         return out
+
+    def _room(self) -> tuple[Array, Array]:
+        """What `split_rows` works in."""
+        return np.empty((self.n_labels + 1, self._width)), np.empty(self._width)
 
     def _tables(self, low: int, high: int) -> Iterator[tuple[int, Array]]:
         """Ranges that hold the sizes from low to high: the first size, and the values of each."""
@@ -382,22 +386,23 @@ class ByCounts:
         return values
 
 
-@kernel
-def split_rows(start, stop, log_on, log_off, bias, low, high, first, values, out):
+@view_kernel
+def split_rows(start, stop, log_on, log_off, bias, low, high, first, values, out, tails, head):
     """out[row, k] = sum over tp and missed of their probability times values[k - first].
 
     The distributions of tp among the first k labels and of the true ones among the others, by
     recursion from both ends, in logarithms. (The law of counts of `setwise.spaces.symmetric` splits
     the labels once, into true and false ones; here every k splits them anew.) A set weighs e^log_on
     for each label in it, e^log_off for each other one (n, l), and e^bias of its size (K + 1,).
-    ``values`` (sizes, K + 1, K + 1), ``out`` (n, l + 1).
+    ``values`` (sizes, K + 1, K + 1), ``out`` (n, l + 1); ``tails`` (l + 1, K + 1) and ``head``
+    (K + 1,) are room for both distributions.
     """
     n_labels, width = log_on.shape[1], len(bias)
-    tails, head = np.empty((n_labels + 1, width)), np.empty(width)
     for row in range(start, stop):
         on, off = log_on[row], log_off[row]
-        tails[n_labels] = -np.inf
-        tails[n_labels, 0] = 0.0
+        for s in range(width):
+            tails[n_labels, s] = head[s] = -np.inf
+        tails[n_labels, 0] = head[0] = 0.0
         for k in range(n_labels - 1, -1, -1):
             after, here = tails[k + 1], tails[k]
             here[0] = after[0] + off[k]
@@ -406,8 +411,6 @@ def split_rows(start, stop, log_on, log_off, bias, low, high, first, values, out
         total = -np.inf
         for s in range(width):
             total = log_plus(total, tails[0, s] + bias[s])
-        head[:] = -np.inf
-        head[0] = 0.0
         for k in range(high[row] + 1):
             if k >= low[row]:
                 value = 0.0

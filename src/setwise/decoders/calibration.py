@@ -30,8 +30,8 @@ class Calibration(NamedTuple):
         Drawn to no change at all by a normal prior of variance 1, so that few rows do not overfit.
         (Two numbers for all labels: rare ones are judged by what holds for the others.)
         """
-        possible = sample.entries[2] > 0.0
-        score, true, size = (part[possible] for part in (*sample.entries[2:], sample.sizes))
+        possible = sample.entries[1] > 0.0
+        score, true, size = (part[possible] for part in (*sample.entries[1:], sample.sizes))
         odds = log_odds(score)
         reach = logit(1.0 - LEAST)
         cell = np.clip((odds / reach + 1.0) * (CELLS / 2), 0, CELLS - 1).astype(np.int64)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from setwise.decoders.budget import LEAST, LEAST_GAIN, BudgetProblem, ChosenLabels, clear, insert
-from setwise.decoders.population import utility_at
-from setwise.kernels import inner, kernel
+from setwise.decoders.budget import (
+    LEAST,
+    LEAST_GAIN,
+    BudgetProblem,
+    ChosenLabels,
+    clear,
+    insert,
+)
+from setwise.kernels import embedded, kernel
 
 # Passes over all rows, at most.
 PASSES = 50
@@ -14,8 +20,6 @@ PASSES = 50
 FEW_ENTRIES = 2**18
 # How many labels without an entry are tried beyond the budget.
 TRIED = 32
-# What one more false alarm adds to tp, fp, fn, tn.
-ONE_FALSE_ALARM = np.array([[0.0], [1.0], [0.0], [-1.0]])
 
 
 def best_ascent(problem: BudgetProblem, choice: ChosenLabels) -> ChosenLabels:
@@ -31,109 +35,108 @@ def best_ascent(problem: BudgetProblem, choice: ChosenLabels) -> ChosenLabels:
         frequent = np.where(problem.positives > 0.0, problem.positives, 1.0)
         of_frequent = 1.0 / frequent, np.zeros(n_labels)
         starts += [entries.choose(budget, *of_frequent), entries.nothing(budget)]
-    found = [coordinate_ascent(problem, start) for start in starts]
-    values = [problem.value(*problem.tallies(one)) for one in found]
-    return found[int(np.argmax(values))]
+    values = [coordinate_ascent(problem, start) for start in starts]
+    return starts[int(np.argmax(values))]
 
 
-def coordinate_ascent(problem: BudgetProblem, choice: ChosenLabels) -> ChosenLabels:
-    """Decide row after row, given all others, until no row gains; the choice is changed in place.
+def coordinate_ascent(problem: BudgetProblem, choice: ChosenLabels) -> float:
+    """Decide row after row, given all others, until no row gains; the value that is reached.
 
-    A pass never lowers the measure, so the result is at least as good as the choice it began with,
-    and no other labels for any single row are better. Of labels without an entry those are
-    tried that cost least at the beginning of a pass.
+    The choice is changed in place. A pass never lowers the measure, so the result is at least as
+    good as the choice it began with, and no other labels for any single row are better. Of labels
+    without an entry those are tried that cost least at the beginning of a pass.
     """
-    value, lightest = -np.inf, float(problem.entries.weight.min())
+    entries, (size, exact), utilities = problem.entries, problem.budget, problem.utilities
+    tallies, lightest = problem.tallies(choice), float(entries.weight.min())
+    of_labels = *utilities.parts(*tallies), utilities.at(*tallies), problem.factor
+    state, bounds = np.stack(of_labels, axis=1), np.empty((len(problem.factor), 2))
+    cost, value = np.empty(len(state)), -np.inf
     for _ in range(PASSES):
-        tp, predicted = problem.tallies(choice)
-        reached = problem.value(tp, predicted)
+        reached = float(state[:, UTILITY] @ problem.factor)
         if reached <= value + LEAST_GAIN:
             break
         value = reached
-        counts, exact = problem.counts(tp, predicted), problem.budget.exact
-        now = problem.quotient.of_counts(counts)
-        cost = problem.factor * (now - problem.quotient.of_counts(counts + ONE_FALSE_ALARM))
-        state = np.stack([tp, predicted, now, problem.positives, problem.factor], axis=1)
-        bounds = np.empty((len(state), 2))
-        for_labels(problem.quotient, problem.total, lightest, state, bounds)
-        order, fills = np.argsort(cost, kind="stable"), exact or bool(cost.min() < 0)
-        facts = problem.quotient, problem.total, lightest
-        if not ascend(problem.entries, *facts, order, exact, fills, state, bounds, choice):
+        look_at_labels(utilities, lightest, state, bounds, cost)
+        order, fills = entries.first(cost, 2 * size + TRIED), exact or bool(cost.min() < 0)
+        if not ascend(entries, utilities, lightest, order, exact, fills, state, bounds, choice):
             break
-    return choice
+    return reached
 
 
-# What is known of a label while rows are decided: tp, predicted, its utility, its positives and its
-# factor; and in an array of their own, which every entry is looked up in, bounds on its gains.
-TP, PREDICTED, UTILITY, POSITIVES, FACTOR = range(5)
+# What is known of a label while rows are decided: both functions of its tallies, its utility and
+# its factor; and in an array of their own, which every entry is looked up in, bounds on its gains.
+ABOVE, BELOW, UTILITY, FACTOR = range(4)
 SLOPE, OFFSET = range(2)
 
 
-@inner
-def utility_with(quotient, total, labels, j, true, size):
-    """The utility of label j with so much more that is true and predicted."""
-    tp, positives = labels[j, TP] + true, labels[j, POSITIVES]
-    fp = labels[j, PREDICTED] + size - tp
-    return utility_at(quotient, j, tp, fp, positives - tp, total - positives - fp)
+@embedded
+def parts_with(utilities, labels, j, true, size):
+    """Both functions of label j with so much more that is true and predicted, and its utility."""
+    slopes, row = utilities.slopes, j if utilities.slopes.shape[2] > 1 else 0
+    above = labels[j, ABOVE] + slopes[0, 0, row] * true + slopes[0, 1, row] * size
+    below = labels[j, BELOW] + slopes[1, 0, row] * true + slopes[1, 1, row] * size
+    if utilities.geometric[row]:
+        return above, below, np.sqrt(max(above, 0.0) * max(below, 0.0))
+    return above, below, above / below if abs(below) > utilities.zero else utilities.empty
 
 
-@inner
-def gain_with(quotient, total, labels, j, true, size):
-    """What the measure gains by such a prediction of label j."""
-    utility = utility_with(quotient, total, labels, j, true, size)
+@embedded
+def gain_with(utilities, labels, j, true, size):
+    """What the measure gains by so much more that is true and predicted of label j."""
+    utility = parts_with(utilities, labels, j, true, size)[2]
     return labels[j, FACTOR] * (utility - labels[j, UTILITY])
 
 
-@inner
-def count_in(quotient, total, lightest, labels, bounds, j, true, size):
+@embedded
+def count_in(utilities, lightest, labels, bounds, j, true, size):
     """Add to the counts of label j, and bring what follows from them up to date."""
-    labels[j, TP] += true
-    labels[j, PREDICTED] += size
-    value = utility_with(quotient, total, labels, j, 0.0, 0.0)
-    labels[j, UTILITY] = value
-    above, below, _, geometric = quotient
-    row = j if len(above) > 1 else 0
-    false_below, true_below = below[row, 2] - below[row, 4], below[row, 1] - below[row, 3]
-    bottom = below[row, 0] + below[row, 3] * labels[j, POSITIVES]
-    bottom += below[row, 4] * (total - labels[j, POSITIVES])
-    bottom += false_below * (labels[j, PREDICTED] - labels[j, TP]) + true_below * labels[j, TP]
-    # Where a prediction does not lower the denominator D, it gains at most what N - v D gains by
-    # it, divided by the D of the lightest row's, at least. (A little more, for rounding.)
-    is_bounded = false_below >= 0.0 and true_below >= 0.0 and bottom > 0.0 and not geometric
-    bottom += lightest * min(false_below, true_below)
-    scale = (1.0 + 1e-9) * labels[j, FACTOR] / bottom if is_bounded else 0.0
-    if_false = (above[row, 2] - above[row, 4]) - value * false_below
-    if_true = (above[row, 1] - above[row, 3]) - value * true_below
-    bounds[j, SLOPE] = scale * (if_true - if_false)
+    above, below, utility = parts_with(utilities, labels, j, true, size)
+    labels[j, ABOVE], labels[j, BELOW], labels[j, UTILITY] = above, below, utility
+    bound(utilities, lightest, labels, bounds, j)
+
+
+@embedded
+def bound(utilities, lightest, labels, bounds, j):
+    """Find slope · probability + offset that no gain of label j above 0 exceeds.
+
+    Where a prediction does not lower the denominator D, it gains at most what N - v D gains by it,
+    divided by the D of the lightest row's, at least. (A little more, for rounding.)
+    """
+    slopes, row = utilities.slopes, j if utilities.slopes.shape[2] > 1 else 0
+    true, predicted = slopes[1, 0, row], slopes[1, 1, row]
+    below, value, least = labels[j, BELOW], labels[j, UTILITY], predicted + min(true, 0.0)
+    is_bounded = least >= 0.0 and below > utilities.zero and not utilities.geometric[row]
+    scale = (1.0 + 1e-9) * labels[j, FACTOR] / (below + lightest * least) if is_bounded else 0.0
+    if_false = slopes[0, 1, row] - value * predicted
+    bounds[j, SLOPE] = scale * (slopes[0, 0, row] - value * true)
     bounds[j, OFFSET] = scale * (if_false + 1e-9 * abs(if_false)) if is_bounded else np.inf
 
 
 @kernel
-def for_labels(quotient, total, lightest, labels, bounds):
-    """Bring what follows from the counts of each label up to date."""
+def look_at_labels(utilities, lightest, labels, bounds, cost):
+    """Find the bounds of all labels, and what one more false alarm costs."""
     for j in range(len(labels)):
-        count_in(quotient, total, lightest, labels, bounds, j, 0.0, 0.0)
+        bound(utilities, lightest, labels, bounds, j)
+        cost[j] = -gain_with(utilities, labels, j, 0.0, 1.0)
 
 
 @kernel
-def ascend(entries, quotient, total, lightest, order, exact, fills, state, bounds, choice):
+def ascend(entries, utilities, lightest, order, exact, fills, state, bounds, choice):
     """Decide each row anew, given the counts of all the others; whether a row has changed.
 
-    ``state`` (l, 5) and ``bounds`` (l, 2) have what is known of each label. ``fills``: labels that
+    ``state`` (l, 4) and ``bounds`` (l, 2) have what is known of each label. ``fills``: labels that
     are not stored, or gain nothing, may have to be taken too.
     """
     ends, label, probability, true, weight = entries
     (labels, places), size, has_changed = choice, choice[0].shape[1], False
     gains, old, its_place = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
-    met, was = np.full(len(order), -1), np.full(len(order), -1)
+    met, was = np.full(len(state), -1), np.full(len(state), -1)
     for row in range(len(weight)):
         w, before, its_labels, its_places = weight[row], 0, labels[row], places[row]
         for c in range(size):
             j, i = its_labels[c], its_places[c]
             if j >= 0:
-                count_in(
-                    quotient, total, lightest, state, bounds, j, -(true[i] if i >= 0 else 0.0), -w
-                )
+                count_in(utilities, lightest, state, bounds, j, -(true[i] if i >= 0 else 0.0), -w)
                 old[before], its_place[before], was[j] = j, i, row
                 before += 1
         # First the labels that gain; then, if more must be taken, all.
@@ -145,15 +148,15 @@ def ascend(entries, quotient, total, lightest, order, exact, fills, state, bound
             # (Those chosen before are likely to be the best.)
             for c in range(before):
                 j, i = old[c], its_place[c]
-                gain = gain_with(quotient, total, state, j, true[i] if i >= 0 else 0.0, w)
+                gain = gain_with(utilities, state, j, true[i] if i >= 0 else 0.0, w)
                 if gain >= least:
                     least = insert(its_labels, its_places, gains, j, i, gain, least)
             for i in range(ends[row], ends[row + 1]):
                 j = label[i]
                 # (The bound holds for gains above 0.)
-                bound = w * (bounds[j, SLOPE] * probability[i] + bounds[j, OFFSET])
-                if (takes_all or bound >= least) and was[j] != row:
-                    gain = gain_with(quotient, total, state, j, true[i], w)
+                most = w * (bounds[j, SLOPE] * probability[i] + bounds[j, OFFSET])
+                if (takes_all or most >= least) and was[j] != row:
+                    gain = gain_with(utilities, state, j, true[i], w)
                     if gain >= least:
                         least = insert(its_labels, its_places, gains, j, i, gain, least)
             if not takes_all:
@@ -166,13 +169,13 @@ def ascend(entries, quotient, total, lightest, order, exact, fills, state, bound
                     break
                 if met[j] != row and was[j] != row:
                     tried += 1
-                    gain = gain_with(quotient, total, state, j, 0.0, w)
+                    gain = gain_with(utilities, state, j, 0.0, w)
                     if gain >= least:
                         least = insert(its_labels, its_places, gains, j, -1, gain, least)
         for c in range(size):
             j, i = its_labels[c], its_places[c]
             has_changed = has_changed or (j >= 0) != (c < before)
             if j >= 0:
-                count_in(quotient, total, lightest, state, bounds, j, true[i] if i >= 0 else 0.0, w)
+                count_in(utilities, lightest, state, bounds, j, true[i] if i >= 0 else 0.0, w)
                 has_changed = has_changed or was[j] != row
     return has_changed

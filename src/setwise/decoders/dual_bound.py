@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from setwise.decoders.budget import BudgetProblem
-from setwise.decoders.population import SMALL_SHARE
 from setwise.kernels import inner, kernel
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
@@ -32,24 +31,16 @@ def dual_bound(problem: BudgetProblem, tp: Array, predicted: Array) -> float:
         entries.weight[row][order],
         price[row][order],
     )
-    if problem.quotient.geometric:
-        bounds, slope, offset = _tangents(problem, tp, predicted)
+    if problem.utilities.geometric.any():
+        # G-mean is concave: it is nowhere above its linear part.
+        tangents = problem.utilities.tangents(tp, predicted, problem.total)
+        bounds, slope, offset = problem.factor * tangents
         add_tangents(columns, slope, offset, problem.total, bounds)
     else:
         bounds = np.empty(n_labels)
-        facts = problem.quotient, problem.factor, problem.positives, problem.total
+        facts = problem.utilities, problem.factor, problem.positives, problem.total
         for_rows(bound_labels, n_labels, columns, *facts, bounds, least=1)
     return float(problem.budget.size * price.sum() + bounds.sum())
-
-
-def _tangents(problem: BudgetProblem, tp: Array, predicted: Array) -> tuple[Array, Array, Array]:
-    """G-mean is concave: it is nowhere above its linear part, constant + slope p + offset."""
-    counts = np.maximum(problem.counts(tp, predicted), SMALL_SHARE * problem.total)
-    at_tp, _, _, at_tn = problem.quotient.gradient(counts).T
-    negatives = problem.total - problem.positives
-    constant = problem.quotient.of_counts(counts) - at_tp * counts[0] - at_tn * counts[3]
-    factor = problem.factor
-    return factor * (constant + at_tn * negatives), factor * (at_tp + at_tn), -factor * at_tn
 
 
 @kernel
@@ -83,21 +74,19 @@ def add_tangents(columns, slope, offset, total, bounds):
 
 
 @kernel
-def bound_labels(first, last, columns, quotient, factor, positives, total, bounds):
+def bound_labels(first, last, columns, utilities, factor, positives, total, bounds):
     """The largest utility of each label less the prices of its rows, at most.
 
     At any v, N / D = v + (N - v D) / D. Where D lies between two numbers, the second part is at
     most what it is with one of the two in its place, and then linear in the decisions. D's range
     is cut into pieces, and each has the v of its least bound.
     """
-    above, below, empty, _ = quotient
     for j in range(first, last):
-        row = j if len(above) > 1 else 0
-        a, b, rest = above[row], below[row], total
-        n_false, d_false, p = a[2] - a[4], b[2] - b[4], positives[j]
-        n_true, d_true = a[1] - a[3], b[1] - b[3]
-        low = b[0] + b[3] * p + b[4] * (total - p)
-        high, least = low, np.inf
+        (top, bottom), rest = utilities.constants[:, j], total
+        slopes = utilities.slopes[:, :, j if utilities.slopes.shape[2] > 1 else 0]
+        n_false, d_false = slopes[:, 1]
+        n_true, d_true = n_false + slopes[0, 0], d_false + slopes[1, 0]
+        low, high, least = bottom, bottom, np.inf
         start, stop = columns[0][j], columns[0][j + 1]
         for i in range(start, stop):
             change = columns[2][i] * (d_false + (d_true - d_false) * columns[1][i])
@@ -108,13 +97,12 @@ def bound_labels(first, last, columns, quotient, factor, positives, total, bound
         best = 0.0
         if low <= 1e-12 * high or low <= 0.0:
             # 0/0, or at least the smallest change; where others are not stored, any weight.
-            best = factor[j] * empty
+            best = factor[j] * utilities.empty
             low = least if rest <= 1e-12 * total and d_false >= 0.0 else 0.0
         if high > 0.0 and (low <= 0.0 or not low < np.inf):
-            best = factor[j] if p > 0.0 or a[0] > 0.0 or a[2] > 0.0 or a[4] > 0.0 else best
+            best = factor[j] if positives[j] > 0.0 or max(top, n_false) > 0.0 else best
         elif high > 0.0:
-            nothing = a[0] + a[3] * p + a[4] * (total - p), b[0] + b[3] * p + b[4] * (total - p)
-            gains = n_false, d_false, n_true, d_true, rest
+            nothing, gains = (top, bottom), (n_false, d_false, n_true, d_true, rest)
             ratio = (max(high, low) / low) ** (1.0 / PIECES)
             for piece in range(PIECES):
                 ends = low * ratio**piece, low * ratio ** (piece + 1.0)

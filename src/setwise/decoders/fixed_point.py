@@ -21,7 +21,7 @@ def fixed_points(sample: ScoredRows, metric: Target, average: Average) -> Array:
     """
     by = POPULATIONS[average]
     population, count, total = sample.populations(by)
-    entries = population, sample.entries[2], sample.sizes, sample.entries[3]
+    entries = population, sample.entries[1], sample.sizes, sample.entries[2]
     true, stored = (np.bincount(population, part, count) for part in entries[:1:-1])
     positives = true
     if sample.missed is not None and by != "row":

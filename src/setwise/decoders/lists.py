@@ -15,7 +15,7 @@ import numpy as np
 
 from setwise.decoders.decisions import TIE, Decisions
 from setwise.distributions import Distribution, Independent
-from setwise.kernels import kernel
+from setwise.kernels import view_kernel
 from setwise.spaces.listing import sums_over
 from setwise.spaces.space import all_sets, smaller_first
 from setwise.spaces.symmetric import largest_first
@@ -262,20 +262,24 @@ def _best_quotient(utility: Fraction, joint: Array, chance: Array) -> Decisions:
     chosen, best, second = np.zeros((n, n_labels), np.uint8), np.empty(n), np.empty(n)
     weights = utility.numerator[1], utility.denominator[2], utility.denominator[3]
     inputs = np.ascontiguousarray(joint), chance, weights, utility.empty
-    for_rows(best_quotient_rows, n, *inputs, chosen, best, second, least=8)
+    for_rows(
+        best_quotient_rows, n, *inputs, chosen, best, second, least=8,
+        room=lambda: (np.empty(n_labels), *np.empty((2, n_labels), np.int64)),
+    )  # fmt: skip
     return Decisions(chosen, 1.0 - best, 1.0 - second)
 
 
-@kernel
-def best_quotient_rows(start, stop, joint, chance, weights, empty, chosen, best, second):
+@view_kernel
+def best_quotient_rows(
+    start, stop, joint, chance, weights, empty, chosen, best, second, value, order, taken
+):  # fmt: skip
     """Decide each row; see `_best_quotient`. On ties the smaller set, then the lower labels.
 
     ``joint`` (n, K + 1, l), ``chance`` (n, K + 1), ``weights`` (c, a, b); out: ``chosen`` (n, l),
-    and the utilities ``best`` and ``second`` (n,).
+    and the utilities ``best`` and ``second`` (n,); room for labels: the last three, (l,) each.
     """
     largest, n_labels = joint.shape[1] - 1, joint.shape[2]
     hits, predicted, true = weights
-    value, order = np.empty(n_labels), np.empty(n_labels, np.int64)
     for row in range(start, stop):
         high, next_high = empty * chance[row, 0], -np.inf
         for k in range(1, n_labels + 1):
@@ -290,7 +294,7 @@ def best_quotient_rows(start, stop, joint, chance, weights, empty, chosen, best,
                 factor, line = hits / (true * s + predicted * k), joint[row, s]
                 for i in range(n_labels):
                     value[i] += line[i] * factor
-            largest_first(value, min(k + 1, n_labels), order)
+            largest_first(value, k + 1 if k < n_labels else k, order, taken)
             utility = 0.0
             for j in range(k):
                 utility += value[order[j]]

@@ -20,7 +20,7 @@ def micro_macro(sample: ScoredRows, metric: Target, folds: Array) -> Array:
     largest of them. Labels without a positive have the threshold +inf.
     """
     found = np.array([_of_fold(sample[folds == fold], metric) for fold in np.unique(folds)])
-    positives = np.bincount(sample.entries[1], sample.entries[3], sample.shape[1])
+    positives = np.bincount(sample.entries[0], sample.entries[2], sample.shape[1])
     return np.where(positives > 0, found.mean(axis=0), np.inf)
 
 

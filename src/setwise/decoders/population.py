@@ -147,24 +147,6 @@ class Quotient(NamedTuple):
         utilities_of(self, np.ascontiguousarray(counts, np.float64), values)
         return values
 
-    def gradient(self, counts: Array) -> Array:
-        """The derivatives of each utility by its tp, fp, fn, tn, (m, 4); 0 where it is 0/0.
-
-        At the value v of a quotient they are (above - v · below) / D. Where G-mean is 0 it rises
-        without bound; the derivatives at a small share of the counts stand for them there.
-        """
-        if self.geometric:
-            counts = np.maximum(counts, SMALL_SHARE * counts.sum(axis=0))
-        values, bare = self.of_counts(counts), self._replace(empty=np.nan)
-        slopes = self.above[:, 1:] - values[:, None] * self.below[:, 1:]
-        if self.geometric:
-            both = ((self.above[:, 1] > 0) & (self.above[:, 4] > 0))[:, None]
-            rates = values / (2.0 * counts) * np.array([[1.0], [0.0], [0.0], [1.0]])
-            return np.where(both, rates.T, slopes)
-        bottom = self.below[:, 0] + (self.below[:, 1:] * counts.T).sum(axis=1)
-        bottom = np.where(np.isnan(bare.of_counts(counts)), np.inf, bottom)
-        return slopes / bottom[:, None]
-
 
 @inner
 def utility_at(quotient, j, tp, fp, fn, tn):

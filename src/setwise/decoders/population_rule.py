@@ -191,7 +191,7 @@ class PopulationRule(BaseEstimator):
             self.thresholds_ = self._thresholds(sample, rule)
         else:
             problem = BudgetProblem.of(sample, self._population, self._budget)
-            linear = self._linear(problem, sample, rule)
+            linear = self._linear(problem)
             self.slopes_, self.offsets_ = linear.slope, linear.offset
         return self
 
@@ -239,8 +239,7 @@ class PopulationRule(BaseEstimator):
         if self._budget is None:
             return reached(sample.scores, self._thresholds(sample, "expected"))
         problem = BudgetProblem.of(sample, self._population, self._budget)
-        linear = self._linear(problem, sample, "expected")
-        choice = problem.entries.choose(problem.budget, linear.slope, linear.offset)
+        choice = self._linear(problem).choice
         if self._population.average == "macro":
             choice = best_ascent(problem, choice)
         return choice.sets(sample.scores)
@@ -288,20 +287,11 @@ class PopulationRule(BaseEstimator):
             found = micro_macro(sample, metric, self._folds(sample))
         return np.broadcast_to(found, sample.shape[1]).copy()
 
-    def _linear(self, problem: BudgetProblem, sample: ScoredRows, rule: str) -> Linear:
-        """The gains of each label with a budget."""
+    def _linear(self, problem: BudgetProblem) -> Linear:
+        """The gains of each label with a budget, and what they choose."""
         if self._population.average == "macro":
-            return frank_wolfe(problem, *self._tallies(sample, rule))
-        # The most probable labels of a row are the best of any number, and of all rows' together
-        # those above one threshold.
-        exact, ones = problem.budget.exact, np.ones(sample.shape[1])
-        level = 0.0 if exact else cut_together(problem, self._population.metric)
-        return Linear(ones, ones * -level, np.nan)
-
-    def _tallies(self, sample: ScoredRows, rule: str) -> tuple[Array, Array]:
-        """What is true of the decisions without a budget, and what is predicted, of each label."""
-        counts = sample.counts(self._thresholds(sample, rule), "label")
-        return counts[0], counts[0] + counts[1]
+            return frank_wolfe(problem)
+        return cut_together(problem, self._population.metric)
 
     def _folds(self, sample: ScoredRows) -> Array:
         order = np.random.default_rng(self.random_state).permutation(sample.shape[0])
@@ -340,5 +330,5 @@ def _missed(sample: ScoredRows) -> Array | None:
     """The weight of true entries that have no stored probability, by label, (l,)."""
     if isinstance(sample.scores, np.ndarray):
         return None
-    _, label, score, true = sample.entries
+    label, score, true = sample.entries
     return np.bincount(label, np.where(score == 0.0, true, 0.0), sample.shape[1])

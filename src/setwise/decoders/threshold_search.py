@@ -14,7 +14,7 @@ import numpy as np
 
 from setwise.decoders.population import POPULATIONS, ZERO_SHARE, Average, By, Quotient, utility_at
 from setwise.kernels import kernel
-from setwise.sparse import entries_of, places_among, refuse_entries, rows_of, tidied, tidy_sets
+from setwise.sparse import entries_of, places_among, refuse_entries, tidied, tidy_sets
 from setwise.targets import Target
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
@@ -86,49 +86,69 @@ class ScoredRows:
         return self.scores.shape
 
     @cached_property
-    def entries(self) -> tuple[Array, Array, Array, Array]:
-        """Row, label, score and weight of what is true of each entry that has a score or is true.
+    def entries(self) -> tuple[Array, Array, Array]:
+        """Label, score and weight of what is true of each entry that has a score or is true.
 
         Of dense matrices label by label, of sparse ones row by row.
         """
         (n, n_labels), scores, true = self.shape, self.scores, self.true
         if isinstance(scores, np.ndarray):
-            row = np.tile(np.arange(n, dtype=np.int32), n_labels)
             label = np.repeat(np.arange(n_labels, dtype=np.int32), n)
             score, truth = (np.array(m.T, np.float64, order="C").ravel() for m in (scores, true))
-            return row, label, score, truth if self.weight is None else truth * self.weight[row]
+            return label, score, self._weighted(truth)
+        label, score = scores.indices, scores.data.astype(np.float64, copy=False)
         if true is scores:
-            score, row = scores.data.astype(np.float64), rows_of(scores)
-            truth = score if self.weight is None else score * self.weight[row]
-            return row, scores.indices, score, truth
-        place, found = places_among(scores, true)
-        at, missed = place[~found], (rows_of(true)[~found], true.indices[~found], 0.0)
-        stored = rows_of(scores), scores.indices, scores.data.astype(np.float64)
-        row, label, score = (
-            np.insert(old, at, new) for old, new in zip(stored, missed, strict=True)
+            return label, score, self._weighted(score)
+        place, found = self._found
+        label, score = (
+            np.insert(old, place[~found], new)
+            for old, new in ((label, true.indices[~found]), (score, 0.0))
         )
         truth = np.zeros(len(score))
         truth[place + np.cumsum(~found) - ~found] = true.data
-        return row, label, score, truth if self.weight is None else truth * self.weight[row]
+        return label, score, self._weighted(truth)
+
+    @cached_property
+    def _found(self) -> tuple[Array, Array]:
+        """Where each true entry stands, or would stand, among the scores; and whether it does."""
+        return places_among(self.scores, self.true)
+
+    @cached_property
+    def ends(self) -> Array:
+        """Where the entries of each row of sparse matrices begin and end, (n + 1,)."""
+        if self.true is self.scores:
+            return self.scores.indptr
+        is_new = np.append(0, np.cumsum(~self._found[1]))
+        return self.scores.indptr + is_new[self.true.indptr]
+
+    @cached_property
+    def row(self) -> Array:
+        """The row of each entry."""
+        n, n_labels = self.shape
+        if isinstance(self.scores, np.ndarray):
+            return np.tile(np.arange(n, dtype=np.int32), n_labels)
+        return np.repeat(np.arange(n, dtype=np.int32), np.diff(self.ends))
+
+    def _weighted(self, truth: Array) -> Array:
+        return truth if self.weight is None else truth * self.weight[self.row]
 
     @cached_property
     def sizes(self) -> Array:
         """The weight of each entry."""
-        row = self.entries[0]
-        return np.ones(len(row)) if self.weight is None else self.weight[row]
+        return np.ones(len(self.entries[0])) if self.weight is None else self.weight[self.row]
 
     def populations(self, by: By) -> tuple[Array, int, float]:
         """The population of each entry, how many there are, and the weight of the cells in each."""
-        (row, label, _, _), (n, n_labels) = self.entries, self.shape
+        label, (n, n_labels) = self.entries[0], self.shape
         if by == "all":
-            return np.zeros(len(row), np.int32), 1, self.mass * n_labels
+            return np.zeros(len(label), np.int32), 1, self.mass * n_labels
         if by == "label":
             return label.astype(np.int32, copy=False), n_labels, self.mass
-        return row.astype(np.int32, copy=False), n, float(n_labels)
+        return self.row, n, float(n_labels)
 
     def counts(self, thresholds: Array, by: By) -> Array:
         """tp, fp, fn, tn of each population where a score reaches its label's threshold, (4, m)."""
-        (_, label, score, true), (population, count, size) = self.entries, self.populations(by)
+        (label, score, true), (population, count, size) = self.entries, self.populations(by)
         tp, fn, predicted, scored = np.zeros((4, count))
         entries = label, population, score, self.sizes, true
         count_entries(entries, np.array(thresholds, np.float64), tp, fn, predicted, scored)
@@ -140,7 +160,7 @@ class ScoredRows:
 
     def ranking(self, by: By, own: bool) -> RankedEntries:
         """The entries ranked together, or with ``own`` those of each label by themselves."""
-        (_, _, score, true), (population, count, cells) = self.entries, self.populations(by)
+        (_, score, true), (population, count, cells) = self.entries, self.populations(by)
         size, is_dense = self.sizes, isinstance(self.scores, np.ndarray)
         if not is_dense:
             # What is not stored stands as one entry of score 0 a population.

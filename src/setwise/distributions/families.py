@@ -17,11 +17,11 @@ from setwise.distributions.distribution import (
     Ranked,
     one_set_a_row,
 )
-from setwise.kernels import copy_into, kernel
+from setwise.kernels import copy_into, view_kernel
 from setwise.spaces.catalog import Catalog
 from setwise.spaces.listing import SizeSums, listing_of, posterior_of
 from setwise.spaces.space import require_space, smaller_first
-from setwise.spaces.symmetric import fill, group_of, size_law, sweep
+from setwise.spaces.symmetric import fill, moments_room, size_law, sweep
 from setwise.targets.measure import find_rows
 from setwise.threads import for_rows
 from setwise.validation import probability_matrix, real_array, score_matrix
@@ -118,7 +118,10 @@ def label_sizes(values: Array, bias: Array | None) -> tuple[Array, Array]:
     width = 1 + largest_size(values) if bias is None else len(bias)
     joint, size = np.empty((n, width, n_labels)), np.empty((n, width))
     given = np.empty(0) if bias is None else bias
-    for_rows(label_size_rows, n, values, given, joint, size, least=1)
+    for_rows(
+        label_size_rows, n, values, given, joint, size, least=1,
+        room=lambda: (np.empty(n_labels), *moments_room(n_labels, width - 1)),
+    )  # fmt: skip
     return joint, size
 
 
@@ -147,31 +150,33 @@ def add_listed(
     return joint, size
 
 
-@kernel
-def label_size_rows(start, stop, values, bias, joint, size):
+@view_kernel
+def label_size_rows(start, stop, values, bias, joint, size, off, group, doubled, adjoint):
     """joint[row, s, i] and size[row, s] from values (n, l); see `label_sizes`.
 
     An empty ``bias`` means that the values are probabilities. The table of the sizes of the first j
-    labels is filled once; then each size is carried back through it, alone.
+    labels is filled once; then each size is carried back through it, alone. ``off`` (l,) and
+    `moments_room` are what it works in.
     """
     n_labels, width = values.shape[1], joint.shape[1]
-    group, adjoint = group_of(n_labels, width - 1), np.empty(width)
-    last, doubled, off = group.table[n_labels], np.empty(n_labels), np.empty(n_labels)
+    last = group.table[n_labels]
     for row in range(start, stop):
         factored = True
         if len(bias) > 0:
             factored = size_law(values[row], bias, doubled, group, size[row])[0]
         else:
-            group.step[:] = 1.0
+            for s in range(width):
+                group.step[s] = 1.0
             for i in range(n_labels):
                 group.weight[i], group.keep[i] = values[row, i], 1.0 - values[row, i]
             fill(True, group)
             copy_into(size[row], last)
-        joint[row] = 0.0
-        for s in range(1, width):
-            if size[row, s] > 0.0:
-                adjoint[:] = 0.0
-                adjoint[s] = size[row, s] / last[s]
+        for s in range(width):
+            for i in range(n_labels):
+                joint[row, s, i] = 0.0
+            if s > 0 and size[row, s] > 0.0:
+                for k in range(width):
+                    adjoint[k] = size[row, s] / last[s] if k == s else 0.0
                 sweep(factored, group, adjoint, joint[row, s], off)
 
 

@@ -13,13 +13,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csr_array, vstack
 from sklearn.base import clone
 
 from setwise.blocks import Block
 from setwise.decoders.for_target import HeldOut
 from setwise.estimators.blocked import BlockDesign, BlockRows
 from setwise.estimators.design import Array, Design, Rows, scaled
+from setwise.sparse import dense_rows
 from setwise.validation import whole_number
 
 # Folds where nobody says how many.
@@ -170,7 +171,6 @@ class _Sampled:
         n = len(block.weights)
         draws = np.random.default_rng([self.seed, number, 1]).random(n)
         kept = np.flatnonzero(draws < self.share)
-        sets = block.sets[kept]
-        sets = sets.toarray() if issparse(sets) else sets
+        sets = dense_rows(block.sets, kept)
         folds = folds_of_rows(number, n, self.count, self.seed)[kept]
         return block.inputs[kept], sets.astype(np.uint8), block.weights[kept], folds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from setwise.estimators.design import LARGEST_INPUT, SCALINGS, Rows, read_traini
 from setwise.estimators.moments import Columns, standard_deviations
 from setwise.estimators.seen import Seen
 from setwise.labels import LabelNames
+from setwise.sparse import held
 from setwise.spelling import counted
 from setwise.targets.registry import get_target
 from setwise.targets.truth import refuse_open, refuse_other_labels
@@ -81,10 +83,10 @@ class BlockRows:
         """Number of labels."""
         return self.blocks.n_labels
 
-    @property
-    def sets(self) -> Array:
-        """The different label sets, (K, l)."""
-        return self.seen.sets
+    @cached_property
+    def sets(self) -> Any:
+        """The different label sets, (K, l), CSR where they are many."""
+        return held(self.seen.sets)
 
     @property
     def weights(self) -> Array:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.utils import _safe_indexing
 
 from setwise.estimators.design import Rows
@@ -25,7 +25,6 @@ from setwise.estimators.folds import StratifiedLabelSets
 from setwise.estimators.training import Objective, penalty
 from setwise.spaces.space import Space
 from setwise.spelling import known_names
-from setwise.validation import places_of
 
 Array = NDArray[Any]
 # Of scores of held-out rows on a space: two sums, of which the quotient is the loss, and two more.
@@ -52,36 +51,27 @@ def xgboost() -> Any:
 def matrix(X: Any, kinds: list[str] | None = None) -> Any:
     """Inputs as XGBoost takes them: NaN and what a sparse matrix does not store are missing.
 
-    ``kinds`` are those of the columns, as XGBoost names them; a data frame says its own.
+    ``kinds`` are those of the columns, as XGBoost names them.
     """
-    own = hasattr(X, "dtypes") or not kinds
-    return xgboost().DMatrix(X, enable_categorical=True, feature_types=None if own else kinds)
+    return xgboost().DMatrix(X, enable_categorical=True, feature_types=kinds)
 
 
-def kinds_of(categorical: Any, X: Any) -> list[str] | None:
+def kinds_of(categorical: list[int], n_features: int) -> list[str] | None:
     """What XGBoost calls the columns, of which some are codes of categories; None if none are."""
-    if categorical is None:
-        return None
-    n_features = X.shape[1]
-    chosen = places_of(categorical, "categorical_features", n_features)
-    table: Any = X
-    if len(chosen) and not hasattr(table, "iloc"):
-        codes = table[:, chosen]
-        codes = codes.data if hasattr(codes, "tocsr") else codes
-        codes = codes[~np.isnan(codes)]
-        if (codes < 0).any() or (codes != np.floor(codes)).any():
-            wrong = codes[(codes < 0) | (codes != np.floor(codes))][0]
-            raise ValueError(
-                f"columns of categorical_features must hold codes 0, 1, ..., but there is {wrong}"
-            )
     kinds = np.full(n_features, "float", object)
-    kinds[chosen] = "c"
-    return kinds.tolist()
+    kinds[categorical] = "c"
+    return kinds.tolist() if len(categorical) else None
 
 
-def has_categories(inputs: Any) -> bool:
-    """Whether it is a data frame with a column of categories."""
-    return any(str(one) == "category" for one in getattr(inputs, "dtypes", ()))
+def refuse_no_codes(X: Any, categorical: Array) -> None:
+    """Raise where columns of categories hold something else than 0, 1, ... and NaN."""
+    codes = X[:, categorical]
+    codes = codes.data if issparse(codes) else codes[~np.isnan(codes)]
+    wrong = codes[(codes < 0) | (codes != np.floor(codes))]
+    if len(wrong):
+        raise ValueError(
+            f"columns of categorical_features must hold codes 0, 1, ..., but there is {wrong[0]}"
+        )
 
 
 def categories_of(frame: Any) -> dict[str, list[Any]]:
@@ -94,14 +84,17 @@ def categories_of(frame: Any) -> dict[str, list[Any]]:
     return {str(place): frame.iloc[:, place].cat.categories.tolist() for place in places}
 
 
-def recoded(frame: Any, categories: dict[str, list[Any]]) -> Any:
-    """A data frame whose categories have the codes that they had in training.
+def coded(frame: Any, categories: dict[str, list[Any]]) -> Any:
+    """A data frame of numbers: of a category, the code that it had in training; NaN is missing.
 
-    XGBoost goes by codes, and those of a frame follow from the categories that it has itself.
+    (Codes of the frame itself follow from the categories that it happens to have.)
     """
-    recoded = frame.copy()
-    for place, known in categories.items():
-        name, column = frame.columns[int(place)], frame.iloc[:, int(place)]
+    found = frame.copy()
+    for place, name in enumerate(frame.columns):
+        column, known = frame.iloc[:, place], categories.get(str(place))
+        if known is None:
+            refuse_text(column, name)
+            continue
         same = column.astype("category").cat.set_categories(known)
         new = column[same.isna() & column.notna()]
         if len(new):
@@ -109,8 +102,22 @@ def recoded(frame: Any, categories: dict[str, list[Any]]) -> Any:
                 f"the column {name!r} has the category {new.iloc[0]!r}, which it had not in "
                 f"training; {known_names(str(new.iloc[0]), [str(one) for one in known])}"
             )
-        recoded[name] = same
-    return recoded
+        codes = same.cat.codes.to_numpy(np.float64)
+        found.isetitem(place, np.where(codes < 0, np.nan, codes))
+    return found
+
+
+def refuse_text(column: Any, name: Any) -> None:
+    """Raise for a column of a data frame that holds neither numbers nor categories."""
+    if getattr(column.dtype, "kind", "O") in "biuf":
+        return
+    try:
+        column.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"trees take columns of numbers and of categories, but the column {name!r} has the "
+            f"type {column.dtype}: give it the type category, or leave it out"
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +155,9 @@ class Trees:
         return found.reshape(len(found), len(self.offset), -1)[..., :-1] / 2.0
 
     def _said(self, booster: Any, X: Any, **asked: Any) -> Array:
-        return booster.predict(matrix(X, self.booster.feature_types), **asked)
+        # (Names of columns were compared before, by scikit-learn.)
+        inputs = matrix(X, self.booster.feature_types)
+        return booster.predict(inputs, validate_features=False, **asked)
 
     def gains(self, n_features: int) -> Array:
         """The mean gain of the splits by each feature, with a sum of 1, (n_features,)."""
@@ -354,7 +363,7 @@ class InMemory:
         judge: Judge,
     ) -> Boosting:  # fmt: skip
         """Rounds on rows, judged by others if there are any."""
-        kinds = kinds_of(self.model.categorical_features, rows.inputs)
+        kinds = kinds_of(self.model._categorical(rows.n_features), rows.n_features)
         inputs = matrix(rows.inputs, kinds)
         if held is None:
             return Boosting(inputs, objective, settings)

@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.decoders.for_target import Decoder
+from setwise.estimators.seen import Seen
 from setwise.spaces import Backoff, Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.spaces.chow_liu import chow_liu
 from setwise.spaces.space import ENUMERATION_LIMIT, Space
+from setwise.sparse import by_ranges, label_sums, set_sizes
 from setwise.spelling import argument
 from setwise.targets.target import hierarchy_of, predicted_size
 from setwise.validation import require_one_of
@@ -43,7 +45,7 @@ DECODERS = {
 }
 
 
-def unseen_mass(sets: NDArray[np.uint8], counts: NDArray[np.int64] | None = None) -> float:
+def unseen_mass(sets: Any, counts: NDArray[np.int64] | None = None) -> float:
     """Good and Turing's estimate of the mass of label sets never seen.
 
     Of the sets of all rows; or of those that differ, with how many rows have each.
@@ -57,13 +59,9 @@ def unseen_mass(sets: NDArray[np.uint8], counts: NDArray[np.int64] | None = None
     return float(np.count_nonzero(counts == 1) / counts.sum())
 
 
-def set_counts(sets: NDArray[np.uint8]) -> NDArray[np.int64]:
+def set_counts(sets: Any) -> NDArray[np.int64]:
     """How many rows have each of the label sets, (K,)."""
-    packed = np.packbits(sets, axis=1)
-    if packed.shape[1] <= 8:
-        # As one number each, which are sorted far quicker than rows.
-        packed = np.pad(packed, ((0, 0), (0, 8 - packed.shape[1]))).view(np.uint64)
-    return np.unique(packed, axis=0 if packed.shape[1] > 1 else None, return_counts=True)[1]
+    return Seen.of(sets, np.zeros(sets.shape[0])).counts
 
 
 def space_for(space: Any, training: Training, is_class: bool, sets, weights, counts=None) -> Space:
@@ -105,7 +103,7 @@ def space_for(space: Any, training: Training, is_class: bool, sets, weights, cou
 
 def choose_space(
     name: str,
-    sets: NDArray[np.uint8],
+    sets: Any,
     weights: NDArray[np.float64] | None = None,
     counts: NDArray[np.int64] | None = None,
 ) -> Space:
@@ -115,20 +113,20 @@ def choose_space(
         name = "catalog" if unseen_mass(sets, counts) <= MOST_UNSEEN else "sized"
     if name == "cube":
         return Cube(n_labels)
-    mass = np.ones(len(sets)) if weights is None else weights
+    mass = np.ones(sets.shape[0]) if weights is None else weights
     if name == "forest":
         return chow_liu(sets, mass, None if counts is None else int(counts.sum()))
     if name in ("catalog", "joint"):
-        seen, place = np.unique(sets, axis=0, return_inverse=True)
-        share = np.bincount(place.ravel(), mass) / mass.sum()
-        return Catalog(seen, np.log(share), joint=name == "joint")
+        seen = Seen.of(sets, mass)
+        share = seen.weights / mass.sum()
+        return Catalog(seen.sets.toarray(), np.log(share), joint=name == "joint")
     base = sized_space(sets, mass)
     return base if name == "sized" else favouring(base, sets, mass, counts)
 
 
-def sized_space(sets: NDArray[np.uint8], mass: NDArray[np.float64]) -> Sized:
+def sized_space(sets: Any, mass: NDArray[np.float64]) -> Sized:
     """All sets of the sizes seen, with biases by which sizes are as frequent as in training."""
-    share = np.bincount(sets.sum(axis=1, dtype=np.int64), mass) / mass.sum()
+    share = np.bincount(set_sizes(sets), mass) / mass.sum()
     # P(size) of independent labels, which the biases are put beside.
     law = np.zeros(len(share))
     law[0] = 1.0
@@ -139,21 +137,18 @@ def sized_space(sets: NDArray[np.uint8], mass: NDArray[np.float64]) -> Sized:
         return Sized(sets.shape[1], np.log(share) - np.log(np.maximum(law, 1e-300)))
 
 
-def favouring(
-    base: Space, sets: NDArray[np.uint8], mass: NDArray[np.float64], counts: Any = None
-) -> Space:
+def favouring(base: Space, sets: Any, mass: NDArray[np.float64], counts: Any = None) -> Space:
     """A space with a bonus for the label sets seen often: see `LEAST_SEEN`.
 
     The bonuses begin where the sets are as frequent as in training, if the base is at the scores
     that training begins with; a set that it has more often begins, and may stay, without one.
     """
-    seen, place = np.unique(sets, axis=0, return_inverse=True)
-    count = np.bincount(place.ravel(), counts)
-    often = (count >= LEAST_SEEN) & (count >= LEAST_SHARE * count.sum())
+    seen = Seen.of(sets, mass, counts)
+    often = (seen.counts >= LEAST_SEEN) & (seen.counts >= LEAST_SHARE * seen.counts.sum())
     if not often.any():
         return base
-    share = (np.bincount(place.ravel(), mass) / mass.sum())[often]
-    listed = np.ascontiguousarray(seen[often])
+    share = (seen.weights / mass.sum())[often]
+    listed = seen.sets[often].toarray()
     scores = np.broadcast_to(base.start_scores(sets, mass), listed.shape)
     log_chance = base.log_probability(np.ascontiguousarray(scores), listed)
     # By what the base has to shrink: the mass of the other sets, with half a row added to both.
@@ -167,9 +162,9 @@ def lists_seen(space: Space) -> bool:
     return space.is_list and not space.is_path
 
 
-def frequency(sets: NDArray[np.uint8], weights: NDArray[np.float64]):
+def frequency(sets: Any, weights: NDArray[np.float64]):
     """How often each label is in a set, with half a set added with and half without it, (l,)."""
-    return (weights @ sets + 0.5) / (weights.sum() + 1.0)
+    return (label_sums(sets, weights) + 0.5) / (weights.sum() + 1.0)
 
 
 def space_of_target(target: Any, n_labels: int) -> Space:
@@ -180,7 +175,7 @@ def space_of_target(target: Any, n_labels: int) -> Space:
     return Catalog(target.sets) if target.form == "table" else Cube(n_labels)
 
 
-def hierarchy_space(name: str, target: Any, sets: NDArray[Any]) -> Space:
+def hierarchy_space(name: str, target: Any, sets: Any) -> Space:
     """Paths or closed sets of the target's taxonomy; "auto": paths if every set is one."""
     if hierarchy_of(target) is None:
         raise ValueError(
@@ -189,7 +184,7 @@ def hierarchy_space(name: str, target: Any, sets: NDArray[Any]) -> Space:
             f"Forest(taxonomy, closed=True)"
         )
     paths = Paths(target.parents)
-    if name == "paths" or (name == "auto" and paths.contains(sets).all()):
+    if name == "paths" or (name == "auto" and by_ranges(paths.contains, sets).all()):
         return paths
     return Forest(target.parents, closed=True)
 

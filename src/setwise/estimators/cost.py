@@ -15,10 +15,9 @@ import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from setwise.estimators.choice import MOST_UNSEEN, set_counts, unseen_mass
 from setwise.estimators.solver import remembered
+from setwise.sparse import set_sizes
 from setwise.targets.target import Target, hierarchy_of
 
 # The share of the memory that a fit may take.
@@ -77,7 +76,7 @@ def affordable(rows: Any) -> Plan:
         share = f"a quarter of the memory there is, {most / 1e9:.1f} GB"
         reason = f"{joint} would take about {needed / 1e9:.1f} GB, more than {share}, {alone}"
         return Plan("binary_relevance", "auto", reason)
-    by_size = products + 8.0 * n * n_labels * int(sets.sum(axis=1, dtype=np.int64).max(initial=1))
+    by_size = products + 8.0 * n * n_labels * int(set_sizes(sets).max(initial=1))
     if by_size > MOST_OPERATIONS:
         reason = f"{joint} would take about {by_size:.0e} operations a pass over the data, {alone}"
         return Plan("binary_relevance", "auto", reason)

@@ -1,11 +1,4 @@
-"""The inputs of a linear model: read and checked, in the units and variables a solver sees them in.
-
-The change of variables makes the objective bend nearly alike in all directions. The Hessian by the
-weights of score j is about c_j Cov(X) + alpha, where c_j is the mean over rows of the variance of
-what score j multiplies: 4 p (1 - p) for a label of probability p. (At scores that do not depend on
-the inputs it is just that.) Its inverse root makes round what was long and thin, and a quasi-Newton
-method needs a tenth of the steps or fewer. As a model learns, c_j falls, so it is taken anew on the
-way. With intercepts the features are centred, without ever being changed.
+"""The inputs of a linear model: read and checked, in the units a solver sees them in.
 
 Where many models are trained on parts of the same rows, the inputs are turned to their principal
 directions once for all of them (`Turned`).
@@ -38,7 +31,7 @@ from setwise.estimators.moments import (
     standard_deviations,
 )
 from setwise.labels import LabelNames, read_labels
-from setwise.sparse import tidied
+from setwise.sparse import held, tidied
 from setwise.targets.truth import read_truth, refuse_open
 from setwise.validation import refuse_large, require_one_of, same_rows
 
@@ -55,15 +48,16 @@ LARGEST_INPUT = 1e140
 # Turned inputs beyond this are kept in float64: sums of products would overflow in float32.
 LARGEST_SINGLE = 1e18
 SCALINGS = (None, "standard", "rows")
-# The least variance that a feature, a label or a parameter of the space is given.
-LEAST_VARIANCE, LEAST_SPREAD = 1e-12, 1e-6
 
 
 class Rows(NamedTuple):
-    """Inputs (n, d), label sets (n, l) and weights (n,) of the same rows."""
+    """Inputs (n, d), label sets (n, l) and weights (n,) of the same rows.
+
+    Inputs are dense or CSR, and so are label sets: CSR where they are many (`setwise.sparse.held`).
+    """
 
     inputs: Any
-    sets: NDArray[np.uint8]
+    sets: Any
     weights: NDArray[np.float64]
 
     @property
@@ -109,7 +103,7 @@ class Rows(NamedTuple):
 
     def positive(self, rows: Any) -> NDArray[np.int64]:
         """Places of those of a split that have a positive weight."""
-        chosen = np.arange(len(self.sets))[rows]
+        chosen = np.arange(self.sets.shape[0])[rows]
         kept = chosen[self.weights[chosen] > 0]
         if len(kept) == 0:
             raise ValueError(
@@ -185,7 +179,7 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[R
 
 def rows_of(inputs: Any, sets: Any, sample_weight: Any) -> Rows:
     """Checked inputs and label sets, dense or CSR, with the weights of their rows, checked."""
-    sets = sets.toarray() if hasattr(sets, "toarray") else sets
+    sets = held(sets)
     same_rows(X=inputs, y=sets)
     weights = _check_sample_weight(
         sample_weight, inputs, dtype=np.float64, ensure_non_negative=True
@@ -356,51 +350,3 @@ def warn_of(steps: int, norm: float, tol: float) -> None:
         ConvergenceWarning,
         stacklevel=3,
     )
-
-
-@dataclass(frozen=True)
-class Conditioning:
-    """weights = rotation (U * scale), intercept = v * by_score - center · weights.
-
-    Parameters of the space are divided by ``by_parameter``. ``rotation`` is None where the features
-    are only scaled.
-    """
-
-    center: Array
-    rotation: Array | None
-    scale: Array
-    by_score: Array
-    by_parameter: Array
-
-    @classmethod
-    def of(cls, design: Design, alpha: float, spread: Array, parameters: Array) -> Conditioning:
-        """For a penalty, the spread of each score (m,) and of each parameter (p,)."""
-        variance, rotation = design.spectrum
-        spread = np.maximum(spread, LEAST_SPREAD)
-        bend = np.maximum(variance, LEAST_VARIANCE)[:, None] * spread + alpha
-        return cls(
-            design.center, rotation, 1.0 / np.sqrt(bend), 1.0 / np.sqrt(spread),
-            1.0 / np.sqrt(np.maximum(parameters, LEAST_SPREAD)),
-        )  # fmt: skip
-
-    def flat(self, weights: Array, intercept: Array, parameters: Array) -> Array:
-        """The variables of a point."""
-        turned = weights if self.rotation is None else self.rotation.T @ weights
-        shift = (intercept + self.center @ weights) / self.by_score
-        return np.concatenate(
-            [(turned / self.scale).ravel(), shift, parameters / self.by_parameter]
-        )
-
-    def point(self, flat: Array) -> tuple[Array, Array, Array]:
-        """Weights, intercepts and parameters of the variables."""
-        inner, shift, rest = np.split(flat, np.cumsum([self.scale.size, len(self.by_score)]))
-        inner = inner.reshape(self.scale.shape) * self.scale
-        weights = inner if self.rotation is None else self.rotation @ inner
-        return weights, shift * self.by_score - self.center @ weights, rest * self.by_parameter
-
-    def gradient(self, by_weight: Array, by_intercept: Array, by_parameter: Array) -> Array:
-        """The gradient by the variables, from that by weights, intercepts and parameters."""
-        inner = by_weight - np.outer(self.center, by_intercept)
-        inner = inner if self.rotation is None else self.rotation.T @ inner
-        parts = by_intercept * self.by_score, by_parameter * self.by_parameter
-        return np.concatenate([(inner * self.scale).ravel(), *parts])

@@ -21,6 +21,7 @@ from setwise.decoders.for_target import Decoder, HeldOut
 from setwise.estimators.design import Rows
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.labels import LabelNames
+from setwise.sparse import dense_rows
 from setwise.targets.measure import Array
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def held_out_rows(model: SetClassifier, design: Any, rows: Any) -> HeldOut:
 
         return BlockFolds.of(rows, None, model._seed).held_out(model)
     marginals = np.empty(rows.sets.shape, np.float32)
-    splitter = folds_for(len(rows.sets), seed=model.random_state)
+    splitter = folds_for(rows.n_rows, seed=model.random_state)
     for train, test in splitter.split(None, csr_array(rows.sets)):
         fold: Any = clone(model)
         part = replace(design, inputs=design.inputs[train], weights=design.weights[train])
@@ -65,7 +66,7 @@ def held_out_rows(model: SetClassifier, design: Any, rows: Any) -> HeldOut:
             warnings.simplefilter("ignore")
             fold._fit(part, learnt, model._names, model._risk)
         marginals[test] = fold._marginals_of(rows.inputs[test])
-    return HeldOut(marginals, rows.sets, rows.weights)
+    return HeldOut(marginals, dense_rows(rows.sets), rows.weights)
 
 
 class Judged(NamedTuple):
@@ -85,10 +86,14 @@ class ByRow:
 
     def kept(self, model: SetClassifier, inputs: Any, sets: Array) -> Array:
         """What is kept of the rows of a fold: their losses, (n,)."""
-        predicted: Any = model._predict(inputs)
         if self.names.one_dimensional:
-            return (predicted != self.names.decode(sets)).astype(np.float64)
-        return np.asarray(self.decoder.target.loss(predicted, sets), np.float64)
+            return (model._predict(inputs) != self.names.decode(sets)).astype(np.float64)
+
+        def losses(inputs: Any, sets: Any) -> Array:
+            found = self.decoder.target.loss(model._decoded(inputs), dense_rows(sets))
+            return np.asarray(found, np.float64)
+
+        return model._by_ranges(losses, inputs, sets)
 
     def judged(self, folds: list[HeldOut]) -> Judged:
         """The mean loss of the folds, and the loss of each row."""
@@ -107,7 +112,11 @@ class ByLikelihood:
 
     def kept(self, model: SetClassifier, inputs: Any, sets: Array) -> Array:
         """What is kept of the rows of a fold: their losses, (n,)."""
-        return surprise_of(model._marginals_of(inputs), sets)
+
+        def losses(inputs: Any, sets: Any) -> Array:
+            return surprise_of(model._marginals(inputs), dense_rows(sets))
+
+        return model._by_ranges(losses, inputs, sets)
 
     def judged(self, folds: list[HeldOut]) -> Judged:
         """The mean loss of the folds, and the loss of each row."""
@@ -161,5 +170,6 @@ def judge_of(decoder: Decoder, names: LabelNames) -> ByRow | AllTogether:
 
 
 def together(folds: list[HeldOut]) -> HeldOut:
-    """The rows of all folds."""
-    return HeldOut(*(np.concatenate(parts) for parts in zip(*folds, strict=True)))
+    """The rows of all folds, with their label sets as an array: as large as that of marginals."""
+    dense = [fold._replace(sets=dense_rows(fold.sets)) for fold in folds]
+    return HeldOut(*(np.concatenate(parts) for parts in zip(*dense, strict=True)))

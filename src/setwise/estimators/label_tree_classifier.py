@@ -26,10 +26,9 @@ from setwise.estimators.label_tree import LabelTree, Settings, grown, trained
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.running import progress_shown, run
 from setwise.labels import LabelNames
-from setwise.persistence import save
 from setwise.targets.measure import Array
-from setwise.targets.target import hierarchy_of, method_of, predicted_size
-from setwise.targets.truth import encode_truth, read_truth, refuse_other_labels
+from setwise.targets.target import hierarchy_of, predicted_size
+from setwise.targets.truth import read_truth, refuse_other_labels
 from setwise.validation import (
     positive_number,
     real_number,
@@ -282,13 +281,8 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         risk: Any = self._risk
         return risk.gap(self.predict_distribution(X))
 
-    def score(self, X, y, sample_weight=None) -> float:
-        """The utility of the target, or the accuracy of classes; y in any form of `fit`."""
-        if self._fitted()._names.one_dimensional:
-            return super().score(X, y, sample_weight)
-        target = self._risk.target
-        known = encode_truth(target, self._names, y)
-        return method_of(target, "utility")(self.predict(X), known, sample_weight)
+    def _judged(self) -> tuple[LabelNames, Any]:
+        return self._fitted()._names, self._risk.target
 
     def for_target(self, target) -> LabelTreeClassifier:
         """The same tree, decoded for another target; nothing is trained again.
@@ -322,10 +316,6 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         """Share of the weights that are kept, of those of all features and nodes."""
         weights = self._fitted().tree_.weights
         return weights.nnz / (weights.shape[0] * weights.shape[1])
-
-    def save(self, path) -> None:
-        """Write the classifier to a file that holds data only; `setwise.load` reads it."""
-        save(self, path)
 
     def _fitted(self) -> LabelTreeClassifier:
         check_is_fitted(self, "tree_")

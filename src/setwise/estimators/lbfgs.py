@@ -70,7 +70,7 @@ class Pairs:
 
     def __init__(self, memory: int, size: int):
         self.steps, self.changes = np.empty((memory, size)), np.empty((memory, size))
-        # Of steps by changes, and of changes by changes.
+        # Of steps by changes that are no older, and of changes by changes.
         self.across, self.among = np.zeros((memory, memory)), np.zeros((memory, memory))
         # The places of those there are, the oldest first.
         self.order: list[int] = []
@@ -85,7 +85,6 @@ class Pairs:
         self.steps[place], self.changes[place] = step, change
         used = slice(0, len(self.order))
         self.across[used, place] = self.steps[used] @ change
-        self.across[place, used] = self.changes[used] @ step
         self.among[used, place] = self.among[place, used] = self.changes[used] @ change
 
     def direction(self, gradient: Array) -> Array:

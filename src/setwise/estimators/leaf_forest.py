@@ -170,8 +170,9 @@ class LeafForest(ClassifierMixin, BaseEstimator):
         on the way of the row is by the feature of the split. The sum of all is `predict_proba`.
         """
         check_is_fitted(self)
-        inputs = row.toarray()[0] if issparse(row) else np.asarray(row, np.float32)[0]
-        start, parts = (np.zeros(len(self.classes_)), np.zeros((len(self.classes_), len(inputs))))
+        # (In single precision, as rows fall in `predict_proba`.)
+        inputs = np.asarray(row.toarray() if issparse(row) else row, np.float32)[0]
+        start, parts = np.zeros(len(self.classes_)), np.zeros((len(self.classes_), len(inputs)))
         ends = [*self.trees_.roots[1:].tolist(), len(self.masses_)]
         for root, end in zip(self.trees_.roots.tolist(), ends, strict=True):
             told = self._share(root, end)

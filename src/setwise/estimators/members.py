@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -13,21 +14,26 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
 from setwise.distributions import Distribution, Listed
 from setwise.estimators.catalog_classifier import CatalogClassifier
+from setwise.estimators.held_out import folds_for
 from setwise.estimators.leaf_forest import LeafForest
 from setwise.estimators.set_booster import SetBooster
 from setwise.estimators.set_classifier_cv import SetClassifierCV
 from setwise.estimators.target_decoder import TargetDecoder
-from setwise.estimators.wrapped import takes_weights, weights_of
+from setwise.estimators.wrapped import seeded, takes_weights, weights_of
 from setwise.labels import LabelNames
+from setwise.validation import whole_number
 
 Array = NDArray[Any]
 
 # Rows whose laws are asked for, and mixed, at a time: a law over a list has a number for each set.
 ROWS = 1000
+# Beyond the first number of rows one part is held out: a fifth, at most the second number of rows.
+MANY, MOST_HELD = 10_000, 5_000
 # Rows, and trees, of the first fit by which the time of one to all rows is estimated; fewer rows
 # where a fit does not end in time by itself; and how time grows with rows. So many times as many
 # rows are tried next, while that takes about this part of all time at most; and at most so many
@@ -50,6 +56,16 @@ class Member(NamedTuple):
     def law(self, given: Distribution) -> Any:
         """A distribution of the estimator's as it is mixed."""
         return given if self.power == 1.0 else given.tempered(self.power)
+
+    def contribution(
+        self, weight: float = 1.0, loose: float = 0.0, alone: Any = None, without: Any = None
+    ) -> dict[str, Any]:
+        """What is told of it as a member; log-losses are None where nothing was compared."""
+        return {
+            "member": self.name, "weight": float(weight), "temperature": self.power,
+            "independent": float(loose), "log_loss": None if alone is None else float(alone),
+            "log_loss_without": without,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +125,27 @@ class Given:
             chance[:, fitted.classes_] = own / own.sum(axis=1, keepdims=True)
         return [Listed.trusted(np.eye(n_classes, dtype=np.uint8), chance) for chance in wide]
 
+    def splits(self, cv: Any, seed: Any) -> list[Any]:
+        """Rows to learn from and rows held out, by fold, as `SetEnsemble` says of ``cv``."""
+        if cv is not None and not isinstance(cv, int | np.integer):
+            splitter: Any = check_cv(cv)
+            splits = list(splitter.split(self.X, csr_array(self.sets)))
+            if not splits:
+                raise ValueError("cv must give at least one split, but it gives none")
+            return splits
+        n_rows = len(self.sets)
+        folds, is_many = folds_for(n_rows, seed=seed), cv is None and n_rows > MANY
+        if cv is not None:
+            folds = replace(folds, n_splits=whole_number(cv, "cv", 2))
+        elif is_many:
+            folds = replace(folds, n_splits=max(folds_for(MANY).n_splits, n_rows // MOST_HELD))
+        splits = folds.split(None, csr_array(self.sets))
+        if not is_many:
+            return list(splits)
+        train, test = next(splits)
+        # (As chance has them: where time is short, the first of them are asked for.)
+        return [(train, self.order[np.isin(self.order, test)])]
+
     def held(self, splits: list[Any]) -> list[Array]:
         """The rows held out, in the same parts."""
         return [test[k : k + ROWS] for _, test in splits for k in range(0, len(test), ROWS)]
@@ -133,6 +170,20 @@ def default_members(target: Any) -> dict[str, Any]:
         "extra trees": CatalogClassifier(LeafForest(), target),
     }
     return members | ({} if find_spec("xgboost") is None else {"booster": SetBooster(target)})
+
+
+def members_of(given: Any, target: Any, random_state: Any) -> dict[str, Any]:
+    """Members by name, as `SetEnsemble` takes them, with seeds."""
+    found = default_members(target) if isinstance(given, str) and given == "auto" else given
+    if not isinstance(found, Mapping | list | tuple) or not found:
+        raise ValueError(
+            f"members must be 'auto', a mapping of names to classifiers or a list of them, at "
+            f"least one, not {given!r}"
+        )
+    if not isinstance(found, Mapping):
+        found = {f"{type(one).__name__} {k}": one for k, one in enumerate(found, 1)}
+    members = {name: wrapped(one, target) for name, one in found.items()}
+    return {name: seeded(one, random_state) for name, one in members.items()}
 
 
 def wrapped(member: Any, target: Any) -> Any:

@@ -129,18 +129,19 @@ def loosened(law: Any) -> Independent | None:
     return Independent(law.marginals()) if is_list and law.n_labels <= MOST_LABELS else None
 
 
-def log_probabilities(folds: list[Any], sets: list[Any], may_loosen: bool) -> tuple[Array, Array]:
-    """Log P of the true sets by laws of several folds, (n,): as they are, and loosened.
+def log_probability(folds: list[Any], sets: list[Any]) -> Array:
+    """Log P of the true sets by laws of several folds, (n,)."""
+    return np.concatenate([law.log_probability(y) for law, y in zip(folds, sets, strict=True)])
 
-    The latter is -inf for laws that are not to be loosened.
-    """
-    own = [law.log_probability(y) for law, y in zip(folds, sets, strict=True)]
+
+def log_probabilities(folds: list[Any], sets: list[Any], may_loosen: bool) -> tuple[Array, Array]:
+    """The same of laws as they are, and loosened; -inf by those that are not to be."""
     loose = [loosened(law) if may_loosen else None for law in folds]
     said = [
         np.full(len(y), -np.inf) if law is None else law.log_probability(y)
         for law, y in zip(loose, sets, strict=True)
     ]
-    return np.concatenate(own), np.concatenate(said)
+    return log_probability(folds, sets), np.concatenate(said)
 
 
 def smoothed(logs: Array, row_weights: Array, finite: Array) -> tuple[Array, Array]:
@@ -199,9 +200,8 @@ def temperature(folds: list[Any], sets: list[Any], row_weights: list[Array]) -> 
 
     def loss(log_power: float) -> float:
         power = float(np.exp(log_power))
-        laws = [law.tempered(power) for law in folds]
-        parts = [law.log_probability(y) for law, y in zip(laws, sets, strict=True)]
-        found, weights = np.concatenate(parts), np.concatenate(row_weights)
+        found = log_probability([law.tempered(power) for law in folds], sets)
+        weights = np.concatenate(row_weights)
         counted = np.isfinite(found) & (weights > 0.0)
         if not counted.any():
             return 0.0

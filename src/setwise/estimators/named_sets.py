@@ -1,4 +1,4 @@
-"""Predictions by the names of the labels."""
+"""What every classifier of label sets has: names of labels, a score by its target, a file."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
-from setwise.labels import named_sets
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from setwise.labels import LabelNames, named_sets
+from setwise.persistence import save
 from setwise.targets.registry import get_target
-from setwise.targets.target import hierarchy_of
+from setwise.targets.target import Target, hierarchy_of, method_of
+from setwise.targets.truth import encode_truth
 
 
 @cache
@@ -24,10 +29,12 @@ def documentation() -> str:
 
 
 class NamedSets(ABC):
-    """What every classifier of label sets has beside `predict`: its answer in names."""
+    """What every classifier of label sets has beside `predict`."""
 
     target: Any
     classes_: Any
+    target_: Target
+    _names: LabelNames
     # Where scikit-learn's HTML representation leads to; see `documentation`.
     _doc_link_module = "setwise"
 
@@ -66,3 +73,23 @@ class NamedSets(ABC):
         if predicted.ndim == 1:
             return [(name,) for name in predicted.tolist()]
         return named_sets(predicted, self.classes_.tolist())
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """The utility of the target, or the accuracy of classes; y in any form of `fit`.
+
+        Of most targets 1 - the mean loss; of a measure of all rows together its value.
+        """
+        names, target = self._judged()
+        if names.one_dimensional:
+            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        known = encode_truth(target, names, y)
+        return method_of(target, "utility")(self.predict(X), known, sample_weight)
+
+    def _judged(self) -> tuple[LabelNames, Target]:
+        """The names of the labels of a fitted model, and what its predictions are judged by."""
+        check_is_fitted(self, "classes_")
+        return self._names, self.target_
+
+    def save(self, path) -> None:
+        """Write the model to a file that holds data only; `setwise.load` reads it."""
+        save(self, path)

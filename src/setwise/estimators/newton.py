@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from setwise.blocks.block import Block
 from setwise.blocks.memory import Whole
@@ -31,6 +32,7 @@ from setwise.estimators.newton_passes import (
     empty_lanes,
     in_lanes,
 )
+from setwise.sparse import label_sums
 
 Progress = Callable[[int, int, float], None]
 
@@ -51,7 +53,7 @@ MAX_TRIALS = 40
 
 def solve_binary_relevance(
     inputs: Any,
-    y_true: Array,
+    y_true: Any,
     weights: Array,
     alpha: float,
     fit_intercept: bool,
@@ -69,14 +71,13 @@ def solve_binary_relevance(
     of ±30 (`INTERCEPT_LIMIT`) if intercepts are fitted. Warns with the norm if ``max_iter`` steps
     are not enough.
 
-    ``inputs`` are (n, d), dense or CSR, float32 or float64; ``y_true`` is uint8 (n, l); ``weights``
-    (n,) are not negative and not all zero. ``block`` labels are taken together, by default as many
-    as `BLOCK_ENTRIES` allows. ``progress`` is called before each step of each block with the number
-    of the step, the labels of the block that have not converged, and the largest entry of their
-    gradients. ``costs`` (2, l) multiply the terms of false and of true labels; a label of which one
-    kind costs nothing is settled as if only the other occurred. Of the solution, ``value`` is the
-    sum of the labels' objectives and ``n_iter`` the
-    most steps any block took.
+    ``inputs`` are (n, d), dense or CSR, float32 or float64; ``y_true`` is uint8 (n, l), dense or
+    CSR; ``weights`` (n,) are not negative and not all zero. ``block`` labels are taken together, by
+    default as many as `BLOCK_ENTRIES` allows. ``progress`` is called before each step of each block
+    with the number of the step, the labels of the block that have not converged, and the largest
+    entry of their gradients. ``costs`` (2, l) multiply the terms of false and of true labels; a
+    label of which one kind costs nothing is settled as if only the other occurred. Of the solution,
+    ``value`` is the sum of the labels' objectives and ``n_iter`` the most steps any block took.
 
     Examples
     --------
@@ -104,7 +105,10 @@ def solve_binary_relevance(
     open_labels = np.flatnonzero(~settled)
     for first in range(0, len(open_labels), block):
         labels = open_labels[first : first + block]
-        lanes = in_lanes(y_true, labels), in_lanes(costs, labels)
+        true, places = y_true, labels
+        if issparse(y_true):
+            true, places = y_true[:, labels].toarray(), np.arange(len(labels))
+        lanes = in_lanes(true, places), in_lanes(costs, labels)
         found = newton.solve(point[:, labels], *lanes, max_iter)
         point[:, labels], values[labels], norms[labels], steps = found
         n_iter = max(n_iter, steps)
@@ -115,7 +119,7 @@ def solve_binary_relevance(
 
 
 def _begin(
-    passes: Passes, y_true: Array, fit_intercept: bool, start: Solution | None, costs: Array
+    passes: Passes, y_true: Any, fit_intercept: bool, start: Solution | None, costs: Array
 ) -> tuple[Array, Array]:
     """Where the labels begin, (d + 1, l), and which are settled: all rows have them, or none.
 
@@ -126,11 +130,10 @@ def _begin(
         point[:-1] = start.weights
     if not fit_intercept:
         return point, np.zeros(point.shape[1], bool)
-    counted = y_true[passes.weights > 0.0]
-    none = (counted.max(axis=0) == 0) | (costs[1] == 0.0)
-    every = ((counted.min(axis=0) == 1) | (costs[0] == 0.0)) & ~none
-    # Not by a product with y_true, which would be copied to float64 as a whole.
-    mass = np.einsum("i,ij->j", passes.weights, y_true)
+    counts, mass = passes.weights > 0.0, label_sums(y_true, passes.weights)
+    having = label_sums(y_true, counts.astype(np.int64))
+    none = (having == 0) | (costs[1] == 0.0)
+    every = ((having == np.count_nonzero(counts)) | (costs[0] == 0.0)) & ~none
     settled, share = none | every, mass / passes.mass
     if start is not None:
         point[-1] = start.intercept

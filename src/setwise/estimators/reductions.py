@@ -64,11 +64,6 @@ class _Reduction(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self, "classes_")
         return self._names.decode(self._decode(X))
 
-    def score(self, X, y, sample_weight=None) -> float:
-        """The utility of the target, over all rows."""
-        predicted = self.predict(X)
-        return self.target_.utility(predicted, self._names.encode(y), sample_weight)
-
     def _linear(self, surrogate: str = "auto") -> SetClassifier:
         seed = self.random_state
         return SetClassifier(

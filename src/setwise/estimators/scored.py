@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
@@ -32,9 +32,9 @@ from setwise.estimators.guarantee import (
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.training import Training, ranges_for
 from setwise.labels import LabelNames
-from setwise.persistence import save
+from setwise.sparse import dense_rows
 from setwise.targets.registry import get_target
-from setwise.targets.target import Target, method_of
+from setwise.targets.target import Target
 from setwise.targets.truth import encode_truth, refuse_other_labels
 
 # Probabilities are kept this far from 0 and 1 where their log-odds are asked for.
@@ -117,20 +117,9 @@ class ScoredClassifier(NamedSets, ClassifierMixin, BaseEstimator, ABC):
         model = self._fitted()
         return model._predict(model._checked(X))
 
-    def score(self, X, y, sample_weight=None) -> float:
-        """The utility of the target, or the accuracy of classes; y in any form of `fit`.
-
-        Of most targets 1 - the mean loss; of a measure of all rows together its value.
-        """
+    def _judged(self) -> tuple[LabelNames, Target]:
         model = self._fitted()
-        if model._names.one_dimensional:
-            return super().score(X, y, sample_weight)
-        known = encode_truth(model.target_, model._names, y)
-        return method_of(model.target_, "utility")(self.predict(X), known, sample_weight)
-
-    def save(self, path) -> None:
-        """Write the classifier to a file that holds data only; `setwise.load` reads it."""
-        save(self, path)
+        return model._names, model.target_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -276,6 +265,7 @@ class ScoredModel(ScoredClassifier):
         """log P of the label set of each row, -inf where it is impossible, (n,)."""
 
         def of_part(inputs, sets):
+            sets = dense_rows(sets)
             if not self._trained.is_separate or self._trained.costs is not None:
                 return self._distribution(inputs).log_probability(sets)
             # From the scores: a probability rounds to 1.
@@ -293,13 +283,16 @@ class ScoredModel(ScoredClassifier):
     def _predict(self, X):
         if self._names.one_dimensional:
             return self.classes_[np.argmax(self._scores(X), axis=1)]
-        sets = self._decided(X)
-        return csr_array(sets).astype(np.int64) if self.sparse_output else sets.astype(np.int64)
+        return self._decided(X).astype(np.int64)
 
     def _decided(self, X):
         if self._risk.is_of_whole:
-            return self._risk.decode(self._marginals_of(X))
-        return self._by_ranges(self._decoded, X)
+            sets = self._risk.decode(self._marginals_of(X))
+            return csr_array(sets) if self.sparse_output else sets
+        if not self.sparse_output:
+            return self._by_ranges(self._decoded, X)
+        ranges = ranges_for(self.space_, X.shape[0])
+        return csr_array(vstack([csr_array(self._decoded(X[rows])) for rows in ranges]))
 
     def _marginals(self, X):
         return self._distribution(X).marginals()

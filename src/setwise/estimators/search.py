@@ -101,7 +101,8 @@ class Path:
     """Penalties, from large to small, for one surrogate, space and scaling.
 
     ``is_further`` says that another space was tried before, which is kept unless this one is ahead.
-    ``reached`` is where the best of them ended on the last fold: attributes of a model.
+    ``reached`` is where the best of them ended on the last fold: attributes of a model. ``fold`` is
+    that fold.
     """
 
     settings: dict[str, Any]
@@ -109,6 +110,7 @@ class Path:
     is_further: bool = False
     trials: list[Trial] = field(default_factory=list)
     reached: dict[str, Any] = field(default_factory=dict)
+    fold: int | None = None
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,8 @@ class Race:
             return
         model, worse, best, before = self.model(**path.settings), 0, None, None
         model.set_params(tol=LOOSER * model.tol)
+        if path.is_further:
+            vars(model).update(self._learnt(path, fold))
         learnt, rows = path.inputs.learnt(split, self.rows)
         held = path.inputs.part(split.test)
         for trial in trials:
@@ -234,7 +238,7 @@ class Race:
             trial.kept.append(self.judge.kept(model, held.inputs, truth[0]))
             trial.seconds += time.monotonic() - begun
             trial.means.append(self._loss(trial, model, held.inputs, truth))
-            if self.rows.sets.size <= MOST_KEPT and not self.judge.keeps_marginals:
+            if np.prod(self.rows.sets.shape) <= MOST_KEPT and not self.judge.keeps_marginals:
                 trial.marginals.append(model._marginals_of(held.inputs).astype(np.float32))
             if model._claim().kind == "bounded":
                 trial.log_probability.append(model._log_probability(Rows(held.inputs, *truth)))
@@ -243,8 +247,14 @@ class Race:
             if best is None or self._excess(trial, best)[0] < -TIE:
                 best = trial
                 path.reached = {name: getattr(model, name) for name in REACHED}
+                path.fold = fold
             is_worse = fold == 0 and self._excess(trial, best)[0] > TIE
             worse = worse + 1 if is_worse and self._is_out(trial, best) else 0
+
+    def _learnt(self, path: Path, fold: int) -> dict[str, Any]:
+        """Where another space ended with the same rows and inputs, if one was tried on the fold."""
+        same = (one for one in self.paths if one.inputs is path.inputs and one.fold == fold)
+        return next((one.reached for one in same if one is not path), {})
 
     def fit(self, model: SetClassifier, design: Any, rows: Any, alpha: float) -> None:
         """Learn on a path: begins where the last one ended, and need not converge."""

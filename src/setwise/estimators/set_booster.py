@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -20,8 +21,8 @@ from setwise.estimators.boosting import (
     InMemory,
     Judge,
     categories_of,
-    has_categories,
-    recoded,
+    coded,
+    refuse_no_codes,
     with_parameters,
     xgboost,
 )
@@ -42,16 +43,27 @@ from setwise.estimators.scored import ScoredModel
 from setwise.estimators.training import Training
 from setwise.labels import LabelNames
 from setwise.spaces.space import Space
-from setwise.sparse import tidied
+from setwise.sparse import dense_rows, tidied
 from setwise.spelling import argument
 from setwise.surrogates.names import DEFAULT_Q
 from setwise.targets.truth import read_truth, refuse_open
 from setwise.threads import thread_count
-from setwise.validation import positive_number, require_one_of, whole_number
+from setwise.validation import (
+    places_of,
+    positive_number,
+    real_number,
+    require_one_of,
+    whole_number,
+)
 
 Array = NDArray[Any]
 
 STOPPING = ("log_loss", "target")
+# Names that XGBoost has for what is set here, and what belongs to losses of its own.
+NOT_GIVEN = (
+    *("objective", "num_class", "num_target", "scale_pos_weight", "booster", "eta", "lambda"),
+    *("process_type", "n_jobs", "random_state"),
+)
 # Trees of fewer entries of the inputs, times labels, are grown on one thread.
 SMALL = 2**23
 
@@ -95,7 +107,8 @@ class SetBooster(ScoredModel):
         Columns of an array that hold categories, as codes 0, 1, ... (Those of a data frame that
         have the type category need not be named.)
     xgboost_params : dict, optional
-        Further parameters for XGBoost, as it names them, such as ``{"gamma": 1.0}``.
+        Further parameters for XGBoost, as it names them, such as ``{"gamma": 1.0}``; not those
+        that are parameters here, nor those of its own losses.
     q, sparse_output, n_jobs, verbose
         As in `SetClassifier`.
     time_budget, on_interrupt
@@ -180,7 +193,7 @@ class SetBooster(ScoredModel):
             watch = Watch(self.time_budget, tell)
             inputs = self._checked(X, reset=True)
             sets, names = read_truth(self.target, y)
-            rows = rows_of(inputs, sets, sample_weight)
+            rows = rows_of(inputs, dense_rows(sets), sample_weight)
             refuse_open(self.target, rows.sets, rows.weights)
             self._fit(rows.taken(), names, watch)
         warn_of_end(self.stopped_, f"the model has the best of {self.n_iter_} rounds")
@@ -298,27 +311,37 @@ class SetBooster(ScoredModel):
 
     def _settings(self, rows: Any) -> dict[str, Any]:
         """The parameters of XGBoost, which splits categories in trees of one label only."""
-        named = self.categorical_features
-        has_any = has_categories(rows.inputs) or (named is not None and len(named) > 0)
+        has_any = len(self._categorical(rows.n_features)) > 0
         trees = "one_output_per_tree" if has_any else "multi_output_tree"
         # Threads that share little work wait for each other most of the time.
         n_threads = 1 if rows.n_entries * len(self.classes_) < SMALL else thread_count()
-        return {
+        own = {
             "tree_method": "hist", "multi_strategy": trees, "base_score": 0.0,
             "disable_default_eval_metric": True, "nthread": n_threads, "seed": self._seed,
             "learning_rate": float(self.learning_rate), "max_depth": self.max_depth,
             "min_child_weight": self.min_child_weight, "subsample": self.subsample,
             "colsample_bylevel": self.colsample, "reg_lambda": self.reg_lambda,
-            "max_bin": self.max_bin, **(self.xgboost_params or {}),
+            "max_bin": self.max_bin,
         }  # fmt: skip
+        for name in (given := self.xgboost_params or {}):
+            if name in own or name in NOT_GIVEN:
+                raise ValueError(
+                    f"xgboost_params must leave {name!r} alone: it is set by a parameter of "
+                    f"SetBooster, or by the loss"
+                )
+        return own | given
 
     def _require_settings(self) -> None:
         whole_number(self.n_estimators, "n_estimators", 1)
         whole_number(self.max_depth, "max_depth", 1)
         whole_number(self.max_bin, "max_bin", 2)
         positive_number(self.learning_rate, "learning_rate")
+        real_number(self.reg_lambda, "reg_lambda", 0.0, np.inf)
+        real_number(self.min_child_weight, "min_child_weight", 0.0, np.inf)
         if self.patience is not None:
             whole_number(self.patience, "patience", 1)
+        if not isinstance(self.xgboost_params, Mapping | None):
+            raise ValueError(f"xgboost_params must be a mapping, not {self.xgboost_params!r}")
         require_one_of(self.stopping, STOPPING, "stopping")
         require_one_of(self.on_interrupt, INTERRUPTS, "on_interrupt")
         for name in ("subsample", "colsample", "validation_fraction"):
@@ -342,17 +365,25 @@ class SetBooster(ScoredModel):
         check_is_fitted(self, "_trees")
         return self
 
+    def _categorical(self, n_features: int) -> Array:
+        """The columns that hold codes of categories."""
+        named = [] if self.categorical_features is None else self.categorical_features
+        own = [int(place) for place in self._categories]
+        return np.union1d(places_of(named, "categorical_features", n_features), own).astype(int)
+
     def _checked(self, X, reset: bool = False) -> Any:
-        """X as XGBoost takes it: floats with NaN, CSR, or a data frame with categories."""
+        """X as XGBoost takes it: floats with NaN, dense or CSR, codes in place of categories."""
+        is_frame = hasattr(X, "iloc")
         if reset:
-            self._categories = categories_of(X) if has_categories(X) else {}
-        if self._categories and hasattr(X, "iloc"):
-            validated(self, X, reset, skip_check_array=True)
-            return recoded(X, self._categories)
-        return validated(
-            self, tidied(X, "X") if issparse(X) else X, reset, accept_sparse="csr",
+            self._categories = categories_of(X) if is_frame else {}
+        given = tidied(X, "X") if issparse(X) else X
+        inputs = validated(
+            self, coded(X, self._categories) if is_frame else given, reset, accept_sparse="csr",
             dtype=[np.float32, np.float64], ensure_all_finite="allow-nan",
         )  # fmt: skip
+        if self.categorical_features is not None:
+            refuse_no_codes(inputs, self._categorical(inputs.shape[1]))
+        return inputs
 
     def _scores(self, X) -> Array:
         return self._trees.scores(X)

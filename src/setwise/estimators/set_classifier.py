@@ -20,6 +20,7 @@ from setwise.estimators.running import Progress, progress_shown, run
 from setwise.estimators.scored import ScoredModel
 from setwise.estimators.solver import Fitting
 from setwise.labels import LabelNames
+from setwise.sparse import dense_rows
 from setwise.surrogates.names import DEFAULT_Q, METRO
 from setwise.threads import small_products
 from setwise.validation import positive_number, score_matrix, whole_number
@@ -29,79 +30,67 @@ from setwise.validation import positive_number, score_matrix, whole_number
 class SetClassifier(ScoredModel):
     """A linear classifier trained and decoded for the target it is judged by.
 
-    Scores are X W + b. By default the joint likelihood of the label sets is trained, on the list
-    of sets seen or, where most sets are new, on sets weighted by their size; predicted is the label
-    set with the least expected loss of the target. The objective is
+    Scores are X W + b. By default the likelihood of the label sets is trained, and the label set
+    with the smallest expected loss is predicted. The objective is
 
-        mean loss + alpha / 2 ||W||²,
+        mean loss + alpha / 2 ||W||²
 
-    with intercepts and the parameters of the space free, but for the bonuses of "backoff": these
-    are not negative, and 0.05 bonus² / n is added for each.
+    Intercepts and the parameters of the space are not penalised, except for the bonuses of
+    "backoff": they are not negative, and 0.05 bonus² / n is added for each.
 
     Parameters
     ----------
     target : str or Target, default "f1"
-        What a prediction is judged by. With `TreeDistance` label sets must be closed, a label
-        beside all above it, and so are all predictions.
+        The measure that predictions are judged by. `TreeDistance` requires label sets that contain
+        the ancestors of their labels; predictions then contain them too.
     surrogate : str or Surrogate, default "auto"
-        What is trained on: "likelihood" (the choice of "auto", unless its cost, estimated before
-        any work, is beyond a quarter of the memory there is or 1e11 operations a pass over the
-        data), "binary_relevance" (then), or one of the target's own losses: "logistic",
-        "sum_exponential", "generalized_cross_entropy" (with `q`), "mean_absolute_error",
-        "constrained_exponential", "constrained_squared_hinge", "constrained_hinge",
-        "constrained_rho"; for a measure of all rows together, such as "macro_f1", "metro": binary
-        relevance with costs of misses and false alarms that stand for the measure, found in rounds
-        on three folds, and decided by the sign of the scores (where linear scores can hold the
-        truth that is worth as much as thresholds; where they cannot, it may be worth more, or less:
-        see docs/populations.md); or a surrogate object, whose target, space (unless one is given)
-        and settings are kept. One that is not convex begins at the solution of a convex one and
-        ends no higher.
+        The loss that is trained. "auto": "likelihood", or "binary_relevance" if that would take
+        more than a quarter of the memory or 1e11 operations per pass. The losses of the target are
+        "logistic", "sum_exponential", "generalized_cross_entropy" (with `q`),
+        "mean_absolute_error", "constrained_exponential", "constrained_squared_hinge",
+        "constrained_hinge" and "constrained_rho". For measures of all rows, such as "macro_f1",
+        also "metro": binary relevance with costs that represent the measure, found on three folds.
+        A surrogate object keeps its own target, settings and, unless one is given, space. If a
+        loss is not convex, training starts from the solution of a convex one.
     space : str or Space, default "auto"
-        The label sets: "catalog" (those seen, a bias each), "joint" (those seen, a score each),
-        "sized" (all of the sizes seen, a bias for each size), "backoff" (the same, with a bonus for
-        each set seen at least twice and in one of 4,000 rows), "forest" (all, with potentials on
-        the edges of the Chow-Liu tree of the training labels), "cube" (all); of the taxonomy of
-        tree distance "paths" (a label and all above it) or "closed" (a child brings its parent).
-        What the space has of biases and potentials is learnt with the weights. "auto": for tree
-        distance "paths" where every set of y is one, else "closed"; for a likelihood the catalog,
-        unless more than nine in ten rows have a label set that occurs once, then "sized"; for
-        other losses the sets of k labels (precision@k, recall@k), those of a table, else the cube.
+        Which label sets are possible. Those seen in training: "catalog" (a bias each) or "joint"
+        (separate weights each). All sets of the sizes seen: "sized" (a bias per size) or "backoff"
+        (also a bonus for each frequent set). All sets: "forest" (with potentials on the Chow-Liu
+        tree of the labels) or "cube" (independent labels). For a taxonomy: "paths" or "closed".
+        "auto", for a likelihood: "catalog", or "sized" if more than nine in ten rows have a label
+        set of their own; for tree distance, "paths" if every set is a path, else "closed"; for
+        other losses, the sets of k labels (precision@k, recall@k), those of a table, or "cube".
     decoder : {"auto", "minimum_risk", "most_likely", "marginals"}, default "auto"
-        The set of least expected loss where the scores are a likelihood, else the most likely set.
-        "marginals": least expected loss as though the labels were independent with their
-        marginals; an approximation, which "auto" takes where there is no exact way. For a measure
-        of all rows together one of the rules of `PopulationRule`, or such an object: by "auto"
-        thresholds on the marginals are fitted to what models trained on four of five folds say of
-        the fifth.
+        How scores become label sets. "auto": the set with the smallest expected loss after a
+        likelihood, otherwise the most likely set. "marginals": the smallest expected loss if
+        labels were independent; "auto" uses it if there is no exact way. For a measure of all
+        rows, a rule of `PopulationRule` or such an object; "auto" fits thresholds to the
+        held-out predictions of five folds.
     alpha : float, default 1e-3
-        Penalty of the weights.
+        Strength of the L2 penalty on the weights.
     q : float, default 0.7
-        Member of the generalized cross-entropy, between 0 and 1.
+        The parameter of the generalized cross-entropy, between 0 and 1.
     scaling : {None, "standard", "rows"}, default None
-        In which units features are penalised: as they are; "standard", as if each were divided by
-        its standard deviation (of ``coef_`` they are the plain ones again); "rows", with every row
-        of X divided by its Euclidean length, in training and in prediction.
+        None: features as they are. "standard": weights are penalised as if each feature were
+        divided by its standard deviation (``coef_`` is for the features as they are). "rows":
+        every row is divided by its Euclidean length, in training and in prediction.
     fit_intercept : bool, default True
     tol : float, default 1e-4
-        Training ends where no entry of the gradient is larger. A row of weight 3 and a row that is
-        there three times lead the solver along the same path but for rounding; where it multiplies
-        rounding, as it does on few rows of many features, they end as near as tol brings them, as
-        do the same rows in another order.
+        Training ends when no entry of the gradient is larger. Solutions for the same rows in
+        another order, or for a row of weight 3 in place of three rows, agree up to tol.
     max_iter : int, default 1000
-        Steps of the solver, for each loss on the way to one that is not convex.
+        Maximum number of steps, for each loss on the way to one that is not convex.
     sparse_output : bool, default False
         Whether `predict` returns a CSR array.
     warm_start : bool, default False
-        Whether `fit` begins from the last solution, if its shapes are the same.
+        Whether `fit` starts from the last solution, if its shapes are the same.
     label_features : array of shape (n_labels, m), optional
         Features V of the labels: scores are (X W + b) V^T, with W of shape (n_features, m), so that
-        labels not seen in training can be scored by `score_labels`. The paper's feature map of an
-        input and a label.
+        `score_labels` can score labels not seen in training.
     n_jobs : int, optional
-        Threads that `fit` may use; None and -1: as many as there are processors for this process,
-        or OMP_NUM_THREADS. What comes out depends on it only by rounding.
+        Number of threads; None and -1: one per processor, or OMP_NUM_THREADS.
     verbose : bool, default False
-        Whether to show progress on the error stream; where that is no terminal, now and then.
+        Whether to show progress on the error stream.
     random_state : int, RandomState or None, default None
         Seed of the label sets drawn for margins other than the exponential on spaces of more than
         2^16 sets; None is 0. Nothing else is random.
@@ -125,8 +114,8 @@ class SetClassifier(ScoredModel):
     objective_ : float
         The objective reached.
     guarantee_ : str
-        What is proved of the predictions; put into words when it is asked for. The bound of a
-        likelihood needs the log-loss on rows not trained on: `guarantee_on` takes such rows.
+        What is proved about the predictions. For a likelihood, `guarantee_on` adds the bound that
+        follows from held-out rows.
     n_iter_ : int
 
     Examples
@@ -192,8 +181,8 @@ class SetClassifier(ScoredModel):
                 f"{METRO!r} looks at all rows at once, and is not trained on blocks; use another "
                 f"surrogate, such as 'binary_relevance'"
             )
-        settings = self.alpha, self.tol, self.max_iter
-        return Metro(risk.target, design, rows.sets, *settings).surrogate(names, self.decoder)
+        sets, settings = dense_rows(rows.sets), (self.alpha, self.tol, self.max_iter)
+        return Metro(risk.target, design, sets, *settings).surrogate(names, self.decoder)
 
     def _fit(
         self, design: Any, rows: Any, names: LabelNames, risk: Decoder,

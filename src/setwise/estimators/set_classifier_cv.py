@@ -59,22 +59,18 @@ FOLDS = ((10, 1_000), (5, 10_000), (3, np.inf))
 
 @dataclass(eq=False, repr=False)
 class SetClassifierCV(ScoredClassifier):
-    """`SetClassifier` that chooses alpha, the space and the surrogate by the target itself.
+    """`SetClassifier` with alpha, scaling, space and surrogate chosen by cross-validation.
 
-    Every combination is trained on all folds but one and judged by the mean loss of the target on
-    that one; for a measure of all rows together, such as "macro_f1", by its value on the rows of
-    all folds, decided together, and where it is a mean over labels, which few rows decide, among
-    scalings and alphas within a standard error of the best by the likelihood of the marginals.
-    Alphas go from large to small, each starting from the solution before. After each fold,
-    combinations leave from which little is to be gained: less than 3e-4 in mean loss is expected of
-    them over the best one, by the losses of the rows judged so far, 60 or more. (On the first fold
-    a path of alphas ends after two in a row like that.) When one is left, the search is over: with
-    many rows one fold may be enough. Further spaces are then tried with the best alpha and its
-    neighbours, as long as they are ahead. Dense features, and sparse ones of few rows, are turned
-    to principal directions once for all of it; the scaling is by all rows. The combination of least
-    loss is trained on all rows, its alpha moved to the vertex of the parabola through the losses of
-    the best one and its two neighbours, which smooths the noise of the folds; ties: the larger
-    alpha, the earlier space.
+    Combinations are compared by the loss of the target on held-out rows. A measure of all rows,
+    such as "macro_f1", is computed on the rows of all folds together; if it is a mean over labels,
+    alphas and scalings within a standard error of the best are compared by the likelihood of the
+    marginals, which has less noise.
+
+    All combinations are tried on the first fold. After each fold, those whose expected gain over
+    the best one is below 3e-4 are dropped, and the search ends when one is left: with many rows one
+    fold may be enough. Further spaces are tried with the best alpha and its neighbours. The best
+    combination is trained on all rows, with alpha at the vertex of the parabola through the losses
+    of the best alpha and its neighbours. Ties go to the larger alpha and the earlier space.
 
     Parameters
     ----------
@@ -95,10 +91,9 @@ class SetClassifierCV(ScoredClassifier):
         and the others are tried with the best. "auto": ("standard",) for dense features,
         (None, "rows") for sparse ones.
     choose_by : {"target", "likelihood"}, default "target"
-        What combinations are compared by: the loss of the target, or the log-loss of the marginals
-        of the rows held out. The latter has less noise, so that fewer folds are enough, and serves
-        every target alike (`for_target`); for the target itself the former was the better one on
-        real data (docs/estimators.md).
+        What combinations are compared by: the loss of the target, or the log-loss of the label
+        probabilities on held-out rows. The latter is faster and serves all targets
+        (`for_target`), but for F1 the target was the better one on real data.
     cv : int or splitter, optional
         Folds; a number makes `StratifiedLabelSets`. By default ten folds up to 1,000 rows, five up
         to 10,000, three beyond: few rows need more folds and can pay for them.
@@ -112,7 +107,8 @@ class SetClassifierCV(ScoredClassifier):
         As in `SetClassifier`.
     time_budget : float, optional
         Seconds for `fit`. When they are nearly over, the search is cut and the best combination so
-        far is trained in the time kept for it; a warning says so, and ``stopped_``. There is always
+        far is trained in the time kept for it; a warning says so, and ``stopped_``. (Penalties are
+        tried from large to small: while ever smaller ones gain, the middle one.) There is always
         a model, so what cannot be done in less (reading, one combination on one fold, one fit to
         all rows) may take longer.
     on_interrupt : {"raise", "finish"}, default "raise"
@@ -280,7 +276,7 @@ class SetClassifierCV(ScoredClassifier):
 
     def _splits(self, rows: Rows, names: LabelNames, groups: Any = None) -> list[Split]:
         truth: Any = names.decode(rows.sets) if names.one_dimensional else csr_array(rows.sets)
-        splitter = self._splitter(len(rows.sets))
+        splitter = self._splitter(rows.n_rows)
         splits = [
             Split(rows.positive(train), rows.positive(test))
             for train, test in splitter.split(rows.inputs, truth, groups)
@@ -304,10 +300,11 @@ class SetClassifierCV(ScoredClassifier):
             for trial in race.trials if trial.kept
         ]  # fmt: skip
         self.best_loss_ = race.target_loss(best, best)
-        model = self._train(best, race, _between(best, race))
+        guess = _guess(best, race)
+        model = self._train(best, race, _between(best, race) if guess is None else guess)
         self.best_estimator_ = model
-        model._held_out = race.held_out(best)
-        model._out_of_fold = race.marginals(best)
+        model._held_out = race.held_out(best) if guess is None else None
+        model._out_of_fold = race.marginals(best) if guess is None else None
         model._settle(race.risk, lambda: model._out_of_fold)
         self.best_params_ = {**best.path.settings, "alpha": model.alpha}
         model.set_params(warm_start=False, max_iter=self.max_iter)
@@ -478,6 +475,19 @@ def _several(given: Any, name: str) -> list[Any]:
     if not several:
         raise ValueError(f"{name} must have at least one to try, but it is empty")
     return several
+
+
+def _guess(best: Trial, race: Race) -> float | None:
+    """The middle of a path that was cut while smaller penalties gained, if there is time for it.
+
+    (What was held out is said by another model then, so rules for all rows together, which are
+    fitted to it, stay with the best that was tried.)
+    """
+    tried = [trial for trial in best.path.trials if trial.kept or trial.twin]
+    middle = best.path.trials[len(best.path.trials) // 2]
+    is_open = best is tried[-1] and not (middle in tried or middle.left_out)
+    may_guess = is_open and race.watch.left > 0.0 and not race.judge.keeps_marginals
+    return middle.alpha if may_guess else None
 
 
 def _between(best: Trial, race: Race) -> float:

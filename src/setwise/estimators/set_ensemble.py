@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
@@ -12,36 +12,33 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from setwise.decoders.for_target import Decoder, HeldOut, Together, with_target
-from setwise.decoders.minimum_risk import UndecodableError
-from setwise.distributions import Independent, Listed, Mixture
-from setwise.distributions.distribution import is_listed
+from setwise.distributions import Mixture
 from setwise.estimators.finished import finished_in, identity_of
 from setwise.estimators.guarantee import claim_of_mixture, claim_of_population, log_loss_of
-from setwise.estimators.held_out import folds_for
 from setwise.estimators.members import (
     ROWS,
     Given,
     Member,
-    default_members,
     importances_of,
+    members_of,
     refuse_unweighted,
-    wrapped,
 )
 from setwise.estimators.mixing import (
     Contributions,
     backed,
     contributions,
     log_probabilities,
+    log_probability,
     mixed,
     mixture_weights,
     smoothed,
     temperature,
 )
+from setwise.estimators.mixture_decoder import TIE, MixtureDecoder, answers_of
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.running import (
     INTERRUPTS,
@@ -52,23 +49,15 @@ from setwise.estimators.running import (
     warn_of_end,
 )
 from setwise.estimators.schedule import Schedule
-from setwise.estimators.wrapped import decoder_by_rule, handed_on, seeded
-from setwise.persistence import save
+from setwise.estimators.wrapped import decoder_by_rule, handed_on, take_columns
 from setwise.spelling import counted
-from setwise.targets.target import hierarchy_of, method_of
-from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
-from setwise.validation import require_one_of, whole_number
+from setwise.targets.target import hierarchy_of
+from setwise.targets.truth import read_truth, refuse_open, refuse_other_labels
+from setwise.validation import require_one_of
 
 Array = NDArray[Any]
 
-
 OF_MEMBERS = 0.85  # Of the time of a fit, what all members may take.
-# Beyond the first number of rows one part is held out: a fifth, at most the second number of rows.
-MANY, MOST_HELD = 10_000, 5_000
-# Lists of more label sets are not looked through for the best one.
-MOST_LISTED = 2**14
-# Losses that differ by no more are equal.
-TIE = 1e-12
 
 
 @dataclass(eq=False, repr=False)
@@ -127,8 +116,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     contributions_ : list of dict
         For each member its name, weight, temperature (the power of its law), the share of its law
         in which labels are independent, and on held-out rows its log-loss alone, smoothed, and that
-        of the best mixture without it. A set that a member gives no
-        probability counts as though each had seen one row more, of independent labels.
+        of the best mixture without it. A set that a member gives no probability counts as though
+        each had seen one row more, of independent labels.
     is_equal_ : bool
         Whether equal weights were taken, since they decide better.
     feature_importances_ : array of shape (n_features,)
@@ -207,7 +196,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         risk: Any = decoder_by_rule(self.target, self.decoder)
         if risk.is_of_whole and not rows.names.one_dimensional:
             risk.rule.require_room(len(self.classes_))
-        splits, members = self._splits(rows), self._members()
+        splits = rows.splits(self.cv, self.random_state)
+        members = members_of(self.members, self.target, self.random_state)
         if rows.sample_weight is not None:
             for name, member in members.items():
                 refuse_unweighted(name, member)
@@ -231,34 +221,27 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         held = rows.held(schedule.splits[: min(one.n_folds for one in schedule.found)])
         trained = [one.fitted._replace(laws=one.laws[: len(held)]) for one in schedule.found]
         self._mix(trained, rows, held, risk)
-        first = self._mixed[0].estimator
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(first, name):
-                setattr(self, name, getattr(first, name))
+        take_columns(self, self._mixed[0].estimator)
 
     def _mix(self, trained: list[Member], rows: Given, held: list[Array], risk: Decoder) -> None:
         """Temperatures, weights, and the decoder fitted to the mixture of rows held out."""
         self.target_, self._risk = risk.target, risk
         if not held:
-            self._alone(trained[0])
+            self._alone(trained[0], rows)
             return
-        truths, weights = [rows.sets[part] for part in held], [rows.weights[part] for part in held]
+        truths, weights = ([of[part] for part in held] for of in (rows.sets, rows.weights))
         if not any(part.any() for part in weights):
             raise ValueError("cv must hold out rows of positive weight, but all of them have 0")
-        if self.calibrate and len(trained) > 1:
-            trained = [
-                one._replace(power=temperature(one.laws, truths, weights)) for one in trained
-            ]
+        may_change = self.calibrate and len(trained) > 1
+        if may_change:
+            powers = [temperature(one.laws, truths, weights) for one in trained]
+            trained = [one._replace(power=p) for one, p in zip(trained, powers, strict=True)]
         laws = [[one.law(law) for law in one.laws] for one in trained]
-        self._answers = (
-            all(parts[0][:1].label_sizes() is not None for parts in laws),
-            all(is_listed(parts[0], MOST_LISTED) for parts in laws),
-        )
+        self._answers = answers_of([parts[0] for parts in laws])
         self._mixed = [one._replace(laws=[]) for one in trained]
         # Classes, and labels below others in a taxonomy, are not independent.
         is_free = not self._names.one_dimensional and hierarchy_of(self.target_) is None
-        may_loosen = is_free and self.calibrate and len(laws) > 1
-        logs = np.array([log_probabilities(of, truths, may_loosen) for of in laws])
+        logs = np.array([log_probabilities(of, truths, is_free and may_change) for of in laws])
         mass, known = np.concatenate(weights), (rows.sets, rows.weights)
         self._loose, own = smoothed(logs, mass, backed(logs, *known, np.concatenate(truths)))
         self._weigh(contributions(own.T, mass), laws, truths)
@@ -271,33 +254,28 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         learnt, equal = mixture_weights(told.logs, mass), np.full(len(laws), 1.0 / len(laws))
         self.is_equal_ = False
         if len(laws) > 1 and told.log_loss(equal) <= told.alone.min() + TIE:
-            both = [[self._deciding(p, w, self._loose) for p in parts] for w in (learnt, equal)]
-            self.is_equal_ = self._decides_better(both, np.concatenate(truths), mass)
+            decided, truth = self._decided, HeldOut(np.empty(0), np.concatenate(truths), mass)
+            one, other = ([decided.law(p, w, self._loose) for p in parts] for w in (equal, learnt))
+            self.is_equal_ = decided.prefers(one, other, truth)
         self.weights_ = equal if self.is_equal_ else learnt
         self.log_loss_ = told.log_loss(self.weights_)
+        figures = zip(self.weights_, self._loose, told.alone, told.without, strict=True)
         self.contributions_ = [
-            {"member": one.name, "weight": float(weight), "temperature": one.power,
-             "independent": float(loose), "log_loss": float(alone), "log_loss_without": without}
-            for one, weight, loose, alone, without in zip(
-                self._mixed, self.weights_, self._loose, told.alone, told.without, strict=True
-            )
-        ]  # fmt: skip
+            one.contribution(*own) for one, own in zip(self._mixed, figures, strict=True)
+        ]
         self._remember(parts, truths, mass)
 
     def _remember(self, parts: list[Any], truths: list[Array], mass: Array) -> None:
         """What the mixture says of the rows held out: log-losses and marginals."""
-
-        def said(law: Any) -> dict[str, float]:
-            known = zip(parts, truths, strict=True)
-            return log_loss_of(np.concatenate([law(p).log_probability(y) for p, y in known]), mass)
-
-        self._held_out = said(lambda part: mixed(part, self.weights_, self._loose))
-        self._held_listed = said(lambda part: Mixture(part, self.weights_))
-        marginals = [Mixture(part, self.weights_).marginals() for part in parts]
-        marginals = np.concatenate(marginals).astype(np.float32)
+        plain = [Mixture(part, self.weights_) for part in parts]
+        loosened = [mixed(part, self.weights_, self._loose) for part in parts]
+        self._held_out, self._held_listed = (
+            log_loss_of(log_probability(laws, truths), mass) for laws in (loosened, plain)
+        )
+        marginals = np.concatenate([law.marginals() for law in plain]).astype(np.float32)
         self._out_of_fold = HeldOut(marginals, np.concatenate(truths), mass)
 
-    def _alone(self, member: Member) -> None:
+    def _alone(self, member: Member, rows: Given) -> None:
         """There was no time to compare: the first member is all there is.
 
         A rule for all rows together is fitted to the rows that the member itself held out; if there
@@ -309,11 +287,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         inner = member.estimator
         inner = inner._fitted() if hasattr(inner, "_fitted") else inner
         self._out_of_fold = getattr(inner, "_out_of_fold", None)
-        self._answers = False, False
-        self.contributions_ = [{
-            "member": member.name, "weight": 1.0, "temperature": 1.0,
-            "independent": 0.0, "log_loss": None, "log_loss_without": None,
-        }]  # fmt: skip
+        self._answers = answers_of(rows.laws(member.estimator, np.arange(1)))
+        self.contributions_ = [member.contribution()]
         risk: Any = self._risk
         if self._names.one_dimensional or not risk.is_of_whole:
             return
@@ -322,60 +297,10 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             self.cut_.append("labels are decided by each batch, as decoder='batch' does")
         self._risk = risk.fitted(lambda: self._out_of_fold)
 
-    def _decides_better(self, mixed: list[list[Mixture]], sets: Array, mass: Array) -> bool:
-        """Whether the second loses less on rows held out, by more than a standard error."""
-        gain = np.subtract(*(self._losses(one, sets, mass) for one in mixed))
-        mean = np.average(gain, weights=mass)
-        spread = np.average((gain - mean) ** 2, weights=mass)
-        return bool(mean > TIE + np.sqrt(spread * (mass**2).sum()) / mass.sum())
-
-    def _losses(self, mixtures: list[Mixture], sets: Array, mass: Array) -> Array:
-        """The loss of the target for each row held out, (n,)."""
-        if self._names.one_dimensional:
-            guess = np.concatenate([one.marginals().argmax(axis=1) for one in mixtures])
-            return (guess != sets.argmax(axis=1)).astype(np.float64)
-        if self._risk.is_of_whole:
-            marginals = np.concatenate([one.marginals() for one in mixtures])
-            decided = self._risk.fitted(lambda: HeldOut(marginals, sets, mass)).decode(marginals)
-            return method_of(self.target_, "row_losses")(decided, sets, mass)
-        decided = np.concatenate([self._decided(one) for one in mixtures])
-        return np.asarray(self.target_.loss(decided, sets), np.float64)
-
     @property
-    def _is_by_list(self) -> bool:
-        """Whether the best set is looked for among those that members list."""
-        risk: Any = self._risk
-        if self._names.one_dimensional or risk.is_of_whole:
-            return False
-        return not risk.covers_all(len(self.classes_)) or self.target_.form == "subset"
-
-    def _deciding(self, laws: Any, weights: Array, loose: Array) -> Mixture:
-        """What label sets are decided by: with a list, members as they are, else loosened too."""
-        return Mixture(laws, weights) if self._is_by_list else mixed(laws, weights, loose)
-
-    def _decided(self, law: Mixture) -> Array:
-        """The best label set of each row.
-
-        Where that would take a list, of the sets that members list and, for functions of the counts
-        such as Jaccard, the k most probable labels, for any k. Where not all members have a list,
-        given that it is a set that some member lists; where none does, as though labels were
-        independent.
-        """
-        risk: Any = self._risk
-        ranked = not risk.covers_all(law.n_labels)
-        several = len(law.weights) > 1 and self._is_by_list
-        found = law.among_listed(MOST_LISTED) if several else None
-        try:
-            if found is None:
-                return risk.decode(law)
-            given = Listed.trusted(*found)
-            if ranked and self.target_.form in ("linear_fractional", "counts"):
-                return risk.decode_listed(given, over="ranked")
-            return risk.decode(given)
-        except UndecodableError:
-            return risk.decode(Independent(law.marginals()))
-
-    # ---------------------------------------------------------------------------------- answers
+    def _decided(self) -> MixtureDecoder:
+        """How label sets, or classes, follow from the mixture."""
+        return MixtureDecoder(self._risk, self._names.one_dimensional)
 
     def for_target(self, target, decoder=None):
         """The same mixture, decoded for another target; nothing is trained again."""
@@ -406,7 +331,8 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         claim = claim_of_mixture(
             self.target_, len(self.classes_), self._names.one_dimensional, *self._answers
         )
-        measured = self._held_listed if self._is_by_list else self._held_out
+        by_list = self._decided.is_by_list(len(self.classes_))
+        measured = self._held_listed if by_list else self._held_out
         return str(claim.measured(measured, "the held-out rows of the folds"))
 
     @property
@@ -463,58 +389,9 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if self._risk.is_of_whole:
             sets = self._risk.decode(self.predict_proba(X))
         else:
-            sets = self._by_parts(lambda part: self._decided(self._deciding(*self._laws(part))), X)
+            decided = self._decided
+            sets = self._by_parts(lambda part: decided.decide(decided.law(*self._laws(part))), X)
         return csr_array(sets).astype(np.int64) if self.sparse_output else self._names.decode(sets)
-
-    def score(self, X, y, sample_weight=None) -> float:
-        """The utility of the target, or the accuracy of classes; y in any form of `fit`."""
-        check_is_fitted(self)
-        if self._names.one_dimensional:
-            return super().score(X, y, sample_weight)
-        known = encode_truth(self.target_, self._names, y)
-        return method_of(self.target_, "utility")(self.predict(X), known, sample_weight)
-
-    def save(self, path) -> None:
-        """Write the ensemble to a file that holds data only; `setwise.load` reads it."""
-        save(self, path)
-
-    # --------------------------------------------------------------------------------- settings
-
-    def _members(self) -> dict[str, Any]:
-        """The members by name, with seeds."""
-        given = self.members
-        if isinstance(given, str) and given == "auto":
-            given = default_members(self.target)
-        if not isinstance(given, Mapping | list | tuple) or not given:
-            raise ValueError(
-                f"members must be 'auto', a mapping of names to classifiers or a list of them, at "
-                f"least one, not {self.members!r}"
-            )
-        if not isinstance(given, Mapping):
-            given = {f"{type(one).__name__} {k}": one for k, one in enumerate(given, 1)}
-        members = {name: wrapped(one, self.target) for name, one in given.items()}
-        return {name: seeded(one, self.random_state) for name, one in members.items()}
-
-    def _splits(self, rows: Given) -> list[Any]:
-        """Rows to learn from and rows held out, by fold."""
-        if self.cv is not None and not isinstance(self.cv, int | np.integer):
-            splitter: Any = check_cv(self.cv)
-            splits = list(splitter.split(rows.X, csr_array(rows.sets)))
-            if not splits:
-                raise ValueError("cv must give at least one split, but it gives none")
-            return splits
-        n_rows = len(rows.sets)
-        folds = folds_for(n_rows, seed=self.random_state)
-        if self.cv is not None:
-            folds = replace(folds, n_splits=whole_number(self.cv, "cv", 2))
-        elif n_rows > MANY:
-            folds = replace(folds, n_splits=max(folds_for(MANY).n_splits, n_rows // MOST_HELD))
-        splits = folds.split(None, csr_array(rows.sets))
-        if self.cv is not None or n_rows <= MANY:
-            return list(splits)
-        train, test = next(splits)
-        # (As chance has them: where time is short, the first of them are asked for.)
-        return [(train, rows.order[np.isin(rows.order, test)])]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
-from scipy.sparse import issparse
 
-from setwise.blocks.block import Block
 from setwise.estimators.checkpoint import Checkpoint
-from setwise.estimators.design import Array, Conditioning, Solution, warn_of
+from setwise.estimators.design import Array, Solution, warn_of
 from setwise.estimators.lbfgs import lbfgs
 from setwise.estimators.newton import solve_binary_relevance
+from setwise.estimators.problem import Problem
 from setwise.estimators.running import Progress
-from setwise.estimators.training import Objective, Training, penalty, ranges_for
+from setwise.estimators.training import Training
 from setwise.spaces.space import Space
 from setwise.validation import score_matrix
 
@@ -26,135 +23,6 @@ MEMORY, MEMORY_ENTRIES = 10, 2**27
 # Steps in the first variables; the next ones are for as many as there were before.
 FIRST = 20
 ROUNDING = 1e-13
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What a block of rows adds to the sums that a solver needs; rows in ranges, of few entries.
-
-    ``objective`` has no rows of its own. With ``label_features`` V the scores are (X W + b) V^T.
-    Products with inputs that are turned are in their type, others in float64.
-    """
-
-    objective: Objective
-    label_features: Array | None
-    is_turned: bool
-
-    def value_and_gradient(
-        self, block: Block, weights: Array, intercept: Array, parameters: Array
-    ) -> tuple[float, Array, Array, Array]:
-        """The weighted losses, and their gradients by weights, intercepts and parameters."""
-        features, value, by_weight = self.label_features, 0.0, np.zeros_like(weights)
-        by_intercept, by_parameter = np.zeros_like(intercept), np.zeros_like(parameters)
-        for objective, part, scores in self._scores(block, weights, intercept):
-            loss, gradient, by_part = objective.sums(slice(None), scores, parameters)
-            gradient = gradient if features is None else gradient @ features
-            value += loss
-            by_weight += part.T @ gradient.astype(part.dtype, copy=False)
-            by_intercept += gradient.sum(axis=0)
-            by_parameter += by_part
-        return value, by_weight, by_intercept, by_parameter
-
-    def variance(
-        self, block: Block, weights: Array, intercept: Array, parameters: Array
-    ) -> tuple[Array]:
-        """The weighted variance of what each score multiplies, (n_scores,)."""
-        spread = np.zeros(self.objective.space.n_scores)
-        for objective, _, scores in self._scores(block, weights, intercept):
-            spread += objective.variance(slice(None), scores, parameters)
-        return (spread,)
-
-    def _scores(
-        self, block: Block, weights: Array, intercept: Array
-    ) -> Iterator[tuple[Objective, Any, Array]]:
-        """Rows in ranges: their objective, inputs and scores."""
-        inputs, features, n = block.inputs, self.label_features, block.inputs.shape[0]
-        kind: Any = inputs.dtype if self.is_turned else np.float64
-        weights = weights.astype(kind, copy=False)
-        for rows in ranges_for(self.objective.space, n) if n else ():
-            part = inputs if rows == slice(0, n) else inputs[rows]
-            part = part.astype(kind, copy=False)
-            scores = part @ weights + intercept
-            sets = block.sets[rows]
-            sets = sets.toarray() if issparse(sets) else sets
-            objective = self.objective.of_rows(sets, block.weights[rows])
-            yield objective, part, scores if features is None else scores @ features.T
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A design and an objective, whose value is divided by the sum of the weights of the rows.
-
-    With ``label_features`` V, a row for each score, the scores are (X W + b) V^T.
-    """
-
-    design: Any
-    objective: Objective
-    alpha: float
-    label_features: Array | None = None
-
-    def start(self) -> Solution:
-        """All weights 0, intercepts and parameters as the objective has them to begin with."""
-        intercept = self.objective.start()
-        if self.label_features is not None:
-            intercept = np.linalg.lstsq(self.label_features, intercept)[0]
-        if not self.design.fit_intercept:
-            intercept = np.zeros_like(intercept)
-        weights = np.zeros((self.design.n_features, len(intercept)))
-        return Solution(weights, intercept, self.objective.parameters)
-
-    def value_and_gradient(
-        self, weights: Array, intercept: Array, parameters: Array
-    ) -> tuple[float, Array, Array, Array]:
-        """The objective and its gradients by weights, intercepts and parameters.
-
-        In float64, but for the products with turned inputs, which are in the type of these.
-        """
-        mass = self.objective.mass
-        value, by_weight, by_intercept, by_parameter = self._rows.sum(
-            self._terms.value_and_gradient, weights, intercept, parameters
-        )
-        shrinkage, by_shrinkage = penalty(self.objective.space, parameters)
-        value, by_parameter = value + shrinkage, by_parameter + by_shrinkage
-        value = value / mass + self.alpha / 2.0 * float((weights**2).sum())
-        by_weight = by_weight / mass + self.alpha * weights
-        by_intercept = by_intercept * self.design.fit_intercept
-        return value, by_weight, by_intercept / mass, by_parameter / mass
-
-    @cached_property
-    def _rows(self) -> Any:
-        return self.design.rows(self.objective.y_true, self.objective.weights)
-
-    @cached_property
-    def _terms(self) -> Terms:
-        return Terms(self.objective.of_no_rows(), self.label_features, self.design.is_turned)
-
-    def value(self, at: Solution) -> float:
-        """The objective at a point."""
-        return self.value_and_gradient(at.weights, at.intercept, at.parameters)[0]
-
-    def gradient_norm(self, by_weight: Array, by_intercept: Array, by_parameter: Array) -> float:
-        """Infinity norm of the gradient after centring the features.
-
-        Uncentred, a feature with mean m adds m times the intercept's gradient to its own, which
-        would dominate the stopping test. The plain gradient counts up to ten times the other, so
-        that it is small too where features are near 0.
-        """
-        centred = by_weight - np.outer(self.design.center, by_intercept)
-        plain, *parts = (
-            float(np.abs(part).max(initial=0.0))
-            for part in (by_weight, centred, by_intercept, by_parameter)
-        )
-        return max(*parts, min(plain, 10.0 * max(parts)))
-
-    def conditioning(self, at: Solution) -> Conditioning:
-        """The change of variables for the solver where it is; of parameters the finite ones."""
-        point = at.weights, at.intercept, at.parameters
-        spread = self._rows.sum(self._terms.variance, *point)[0] / self.objective.mass
-        if self.label_features is not None:
-            spread = spread @ self.label_features**2
-        parameters = self.objective.spread()[np.isfinite(at.parameters)]
-        return Conditioning.of(self.design, self.alpha, spread, parameters)
 
 
 def solve(
@@ -307,7 +175,7 @@ class Fitting:
     training: Training
     space: Space
     design: Any
-    sets: Array
+    sets: Any
     weights: Array
     alpha: float
     tol: float

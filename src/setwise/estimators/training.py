@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.spaces.space import Space
-from setwise.sparse import row_ranges
+from setwise.sparse import by_ranges, dense_rows, row_ranges
 from setwise.spelling import argument
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from setwise.surrogates.comp_sum import CompSum, inner_power
@@ -137,13 +137,13 @@ class Training:
             return replace(self.surrogate, space=space, margin=margin)
         return Constrained(self.target, space, margin, seed=self.seed)
 
-    def objective(self, stage: Stage, space: Space, y_true: Array, weights: Array) -> Objective:
+    def objective(self, stage: Stage, space: Space, y_true: Any, weights: Array) -> Objective:
         """The sum over rows that a stage minimises."""
         if self.is_likelihood:
             return Objective(None, space, y_true, weights)
         if space.is_path and hierarchy_of(self.target) is not None:
             # The distance from a path to what is none may be more than 1.
-            refuse_outside(space.are_paths(y_true), space)  # type: ignore
+            refuse_outside(by_ranges(space.are_paths, y_true), space)  # type: ignore
         return Objective(stage, space, y_true, weights)
 
 
@@ -152,17 +152,18 @@ class Objective:
     """The sum over rows of a loss of their scores against the true label sets.
 
     ``stage`` gives the loss for a space with other parameters; None is -log s(y), the likelihood,
-    on a space that must hold all true sets. Rows come in ranges, so that memory stays bounded.
+    on a space that must hold all true sets. Rows come in ranges, so that memory stays bounded: the
+    true sets of all rows may be CSR, those of a range are dense.
     """
 
     stage: Stage | None
     space: Space
-    y_true: Array
+    y_true: Any
     weights: Array
 
     def __post_init__(self):
         if self.stage is None:
-            refuse_outside(self.space.contains(self.y_true), self.space)
+            refuse_outside(by_ranges(self.space.contains, self.y_true), self.space)
         elif not self.learns:
             loss = self.stage(self.space)
             vars(self).update(stage=lambda _: loss)
@@ -210,9 +211,10 @@ class Objective:
     def counts(self) -> Array:
         """How often each feature of a learnt parameter is 1 in the rows, by weight, (p,)."""
         counts = np.zeros(len(self.parameters))
-        for rows in row_ranges(len(self.y_true), max(len(counts), 1)):
-            if len(counts):
-                counts += self.space.feature_sums(self.y_true[rows], self.weights[rows])
+        widest = max(len(counts), self.space.n_labels)
+        for rows in row_ranges(self.y_true.shape[0], widest) if len(counts) else ():
+            part = dense_rows(self.y_true, rows)
+            counts += self.space.feature_sums(part, self.weights[rows])
         return counts
 
     @property
@@ -232,7 +234,7 @@ class Objective:
         if self.stage is None or self._is_separate:
             return 1.0
         loss: Any = self.stage(self.space)
-        found = loss.steepness(self.y_true.astype(np.uint8))
+        found = by_ranges(lambda sets: loss.steepness(sets.astype(np.uint8)), self.y_true)
         return float(np.average(found, weights=self.weights))
 
     def spread(self) -> Array:
@@ -249,16 +251,24 @@ class Objective:
     def variance(self, rows: slice, scores: Array, parameters: Array) -> Array:
         """Weighted sum over the rows of the variance of what each score multiplies, (n_scores,).
 
-        Of a likelihood, by its probabilities at these scores: p (1 - p) of a listed set, or
-        4 p (1 - p) of a label's sign. The gradient has it: it is away from the truth by 1 - p, or
-        2 (1 - p). For other losses as if all were alike: they weigh more than probabilities.
+        See `variances`; of losses other than a likelihood as if all were alike: they weigh more
+        than probabilities.
         """
-        weights = self.weights[rows]
         if self.stage is not None:
-            return np.full(self.space.n_scores, weights.sum())
+            return np.full(self.space.n_scores, self.weights[rows].sum())
+        return self.variances(rows, scores, parameters).sum(axis=0)
+
+    def variances(self, rows: slice, scores: Array, parameters: Array) -> Array:
+        """Of a likelihood, the weighted variance of what each score multiplies, (n, n_scores).
+
+        By its probabilities at these scores: p (1 - p) of a listed set, or 4 p (1 - p) of a label's
+        sign. The gradient has it: it is away from the truth by 1 - p, or 2 (1 - p).
+        """
         space = self.space.with_parameters(parameters) if self.learns else self.space
         away = np.abs(space.negative_log_likelihood(scores, self.y_true[rows], False)[1])
-        return weights @ (away * ((1.0 if space.is_joint else 2.0) - away))
+        away *= (1.0 if space.is_joint else 2.0) - away
+        away *= self.weights[rows, None]
+        return away
 
     def curvature(self, rows: slice, scores: Array, by_score: Array, parameters: Array) -> Array:
         """The second derivative of the weighted loss of each row by each of its scores.

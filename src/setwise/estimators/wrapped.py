@@ -28,8 +28,7 @@ from setwise.labels import LabelNames
 from setwise.sparse import well_formed
 from setwise.spelling import argument
 from setwise.targets.measure import Array
-from setwise.targets.target import method_of
-from setwise.targets.truth import encode_truth, read_truth, refuse_open, refuse_other_labels
+from setwise.targets.truth import read_truth, refuse_open, refuse_other_labels
 
 # How far outside [0, 1] rounding may take a probability, and a sum of many from 1.
 ROUNDING, SUM_ROUNDING = 1e-6, 1e-5
@@ -66,6 +65,14 @@ def seeded(estimator: Any, random_state: Any) -> Any:
         unset = [name for name in named if given[name] is None]
         copy.set_params(**{name: int(generator.randint(2**31 - 1)) for name in unset})
     return copy
+
+
+def take_columns(model: Any, inner: Any) -> None:
+    """What an estimator inside knows of the columns, its model knows as well, and nothing else."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        vars(model).pop(name, None)
+        if hasattr(inner, name):
+            setattr(model, name, getattr(inner, name))
 
 
 def takes_weights(fit: Any) -> bool:
@@ -225,11 +232,7 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
             fitted._decoder = fitted._decoder.fitted(rows)
         vars(self).update(vars(fitted))
         self.classes_, self.estimator_ = names.names, self._model.estimator
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
-            elif hasattr(self, name):
-                delattr(self, name)
+        take_columns(self, self.estimator_)
         return self
 
     @abstractmethod
@@ -326,17 +329,9 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         scores = logits(self.predict_proba(X))
         return scores[:, 1] if self._names.one_dimensional and scores.shape[1] == 2 else scores
 
-    def score(self, X, y, sample_weight=None) -> float:
-        """The utility of the target, or the accuracy of classes; y in any form of `fit`.
-
-        Of most targets 1 - the mean loss; of a measure of all rows together its value.
-        """
+    def _judged(self) -> tuple[LabelNames, Any]:
         check_is_fitted(self, "estimator_")
-        if self._names.one_dimensional:
-            return super().score(X, y, sample_weight)
-        target = self._decoder.target
-        known = encode_truth(target, self._names, y)
-        return method_of(target, "utility")(self.predict(X), known, sample_weight)
+        return self._names, self._decoder.target
 
     def get_metadata_routing(self):
         """What `fit` hands on, for scikit-learn's metadata routing: everything, to `fit`."""

@@ -93,15 +93,12 @@ def times_exp(value, exponent):
     P,  # the probability that a label counts, under the weights times q
     REST,  # and that it does not
     E,  # exp(-2 |q h|)
-    P_ONE,  # the probability of a label, under the weights themselves
-    REST_ONE,  # and of its absence
+    MEAN,  # E_1[y'] = tanh(h), under the weights themselves
     E_ONE,  # exp(-2 |h|)
     SLOPE,  # by the scores
     ADDS,  # what a label adds to N when it counts, times p
-    INVERSE,  # 1 / f at a node, and then at the next
-    NEXT_INVERSE,
     ROOM,
-) = range(13)
+) = range(10)
 
 
 @inner
@@ -139,23 +136,36 @@ def by_truth(truth, pair):
 
 
 @view_inner
-def probabilities(room, p_row, q, signs, one):
+def probabilities(room, q, signs, one):
     """P that a label counts and that not, under the weights times q, and e = exp(-2 |q h|).
 
-    They fill the rows from ``p_row`` on. A label of sign -1 counts when it is left out.
+    A label of sign -1 counts when it is left out.
     """
     stand_apart()
-    scores, truth = room[SCORES], room[TRUTH]
-    p, rest, e = room[p_row], room[p_row + 1], room[p_row + 2]
-    factor, zero = (one + one) * q, spread(one - one)
+    scores, truth, p, rest, all_e = room[SCORES], room[TRUTH], room[P], room[REST], room[E]
+    zero, factor = spread(one - one), (one + one) * q
+    factors = factor * signs[0], factor * signs[1]
     for j in range(0, len(p), LANES):
-        x = load(scores, j, one) * (factor * by_truth(load(truth, j, one), signs))
-        small = exp(-size(x))
-        likely = one / (one + small)
-        unlikely = small * likely
+        x = load(scores, j, one) * by_truth(load(truth, j, one), factors)
+        e = exp(-size(x))
+        likely = one / (one + e)
+        unlikely = e * likely
         store(p, j, where_smaller(x, zero, unlikely, likely))
         store(rest, j, where_smaller(x, zero, likely, unlikely))
-        store(e, j, small)
+        store(all_e, j, e)
+
+
+@view_inner
+def means(room, one):
+    """tanh(h), and e = exp(-2 |h|)."""
+    stand_apart()
+    scores, mean, all_e, zero = room[SCORES], room[MEAN], room[E_ONE], spread(one - one)
+    for j in range(0, len(mean), LANES):
+        x = load(scores, j, one)
+        e = exp(-size(x + x))
+        large = (one - e) / (one + e)
+        store(mean, j, where_smaller(x, zero, -large, large))
+        store(all_e, j, e)
 
 
 # A product of this many factors in [1/2, 1] is far from underflow.
@@ -191,9 +201,9 @@ def states(line, y, wanted, signs, room):
     """
     q, one, excess, _ = wanted
     enter(line, y, one, room)
-    probabilities(room, P, like(one, q), signs, one)
+    probabilities(room, like(one, q), signs, one)
     if q != 1.0:
-        probabilities(room, P_ONE, one, (one, one), one)
+        means(room, one)
         if q < 0.0:
             excess -= 2.0 * q * total_size(room[SCORES], one)
         excess += log_products(room[E], one) - q * log_products(room[E_ONE], one)
@@ -204,27 +214,29 @@ def states(line, y, wanted, signs, room):
 
 @view_inner
 def finish(wanted, signs, excess, mean, room, out):
-    """out = e^excess (slope p (1 - p) + mean (E_q[y'] - E_1[y'])) of a row."""
+    """e^excess mean of a row, and out = e^excess (slope p (1 - p) + mean (E_q[y'] - E_1[y']))."""
     q, one, _, sign = wanted
     # Only for q < 0 or another scale: an overflow must not meet a zero.
     is_large = excess > 80.0
-    factor = like(one, np.exp(excess) if not is_large else 1.0)
-    height = factor * like(one, sign * mean)
-    truth, all_p, all_rest, slopes = room[TRUTH], room[P], room[REST], room[SLOPE]
-    p_one, rest_one = room[P_ONE], room[REST_ONE]
+    height = np.exp(excess) if not is_large else 1.0
+    factor, pull = like(one, height), like(one, height * sign * mean)
+    truth, all_p, all_rest, slopes, means = (
+        room[TRUTH], room[P], room[REST], room[SLOPE], room[MEAN]
+    )  # fmt: skip
     for j in range(0, len(slopes), LANES):
         turn = by_truth(load(truth, j, one), signs)
         p, rest = load(all_p, j, one), load(all_rest, j, one)
         slope = factor * load(slopes, j, one) * turn * p * rest
         if q != 1.0:
             # Back from the state that counts to the label itself.
-            moved = turn * (p - rest) - (load(p_one, j, one) - load(rest_one, j, one))
-            slope = height * moved + slope
+            slope = pull * (turn * (p - rest) - load(means, j, one)) + slope
         store(slopes, j, slope)
     leave(slopes, one, out)
     if is_large:
         for j in range(len(out)):
             out[j] = times_exp(out[j], excess)
+        return times_exp(mean, excess)
+    return height * mean
 
 
 @kernel
@@ -245,7 +257,7 @@ def soft_labels(start, stop, scores, y_true, one, pulls, weights, value, slope, 
     for row in range(start, stop):
         pair = like(one, pull_true[row]), like(one, pull_false[row])
         enter(scores[row], y_true[row], one, room)
-        probabilities(room, P, one, (one, one), one)
+        probabilities(room, one, (one, one), one)
         inner = pull_labels(like(one, base[row]), pair, weights, one, room)
         leave(room[SLOPE], one, slope[row])
         log_cosh = total_size(room[SCORES], one) + log_products(room[E], one)
@@ -296,5 +308,4 @@ def sums(start, stop, scores, y_true, wanted, table, value, slope, room):
         excess = states(scores[row], y_true[row], wanted, signs, room)
         share = like(one, 2.0 * wanted.sign * scale[row])
         mean = constant[row] + scale[row] * sum_mean(share, values, one, room)
-        value[row] = times_exp(mean, excess)
-        finish(wanted, signs, excess, mean, room, slope[row])
+        value[row] = finish(wanted, signs, excess, mean, room, slope[row])

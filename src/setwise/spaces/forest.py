@@ -20,7 +20,7 @@ from setwise.spaces.hierarchy import ClosedLaw, HierarchyExpectation
 from setwise.spaces.nodes import LANES, Nodes
 from setwise.spaces.quadrature import DOUBLE_ERROR, Rules, jacobi, uniform
 from setwise.spaces.space import FEW, Array, Moments, Space, refuse_large, tempered_values
-from setwise.sparse import entries_of
+from setwise.sparse import entries_of, label_sums
 from setwise.spelling import brief
 from setwise.targets.measure import ZERO_DENOMINATOR, Fraction, Of
 from setwise.targets.target import Target
@@ -236,7 +236,7 @@ class Forest(Space):
             if np.nan_to_num(self.parameters, neginf=0.0).any():
                 scores[child] = 0.0
             return scores
-        count, above = weights @ sets, np.full(self.n_labels, weights.sum())
+        count, above = label_sums(sets, weights), np.full(self.n_labels, weights.sum())
         above[child] = count[self.parents[child]]
         share = (count + 0.5) / (above + 1.0)
         scores = np.log(share) - np.log1p(-share)

@@ -20,6 +20,7 @@ from setwise.spaces.path_kernels import (
     to_roots_rows,
 )
 from setwise.spaces.space import Array, Moments, Space
+from setwise.sparse import label_sums
 from setwise.spelling import brief
 from setwise.targets.target import Target
 from setwise.taxonomy import forest_levels, tree_parents
@@ -169,7 +170,7 @@ class Paths(Listing, Space):
 
         P(end) asks for 2 h = log P(end) - log P(path ends at the parent).
         """
-        parents, count = self.parents, weights @ sets
+        parents, count = self.parents, label_sums(sets, weights)
         child = np.flatnonzero(parents >= 0)
         is_end = ~np.isin(np.arange(len(parents)), parents) | (not self.leaves_only)
         ending = count.copy()

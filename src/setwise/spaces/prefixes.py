@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.kernels import exp, kernel
+from setwise.kernels import exp, view_kernel
 from setwise.lanes import add, load_row, store_row
 from setwise.lanes import total as sum_of
 from setwise.targets.measure import RowIndex
@@ -77,10 +77,12 @@ class Prefixes(NamedTuple):
         by_node[self.node] = factor
         total, by_label = np.empty(len(scores)), np.empty(scores.shape)
         parts = np.zeros((-(-len(scores) // CHUNK), len(by_node)))
+        n_labels, n_depths = scores.shape[1], self.depth.max() + 2
         for_rows(
             sum_chunks, len(parts), scores.astype(np.float64, copy=False), self.depth, self.label,
             by_node, start, np.where(true < 0, -1, self.node[true]), rest, weights, total, by_label,
             parts, least=1,
+            room=lambda: lanes(n_labels, n_labels, len(by_node), n_depths, 1),
         )  # fmt: skip
         return total, by_label, parts.sum(axis=0)[self.node]
 
@@ -108,10 +110,15 @@ def within_products(scores: Sums, log_weight: Sums) -> NDArray[np.bool_]:
     return (2.0 * high <= MOST_EXPONENT) & (log_weight >= LEAST_EXPONENT)
 
 
-@kernel
+def lanes(*counts: int) -> tuple[Sums, ...]:
+    """Arrays of so many rows of lanes each."""
+    return tuple(np.empty((count, LANES)) for count in counts)
+
+
+@view_kernel
 def sum_chunks(
     start, stop, scores, depth, label, factor, log_start, true, rest, weights, total, by_label,
-    by_node,
+    by_node, line, out, weight, stack, part,
 ):  # fmt: skip
     """`Prefixes.sums` of chunks of rows; factors are by node, as is the sum of a chunk, (c, m).
 
@@ -119,34 +126,34 @@ def sum_chunks(
     there are the sums of what is below.
     """
     n_nodes, (n, n_labels) = len(depth), scores.shape
-    line, out = np.empty((n_labels, LANES)), np.empty((n_labels, LANES))
-    weight, stack = np.empty((n_nodes, LANES)), np.empty((depth.max() + 2, LANES))
-    part = np.empty((1, LANES))
+    for b in range(LANES):
+        part[0, b] = 0.0
+    nothing = load_row(part, 0, LANES)
     for chunk in range(start, stop):
-        last = min((chunk + 1) * CHUNK, n)
-        for first in range(chunk * CHUNK, last, LANES):
+        end = n if n < (chunk + 1) * CHUNK else (chunk + 1) * CHUNK
+        for first in range(chunk * CHUNK, end, LANES):
             for b in range(LANES):
                 # (Lanes beyond the last row repeat it.)
-                row = min(first + b, last - 1)
-                stack[0, b] = exp(log_start[row])
+                row = first + b if first + b < end else end - 1
+                stack[0, b] = log_start[row]
                 for i in range(n_labels):
                     line[i, b] = 2.0 * scores[row, i]
             for i in range(n_labels):
-                for b in range(LANES):
-                    line[i, b] = exp(line[i, b])
-            store_row(weight, 0, load_row(stack, 0, LANES))
+                store_row(line, i, exp(load_row(line, i, LANES)))
+                store_row(out, i, nothing)
+            store_row(weight, 0, exp(load_row(stack, 0, LANES)))
+            store_row(stack, 0, load_row(weight, 0, LANES))
             for node in range(1, n_nodes):
                 level = depth[node]
                 here = load_row(stack, level - 1, LANES) * load_row(line, label[node], LANES)
                 store_row(stack, level, here)
                 store_row(weight, node, here)
             for b in range(LANES):
-                left_out = true[min(first + b, last - 1)]
+                left_out = true[first + b if first + b < end else end - 1]
                 if left_out >= 0:
                     weight[left_out, b] = 0.0
-            stack[:] = 0.0
-            out[:] = 0.0
-            nothing = load_row(stack, 0, LANES)
+            for level in range(len(stack)):
+                store_row(stack, level, nothing)
             for node in range(n_nodes - 1, -1, -1):
                 level, by = depth[node], label[node]
                 below = load_row(stack, level + 1, LANES)
@@ -156,14 +163,14 @@ def sum_chunks(
                 if node > 0:
                     store_row(out, by, add(below, 1.0, load_row(out, by, LANES)))
             for b in range(LANES):
-                row = min(first + b, last - 1)
-                total[row] = stack[0, b]
-                part[0, b] = 1.0 / (rest[row] + total[row])
-            for b in range(min(LANES, last - first)):
-                for i in range(n_labels):
-                    by_label[first + b, i] = out[i, b] * part[0, b]
-            for b in range(LANES):
-                part[0, b] = weights[first + b] * part[0, b] if first + b < last else 0.0
-            share = load_row(part, 0, LANES)
+                part[0, b] = 0.0
+                if first + b < end:
+                    row = first + b
+                    total[row] = stack[0, b]
+                    share = 1.0 / (rest[row] + total[row])
+                    part[0, b] = weights[row] * share
+                    for i in range(n_labels):
+                        by_label[row, i] = out[i, b] * share
+            shares = load_row(part, 0, LANES)
             for node in range(n_nodes):
-                by_node[chunk, node] += sum_of(share * load_row(weight, node, LANES))
+                by_node[chunk, node] += sum_of(shares * load_row(weight, node, LANES))

@@ -13,8 +13,6 @@ from setwise.kernels import embedded, exp, kernel, view_inner
 from setwise.lanes import LANES, load, product, spread, store, total, where_smaller, wide
 from setwise.spaces.cube_kernels import (
     ADDS,
-    INVERSE,
-    NEXT_INVERSE,
     REST,
     SLOPE,
     TRUTH,
@@ -24,7 +22,6 @@ from setwise.spaces.cube_kernels import (
     like,
     room_of,
     states,
-    times_exp,
 )
 from setwise.spaces.quadrature import RuleTable
 
@@ -145,10 +142,9 @@ SHORT = 64
 
 
 @view_inner
-def tilt(t, next_t, one, room):
+def tilt(t, next_t, one, room, inverses, next_inverses):
     """The sums of adds_j t_j / f_j at two nodes; fills 1 / f, f = (1 - p) + p t."""
     truth, all_p, all_rest, all_adds = room[TRUTH], room[P], room[REST], room[ADDS]
-    inverses, next_inverses = room[INVERSE], room[NEXT_INVERSE]
     above, next_above = spread(0.0), spread(0.0)
     for first in range(0, len(all_p), SHORT):
         part, next_part = spread(one - one), spread(one - one)
@@ -179,11 +175,10 @@ def sum_of_absent(off, n_labels, one, room, inverses):
 
 
 @view_inner
-def add_slope(node, next_node, one, room):
+def add_slope(node, next_node, one, room, inverses, next_inverses):
     """slope_j += (down_j + up_j / f_j) / f_j at two nodes, each (down, up) of (true, false)."""
     (down, up), (next_down, next_up) = node, next_node
     truth, slopes = room[TRUTH], room[SLOPE]
-    inverses, next_inverses = room[INVERSE], room[NEXT_INVERSE]
     for j in range(0, len(slopes), LANES):
         y, inverse, next_inverse = (
             load(truth, j, one), load(inverses, j, one), load(next_inverses, j, one)
@@ -199,58 +194,69 @@ def pair_like(one, pair):
     return like(one, pair[0]), like(one, pair[1])
 
 
+# What is known of a node: t^step of a true and of a false label, the weight; then the mass, and the
+# term that it adds to the mean for a mass of 1.
+T_TRUE, T_FALSE, WEIGHT, MASS, TERM, KNOWN = range(6)
+
+
 @view_inner
-def slope_of(one, mass, weight, term, t, rates):
-    """(down, up) of `add_slope` of a node, for (true, false) labels; rates are on - off."""
+def slope_of(one, k, nodes, double, rates):
+    """(down, up) of `add_slope` of node k, for (true, false) labels; rates are 2 (on - off)."""
     # 1 - t before rounding to the precision of the scores: near t = 1 that is what counts.
-    pull, push = -mass * term, mass * weight
-    down = pull * (1.0 - t[0]), pull * (1.0 - t[1])
+    t, pull = (nodes[T_TRUE, k], nodes[T_FALSE, k]), -double * nodes[MASS, k] * nodes[TERM, k]
+    push, down = nodes[MASS, k] * nodes[WEIGHT, k], (pull * (1.0 - t[0]), pull * (1.0 - t[1]))
     up = push * t[0] * rates[0], push * t[1] * rates[1]
     return pair_like(one, down), pair_like(one, up)
 
 
 @embedded
-def quotient_mean(n_nodes, at_zero, n_labels, least, table, wanted, room, counted, nodes):
+def quotient_mean(n_nodes, at_zero, n_labels, least, table, wanted, room, counted, nodes, inverses):
     """E[N / D] of a row, two nodes at a time; fills its slope over p (1 - p).
 
-    ``nodes`` (3, m) has t^step of a true and of a false label, and the weight. ``at_zero`` is the
-    place of the node t = 0, which has ``empty`` beside N, or -1 where D cannot be 0.
+    ``nodes`` is (KNOWN, m), ``inverses`` (m, w) room for 1 / f at each. ``at_zero`` is the place of
+    the node t = 0, which has ``empty`` beside N, or -1 where D cannot be 0.
     """
     one, step, off, double = wanted.one, table.step, table.off, 2.0 * wanted.sign
     rates = double * (table.on[0] - off[0]), double * (table.on[1] - off[1])
-    slopes = room[SLOPE]
-    for j in range(0, len(slopes), LANES):
-        store(slopes, j, spread(one - one))
     # Beside the last of an odd number stands a node at t = 1 without a weight.
-    nodes[0, n_nodes], nodes[1, n_nodes], nodes[2, n_nodes] = 1.0, 1.0, 0.0
+    nodes[T_TRUE, n_nodes], nodes[T_FALSE, n_nodes], nodes[WEIGHT, n_nodes] = 1.0, 1.0, 0.0
     mean = 0.0
     for k in range(0, n_nodes, 2):
         t, next_t = (nodes[0, k], nodes[1, k]), (nodes[0, k + 1], nodes[1, k + 1])
-        weight, next_weight = nodes[2, k], nodes[2, k + 1]
         lack, next_lack = (1.0 - t[0], 1.0 - t[1]), (1.0 - next_t[0], 1.0 - next_t[1])
         mass, next_mass = masses(step, lack, next_lack, counted)
         mass = mass_at_zero(step, one, room) if k == at_zero else mass
         next_mass = mass_at_zero(step, one, room) if k + 1 == at_zero else next_mass
-        above, next_above = tilt(pair_like(one, t), pair_like(one, next_t), one, room)
+        t, next_t, here, there = (
+            pair_like(one, t), pair_like(one, next_t), inverses[k], inverses[k + 1]
+        )  # fmt: skip
+        above, next_above = tilt(t, next_t, one, room, here, there)
         if off[0] != 0.0 or off[1] != 0.0:
             # N as its own sum of terms of one sign, not a base less a sum: accurate near 0.
             absent = like(one, off[0]), like(one, off[1])
-            above += sum_of_absent(absent, n_labels, one, room, room[INVERSE])
-            next_above += sum_of_absent(absent, n_labels, one, room, room[NEXT_INVERSE])
-        term = weight * (above + least) + (table.empty if k == at_zero else 0.0)
-        next_term = next_weight * (next_above + least)
+            above += sum_of_absent(absent, n_labels, one, room, here)
+            next_above += sum_of_absent(absent, n_labels, one, room, there)
+        term = nodes[WEIGHT, k] * (above + least) + (table.empty if k == at_zero else 0.0)
+        next_term = nodes[WEIGHT, k + 1] * (next_above + least)
         next_term += table.empty if k + 1 == at_zero else 0.0
         mean += mass * term + next_mass * next_term
-        add_slope(
-            slope_of(one, mass, weight, double * term, t, rates),
-            slope_of(one, next_mass, next_weight, double * next_term, next_t, rates),
-            one, room,
-        )  # fmt: skip
+        nodes[MASS, k], nodes[MASS, k + 1] = mass, next_mass
+        nodes[TERM, k], nodes[TERM, k + 1] = term, next_term
+    slopes = room[SLOPE]
+    for j in range(0, len(slopes), LANES):
+        store(slopes, j, spread(one - one))
+    # Apart from the sums, so that no node waits for those of another.
+    for k in range(0, n_nodes, 2):
+        node = slope_of(one, k, nodes, double, rates)
+        next_node = slope_of(one, k + 1, nodes, double, rates)
+        add_slope(node, next_node, one, room, inverses[k], inverses[k + 1])
     return mean
 
 
 @embedded
-def quotients(start, stop, scores, y_true, wanted, table, value, slope, room, counted, nodes):
+def quotients(
+    start, stop, scores, y_true, wanted, table, value, slope, room, counted, nodes, inverses
+):
     """`fraction_rows` in rooms that are there."""
     one, rules, step = wanted.one, table.rules, table.step
     signs, on = pair_like(one, table.sign), pair_like(one, table.on)
@@ -265,10 +271,9 @@ def quotients(start, stop, scores, y_true, wanted, table, value, slope, room, co
         at_zero = n_nodes - 1 if rules.zero[slot] > 0 else -1
         least = rules.least[slot]
         mean = quotient_mean(
-            n_nodes, at_zero, scores.shape[1], least, table, wanted, room, counted, nodes
+            n_nodes, at_zero, scores.shape[1], least, table, wanted, room, counted, nodes, inverses
         )
-        value[row] = times_exp(mean, excess)
-        finish(wanted, signs, excess, mean, room, slope[row])
+        value[row] = finish(wanted, signs, excess, mean, room, slope[row])
 
 
 @kernel
@@ -286,5 +291,8 @@ def fraction_rows(start, stop, scores, y_true, wanted, table, value, slope):
     """
     room = room_of(scores)
     most = max(table.rules.weight.shape[2], table.far_x.shape[1]) + 2
-    counted, nodes = np.empty((2, room.shape[1])), np.empty((3, most))
-    quotients(start, stop, scores, y_true, wanted, table, value, slope, room, counted, nodes)
+    width, nodes = room.shape[1], np.empty((KNOWN, most))
+    counted, inverses = np.empty((2, width)), np.empty((most, width), scores.dtype)
+    quotients(
+        start, stop, scores, y_true, wanted, table, value, slope, room, counted, nodes, inverses
+    )

@@ -20,8 +20,10 @@ from setwise.spaces.space import Array, Moments, Space, refuse_large, tempered_v
 from setwise.spaces.symmetric import (
     LARGEST_LOG_BINOMIAL,
     count_mean,
+    moments_room,
     moments_rows,
     sum_moments_rows,
+    sums_room,
 )
 from setwise.spelling import brief
 from setwise.targets.measure import Of
@@ -157,11 +159,13 @@ class Sized(Space):
             return np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels)), sizes
 
         law, sums = room(n), room(n if values else 0)
+        inputs, ends = (scores, self.size_bias), (n_labels, len(self.size_bias) - 1)
         # (A kernel each: the second takes as long again to compile, and few need it.)
         if values is None:
-            for_rows(moments_rows, n, scores, self.size_bias, *law, least=8)
+            for_rows(moments_rows, n, *inputs, law, least=8, room=lambda: moments_room(*ends))
         else:
-            for_rows(sum_moments_rows, n, scores, self.size_bias, values, law, sums, least=8)
+            outputs = values, law, sums
+            for_rows(sum_moments_rows, n, *inputs, *outputs, least=8, room=lambda: sums_room(*ends))
         return Moments(*law, *sums)
 
     def mean(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setwise.sparse import label_sums
 from setwise.targets.registry import get_target
 from setwise.validation import score_matrix
 
@@ -283,8 +284,7 @@ class Space(Protocol):
 
         Here half the log-odds of each label, with half a row added to every count.
         """
-        # (Not by a product, for which all sets would be copied to float64.)
-        count = np.einsum("i,ij->j", weights, sets)
+        count = label_sums(sets, weights)
         share = (count + 0.5) / (weights.sum() + 1.0)
         return (np.log(share) - np.log1p(-share)) / 2.0
 

@@ -25,11 +25,12 @@ fp = b is the polynomial of degree a of the true labels times that of degree b o
 times what the space adds for the size a + b, see `count_mean`: O(l K) a row, O(l^2) on the cube.
 """
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from setwise.kernels import copy_into, exp, inner, kernel
+from setwise.kernels import copy_into, exp, inner, kernel, view_inner, view_kernel
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
 
@@ -43,6 +44,7 @@ class Group(NamedTuple):
     """Room for the recursion over a group of n labels and sizes up to K, used for row after row."""
 
     order: np.ndarray  # (n,): the labels of the group, the K of highest score first
+    taken: np.ndarray  # (n,): room for choosing these
     logits: np.ndarray  # (n,): 2 h in that order
     keep: np.ndarray  # (n,)
     weight: np.ndarray  # (n,): the ratio's factor of label j
@@ -52,33 +54,25 @@ class Group(NamedTuple):
     table: np.ndarray  # (n + 1, K + 1): row j is over the sets of the first j labels
 
 
-@inner
-def group_of(n_labels, largest):
+def group_of(n_labels: int, largest: int) -> Group:
     """Room for so many labels, in their own order, and sizes."""
     width = largest + 1
-    order, keep, step, offset = (
-        np.empty(n_labels, np.int64), np.empty(n_labels), np.empty(width), np.empty(width)
-    )  # fmt: skip
-    # (Loops, since the compiler's own functions that fill arrays take long to compile.)
-    for j in range(n_labels):
-        order[j], keep[j] = j, 1.0
-    for k in range(width):
-        step[k] = offset[k] = 0.0
     return Group(
-        order, np.empty(n_labels), keep, np.empty(n_labels),
-        step, np.empty(width), offset, np.empty((n_labels + 1, width)),
+        np.arange(n_labels), np.empty(n_labels, np.int64), np.empty(n_labels), np.ones(n_labels),
+        np.empty(n_labels), np.zeros(width), np.empty(width), np.zeros(width),
+        np.empty((n_labels + 1, width)),
     )  # fmt: skip
 
 
-@inner
-def largest_first(logits, largest, order):
+@view_inner
+def largest_first(logits, largest, order, taken):
     """Fill ``order`` with the labels of the ``largest`` highest logits, descending, then the rest.
 
-    Equal logits keep their order. Only the first ``largest`` have to be sorted: a label beyond them
-    has a ratio of at most 1 to each. By insertion, which is rare once the best have been seen.
+    ``taken`` (l,) says which they are. Equal logits keep their order. Only the first ``largest``
+    have to be sorted: a label beyond them has a ratio of at most 1 to each. By insertion, which is
+    rare once the best have been seen.
     """
     kept, n = 0, len(logits)
-    taken = np.empty(n, np.int64)
     for i in range(n):
         taken[i] = 0
     for i in range(n):
@@ -100,23 +94,24 @@ def largest_first(logits, largest, order):
             kept += 1
 
 
-@inner
+@view_inner
 def scale(group):
     """Fill ``offset`` and the two factors of the ratio: weight[j] * step[k].
 
     If a factor could overflow, ``weight`` and ``step`` receive logarithms. Returns whether they are
     factors.
     """
-    _, logits, _, weight, step, _, offset, _ = group
+    _, _, logits, _, weight, step, _, offset, _ = group
     n, largest = len(logits), len(step) - 1
     high = low = logits[0] if n > 0 else 0.0
     for j in range(n):
-        high, low = max(high, logits[j]), min(low, logits[j])
+        high = logits[j] if logits[j] > high else high
+        low = logits[j] if logits[j] < low else low
     factored, middle = high - low <= WIDEST_SPAN, 0.5 * (high + low)
     for j in range(n):
         weight[j] = exp(logits[j] - middle) if factored else logits[j]
     offset[0] = 0.0
-    for k in range(1, min(largest, n) + 1):
+    for k in range(1, (largest if largest < n else n) + 1):
         shrink = np.sqrt(k / (n - k + 1.0))
         offset[k] = offset[k - 1] + logits[k - 1] - np.log(shrink)
         step[k] = (
@@ -125,7 +120,7 @@ def scale(group):
     return factored
 
 
-@inner
+@view_inner
 def ratios(j, top, factored, weight, step, ratio):
     """ratio[k] for label j and 1 <= k <= top, from what `scale` left behind.
 
@@ -138,15 +133,15 @@ def ratios(j, top, factored, weight, step, ratio):
             ratio[k] = exp(weight[j] + step[k])
 
 
-@inner
+@view_inner
 def fill(factored, group):
     """table[j, k] = sum over the sets of size k of the first j labels."""
-    _, _, keep, weight, step, ratio, _, table = group
+    _, _, _, keep, weight, step, ratio, _, table = group
     largest = len(step) - 1
-    table[0] = 0.0
-    table[0, 0] = 1.0
+    for k in range(largest + 1):
+        table[0, k] = 1.0 if k == 0 else 0.0
     for j in range(len(keep)):
-        top = min(j + 1, largest)
+        top = j + 1 if j < largest else largest
         ratios(j, top, factored, weight, step, ratio)
         left_out = keep[j]
         table[j + 1, 0] = left_out * table[j, 0]
@@ -156,7 +151,7 @@ def fill(factored, group):
             table[j + 1, k] = 0.0
 
 
-@inner
+@view_inner
 def weigh(j, top, ratio, table, adjoint):
     """What the sets with and without label j weigh, given the adjoint of the labels after it."""
     present, absent = 0.0, adjoint[0] * table[j, 0]
@@ -166,7 +161,7 @@ def weigh(j, top, ratio, table, adjoint):
     return present, absent
 
 
-@inner
+@view_inner
 def step_back(top, left_out, ratio, adjoint):
     """The adjoint before label j, which multiplies by ``left_out`` when it is not taken."""
     for k in range(top):
@@ -174,13 +169,13 @@ def step_back(top, left_out, ratio, adjoint):
     adjoint[top] *= left_out
 
 
-@inner
+@view_inner
 def sweep(factored, group, adjoint, on, off):
     """Reverse sweep: on[i] and off[i], (l,) each, from the adjoint of the table's last row."""
-    order, _, keep, weight, step, ratio, _, table = group
+    order, _, _, keep, weight, step, ratio, _, table = group
     for j in range(len(order) - 1, -1, -1):
         # Among the first j + 1 labels no set is larger, and ratios beyond would overflow.
-        top = min(j + 1, len(step) - 1)
+        top = j + 1 if j + 1 < len(step) else len(step) - 1
         ratios(j, top, factored, weight, step, ratio)
         present, absent = weigh(j, top, ratio, table, adjoint)
         on[order[j]] = present
@@ -188,13 +183,13 @@ def sweep(factored, group, adjoint, on, off):
         step_back(top, keep[j], ratio, adjoint)
 
 
-@inner
+@view_inner
 def size_law(line, bias, doubled, group, size):
     """Fill the table for a row of scores and ``size`` with the law of the size, both (K + 1,).
 
     Returns whether ratios are factors, and the log-partition.
     """
-    order, logits, _, _, _, _, offset, table = group
+    order, taken, logits, _, _, _, _, offset, table = group
     n_labels, last = len(line), table[len(line)]
     # y' · h = y' · (h - middle) + middle * (2 size - n_labels): small sums stay small.
     middle, shift = 0.0, 0.0
@@ -203,7 +198,7 @@ def size_law(line, bias, doubled, group, size):
     for i in range(n_labels):
         doubled[i] = 2.0 * (line[i] - middle)
         shift += line[i] - middle
-    largest_first(doubled, len(bias) - 1, order)
+    largest_first(doubled, len(bias) - 1, order, taken)
     for j in range(n_labels):
         logits[j] = doubled[order[j]]
     factored = scale(group)
@@ -214,7 +209,7 @@ def size_law(line, bias, doubled, group, size):
         if bias[k] > -np.inf:
             size[k] = bias[k] + offset[k] + np.log(last[k])
             size[k] += middle * (2.0 * k - n_labels)
-        high = max(high, size[k])
+        high = size[k] if size[k] > high else high
     mass = 0.0
     for k in range(len(bias)):
         size[k] = exp(size[k] - high) if size[k] > -np.inf else 0.0
@@ -224,13 +219,13 @@ def size_law(line, bias, doubled, group, size):
     return factored, high + np.log(mass) - shift
 
 
-@inner
+@view_inner
 def fill_sums(factored, group, value_on, value_off, sums):
     """sums[j, k] = as table[j, k], with every set times what the first j labels add to N."""
-    order, _, _, weight, step, ratio, _, table = group
+    order, _, _, _, weight, step, ratio, _, table = group
     largest = len(step) - 1
     for j in range(len(order)):
-        top, i = min(j + 1, largest), order[j]
+        top, i = j + 1 if j < largest else largest, order[j]
         ratios(j, top, factored, weight, step, ratio)
         sums[j + 1, 0] = sums[j, 0] + value_off[i] * table[j, 0]
         for k in range(1, top + 1):
@@ -242,16 +237,17 @@ def fill_sums(factored, group, value_on, value_off, sums):
             sums[j + 1, k] = 0.0
 
 
-@inner
+@view_inner
 def sweep_sums(factored, group, value_on, value_off, sums, adjoint, after, on, off, joint):
     """As `sweep`, and E[N; label] and E[N; no label], (l,) each, in ``joint``.
 
     ``after`` is the adjoint of ``sums``: what the labels from j on add to N.
     """
-    order, _, _, weight, step, ratio, _, table = group
-    after[:] = 0.0
+    order, _, _, _, weight, step, ratio, _, table = group
+    for k in range(len(after)):
+        after[k] = 0.0
     for j in range(len(order) - 1, -1, -1):
-        i, top = order[j], min(j + 1, len(step) - 1)
+        i, top = order[j], j + 1 if j + 1 < len(step) else len(step) - 1
         ratios(j, top, factored, weight, step, ratio)
         present, absent = weigh(j, top, ratio, table, adjoint)
         sum_on, sum_off = 0.0, after[0] * table[j, 0] + adjoint[0] * sums[j, 0]
@@ -268,12 +264,25 @@ def sweep_sums(factored, group, value_on, value_off, sums, adjoint, after, on, o
         step_back(top, 1.0, ratio, adjoint)
 
 
-@kernel
-def moments_rows(start, stop, scores, bias, log_partition, on, off, sizes):
-    """A (n,), P(label), P(not label) (n, l) and P(size) (n, at least K + 1)."""
-    n_labels, width = scores.shape[1], len(bias)
-    group, doubled = group_of(n_labels, width - 1), np.empty(n_labels)
-    adjoint, last = np.empty(width), group.table[n_labels]
+def moments_room(n_labels: int, largest: int) -> tuple[Group, Array, Array]:
+    """What `moments_rows` works in, for sizes up to ``largest``."""
+    return group_of(n_labels, largest), np.empty(n_labels), np.empty(largest + 1)
+
+
+def sums_room(n_labels: int, largest: int) -> tuple[Any, ...]:
+    """What `sum_moments_rows` works in."""
+    tables = np.zeros((n_labels + 1, largest + 1)), np.empty(largest + 1)
+    return *tables, *moments_room(n_labels, largest)
+
+
+@view_kernel
+def moments_rows(start, stop, scores, bias, law, group, doubled, adjoint):
+    """``law``: A (n,), P(label), P(not label) (n, l) and P(size) (n, at least K + 1).
+
+    The last three are `moments_room`.
+    """
+    (log_partition, on, off, sizes), width = law, len(bias)
+    last = group.table[scores.shape[1]]
     for row in range(start, stop):
         size = sizes[row]
         factored, log_partition[row] = size_law(scores[row], bias, doubled, group, size)
@@ -282,18 +291,19 @@ def moments_rows(start, stop, scores, bias, log_partition, on, off, sizes):
         sweep(factored, group, adjoint, on[row], off[row])
 
 
-@kernel
-def sum_moments_rows(start, stop, scores, bias, values, law, sums):
+@view_kernel
+def sum_moments_rows(
+    start, stop, scores, bias, values, law, sums, table_of_sums, after, group, doubled, adjoint
+):  # fmt: skip
     """Marginals, and the moments of a sum over labels.
 
     ``law`` = what `moments_rows` gives; ``sums`` = the same of N: E[N], E[N; label], E[N; no label]
     and E[N; size]. N = sum of values[0] over the labels in a set and of values[1] over the others,
-    (n, l) each. All terms have one sign where the values do.
+    (n, l) each. All terms have one sign where the values do. The last five are `sums_room`; the
+    first row of its table is 0.
     """
     n_labels, width = scores.shape[1], len(bias)
-    group, doubled = group_of(n_labels, width - 1), np.empty(n_labels)
-    adjoint, after = np.empty(width), np.empty(width)
-    last, table_of_sums = group.table[n_labels], np.zeros((n_labels + 1, width))
+    last = group.table[n_labels]
     for row in range(start, stop):
         size, value_on, value_off = law[3][row], values[0][row], values[1][row]
         factored, law[0][row] = size_law(scores[row], bias, doubled, group, size)
@@ -330,8 +340,14 @@ def count_mean(measure, scores: Array, y_true: Array, bias: Array) -> tuple[Arra
         for_rows(
             count_rows, len(rows), rows, scores, y_true, positives, bias, np.array(values),
             log_partition, value, on, off, by_size, least=8,
+            room=partial(_count_room, positives, n_labels - positives, tp.size - 1, fp.size - 1),
         )  # fmt: skip
     return log_partition, value, on - off, by_size
+
+
+def _count_room(n_true: int, n_false: int, top_true: int, top_false: int) -> tuple[Group, Group]:
+    """Rooms for the true labels of a row and for the others."""
+    return group_of(n_true, top_true), group_of(n_false, top_false)
 
 
 @inner
@@ -352,7 +368,7 @@ def fill_group(labels, line, independent, group):
     doubled = np.empty(n)
     for j in range(n):
         doubled[j] = 2.0 * line[labels[j]]
-    largest_first(doubled, len(group.step) - 1, group.order)
+    largest_first(doubled, len(group.step) - 1, group.order, group.taken)
     for j in range(n):
         group.logits[j] = doubled[group.order[j]]
         group.order[j] = labels[group.order[j]]
@@ -390,7 +406,7 @@ def weigh_counts(bias, true, false, law):
 @kernel
 def count_rows(
     start, stop, rows, scores, y_true, n_true, bias, values,
-    log_partition, value, on, off, by_size,
+    log_partition, value, on, off, by_size, true, false,
 ):  # fmt: skip
     """E[u] (n,), E[u; label on] and E[u; label off] (n, l) and E[u; size] (n, K + 1).
 
@@ -399,7 +415,6 @@ def count_rows(
     """
     independent, n_labels = len(bias) == 0, scores.shape[1]
     top_true, top_false = values.shape[0] - 1, values.shape[1] - 1
-    true, false = group_of(n_true, top_true), group_of(n_labels - n_true, top_false)
     by_true, by_false = np.empty(top_true + 1), np.empty(top_false + 1)
     law = np.ones(values.shape)
     for place in range(start, stop):
