@@ -42,15 +42,16 @@ from setwise.estimators.folds import StratifiedLabelSets
 from tests.support.turns import in_turn
 
 TREES = ExtraTreesClassifier(5, max_depth=3, random_state=0)
+LINEAR = SetClassifier(alpha=0.01, tol=1e-2)  # few steps: conventions do not depend on them
 MODELS = {
-    "SetClassifier": SetClassifier(alpha=0.01),
+    "SetClassifier": LINEAR,
     "SetClassifier of binary relevance": SetClassifier(surrogate="binary_relevance", alpha=0.01),
-    "SetClassifierCV": SetClassifierCV(alphas=[0.1, 0.01], spaces=["catalog"], cv=2),
+    "SetClassifierCV": SetClassifierCV(alphas=[0.1, 0.01], spaces=["catalog"], cv=2, tol=1e-2),
     "TargetDecoder": TargetDecoder(TREES),
     "TargetDecoder, calibrated": TargetDecoder(TREES, calibration="sigmoid", cv=2),
     "CatalogClassifier": CatalogClassifier(LogisticRegression()),
     "SetEnsemble": SetEnsemble(
-        members=[SetClassifier(alpha=0.01), SetClassifier(space="cube", alpha=0.1)], cv=2
+        members=[LINEAR, SetClassifier(space="cube", alpha=0.1, tol=1e-2)], cv=2
     ),
     "LabelTreeClassifier": LabelTreeClassifier(sparse_output=False, calibration=None),
     "SetBooster": SetBooster(n_estimators=8, patience=None, n_jobs=1, random_state=0),
@@ -249,6 +250,9 @@ def test_sparse_inputs_are_their_dense_values(model):
         model = clone(model).set_params(tol=1e-7)
     if isinstance(model, SetClassifierCV):
         model.set_params(scalings=[None])
+    if isinstance(model, SetEnsemble):
+        members = [clone(member).set_params(tol=1e-7) for member in model.members]
+        model = clone(model).set_params(members=members)
     values = np.where(X > 0, X, 0.0)
     expected = outputs(clone(model).fit(values, Y), values)
     for form in (scipy.sparse.csr_array, scipy.sparse.csr_matrix, scipy.sparse.csc_array):

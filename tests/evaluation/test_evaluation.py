@@ -756,8 +756,8 @@ def large_sparse(n_rows=2000, n_labels=30_000, stored=100):
 
 
 def test_sparse_arrays_stay_sparse():
-    """No dense copy of all rows: that would take 144 MB in float64."""
-    y_pred, y_true, probability = large_sparse(600, stored=30)
+    """No dense copy of all rows: that would take 288 MB in float64."""
+    y_pred, y_true, probability = large_sparse(1200, stored=30)
     options = {"targets": ("f2", "hamming"), "propensity": propensities(y_true), "n_bootstrap": 10}
     tracemalloc.start()
     try:

@@ -389,7 +389,6 @@ def test_on_the_cube_the_most_likely_set_has_the_labels_of_nonnegative_logits(ba
     ("name", "surrogate", "settings"),
     [
         ("cube", "comp_sum", {"q": 0.0}),
-        ("cube", "expected_loss", {}),
         ("sized", "expected_loss", {}),
         ("chain", "likelihood", {}),
         ("joint catalog", "comp_sum", {"q": 0.5}),
