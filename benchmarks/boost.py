@@ -18,6 +18,7 @@ from benchmarks.quality import load
 from benchmarks.rows import machine
 from setwise import SetBooster
 from setwise.estimators.boosting import xgboost
+from setwise.estimators.design import Rows
 from setwise.estimators.training import Objective
 
 SETS = ("tmc2007_500", "scene")
@@ -76,7 +77,8 @@ def timed(model: SetBooster, X: Any, Y: Any) -> tuple[Took, Took]:
 
 def plain(model: SetBooster, X: Any, Y: Any) -> Took:
     """What XGBoost's own objective takes with the settings of a fitted booster."""
-    settings = {**model._settings(X), "objective": "binary:logistic"}
+    rows = Rows(X, Y, np.ones(len(Y)))
+    settings = {**model._settings(rows), "objective": "binary:logistic"}
     settings.pop("base_score")
     train, DMatrix = xgboost().train, xgboost().DMatrix
     return clocked(lambda: train(settings, DMatrix(X, label=Y), model.n_estimators))[1]
