@@ -8,7 +8,7 @@ with the theorem that says so or a distribution that shows it is not. `surrogate
 `excess_risk` of any model. `THEOREMS` are the statements that `certify` goes by.
 
 >>> print(THEOREMS[0].statement[:60])
-Where scores reach every law over the label sets, every comp
+Where scores reach every distribution over the label sets, e
 """
 
 from setwise.consistency.certify import certify, examine

@@ -3,7 +3,6 @@
 from setwise.estimators.catalog_classifier import CatalogClassifier
 from setwise.estimators.explaining import explain
 from setwise.estimators.label_tree_classifier import LabelTreeClassifier
-from setwise.estimators.leaf_forest import LeafForest
 from setwise.estimators.permuting import feature_importance
 from setwise.estimators.set_booster import SetBooster
 from setwise.estimators.set_classifier import SetClassifier
@@ -12,6 +11,6 @@ from setwise.estimators.set_ensemble import SetEnsemble
 from setwise.estimators.target_decoder import TargetDecoder
 
 __all__ = [
-    "CatalogClassifier", "LabelTreeClassifier", "LeafForest", "SetBooster", "SetClassifier",
+    "CatalogClassifier", "LabelTreeClassifier", "SetBooster", "SetClassifier",
     "SetClassifierCV", "SetEnsemble", "TargetDecoder", "explain", "feature_importance",
 ]  # fmt: skip

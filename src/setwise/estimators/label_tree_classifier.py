@@ -381,7 +381,7 @@ def _calibrated(listed: Shortlist, sets: Any, weights: Array) -> tuple[float, fl
     The factor has a prior of one label in one row, so that little outside says little.
     """
     sample = labelled(listed.probability, sets, weights)
-    _, _, score, true = sample.entries
+    _, score, true = sample.entries
     outside, expected = float(true[score == 0.0].sum()), float(weights @ listed.tail)
     factor = (outside + 1.0) / (expected + 1.0)
     slope, shift = Calibration.of(sample)
