@@ -68,7 +68,7 @@ class Terms:
 
         Of a likelihood, these are its second derivatives; features are along the rotation.
         """
-        spread, first, second = np.zeros_like(intercept), *np.zeros((2, *weights.shape))
+        spread, first, second = (np.zeros_like(like) for like in (intercept, weights, weights))
         features = self.label_features
         for objective, part, scores in self._scores(block, weights, intercept):
             bends = objective.variances(slice(None), scores, parameters)
