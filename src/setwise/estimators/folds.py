@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
@@ -120,15 +120,16 @@ class StratifiedLabelSets:
         turns = np.zeros(n_rows, int)
         if self.shuffle:
             turns = random.randint(self.n_splits, size=n_rows)
-        rows = sets[order]
-        columns = rows.tocsc()
+        # One more label, which every row has: its counts are the sizes of the folds.
+        everyone = csr_array(np.ones((n_rows, 1), sets.dtype))
+        rows = csr_array(hstack([sets[order], everyone]))
         by_row, by_label = (
             (part.indptr.astype(np.int64), part.indices.astype(np.int64))
-            for part in (rows, columns)
+            for part in (rows, rows.tocsc())
         )
-        dealt, sizes = np.full(n_rows, -1), np.zeros(self.n_splits, np.int64)
-        counts = np.zeros((n_labels, self.n_splits), np.int64)
-        _assign(*by_row, *by_label, np.diff(by_label[0]), turns, dealt, counts, sizes)
+        dealt, positives = np.full(n_rows, -1), np.diff(by_label[0])
+        counts = np.zeros((n_labels + 1, self.n_splits), np.int64)
+        _assign(*by_row, *by_label, positives, positives.copy(), turns, dealt, counts)
         folds = np.empty(n_rows, dtype=np.int64)
         folds[order] = dealt
         return folds
@@ -148,128 +149,120 @@ def splits_of(cv: Any, X: Any, sets: NDArray[Any], random_state: Any, params: di
 
 
 # ---------------------------------------------------------------------------------------- kernels
-# Rows are CSR (start, labels), columns are CSC (label_start, rows_of); counts[label, fold] and
-# sizes[fold] belong to folds[row], which is -1 before a row is dealt. (What is no row or fold is
-# written `NONE`: of a plain -1 the compiler makes a kernel of its own.)
-NONE = np.int64(-1)
+# Rows are CSR (start, labels), columns are CSC (label_start, rows_of); the last label is in every
+# row. counts[label, fold] belong to folds[row], which is -1 before a row is dealt. (A number as it
+# is written has a type of its own, for which the compiler makes each part once more.)
+FIRST, ONE = np.int64(0), np.int64(1)
 
 
 @view_inner
-def _deal_out(start, labels, label_start, rows_of, left, turns, folds, counts, sizes):
-    """Deal the rows of the label that has the fewest left, label by label; then the others.
+def _deal_out(start, labels, label_start, rows_of, left, turns, folds, counts):
+    """Deal the rows of the label that has the fewest left, label by label.
 
-    ``left`` (n_labels,), the number of rows of each, counts down to 0.
+    ``left`` (n_labels + 1,), the number of rows of each, counts down to 0.
     """
-    while True:
-        rarest = -1
-        for label in range(len(left)):
-            if left[label] > 0 and (rarest < 0 or left[label] < left[rarest]):
+    for _ in range(len(left)):
+        rarest = FIRST
+        for label in range(1, len(left)):
+            if left[label] > 0 and (left[rarest] == 0 or left[label] < left[rarest]):
                 rarest = label
-        if rarest < 0:
-            break
         for place in range(label_start[rarest], label_start[rarest + 1]):
             row = rows_of[place]
             if folds[row] < 0:
-                fold = _neediest(counts[rarest], sizes, turns[row])
-                _move(row, fold, start, labels, folds, counts, sizes)
+                folds[row] = _neediest(counts, rarest, turns[row])
+                _add(row, folds[row], ONE, start, labels, counts)
                 for entry in range(start[row], start[row + 1]):
                     left[labels[entry]] -= 1
-    for row in range(len(folds)):
-        if folds[row] < 0:
-            fold = _neediest(sizes, sizes, turns[row])
-            _move(row, fold, start, labels, folds, counts, sizes)
 
 
 @view_inner
-def _neediest(counts, sizes, turn):
-    """The fold with the lowest count, of those the smallest, of those the next from ``turn``."""
+def _neediest(counts, label, turn):
+    """The fold with the fewest of a label, of those the smallest, of those the next from ``turn``."""
+    n_splits, last = counts.shape[1], len(counts) - 1
     best = turn
-    for step in range(1, len(sizes)):
-        fold = (turn + step) % len(sizes)
-        fewer = counts[fold] < counts[best]
-        if fewer or (counts[fold] == counts[best] and sizes[fold] < sizes[best]):
+    for step in range(1, n_splits):
+        fold = (turn + step) % n_splits
+        more = counts[label, fold] - counts[label, best]
+        if more < 0 or (more == 0 and counts[last, fold] < counts[last, best]):
             best = fold
     return best
 
 
 @view_inner
-def _move(row, fold, start, labels, folds, counts, sizes):
-    """Move a row to another fold, or into a first one."""
-    source = folds[row]
-    for place, step in ((source, -1), (fold, 1)):
-        if place >= 0:
-            sizes[place] += step
-            for entry in range(start[row], start[row + 1]):
-                counts[labels[entry], place] += step
-    folds[row] = fold
+def _add(row, fold, step, start, labels, counts):
+    """Count a row in a fold once more, or once less."""
+    for entry in range(start[row], start[row + 1]):
+        counts[labels[entry], fold] += step
 
 
 @view_inner
-def _total(counts):
-    total = 0
-    for fold in range(len(counts)):
-        total += counts[fold]
-    return total
-
-
-@view_inner
-def _harm(row, source, fold, start, labels, counts, sizes):
+def _harm(row, source, fold, start, labels, positives, counts):
     """What a move does to the counts: half the growth of sum (count - mean)² / positives.
 
-    The number of rows counts like one more label, and a label lost from a fold, or won, outweighs
-    all the rest.
+    A label lost from a fold, or won, outweighs all the rest.
     """
-    harm = (sizes[fold] - sizes[source] + 1) / _total(sizes)
+    harm = 0.0
     for entry in range(start[row], start[row + 1]):
-        count = counts[labels[entry]]
-        harm += (count[fold] - count[source] + 1) / _total(count)
-        harm += LOST * (count[source] == 1) - LOST * (count[fold] == 0)
+        label = labels[entry]
+        here, there = counts[label, source], counts[label, fold]
+        harm += (there - here + 1) / positives[label]
+        harm += LOST * (here == 1) - LOST * (there == 0)
     return harm
 
 
 @view_inner
-def _improve(start, labels, folds, counts, sizes):
+def _improve(start, labels, positives, folds, counts):
     """Move each row to the fold where it does most good, if it does any; several times."""
+    moved = 1
     for _ in range(PASSES):
-        moved = False
-        for row in range(len(folds)):
-            best, least = NONE, -1e-9
-            for fold in range(len(sizes)):
-                harm = _harm(row, folds[row], fold, start, labels, counts, sizes)
-                if fold != folds[row] and harm < least:
-                    best, least = fold, harm
-            if best >= 0:
-                _move(row, best, start, labels, folds, counts, sizes)
-                moved = True
-        if not moved:
+        if moved == 0:
             break
+        moved = 0
+        for row in range(len(folds)):
+            source = best = folds[row]
+            least = -1e-9
+            for fold in range(counts.shape[1]):
+                if fold != source:
+                    harm = _harm(row, source, fold, start, labels, positives, counts)
+                    if harm < least:
+                        best, least = fold, harm
+            if best != source:
+                _add(row, source, -ONE, start, labels, counts)
+                _add(row, best, ONE, start, labels, counts)
+                folds[row] = best
+                moved += 1
 
 
 @view_inner
-def _even_out(start, labels, folds, counts, sizes):
+def _even_out(start, labels, positives, folds, counts):
     """Move the row that does least harm from the largest fold to the smallest, until even."""
+    last = len(counts) - 1
     while True:
-        largest, smallest = NONE + 1, NONE + 1
-        for fold in range(len(sizes)):
-            largest = fold if sizes[fold] > sizes[largest] else largest
-            smallest = fold if sizes[fold] < sizes[smallest] else smallest
-        if sizes[largest] - sizes[smallest] <= 1:
+        largest = smallest = folds[0]
+        for fold in range(counts.shape[1] - 1, -1, -1):
+            if counts[last, fold] >= counts[last, largest]:
+                largest = fold
+            if counts[last, fold] <= counts[last, smallest]:
+                smallest = fold
+        if counts[last, largest] - counts[last, smallest] <= 1:
             break
-        best, least = NONE, np.inf
+        best, least = folds[0], np.inf
         for row in range(len(folds)):
             if folds[row] == largest:
-                harm = _harm(row, largest, smallest, start, labels, counts, sizes)
+                harm = _harm(row, largest, smallest, start, labels, positives, counts)
                 if harm < least:
                     best, least = row, harm
-        _move(best, smallest, start, labels, folds, counts, sizes)
+        _add(best, largest, -ONE, start, labels, counts)
+        _add(best, smallest, ONE, start, labels, counts)
+        folds[best] = smallest
 
 
 @view_kernel
-def _assign(start, labels, label_start, rows_of, left, turns, folds, counts, sizes):
+def _assign(start, labels, label_start, rows_of, positives, left, turns, folds, counts):
     """Fill ``folds``: deal the rows out, then move some."""
-    _deal_out(start, labels, label_start, rows_of, left, turns, folds, counts, sizes)
-    _improve(start, labels, folds, counts, sizes)
-    _even_out(start, labels, folds, counts, sizes)
+    _deal_out(start, labels, label_start, rows_of, left, turns, folds, counts)
+    _improve(start, labels, positives, folds, counts)
+    _even_out(start, labels, positives, folds, counts)
 
 
 def drawn_groups(groups: Any, fraction: float, seed: int) -> NDArray[np.bool_]:
