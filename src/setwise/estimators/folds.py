@@ -177,7 +177,7 @@ def _deal_out(start, labels, label_start, rows_of, left, turns, folds, counts):
 
 @view_inner
 def _neediest(counts, label, turn):
-    """The fold with the fewest of a label, of those the smallest, of those the next from ``turn``."""
+    """The fold with the fewest of a label; of those the smallest, then the next from ``turn``."""
     n_splits, last = counts.shape[1], len(counts) - 1
     best = turn
     for step in range(1, n_splits):
