@@ -79,9 +79,11 @@ def test_a_direction_is_that_of_the_updated_inverse_hessian(seed, size, memory, 
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(size, size))
     hessian, pairs = A @ A.T + np.eye(size), Pairs(memory, size)
-    steps = rng.normal(size=(n_pairs, size))
+    steps, gradient = rng.normal(size=(n_pairs, size)), rng.normal(size=size)
     for step in steps:
-        pairs.add(step, hessian @ step)
+        ahead = gradient + hessian @ step
+        pairs.add(step, gradient, ahead)
+        gradient = ahead
     inverse, unit = np.eye(size), np.eye(size)
     last = steps[-memory:]
     for step in last[-1:]:
@@ -92,5 +94,4 @@ def test_a_direction_is_that_of_the_updated_inverse_hessian(seed, size, memory, 
         bend = step @ change
         left = unit - np.outer(step, change) / bend
         inverse = left @ inverse @ left.T + np.outer(step, step) / bend
-    gradient = rng.normal(size=size)
     np.testing.assert_allclose(pairs.direction(gradient), -inverse @ gradient, 1e-7, 1e-9)

@@ -45,17 +45,18 @@ def lbfgs(
         direction = pairs.direction(gradient)
         slope = float(gradient @ direction)
         if not slope < 0.0:
-            pairs.order.clear()
+            pairs.clear()
             direction, slope = -gradient, -float(gradient @ gradient)
         found = _search(evaluate, point, direction, value, slope)
         if found is None:
             return point
         length, value, ahead = found
-        step = length * direction
-        pairs.add(step, ahead - gradient)
-        point, gradient = point + step, ahead
+        direction *= length
+        point = point + direction
+        pairs.add(direction, gradient, ahead)
+        gradient = ahead
         # They are large, and there is a copy among the pairs.
-        del step, direction, found, ahead
+        del direction, found, ahead
         if after_step():
             return point
     return point
@@ -64,43 +65,56 @@ def lbfgs(
 class Pairs:
     """The last so many steps and the changes of the gradient along them.
 
-    All products between them are kept, so that a direction takes four products of a matrix of
-    them with a vector, whatever their number (Byrd, Nocedal and Schnabel, 1994).
+    All products between them are kept, so that a direction takes two products of a matrix of them
+    with the gradient and two with numbers, whatever their number (Byrd, Nocedal and Schnabel,
+    1994): products with a change are those with the gradient after it less those before.
     """
 
     def __init__(self, memory: int, size: int):
         self.steps, self.changes = np.empty((memory, size)), np.empty((memory, size))
         # Of steps by changes that are no older, and of changes by changes.
         self.across, self.among = np.zeros((memory, memory)), np.zeros((memory, memory))
+        # Of steps and of changes by the last gradient.
+        self.by_step, self.by_change = np.zeros(memory), np.zeros(memory)
         # The places of those there are, the oldest first.
         self.order: list[int] = []
 
-    def add(self, step: Array, change: Array) -> None:
-        """Remember one more, if it bends, in place of the oldest where no other is left."""
-        if not float(step @ change) > NOISE * float(change @ change):
-            return
-        there = len(self.order)
-        place = there if there < len(self.steps) else self.order.pop(0)
-        self.order.append(place)
-        self.steps[place], self.changes[place] = step, change
+    def clear(self) -> None:
+        """Forget all."""
+        self.order.clear()
+
+    def add(self, step: Array, gradient: Array, ahead: Array) -> None:
+        """Remember a step from one gradient to the next, if it bends, in place of the oldest."""
+        change = ahead - gradient
+        bend, size = float(step @ change), float(change @ change)
+        place = None
+        if bend > NOISE * size:
+            there = len(self.order)
+            place = there if there < len(self.steps) else self.order.pop(0)
+            self.order.append(place)
+            self.steps[place], self.changes[place] = step, change
         used = slice(0, len(self.order))
-        self.across[used, place] = self.steps[used] @ change
-        self.among[used, place] = self.among[place, used] = self.changes[used] @ change
+        by_step, by_change = self.steps[used] @ ahead, self.changes[used] @ ahead
+        if place is not None:
+            self.across[used, place] = by_step - self.by_step[used]
+            self.among[used, place] = self.among[place, used] = by_change - self.by_change[used]
+            self.across[place, place], self.among[place, place] = bend, size
+        self.by_step[used], self.by_change[used] = by_step, by_change
 
     def direction(self, gradient: Array) -> Array:
-        """-H gradient, for the inverse Hessian H that the pairs tell of."""
+        """-H gradient, for the inverse Hessian H that the pairs tell of; of the last gradient."""
         if not self.order:
             return -gradient
         used, order = slice(0, len(self.order)), self.order
-        by_step = (self.steps[used] @ gradient)[order]
-        by_change = (self.changes[used] @ gradient)[order]
         # From the newest pair to the oldest, the way is -gradient - shares · changes; then, from
         # the oldest to the newest, that times ``scale`` plus gains · steps.
         square = np.ix_(order, order)
         later, among = np.triu(self.across[square]), self.among[square]
         bends, scale = later.diagonal(), later[-1, -1] / among[-1, -1]
-        shares = -np.linalg.solve(later, by_step)
-        gains = np.linalg.solve(later.T, bends * shares + scale * (by_change + among @ shares))
+        shares = -np.linalg.solve(later, self.by_step[order])
+        gains = np.linalg.solve(
+            later.T, bends * shares + scale * (self.by_change[order] + among @ shares)
+        )
         back = np.argsort(order)
         way = gains[back] @ self.steps[used]
         way -= (scale * shares[back]) @ self.changes[used]

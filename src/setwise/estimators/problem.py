@@ -132,8 +132,10 @@ class Problem:
         )
         shrinkage, by_shrinkage = penalty(self.objective.space, parameters)
         value, by_parameter = value + shrinkage, by_parameter + by_shrinkage
-        value = value / mass + self.alpha / 2.0 * float((weights**2).sum())
-        by_weight = by_weight / mass + self.alpha * weights
+        # (With few copies: where features are many, passes over the weights are what a step costs.)
+        value = value / mass + self.alpha / 2.0 * float(np.einsum("ij,ij->", weights, weights))
+        by_weight = by_weight / mass
+        by_weight += self.alpha * weights
         by_intercept = by_intercept * self.design.fit_intercept
         return value, by_weight, by_intercept / mass, by_parameter / mass
 
@@ -156,9 +158,10 @@ class Problem:
         would dominate the stopping test. The plain gradient counts up to ten times the other, so
         that it is small too where features are near 0.
         """
-        centred = by_weight - np.outer(self.design.center, by_intercept)
+        centred = self.design.center[:, None] * -by_intercept
+        centred += by_weight
         plain, *parts = (
-            float(np.abs(part).max(initial=0.0))
+            float(max(part.max(initial=0.0), -part.min(initial=0.0)))
             for part in (by_weight, centred, by_intercept, by_parameter)
         )
         return max(*parts, min(plain, 10.0 * max(parts)))
