@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from setwise.cli.fit import Fitted, load_fitted
-from setwise.cli.options import can_write, command, echo, names, say
+from setwise.cli.options import can_write, command, echo, names, numbers, say
 from setwise.spelling import counted
 
 # How the file of a picture begins.
@@ -52,12 +52,10 @@ def explain(
         raise ValueError(
             f"--output is a picture as SVG, so its name ends in .svg, not in {output.suffix}"
         )
-    try:
-        wanted = [int(word) for word in row.split(",")]
-    except ValueError:
-        wanted = [-1]
+    expected = "--row must be numbers of rows from 0, such as 3 or 0,1"
+    wanted = numbers(row, int, expected)
     if min(wanted) < 0:
-        raise ValueError(f"--row must be numbers of rows from 0, such as 3 or 0,1, not {row!r}")
+        raise ValueError(f"{expected}, not {row!r}")
     if output is not None and len(wanted) > 1:
         raise ValueError("--output is a picture of one --row")
     fitted = load_fitted(model)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 
@@ -21,6 +21,7 @@ from setwise.cli.options import (
     echo,
     held_out,
     names,
+    numbers,
     refuse_unknown,
     say,
     target_for,
@@ -40,8 +41,6 @@ ASKED = (
 )
 # The exit status of a search that was interrupted, though a model is written.
 INTERRUPTED = 130
-# Surrogates whose scores are log-probabilities.
-LIKELIHOODS = ("auto", "likelihood", "binary_relevance")
 
 
 @command(
@@ -77,7 +76,7 @@ def fit(
     target: str = "f1",
     test: Path | None = None,
     test_share: float | None = None,
-    model: str = "auto",
+    model: Literal["auto", "linear", "booster", "ensemble"] = "auto",
     surrogate: str = "auto",
     space: str = "auto",
     alpha: str | None = None,
@@ -137,10 +136,8 @@ def fit(
     can_write(output, (data, test, reading.xml, reading.taxonomy), MODEL)
     if test is not None and test_share is not None:
         raise ValueError("--test and --test-share exclude each other")
-    try:
-        alphas = None if alpha is None else [float(word) for word in alpha.split(",")]
-    except ValueError:
-        raise ValueError(f"--alpha must be numbers such as 0.1,0.01, not {alpha!r}") from None
+    expected = "--alpha must be numbers such as 0.1,0.01"
+    alphas = None if alpha is None else numbers(alpha, float, expected)
     asked = Asked(
         model, None, names(surrogate), names(space), alphas, names(scaling), cv, folds, time, jobs,
         seed, typed_of_models(context),
@@ -281,7 +278,9 @@ class Fitted:
     @property
     def has_probability(self) -> bool:
         """Whether the scores of the model are log-probabilities."""
-        return getattr(self.classifier, "surrogate", "auto") in LIKELIHOODS
+        from setwise.study.work import has_probability
+
+        return has_probability(self.model)
 
     @property
     def fills_missing(self) -> bool:

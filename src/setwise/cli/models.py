@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from setwise.cli.options import given
 from setwise.spelling import counted
 
 if TYPE_CHECKING:
     from setwise.datasets import Dataset
 
-MODELS = ("auto", "linear", "booster", "ensemble")
 SCALINGS = ("auto", "none", "standard", "rows")
 # Options that are of some models only.
 OF_MODELS = {
@@ -48,8 +48,6 @@ class Asked:
     decoder: Any = "auto"
 
     def __post_init__(self):
-        if self.model not in MODELS:
-            raise ValueError(f"--model must be one of {', '.join(MODELS)}, not {self.model!r}")
         for name in self.scalings:
             if name not in SCALINGS:
                 raise ValueError(f"--scaling must be of {', '.join(SCALINGS)}, not {name!r}")
@@ -291,12 +289,9 @@ def words(fitted: Any, precise: bool) -> str:
 
 def typed_of_models(context: Any) -> tuple[str, ...]:
     """Those options of `OF_MODELS` that the user typed."""
-    every = dict.fromkeys(name for own in OF_MODELS.values() for name in own)
-    sources = {
-        name: context.get_parameter_source("cv" if name == "no_cv" else name) for name in every
-    }
-    said = [name for name, source in sources.items() if source.name == "COMMANDLINE"]
-    return tuple(name for name in said if name != "no_cv" or not context.params["cv"])
+    every = [name for own in OF_MODELS.values() for name in own if name != "no_cv"]
+    without = () if context.params["cv"] else ("no_cv",)
+    return (*given(context, every), *without)
 
 
 def no_trees() -> str | None:

@@ -161,11 +161,15 @@ def concerning(what: str) -> Iterator[None]:
         raise ValueError(f"{what}: {error}" if what else str(error)) from error
 
 
+def given(context: typer.Context, options: Iterable[str]) -> list[str]:
+    """The names of those options that the user typed."""
+    sources: Any = {name: context.get_parameter_source(name) for name in options}
+    return [name for name, source in sources.items() if source.name == "COMMANDLINE"]
+
+
 def typed(context: typer.Context, *options: str) -> str:
     """Those of the options that the user typed, as they were."""
-    given: Any = [(name, context.get_parameter_source(name)) for name in options]
-    said = [name for name, source in given if source.name == "COMMANDLINE"]
-    return " ".join(option(name, context.params[name]) for name in said)
+    return " ".join(option(name, context.params[name]) for name in given(context, options))
 
 
 def option(name: str, value: Any) -> str:
@@ -204,6 +208,14 @@ def names(words: str) -> list[str]:
     ['art', 'law, civil']
     """
     return next(csv.reader([words], skipinitialspace=True), [])
+
+
+def numbers(words: str, kind: type[int] | type[float], expected: str) -> list[Any]:
+    """Numbers with commas between, or a ValueError that says what is expected."""
+    try:
+        return [kind(word) for word in words.split(",")]
+    except ValueError:
+        raise ValueError(f"{expected}, not {words!r}") from None
 
 
 # ------------------------------------------------------------------------------------ what is read

@@ -31,7 +31,6 @@ from setwise.terminal import no_formula
 
 # Options that say how label sets are decided.
 DECIDING = ("decoder", "budget", "at_most")
-FORMATS = ("labels", "columns", "json", "probabilities")
 LINES = (
     "labels: CSV with one column that lists the labels; columns: CSV with a 0/1 column per label; "
     "json: one line of JSON per row"
@@ -59,7 +58,7 @@ def predict(
     data: Path,
     *,
     output: Path | None = None,
-    format: str = "labels",
+    format: Literal["labels", "columns", "json", "probabilities"] = "labels",
     separator: str | None = None,
     decoder: str = "auto",
     budget: int | None = None,
@@ -161,7 +160,7 @@ def decode(
     budget: int | None = None,
     at_most: int | None = None,
     output: Path | None = None,
-    format: str = "labels",
+    format: Literal["labels", "columns", "json"] = "labels",
     separator: str = ";",
     taxonomy: Path | None = None,
     path_separator: str | None = None,
@@ -202,8 +201,6 @@ def decode(
     from setwise.validation import require_one_of
 
     wanted, kept = "json" if json else format, tuple(names(keep))
-    if wanted == "probabilities":
-        raise ValueError("--format must be labels, columns or json: probabilities go in, not out")
     judged: Any = None if known_name(target) == "tree" else target_for(target)
     if judged is not None and (taxonomy is not None or path_separator is not None):
         raise ValueError("--taxonomy and --path-separator are for --target tree")
@@ -271,8 +268,6 @@ class Lines:
     most_specific: bool = False
 
     def __post_init__(self):
-        if self.format not in FORMATS:
-            raise ValueError(f"--format must be one of {', '.join(FORMATS)}, not {self.format!r}")
         listed = self.format == "labels"
         for name in self.names if listed else ():
             if (
