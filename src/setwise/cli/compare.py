@@ -10,7 +10,9 @@ from typing import Any
 import typer
 
 from setwise.cli.options import (
+    DONE,
     PAGE,
+    PARTLY,
     Reading,
     can_write,
     command,
@@ -122,7 +124,7 @@ def compare(
         "hierarchy": [figures.to_dict() for figures in placed],
     }
     say(json, found, f"{rows}\n{board}{_in_hierarchy(placed)}\nreport: {page}")
-    return 1 if told.failed else 0
+    return PARTLY if told.failed else DONE
 
 
 def _methods(asked: str | None, targets: list[Any]) -> list[str]:

@@ -12,6 +12,8 @@ import typer
 
 from setwise.cli.models import Asked, about, labels_of, no_trees, typed_of_models, words
 from setwise.cli.options import (
+    DONE,
+    INTERRUPTED,
     MODEL,
     Reading,
     can_write,
@@ -39,8 +41,6 @@ ASKED = (
     *("target", "model", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds"),
     *("decoder", "budget", "at_most"),
 )
-# The exit status of a search that was interrupted, though a model is written.
-INTERRUPTED = 130
 
 
 @command(
@@ -174,7 +174,8 @@ def fit(
         remove(_checkpoint(output, cv))
     told = f"{rows}\n{words(fitted, precise)}\nwrote {output}"
     say(json, {**fitted.about, "output": str(output)}, told)
-    return INTERRUPTED if fitted.about["stopped"] == "interrupt" else 0
+    # (Also of a search that was interrupted, though a model is written.)
+    return INTERRUPTED if fitted.about["stopped"] == "interrupt" else DONE
 
 
 def _rows(
@@ -220,8 +221,8 @@ class Fitted:
 
     Parameters
     ----------
-    model : estimator
-        Predicts label sets, a column for each label of the schema.
+    model : Pipeline
+        Predicts label sets, a column for each label of the schema; ends with the classifier.
     schema : Schema
         Reads other files into the same columns.
     target : Target
@@ -232,13 +233,14 @@ class Fitted:
     Examples
     --------
     >>> import tempfile, pathlib
+    >>> from sklearn.pipeline import make_pipeline
     >>> from setwise import SetClassifier, get_target
     >>> from setwise.datasets import read
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "books.csv")
     ...     _ = file.write_text("pages,tags\n120,art;law\n80,law\n130,art;law\n70,law\n")
     ...     data = read(file, label_column="tags", separator=";")
-    ...     model = SetClassifier("f1").fit(data.X, data.Y)
+    ...     model = make_pipeline(SetClassifier("f1")).fit(data.X, data.Y)
     ...     fitted = Fitted(model, data.schema, get_target("f1"))
     ...     [part.y_pred.tolist() for part in fitted.parts(file)]
     [[[1, 1], [0, 1], [1, 1], [0, 1]]]
@@ -262,15 +264,12 @@ class Fitted:
     @property
     def classifier(self) -> Any:
         """The classifier itself, chosen and behind whatever prepares its inputs."""
-        last = self.model[-1] if hasattr(self.model, "steps") else self.model
-        return getattr(last, "best_estimator_", last)
+        return getattr(self.model[-1], "best_estimator_", self.model[-1])
 
     def decided_by(self, decoder: Any) -> Fitted:
         """The same model, its label sets decided in another way; nothing is trained again."""
         from sklearn.pipeline import Pipeline
 
-        if not hasattr(self.model, "steps"):
-            return replace(self, model=self.model.for_target(self.target, decoder))
         *before, (name, last) = self.model.steps
         last = last.for_target(self.target, decoder)
         return replace(self, model=Pipeline([*before, (name, last)]))
@@ -285,17 +284,13 @@ class Fitted:
     @property
     def fills_missing(self) -> bool:
         """Whether missing features take their mean; else the model takes them as they are."""
-        from sklearn.impute import SimpleImputer
-
-        steps = getattr(self.model, "steps", ())
-        return any(isinstance(step, SimpleImputer) for _, step in steps)
+        return self.mean_row is not None
 
     @property
     def mean_row(self) -> Any:
         """The mean of each feature over the training rows, (1, n_features); None if not kept."""
-        steps = getattr(self.model, "steps", ())
-        means = (getattr(step, "statistics_", None) for _, step in steps)
-        return next((row[None] for row in means if row is not None), None)
+        means = getattr(self.model[0], "statistics_", None)
+        return None if means is None else means[None]
 
     @property
     def rows_at_once(self) -> int:
@@ -307,8 +302,7 @@ class Fitted:
 
         Labels of the file are not looked at, and need not be there.
         """
-        found = self.chunks(path, self.rows_at_once if rows is None else rows)
-        yield from (Part(data, sets) for data, sets in self.predicted(found))
+        return self.predicted(self.chunks(path, self.rows_at_once if rows is None else rows))
 
     def chunks(self, path: str | os.PathLike[str], rows: int, **options: Any) -> Iterator[Dataset]:
         """The rows of a file, or of a folder of blocks, in parts, without their labels."""
@@ -319,13 +313,13 @@ class Fitted:
             return self.schema.chunks(path, rows, **options)
         return BlockData.opened(Path(path)).chunks(self.schema, rows)
 
-    def predicted(self, parts: Iterable[Dataset]) -> Iterator[tuple[Dataset, Any]]:
+    def predicted(self, parts: Iterable[Dataset]) -> Iterator[Part]:
         """Parts of a file with the label sets predicted for their rows.
 
         Where predictions depend on the rows that come together, all parts are read first.
         """
         if not getattr(self.classifier, "depends_on_batch_", False):
-            yield from ((part, self.model.predict(part.X)) for part in parts)
+            yield from (Part(part, self.model.predict(part.X)) for part in parts)
             return
         from setwise.datasets.schema import stacked
 
@@ -334,7 +328,7 @@ class Fitted:
             return
         sets = self.model.predict(stacked([part.X for part in whole]))
         for part in whole:
-            yield part, sets[first : first + part.n_rows]
+            yield Part(part, sets[first : first + part.n_rows])
             first += part.n_rows
 
     def probability(self, X: Any) -> Any:

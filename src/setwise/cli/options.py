@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from setwise.targets import Target
     from setwise.taxonomy import Taxonomy
 
+# Exit statuses.
+DONE, PARTLY, REFUSED, INTERRUPTED = 0, 1, 2, 130
 NEEDED = "--taxonomy FILE names one, or --path-separator / where labels are path names such as a/b"
 # What errors call the two streams.
 STDOUT, STDERR = "standard output", "standard error"

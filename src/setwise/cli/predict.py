@@ -294,6 +294,7 @@ class Lines:
     ) -> Iterator[bytes]:
         """The bytes of the file of some parts, (n, n_labels) each; ``kept`` has cells by row."""
         from setwise.labels import named_sets
+        from setwise.sparse import dense_rows
 
         # The header comes with the rows of the first part, if there is one.
         titles = [self.column] if self.format == "labels" else self.names
@@ -304,7 +305,7 @@ class Lines:
                 before = list(islice(kept, values.shape[0]))
             if self.format in ("columns", "probabilities"):
                 # (As short as is enough to read the same number again.)
-                cells = (values.toarray() if hasattr(values, "toarray") else values).tolist()
+                cells = dense_rows(values).tolist()
             else:
                 cells = named_sets(values, self.names)
             pairs = zip(before, cells, strict=True)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from setwise.estimators.members import ROWS
 from setwise.evaluation import Reliability, reliability
+from setwise.sparse import dense_rows
 
 WHOLE = "the mixture"
 
@@ -93,7 +93,7 @@ def _marginals(member: Any, power: float, X: Any) -> Any:
         rows = np.arange(first, min(first + ROWS, n_rows))
         law = member.predict_distribution(_safe_indexing(X, rows))
         likely = (law if power == 1.0 else law.tempered(power)).marginals()
-        found.append(likely.toarray() if issparse(likely) else likely)
+        found.append(dense_rows(likely))
     return np.concatenate(found)
 
 
