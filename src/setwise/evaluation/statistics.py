@@ -148,12 +148,13 @@ class Bootstrap:
             raise ValueError(f"confidence must lie between 0 and 1, but it is {confidence}")
         object.__setattr__(self, "confidence", confidence)
 
-    def weights(self, n_rows: int, n_labels: int) -> Iterator[Array]:
-        """The weight of each row in each resample, of mean 1, (n, some resamples at a time)."""
-        return (weights for weights, _ in self._drawn(n_rows, n_labels, False))
+    def drawn(
+        self, n_rows: int, n_labels: int, has_prior: bool = False
+    ) -> Iterator[tuple[Array, Any]]:
+        """The weight of each row, (n, some resamples at a time), of mean 1 in each resample.
 
-    def _drawn(self, n_rows: int, n_labels: int, has_prior: bool) -> Iterator[tuple[Array, Any]]:
-        """Weights, with those of the prior, (4, n_labels, ...); each from a stream of its own."""
+        With those of the prior, (4, n_labels, ...), or None; each from a stream of its own.
+        """
         try:
             generator = np.random.default_rng(self.random_state)
         except (TypeError, ValueError) as error:
@@ -178,7 +179,7 @@ class Bootstrap:
         has_prior = any(statistic.has_prior for statistic in statistics)
         parts = [
             np.concatenate([statistic.at(weights, prior) for statistic in statistics])
-            for weights, prior in self._drawn(n_rows, n_labels, has_prior)
+            for weights, prior in self.drawn(n_rows, n_labels, has_prior)
         ]
         return np.concatenate([np.empty((n_figures, 0)), *parts], axis=1)
 

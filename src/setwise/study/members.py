@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from setwise.estimators.members import ROWS
 from setwise.evaluation import Reliability, reliability
+from setwise.evaluation.statistics import quotient
 from setwise.sparse import dense_rows
 
 WHOLE = "the mixture"
@@ -130,5 +131,4 @@ def _together(curves: list[Reliability]) -> Reliability:
         np.sum([one.count * getattr(one, name) for one in curves], axis=0)
         for name in ("mean_probability", "frequency")
     )
-    means = (np.divide(part, count, out=np.zeros(len(count)), where=count > 0) for part in sums)
-    return Reliability(curves[0].edges, count, *means)
+    return Reliability(curves[0].edges, count, *(quotient(part, count, 0.0) for part in sums))
