@@ -7,7 +7,8 @@ from typing import Any
 
 from setwise.cli.evaluate import of_model
 from setwise.cli.fit import load_fitted
-from setwise.cli.options import Reading, can_write, command, say
+from setwise.cli.options import can_write, command, say
+from setwise.cli.reading import Reading
 
 CARD = (b"# Model card", "a model card")
 

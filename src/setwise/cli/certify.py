@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import typer
 
-from setwise.cli.options import command, concerning, echo, numbers, refuse_unknown, typed
+from setwise.cli.options import command, concerning, echo, numbers, typed
+from setwise.cli.reading import refuse_unknown
 from setwise.surrogates.names import DEFAULT_Q, METRO, SURROGATES
 
 NAMED = (*SURROGATES, METRO)

@@ -9,19 +9,8 @@ from typing import Any
 
 import typer
 
-from setwise.cli.options import (
-    DONE,
-    PAGE,
-    PARTLY,
-    Reading,
-    can_write,
-    command,
-    held_out,
-    names,
-    refuse_unknown,
-    say,
-    target_for,
-)
+from setwise.cli.options import DONE, PAGE, PARTLY, can_write, command, names, say
+from setwise.cli.reading import Reading, held_out, refuse_unknown, target_for
 
 # Known to `setwise.study`, which is too heavy to be asked for a line of help.
 METHODS = (

@@ -7,19 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from setwise.cli.fit import load_fitted
-from setwise.cli.options import (
-    PAGE,
-    Reading,
-    can_write,
-    command,
-    concerning,
-    echo,
-    names,
-    refuse_unknown,
-    say,
-    say_unseen,
-    target_for,
-)
+from setwise.cli.options import PAGE, can_write, command, concerning, echo, names, say, say_unseen
+from setwise.cli.reading import Reading, refuse_unknown, target_for
 
 # Of so many entries (rows times labels) or fewer, probabilities are judged too.
 MOST_PROBABILITIES = 50_000_000

@@ -6,29 +6,23 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from setwise.cli.models import Asked, about, labels_of, no_trees, typed_of_models, words
+from setwise.cli.models import Training, about, labels_of, no_trees, words
 from setwise.cli.options import (
     DONE,
     INTERRUPTED,
     MODEL,
-    Reading,
     can_write,
     command,
     concerning,
-    decoder_asked,
     echo,
-    held_out,
-    names,
-    numbers,
-    refuse_unknown,
     say,
-    target_for,
     typed,
 )
+from setwise.cli.reading import Decoding, Reading, held_out, refuse_unknown, target_for
 
 if TYPE_CHECKING:
     from setwise.datasets import Dataset, Schema
@@ -76,19 +70,8 @@ def fit(
     target: str = "f1",
     test: Path | None = None,
     test_share: float | None = None,
-    model: Literal["auto", "linear", "booster", "ensemble"] = "auto",
-    surrogate: str = "auto",
-    space: str = "auto",
-    alpha: str | None = None,
-    scaling: str = "auto",
-    decoder: str = "auto",
-    budget: int | None = None,
-    at_most: int | None = None,
-    time: float | None = None,
-    jobs: int | None = None,
-    cv: bool = True,
-    folds: int | None = None,
-    seed: int = 0,
+    training: Training,
+    decoding: Decoding,
     precise: bool = False,
     json: bool = False,
     reading: Reading,
@@ -136,42 +119,39 @@ def fit(
     can_write(output, (data, test, reading.xml, reading.taxonomy), MODEL)
     if test is not None and test_share is not None:
         raise ValueError("--test and --test-share exclude each other")
-    expected = "--alpha must be numbers such as 0.1,0.01"
-    alphas = None if alpha is None else numbers(alpha, float, expected)
-    asked = Asked(
-        model, None, names(surrogate), names(space), alphas, names(scaling), cv, folds, time, jobs,
-        seed, typed_of_models(context),
-    )  # fmt: skip
+    typed_of_models = training.typed(context)
     refuse_unknown(target)
-    if model == "booster" and (missing := no_trees()):
+    if training.model == "booster" and (missing := no_trees()):
         raise ImportError(missing)
     from setwise.cli.blocks import BlockData
     from setwise.estimators.checkpoint import remove
     from setwise.persistence import save
 
-    rows = _rows(data, test, test_share, seed, reading)
+    rows = _rows(data, test, test_share, training.seed, reading)
     judged: Any = target_for(target, rows)
     with concerning(typed(context, *ASKED)):
-        decides = decoder_asked(judged, decoder, budget, at_most)
-    asked = replace(asked, target=judged, decoder=decides)
+        decoder = decoding.asked(judged)
+    # What was learnt so far is kept in a file of a fit, or in a folder of a search.
+    checkpoint = output.with_name(f"{output.name}.{'search' if training.cv else 'checkpoint'}")
     train = rows.train() if "train" in (rows.split or {}) else rows
-    kind, why = asked.chosen_for(train, isinstance(rows, BlockData))
+    kind, why = training.chosen_for(train, isinstance(rows, BlockData), typed_of_models)
     if why is not None:
         echo(f"setwise: {why}", err=True)
     if kind == "ensemble" and (missing := no_trees()):
         echo(f"setwise: the mixture has no boosted trees: {missing}", err=True)
     with concerning(typed(context, *ASKED)):
         if isinstance(rows, BlockData):
-            trained = rows.fitted(asked.linear(rows), _checkpoint(output, cv))
+            trained = rows.fitted(training.linear(rows, judged, decoder), checkpoint)
         else:
-            trained = asked.estimator(kind, train).fit(train.X, labels_of(train))
+            model = training.estimator(kind, train, judged, decoder)
+            trained = model.fit(train.X, labels_of(train))
     assert rows.schema is not None
     fitted = Fitted(trained, rows.schema, judged)
     fitted = replace(fitted, about={"data": data.name, **about(kind, fitted, rows, train)})
     save(fitted, output)
     if isinstance(rows, BlockData):
         # (Not before the model is there: an interrupt in between would lose what was learnt.)
-        remove(_checkpoint(output, cv))
+        remove(checkpoint)
     told = f"{rows}\n{words(fitted, precise)}\nwrote {output}"
     say(json, {**fitted.about, "output": str(output)}, told)
     # (Also of a search that was interrupted, though a model is written.)
@@ -198,11 +178,6 @@ def _rows(
             f"of reading belong to `setwise convert`"
         )
     return BlockData.opened(data)
-
-
-def _checkpoint(output: Path, cv: bool) -> Path:
-    """Where what was learnt so far is kept: a file of a fit, or a folder of a search."""
-    return output.with_name(f"{output.name}.{'search' if cv else 'checkpoint'}")
 
 
 # ----------------------------------------------------------------------------- what is written

@@ -15,18 +15,15 @@ import typer
 
 from setwise.cli.fit import load_fitted, rows_at_once
 from setwise.cli.options import (
-    NEEDED,
-    Reading,
     can_write,
     command,
     concerning,
-    decoder_asked,
     names,
     opened_output,
     say_unseen,
-    target_for,
     typed,
 )
+from setwise.cli.reading import NEEDED, Decoding, Reading, target_for
 from setwise.terminal import no_formula
 
 # Options that say how label sets are decided.
@@ -60,9 +57,7 @@ def predict(
     output: Path | None = None,
     format: Literal["labels", "columns", "json", "probabilities"] = "labels",
     separator: str | None = None,
-    decoder: str = "auto",
-    budget: int | None = None,
-    at_most: int | None = None,
+    decoding: Decoding,
     keep: str = "",
     most_specific: bool = False,
     unseen_categories: Literal["refuse", "zeros"] | None = None,
@@ -108,7 +103,7 @@ def predict(
         if probable:
             raise ValueError(f"{asked}: label sets are decided, not --format probabilities")
         with concerning(asked):
-            fitted = fitted.decided_by(decoder_asked(fitted.target, decoder, budget, at_most))
+            fitted = fitted.decided_by(decoding.asked(fitted.target))
     mark, kept = own if separator is None else separator, tuple(names(keep))
     lines = Lines(
         fitted.label_names, format, mark, str(column or "labels"), kept, spreadsheet, most_specific
@@ -156,9 +151,7 @@ def decode(
     probabilities: Path,
     *,
     target: str = "f1",
-    decoder: str = "auto",
-    budget: int | None = None,
-    at_most: int | None = None,
+    decoding: Decoding,
     output: Path | None = None,
     format: Literal["labels", "columns", "json"] = "labels",
     separator: str = ";",
@@ -213,9 +206,9 @@ def decode(
             file, judged = _in_taxonomy(file, reading)
         # Without rows to fit to, a measure of all rows together is decided for by the whole file.
         with concerning(typed(context, "target", *DECIDING)):
-            decides = decoder_of(judged, decoder_asked(judged, decoder, budget, at_most))
+            decides = decoder_of(judged, decoding.asked(judged))
             if not decides.is_of_whole:
-                require_one_of(decoder, ("auto", "minimum_risk"), "decoder")
+                require_one_of(decoding.decoder, ("auto", "minimum_risk"), "decoder")
             decides = decides.fitted(lambda: None)
         parts = file.parts(rows_at_once(len(file.names)))
         parts = [stacked(list(parts))] if decides.depends_on_batch else parts

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, issparse, load_npz
 
 from setwise.archives import refuse_large_arrays
 from setwise.atomic_write import naming
-from setwise.cli.options import Reading
+from setwise.cli.reading import Reading
 from setwise.datasets import DataError
 from setwise.datasets.columns import Labels, Number
 from setwise.datasets.folder import loaded
