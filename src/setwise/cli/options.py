@@ -105,7 +105,8 @@ def command(**helps: str) -> Callable[..., Any]:
         parameters: list[inspect.Parameter] = []
         grouped: dict[str, Any] = {}
         for parameter in inspect.signature(function, eval_str=True).parameters.values():
-            kind, own = parameter.annotation, [parameter]
+            kind: Any = parameter.annotation
+            own = [parameter]
             if is_dataclass(kind):
                 grouped[parameter.name] = kind
                 of_kind = inspect.signature(kind, eval_str=True).parameters.values()
