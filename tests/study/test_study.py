@@ -191,7 +191,7 @@ def test_rows_are_those_held_out_fold_by_fold(data, whole):
 def test_results_are_read_back_as_they_were(whole):
     folder, results = whole
     assert_equal(load(folder), results)
-    assert summary(folder).n_finished == summary(folder).n_units
+    assert summary(folder).complete
     assert (folder / "summary.txt").read_text() == "18 of 18 units are finished\n"
 
 
@@ -425,7 +425,7 @@ def test_a_failing_method_is_named_left_out_and_tried_again(error, data, whole, 
     assert [unit.method for unit in summary(folder).failed] == ["own"] * 6
     flag.unlink()
     assert len(make(data, methods=methods).run(folder).outcomes) == 8
-    assert summary(folder).n_finished == summary(folder).n_units
+    assert summary(folder).complete
     assert not summary(folder).failed
 
 

@@ -92,6 +92,11 @@ class Summary:
         """Number of units that are finished."""
         return len(self.finished)
 
+    @property
+    def complete(self) -> bool:
+        """Whether all units are finished."""
+        return self.n_finished == self.n_units
+
     def __str__(self) -> str:
         told = f"{self.n_finished} of {self.n_units} units are finished"
         if self.failed:
@@ -127,7 +132,7 @@ class Summary:
 
     def warn_of_damage(self) -> None:
         """Name the lines that do not count, unless their units were done again."""
-        if self.damaged and self.n_finished < self.n_units:
+        if self.damaged and not self.complete:
             told = f"damaged, and does not count as finished: {'; '.join(self.damaged)}"
             warnings.warn(f"{told}. Running the study again repeats what is damaged", stacklevel=3)
 
