@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from setwise.cli.models import Training, about, labels_of, no_trees, words
+from setwise.cli.models import ModelOptions, about, labels_of, no_trees, words
 from setwise.cli.options import (
     DONE,
     INTERRUPTED,
@@ -70,7 +70,7 @@ def fit(
     target: str = "f1",
     test: Path | None = None,
     test_share: float | None = None,
-    training: Training,
+    options: ModelOptions,
     decoding: Decoding,
     precise: bool = False,
     json: bool = False,
@@ -119,31 +119,31 @@ def fit(
     can_write(output, (data, test, reading.xml, reading.taxonomy), MODEL)
     if test is not None and test_share is not None:
         raise ValueError("--test and --test-share exclude each other")
-    typed_of_models = training.typed(context)
+    typed_of_models = options.typed(context)
     refuse_unknown(target)
-    if training.model == "booster" and (missing := no_trees()):
+    if options.model == "booster" and (missing := no_trees()):
         raise ImportError(missing)
     from setwise.cli.blocks import BlockData
     from setwise.estimators.checkpoint import remove
     from setwise.persistence import save
 
-    rows = _rows(data, test, test_share, training.seed, reading)
+    rows = _rows(data, test, test_share, options.seed, reading)
     judged: Any = target_for(target, rows)
     with concerning(typed(context, *ASKED)):
         decoder = decoding.asked(judged)
     # What was learnt so far is kept in a file of a fit, or in a folder of a search.
-    checkpoint = output.with_name(f"{output.name}.{'search' if training.cv else 'checkpoint'}")
+    checkpoint = output.with_name(f"{output.name}.{'search' if options.cv else 'checkpoint'}")
     train = rows.train() if "train" in (rows.split or {}) else rows
-    kind, why = training.chosen_for(train, isinstance(rows, BlockData), typed_of_models)
+    kind, why = options.chosen_for(train, isinstance(rows, BlockData), typed_of_models)
     if why is not None:
         echo(f"setwise: {why}", err=True)
     if kind == "ensemble" and (missing := no_trees()):
         echo(f"setwise: the mixture has no boosted trees: {missing}", err=True)
     with concerning(typed(context, *ASKED)):
         if isinstance(rows, BlockData):
-            trained = rows.fitted(training.linear(rows, judged, decoder), checkpoint)
+            trained = rows.fitted(options.linear(rows, judged, decoder), checkpoint)
         else:
-            model = training.estimator(kind, train, judged, decoder)
+            model = options.estimator(kind, train, judged, decoder)
             trained = model.fit(train.X, labels_of(train))
     assert rows.schema is not None
     fitted = Fitted(trained, rows.schema, judged)

@@ -27,7 +27,7 @@ AS_THEY_ARE = "left missing; each split of a tree learns where to send them"
 
 
 @dataclass(frozen=True)
-class Training:
+class ModelOptions:
     """The options of `setwise fit` that concern the model, checked."""
 
     model: Literal["auto", "linear", "booster", "ensemble"] = "auto"
