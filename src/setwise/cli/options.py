@@ -105,12 +105,13 @@ def command(**helps: str) -> Callable[..., Any]:
         parameters: list[inspect.Parameter] = []
         grouped: dict[str, Any] = {}
         for parameter in inspect.signature(function, eval_str=True).parameters.values():
-            kind: Any = parameter.annotation
             own = [parameter]
-            if is_dataclass(kind):
-                grouped[parameter.name] = kind
-                of_kind = inspect.signature(kind, eval_str=True).parameters.values()
-                own = [part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in of_kind]
+            if is_dataclass(parameter.annotation):
+                grouped[parameter.name] = parameter.annotation
+                of_kind = inspect.signature(grouped[parameter.name], eval_str=True).parameters
+                own = [
+                    part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in of_kind.values()
+                ]
             parameters += [_parameter(part, HELP | helps) for part in own]
 
         @wraps(function)
