@@ -7,15 +7,9 @@ import sys
 import pytest
 
 from setwise import __version__
-from setwise.cli import main
 from setwise.consistency import Certificate, from_dict
 from setwise.surrogates.names import SURROGATES
-
-
-def run(capsys, *words):
-    status = main(words)
-    printed = capsys.readouterr()
-    return status, printed.out, printed.err
+from tests.support.command import run
 
 
 def test_certify_prints_the_verdict_in_words(capsys):

@@ -99,7 +99,7 @@ def test_with_time_alone_it_is_the_best_model_of_that_time_and_it_is_said(tmp_pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--model", "forest"), "--model must be one of auto, linear, booster, ensemble"),
+        (("--model", "forest"), "not one of 'auto', 'linear', 'booster', 'ensemble'"),
         (("--model", "booster", "--alpha", 1), "--alpha is of --model linear, not of booster"),
         (("--model", "booster", "--no-cv"), "--no-cv is of --model linear, not of booster"),
         (("--model", "ensemble", "--space", "cube"), "--space is of --model linear and booster"),

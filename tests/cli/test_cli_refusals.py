@@ -107,7 +107,7 @@ COMMANDS = [
     (("predict", "model.skops", "none.csv"), "there is no file 'none.csv'"),
     (("predict", "model.skops", "other.csv"), "other.csv, line 1: no column 'd'"),
     (("predict", "model.skops", "short.csv"), "short.csv, line 3: 4 cells"),
-    (("predict", "model.skops", "books.csv", "--format", "xml"), "--format must be one of"),
+    (("predict", "model.skops", "books.csv", "--format", "xml"), "value for '--format'"),
     (("predict", "model.skops", "books.csv", "--separator", "a"), "choose another --separator"),
     (("predict", "model.skops", "books.csv", "--separator", ""), "choose another --separator"),
     (("evaluate",), "either MODEL DATA, or --predictions P --truth T"),

@@ -343,10 +343,10 @@ def test_figures_do_not_depend_on_how_rows_are_split(form, monkeypatch):
 
 def test_resamples_do_not_depend_on_how_many_are_taken_at_once(monkeypatch):
     bootstrap = Bootstrap(30, 0.95, 3)
-    whole = np.concatenate(list(bootstrap.weights(11, 4)), axis=1)
+    whole = np.concatenate([part for part, _ in bootstrap.drawn(11, 4)], axis=1)
     assert (whole > 0).all()
     monkeypatch.setattr(statistics_module, "WEIGHT_ENTRIES", 80)
-    parts = list(bootstrap.weights(11, 4))
+    parts = [part for part, _ in bootstrap.drawn(11, 4)]
     assert len(parts) > 1
     np.testing.assert_array_equal(np.concatenate(parts, axis=1), whole)
     np.testing.assert_allclose(whole.sum(axis=0), 11, rtol=1e-12)
@@ -481,14 +481,14 @@ def test_replicates_are_figures_at_weights_and_macro_ones_spread_by_a_prior(zero
     chosen = {"ks": [1], "propensity": None, "zero_division": zero_division}
     bootstrap = Bootstrap(7, 0.95, 3)
     found = own_replicates(case, bootstrap, **chosen)
-    weights = np.concatenate(list(bootstrap.weights(15, 4)), axis=1)
+    weights = np.concatenate([part for part, _ in bootstrap.drawn(15, 4)], axis=1)
     plain = own_values(case, weights, **chosen)
     spread = {f"macro {of}" for of in ("precision", "recall", "f1", "jaccard")}
     spread.add("macro balanced accuracy")
     for name, values_found in found.items():
         if name not in spread:
             np.testing.assert_array_equal(values_found, plain[name], err_msg=name)
-    drawn_again = list(bootstrap._drawn(15, 4, True))
+    drawn_again = list(bootstrap.drawn(15, 4, True))
     prior = np.concatenate([part for _, part in drawn_again], axis=-1)
     assert prior.shape == (4, 4, 7)
     truth, predicted = case["y_true"], case["y_pred"]
@@ -505,7 +505,7 @@ def test_replicates_are_figures_at_weights_and_macro_ones_spread_by_a_prior(zero
 
 
 def test_the_prior_has_the_moments_of_gamma_of_a_half():
-    [(_, prior)] = Bootstrap(100, 0.95, 0)._drawn(10, 200, True)
+    [(_, prior)] = Bootstrap(100, 0.95, 0).drawn(10, 200, True)
     assert prior.mean() == pytest.approx(0.5, abs=0.02)
     assert prior.var() == pytest.approx(0.5, abs=0.03)
 

@@ -455,6 +455,13 @@ def test_probabilities_that_are_none_are_not_kept_and_told_of(wrong, data, tmp_p
     assert "no probabilities are kept" in outcome.settings[0]["warnings"][0]
 
 
+@pytest.mark.parametrize("surrogate", ["likelihood", "logistic"])
+def test_scores_that_are_no_log_probabilities_are_not_kept_as_such(surrogate, data, tmp_path):
+    model = make_pipeline(SimpleImputer(), SetClassifier(surrogate=surrogate, max_iter=3))
+    (outcome,) = make(data, methods={"own": model}, targets=["f1"]).run(tmp_path).outcomes
+    assert (outcome.probability is None) == (surrogate == "logistic")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are killed by a signal")
 def test_jobs_change_nothing_and_a_killed_worker_fails_its_own_unit_only(data, whole, tmp_path):
     class Kills(Fails):

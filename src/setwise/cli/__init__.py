@@ -24,11 +24,9 @@ from setwise.cli.doctor import doctor
 from setwise.cli.evaluate import evaluate
 from setwise.cli.explain import explain
 from setwise.cli.fit import fit
-from setwise.cli.options import STDOUT, echo, spelt
+from setwise.cli.options import DONE, INTERRUPTED, PARTLY, REFUSED, STDOUT, echo, spelt
 from setwise.cli.predict import decode, predict
 from setwise.spelling import SPELLING
-
-DONE, PARTLY, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 app = typer.Typer(
     name="setwise", rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False

@@ -7,7 +7,8 @@ from typing import Any
 
 from setwise.cli.evaluate import of_model
 from setwise.cli.fit import load_fitted
-from setwise.cli.options import Reading, can_write, command, say
+from setwise.cli.options import can_write, command, say
+from setwise.cli.reading import Reading
 
 CARD = (b"# Model card", "a model card")
 
@@ -48,7 +49,7 @@ def card(
     about = {key: fitted.about[key] for key in ("data", "rows", "features", "labels", "setwise")
              if key in fitted.about}  # fmt: skip
     if data is not None:
-        rows, y_pred, probability, target = of_model(model, data, None, Reading())
+        rows, y_pred, probability, target = of_model(fitted, model, data, None, Reading())
         judged = evaluate(
             y_pred, rows.Y, probability=probability, targets=[target], n_bootstrap=resamples,
             random_state=seed,

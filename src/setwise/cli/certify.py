@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import typer
 
-from setwise.cli.options import command, concerning, echo, target_for, typed
+from setwise.cli.options import command, concerning, echo, numbers, typed
+from setwise.cli.reading import refuse_unknown
 from setwise.surrogates.names import DEFAULT_Q, METRO, SURROGATES
 
 NAMED = (*SURROGATES, METRO)
@@ -97,21 +98,15 @@ def certify(
         raise ValueError("binary_relevance has one score for each label; use --scores labelwise")
     from setwise.targets.registry import known_name
 
-    known = known_name(target)
-    if known != "tree":
-        target_for(target)
-    target = known
+    refuse_unknown(target)
+    target = known_name(target)
     if parents is not None and target != "tree" and space not in ("closed", "paths"):
         raise ValueError(
             f"--parents is for the target tree and the spaces closed and paths; {target} on "
             f"{space or 'its own space'} has no taxonomy"
         )
-    try:
-        tree = None if parents is None else [int(word) for word in parents.split(",")]
-    except ValueError:
-        raise ValueError(
-            f"--parents must be comma-separated whole numbers such as -1,0,0, not {parents!r}"
-        ) from None
+    expected = "--parents must be comma-separated whole numbers such as -1,0,0"
+    tree = None if parents is None else numbers(parents, int, expected)
     from setwise.consistency import certify as examined
     from setwise.consistency import naming, to_json
     from setwise.surrogates import BinaryRelevance, CompSum, Constrained

@@ -9,17 +9,8 @@ from typing import Any
 
 import typer
 
-from setwise.cli.options import (
-    PAGE,
-    Reading,
-    can_write,
-    command,
-    held_out,
-    names,
-    refuse_unknown,
-    say,
-    target_for,
-)
+from setwise.cli.options import DONE, PAGE, PARTLY, can_write, command, names, say
+from setwise.cli.reading import Reading, held_out, refuse_unknown, target_for
 
 # Known to `setwise.study`, which is too heavy to be asked for a line of help.
 METHODS = (
@@ -122,7 +113,7 @@ def compare(
         "hierarchy": [figures.to_dict() for figures in placed],
     }
     say(json, found, f"{rows}\n{board}{_in_hierarchy(placed)}\nreport: {page}")
-    return 1 if told.failed else 0
+    return PARTLY if told.failed else DONE
 
 
 def _methods(asked: str | None, targets: list[Any]) -> list[str]:

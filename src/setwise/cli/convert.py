@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from setwise.cli.options import Reading, command, say
+from setwise.cli.options import command, say
+from setwise.cli.reading import Reading
 
 
 @command(

@@ -12,7 +12,8 @@ from uuid import uuid4
 import typer
 
 from setwise.atomic_write import PARTIAL, naming
-from setwise.cli.options import Reading, command, names, say
+from setwise.cli.options import command, names, say
+from setwise.cli.reading import Reading
 
 datasets = typer.Typer(
     help="Inspect data files, and download data sets from OpenML.",

@@ -6,20 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from setwise.cli.fit import load_fitted
-from setwise.cli.options import (
-    PAGE,
-    Reading,
-    can_write,
-    command,
-    concerning,
-    echo,
-    names,
-    refuse_unknown,
-    say,
-    say_unseen,
-    target_for,
-)
+from setwise.cli.fit import Fitted, load_fitted
+from setwise.cli.options import PAGE, can_write, command, concerning, echo, names, say, say_unseen
+from setwise.cli.reading import Reading, refuse_unknown, target_for
 
 # Of so many entries (rows times labels) or fewer, probabilities are judged too.
 MOST_PROBABILITIES = 50_000_000
@@ -83,6 +72,7 @@ def evaluate(
     refuse_unknown(*names(targets))
     can_write(report, (model, data, predictions, truth, probabilities), PAGE)
     target: Any = None
+    fitted: Any = None if model is None else load_fitted(model)
     if model is not None and data is not None and predictions is None:
         own = {"taxonomy": None, "path_separator": None, "close": False}
         read = replace(reading, **own, unseen_categories=None, unseen_labels=None)
@@ -91,7 +81,7 @@ def evaluate(
                 "a model reads the file as it read its training file: --truth, --probabilities and "
                 "options of reading go with --predictions"
             )
-        rows, y_pred, probability, target = of_model(model, data, part, reading)
+        rows, y_pred, probability, target = of_model(fitted, model, data, part, reading)
     elif model is None and predictions is not None and truth is not None:
         if reading.unseen_categories is not None or reading.unseen_labels is not None:
             raise ValueError(
@@ -135,8 +125,8 @@ def evaluate(
         from setwise.cli.explain import inside
         from setwise.report import write
 
-        is_own = model is not None and n_completed is None and not rows.unseen.labels
-        more = inside(load_fitted(model), rows, y_pred, seed) if model and is_own else {}
+        is_own = n_completed is None and not rows.unseen.labels
+        more = inside(fitted, rows, y_pred, seed) if model is not None and is_own else {}
         write(judged, report, name=rows.name, label_names=rows.label_names.tolist(), **more)
         told, words = {**told, "report": str(report)}, f"{words}\nreport: {report}"
     say(json, told, words)
@@ -175,13 +165,15 @@ def _said(judged: Any, rows: Any, n_completed: int | None, probable: bool) -> tu
     return told, "\n".join(words)
 
 
-def of_model(model: Path, data: Path, part: str | None, reading: Reading) -> tuple[Any, ...]:
+def of_model(
+    fitted: Fitted, model: Path, data: Path, part: str | None, reading: Reading
+) -> tuple[Any, ...]:
     """The rows of a file, what the model predicts for them, with what probability; its target."""
     from setwise.datasets.taxonomy_schema import TaxonomySchema, spread
     from setwise.targets.target import hierarchy_of
 
-    fitted, close = load_fitted(model), reading.close
     schema: Any = fitted.schema
+    close = reading.close
     if close and isinstance(schema, TaxonomySchema):
         schema, reading = replace(schema, close=True), replace(reading, close=False)
     with concerning("with --close" if close else "without --close"):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from setwise.cli.fit import Fitted, load_fitted
-from setwise.cli.options import can_write, command, echo, names, say
-from setwise.spelling import counted
+from setwise.cli.options import can_write, command, echo, names, numbers, say
+from setwise.spelling import counted, known_names
 
 # How the file of a picture begins.
 PICTURE = (b"<svg", "a picture")
@@ -52,12 +53,10 @@ def explain(
         raise ValueError(
             f"--output is a picture as SVG, so its name ends in .svg, not in {output.suffix}"
         )
-    try:
-        wanted = [int(word) for word in row.split(",")]
-    except ValueError:
-        wanted = [-1]
+    expected = "--row must be numbers of rows from 0, such as 3 or 0,1"
+    wanted = numbers(row, int, expected)
     if min(wanted) < 0:
-        raise ValueError(f"--row must be numbers of rows from 0, such as 3 or 0,1, not {row!r}")
+        raise ValueError(f"{expected}, not {row!r}")
     if output is not None and len(wanted) > 1:
         raise ValueError("--output is a picture of one --row")
     fitted = load_fitted(model)
@@ -104,8 +103,6 @@ def explained(
     fitted: Fitted, inputs: Any, labels: list[str] | None = None, rows: list[int] | None = None
 ) -> list[Any]:
     """Explanations of rows by the names of the file: its columns, its categories, its labels."""
-    from dataclasses import replace
-
     import numpy as np
 
     from setwise.datasets.category_codes import CategoryCodes
@@ -113,21 +110,18 @@ def explained(
 
     of_file = np.array(fitted.label_names, object)
     columns, coded = fitted.schema.feature_names, {}
-    if any(isinstance(step, CategoryCodes) for _, step in getattr(fitted.model, "steps", ())):
+    if isinstance(fitted.model[0], CategoryCodes):
         inner: Any = getattr(fitted.schema, "schema", fitted.schema)
         coded = inner.features.coded
         columns = list(coded)
     wanted = None
     if labels is not None:
-        from setwise.spelling import known_names
-
         for label in labels:
             if label not in fitted.label_names:
                 raise ValueError(f"there is no label {label!r}; {known_names(label, of_file)}")
         wanted = [fitted.label_names.index(label) for label in labels]
-    background = fitted.mean_row
     found = explain(
-        fitted.model, inputs, rows=rows, labels=wanted, background=background,
+        fitted.model, inputs, rows=rows, labels=wanted, background=fitted.mean_row,
         feature_names=columns,
     )  # fmt: skip
     kinds = [getattr(kind, "values", None) for kind in coded.values()]
@@ -161,14 +155,13 @@ def inside(fitted: Fitted, rows: Any, y_pred: Any, seed: int) -> dict[str, Any]:
     from setwise.estimators import feature_importance
     from setwise.estimators.explaining import UnexplainableError
     from setwise.report.material import ALONE
+    from setwise.sparse import dense_rows
     from setwise.study import members_of
 
     found: dict[str, Any] = {}
     if hasattr(fitted.classifier, "members_"):
         found["members"] = {ALONE: members_of(fitted.model, rows.X, rows.Y)}
-    true, predicted = (np.asarray(getattr(sets, "toarray", lambda own=sets: own)(), int)
-                       for sets in (rows.Y, y_pred))  # fmt: skip
-    wrong = np.abs(true - predicted).sum(axis=1)
+    wrong = (dense_rows(rows.Y) != dense_rows(y_pred)).sum(axis=1)
     order = np.argsort(-wrong, kind="stable")
     chosen = np.r_[order[:N_EXPLAINED], order[len(order) // 2 :][:N_EXPLAINED]]
     chosen = list(dict.fromkeys(chosen.tolist()))
@@ -188,7 +181,5 @@ def inside(fitted: Fitted, rows: Any, y_pred: Any, seed: int) -> dict[str, Any]:
             fitted.model, rows.X[some], rows.Y[some], features=features,
             n_repeats=N_REPEATS, random_state=seed, feature_names=told[0].feature_names,
         )  # fmt: skip
-        from dataclasses import replace
-
         found["importance"] = replace(worth, labels=np.array(fitted.label_names, object))
     return found

@@ -10,22 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from setwise.cli.models import Asked, about, labels_of, no_trees, typed_of_models, words
+from setwise.cli.models import ModelOptions, about, labels_of, no_trees, words
 from setwise.cli.options import (
+    DONE,
+    INTERRUPTED,
     MODEL,
-    Reading,
     can_write,
     command,
     concerning,
-    decoder_asked,
     echo,
-    held_out,
-    names,
-    refuse_unknown,
     say,
-    target_for,
     typed,
 )
+from setwise.cli.reading import Decoding, Reading, held_out, refuse_unknown, target_for
 
 if TYPE_CHECKING:
     from setwise.datasets import Dataset, Schema
@@ -38,10 +35,6 @@ ASKED = (
     *("target", "model", "surrogate", "space", "alpha", "scaling", "time", "jobs", "folds"),
     *("decoder", "budget", "at_most"),
 )
-# The exit status of a search that was interrupted, though a model is written.
-INTERRUPTED = 130
-# Surrogates whose scores are log-probabilities.
-LIKELIHOODS = ("auto", "likelihood", "binary_relevance")
 
 
 @command(
@@ -77,19 +70,8 @@ def fit(
     target: str = "f1",
     test: Path | None = None,
     test_share: float | None = None,
-    model: str = "auto",
-    surrogate: str = "auto",
-    space: str = "auto",
-    alpha: str | None = None,
-    scaling: str = "auto",
-    decoder: str = "auto",
-    budget: int | None = None,
-    at_most: int | None = None,
-    time: float | None = None,
-    jobs: int | None = None,
-    cv: bool = True,
-    folds: int | None = None,
-    seed: int = 0,
+    options: ModelOptions,
+    decoding: Decoding,
     precise: bool = False,
     json: bool = False,
     reading: Reading,
@@ -137,47 +119,43 @@ def fit(
     can_write(output, (data, test, reading.xml, reading.taxonomy), MODEL)
     if test is not None and test_share is not None:
         raise ValueError("--test and --test-share exclude each other")
-    try:
-        alphas = None if alpha is None else [float(word) for word in alpha.split(",")]
-    except ValueError:
-        raise ValueError(f"--alpha must be numbers such as 0.1,0.01, not {alpha!r}") from None
-    asked = Asked(
-        model, None, names(surrogate), names(space), alphas, names(scaling), cv, folds, time, jobs,
-        seed, typed_of_models(context),
-    )  # fmt: skip
+    typed_of_models = options.typed(context)
     refuse_unknown(target)
-    if model == "booster" and (missing := no_trees()):
+    if options.model == "booster" and (missing := no_trees()):
         raise ImportError(missing)
     from setwise.cli.blocks import BlockData
     from setwise.estimators.checkpoint import remove
     from setwise.persistence import save
 
-    rows = _rows(data, test, test_share, seed, reading)
+    rows = _rows(data, test, test_share, options.seed, reading)
     judged: Any = target_for(target, rows)
     with concerning(typed(context, *ASKED)):
-        decides = decoder_asked(judged, decoder, budget, at_most)
-    asked = replace(asked, target=judged, decoder=decides)
+        decoder = decoding.asked(judged)
+    # What was learnt so far is kept in a file of a fit, or in a folder of a search.
+    checkpoint = output.with_name(f"{output.name}.{'search' if options.cv else 'checkpoint'}")
     train = rows.train() if "train" in (rows.split or {}) else rows
-    kind, why = asked.chosen_for(train, isinstance(rows, BlockData))
+    kind, why = options.chosen_for(train, isinstance(rows, BlockData), typed_of_models)
     if why is not None:
         echo(f"setwise: {why}", err=True)
     if kind == "ensemble" and (missing := no_trees()):
         echo(f"setwise: the mixture has no boosted trees: {missing}", err=True)
     with concerning(typed(context, *ASKED)):
         if isinstance(rows, BlockData):
-            trained = rows.fitted(asked.linear(rows), _checkpoint(output, cv))
+            trained = rows.fitted(options.linear(rows, judged, decoder), checkpoint)
         else:
-            trained = asked.estimator(kind, train).fit(train.X, labels_of(train))
+            model = options.estimator(kind, train, judged, decoder)
+            trained = model.fit(train.X, labels_of(train))
     assert rows.schema is not None
     fitted = Fitted(trained, rows.schema, judged)
     fitted = replace(fitted, about={"data": data.name, **about(kind, fitted, rows, train)})
     save(fitted, output)
     if isinstance(rows, BlockData):
         # (Not before the model is there: an interrupt in between would lose what was learnt.)
-        remove(_checkpoint(output, cv))
+        remove(checkpoint)
     told = f"{rows}\n{words(fitted, precise)}\nwrote {output}"
     say(json, {**fitted.about, "output": str(output)}, told)
-    return INTERRUPTED if fitted.about["stopped"] == "interrupt" else 0
+    # (Also of a search that was interrupted, though a model is written.)
+    return INTERRUPTED if fitted.about["stopped"] == "interrupt" else DONE
 
 
 def _rows(
@@ -202,11 +180,6 @@ def _rows(
     return BlockData.opened(data)
 
 
-def _checkpoint(output: Path, cv: bool) -> Path:
-    """Where what was learnt so far is kept: a file of a fit, or a folder of a search."""
-    return output.with_name(f"{output.name}.{'search' if cv else 'checkpoint'}")
-
-
 # ----------------------------------------------------------------------------- what is written
 
 
@@ -223,8 +196,8 @@ class Fitted:
 
     Parameters
     ----------
-    model : estimator
-        Predicts label sets, a column for each label of the schema.
+    model : Pipeline
+        Predicts label sets, a column for each label of the schema; ends with the classifier.
     schema : Schema
         Reads other files into the same columns.
     target : Target
@@ -235,13 +208,14 @@ class Fitted:
     Examples
     --------
     >>> import tempfile, pathlib
+    >>> from sklearn.pipeline import make_pipeline
     >>> from setwise import SetClassifier, get_target
     >>> from setwise.datasets import read
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "books.csv")
     ...     _ = file.write_text("pages,tags\n120,art;law\n80,law\n130,art;law\n70,law\n")
     ...     data = read(file, label_column="tags", separator=";")
-    ...     model = SetClassifier("f1").fit(data.X, data.Y)
+    ...     model = make_pipeline(SetClassifier("f1")).fit(data.X, data.Y)
     ...     fitted = Fitted(model, data.schema, get_target("f1"))
     ...     [part.y_pred.tolist() for part in fitted.parts(file)]
     [[[1, 1], [0, 1], [1, 1], [0, 1]]]
@@ -265,15 +239,12 @@ class Fitted:
     @property
     def classifier(self) -> Any:
         """The classifier itself, chosen and behind whatever prepares its inputs."""
-        last = self.model[-1] if hasattr(self.model, "steps") else self.model
-        return getattr(last, "best_estimator_", last)
+        return getattr(self.model[-1], "best_estimator_", self.model[-1])
 
     def decided_by(self, decoder: Any) -> Fitted:
         """The same model, its label sets decided in another way; nothing is trained again."""
         from sklearn.pipeline import Pipeline
 
-        if not hasattr(self.model, "steps"):
-            return replace(self, model=self.model.for_target(self.target, decoder))
         *before, (name, last) = self.model.steps
         last = last.for_target(self.target, decoder)
         return replace(self, model=Pipeline([*before, (name, last)]))
@@ -281,22 +252,20 @@ class Fitted:
     @property
     def has_probability(self) -> bool:
         """Whether the scores of the model are log-probabilities."""
-        return getattr(self.classifier, "surrogate", "auto") in LIKELIHOODS
+        from setwise.study.work import has_probability
+
+        return has_probability(self.model)
 
     @property
     def fills_missing(self) -> bool:
         """Whether missing features take their mean; else the model takes them as they are."""
-        from sklearn.impute import SimpleImputer
-
-        steps = getattr(self.model, "steps", ())
-        return any(isinstance(step, SimpleImputer) for _, step in steps)
+        return self.mean_row is not None
 
     @property
     def mean_row(self) -> Any:
         """The mean of each feature over the training rows, (1, n_features); None if not kept."""
-        steps = getattr(self.model, "steps", ())
-        means = (getattr(step, "statistics_", None) for _, step in steps)
-        return next((row[None] for row in means if row is not None), None)
+        means = getattr(self.model[0], "statistics_", None)
+        return None if means is None else means[None]
 
     @property
     def rows_at_once(self) -> int:
@@ -308,8 +277,7 @@ class Fitted:
 
         Labels of the file are not looked at, and need not be there.
         """
-        found = self.chunks(path, self.rows_at_once if rows is None else rows)
-        yield from (Part(data, sets) for data, sets in self.predicted(found))
+        return self.predicted(self.chunks(path, self.rows_at_once if rows is None else rows))
 
     def chunks(self, path: str | os.PathLike[str], rows: int, **options: Any) -> Iterator[Dataset]:
         """The rows of a file, or of a folder of blocks, in parts, without their labels."""
@@ -320,13 +288,13 @@ class Fitted:
             return self.schema.chunks(path, rows, **options)
         return BlockData.opened(Path(path)).chunks(self.schema, rows)
 
-    def predicted(self, parts: Iterable[Dataset]) -> Iterator[tuple[Dataset, Any]]:
+    def predicted(self, parts: Iterable[Dataset]) -> Iterator[Part]:
         """Parts of a file with the label sets predicted for their rows.
 
         Where predictions depend on the rows that come together, all parts are read first.
         """
         if not getattr(self.classifier, "depends_on_batch_", False):
-            yield from ((part, self.model.predict(part.X)) for part in parts)
+            yield from (Part(part, self.model.predict(part.X)) for part in parts)
             return
         from setwise.datasets.schema import stacked
 
@@ -335,7 +303,7 @@ class Fitted:
             return
         sets = self.model.predict(stacked([part.X for part in whole]))
         for part in whole:
-            yield part, sets[first : first + part.n_rows]
+            yield Part(part, sets[first : first + part.n_rows])
             first += part.n_rows
 
     def probability(self, X: Any) -> Any:

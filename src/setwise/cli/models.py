@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from setwise.cli.options import given, names, numbers
 from setwise.spelling import counted
 
 if TYPE_CHECKING:
     from setwise.datasets import Dataset
 
-MODELS = ("auto", "linear", "booster", "ensemble")
 SCALINGS = ("auto", "none", "standard", "rows")
 # Options that are of some models only.
 OF_MODELS = {
-    "linear": ("surrogate", "space", "alpha", "scaling", "no_cv", "folds"),
+    "linear": ("surrogate", "space", "alpha", "scaling", "no-cv", "folds"),
     "booster": ("surrogate", "space"),
     "ensemble": ("folds",),
 }
@@ -27,40 +27,24 @@ AS_THEY_ARE = "left missing; each split of a tree learns where to send them"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What was asked of `setwise fit` concerning the model, and checked.
+class ModelOptions:
+    """The options of `setwise fit` that concern the model, checked."""
 
-    ``given`` are the names of the options that were typed, of those that some models do not have.
-    """
-
-    model: str
-    target: Any
-    surrogates: list[str]
-    spaces: list[str]
-    alphas: list[float] | None
-    scalings: list[str]
-    cv: bool
-    folds: int | None
-    time: float | None
-    jobs: int | None
-    seed: int
-    given: tuple[str, ...] = ()
-    decoder: Any = "auto"
+    model: Literal["auto", "linear", "booster", "ensemble"] = "auto"
+    surrogate: str = "auto"
+    space: str = "auto"
+    alpha: str | None = None
+    scaling: str = "auto"
+    time: float | None = None
+    jobs: int | None = None
+    cv: bool = True
+    folds: int | None = None
+    seed: int = 0
 
     def __post_init__(self):
-        if self.model not in MODELS:
-            raise ValueError(f"--model must be one of {', '.join(MODELS)}, not {self.model!r}")
-        for name in self.scalings:
+        for name in names(self.scaling):
             if name not in SCALINGS:
                 raise ValueError(f"--scaling must be of {', '.join(SCALINGS)}, not {name!r}")
-        if self.model != "auto":
-            for name in self.given:
-                if name not in OF_MODELS[self.model]:
-                    others = [model for model, own in OF_MODELS.items() if name in own]
-                    word = name.replace("_", "-")
-                    raise ValueError(
-                        f"--{word} is of --model {' and '.join(others)}, not of {self.model}"
-                    )
         for name, value in (("folds", self.folds), ("time", self.time)):
             if not self.cv and value is not None:
                 raise ValueError(f"--{name} is for cross-validation, which --no-cv switches off")
@@ -75,14 +59,30 @@ class Asked:
                 raise ValueError(f"{why} takes one --{name}, but there are {len(several)}")
 
     @property
+    def alphas(self) -> list[float] | None:
+        """The penalties asked for."""
+        expected = "--alpha must be numbers such as 0.1,0.01"
+        return None if self.alpha is None else numbers(self.alpha, float, expected)
+
+    @property
     def tried(self) -> dict[str, list[Any]]:
         """What is tried of each setting of a linear model."""
         return {
-            "surrogate": self.surrogates, "space": self.spaces, "alpha": self.alphas or [1e-3],
-            "scaling": self.scalings,
+            "surrogate": names(self.surrogate), "space": names(self.space),
+            "alpha": self.alphas or [1e-3], "scaling": names(self.scaling),
         }  # fmt: skip
 
-    def chosen_for(self, train: Any, is_on_disk: bool = False) -> tuple[str, str | None]:
+    def typed(self, context: Any) -> list[str]:
+        """Options of `OF_MODELS` that the user typed, refused where the model has no such one."""
+        every = [name for own in OF_MODELS.values() for name in own if name != "no-cv"]
+        found = given(context, every) + ["no-cv"] * (not self.cv)
+        for name in found if self.model != "auto" else ():
+            if name not in OF_MODELS[self.model]:
+                others = " and ".join(model for model, own in OF_MODELS.items() if name in own)
+                raise ValueError(f"--{name} is of --model {others}, not of {self.model}")
+        return found
+
+    def chosen_for(self, train: Any, is_on_disk: bool, typed: list[str]) -> tuple[str, str | None]:
         """The model to train, and why, where that was left open and time is limited."""
         if is_on_disk:
             if self.model not in ("auto", "linear"):
@@ -95,9 +95,9 @@ class Asked:
             return self.model, None
         if self.time is None or not self.cv:
             return "linear", None
-        if self.given:
-            typed = ", ".join(f"--{name.replace('_', '-')}" for name in self.given)
-            return "linear", f"training a linear model, because of {typed}"
+        if typed:
+            options = ", ".join(f"--{name}" for name in typed)
+            return "linear", f"training a linear model, because of {options}"
         X: Any = train.X
         entries = X.nnz if hasattr(X, "nnz") else X.size
         needed = LEAST_SECONDS + SECONDS_A_PRODUCT * entries * train.n_labels
@@ -109,53 +109,51 @@ class Asked:
             )
         return "ensemble", f"training a mixture of models: {self.time:g} s are enough for {size}"
 
-    def estimator(self, model: str, train: Dataset) -> Any:
+    def estimator(self, model: str, train: Dataset, target: Any, decoder: Any) -> Any:
         """The model, not fitted, behind what prepares its features."""
         from sklearn.impute import SimpleImputer
         from sklearn.pipeline import make_pipeline
 
         if model == "booster":
-            return self._booster(train)
+            return self._booster(train, target, decoder)
         if model == "ensemble":
             from setwise.estimators import SetEnsemble
 
-            last: Any = SetEnsemble(self.target, cv=self.folds, **self._timed)
+            last: Any = SetEnsemble(target, cv=self.folds, **self._timed(decoder))
         else:
-            last = self.linear(train)
+            last = self.linear(train, target, decoder)
         return make_pipeline(SimpleImputer(keep_empty_features=True), last)
 
-    @property
-    def _always(self) -> dict[str, Any]:
+    def _always(self, decoder: Any) -> dict[str, Any]:
         """What every model is told."""
-        told = {"decoder": self.decoder, "random_state": self.seed, "n_jobs": self.jobs}
+        told = {"decoder": decoder, "random_state": self.seed, "n_jobs": self.jobs}
         return {**told, "verbose": True}
 
-    @property
-    def _timed(self) -> dict[str, Any]:
+    def _timed(self, decoder: Any) -> dict[str, Any]:
         """What those are told that can end in time."""
-        return {**self._always, "time_budget": self.time, "on_interrupt": "finish"}
+        return {**self._always(decoder), "time_budget": self.time, "on_interrupt": "finish"}
 
-    def linear(self, train: Any) -> Any:
+    def linear(self, train: Any, target: Any, decoder: Any) -> Any:
         """Linear scores, not fitted, chosen by cross-validation or as asked."""
         from setwise.estimators import SetClassifier, SetClassifierCV
 
-        scalings = [None if name == "none" else name for name in self.scalings]
+        surrogates, spaces, alphas, named = self.tried.values()
+        scalings = [None if name == "none" else name for name in named]
         if self.cv:
-            several = {"surrogate": self.surrogates, "space": self.spaces, "scaling": scalings}
+            several = {"surrogates": surrogates, "spaces": spaces, "scalings": scalings}
             settings: Any = {
-                f"{name}s": "auto" if own == ["auto"] else own for name, own in several.items()
+                name: "auto" if own == ["auto"] else own for name, own in several.items()
             }
-            return SetClassifierCV(
-                self.target, **settings, alphas=self.alphas, cv=self.folds, **self._timed
-            )
+            settings |= {"alphas": self.alphas, "cv": self.folds}
+            return SetClassifierCV(target, **settings, **self._timed(decoder))
         by_form = None if train.is_sparse else "standard"
         units = by_form if scalings == ["auto"] else scalings[0]
-        (surrogate,), (space,), (penalty,), _ = self.tried.values()
         return SetClassifier(
-            self.target, surrogate, space, alpha=penalty, scaling=units, **self._always
-        )
+            target, surrogates[0], spaces[0], alpha=alphas[0], scaling=units,
+            **self._always(decoder),
+        )  # fmt: skip
 
-    def _booster(self, train: Dataset) -> Any:
+    def _booster(self, train: Dataset, target: Any, decoder: Any) -> Any:
         """Trees, which take missing features and categories as they are."""
         from sklearn.pipeline import make_pipeline
 
@@ -163,9 +161,8 @@ class Asked:
         from setwise.estimators import SetBooster
 
         codes = CategoryCodes.of(train.schema)
-        (surrogate,), (space,) = self.surrogates, self.spaces
         trees = SetBooster(
-            self.target, surrogate, space, **self._timed,
+            target, self.surrogate, self.space, **self._timed(decoder),
             categorical_features=None if codes is None else codes.categorical,
         )  # fmt: skip
         return make_pipeline(*([] if codes is None else [codes]), trees)
@@ -287,16 +284,6 @@ def words(fitted: Any, precise: bool) -> str:
     first, rest = first_sentence(told["guarantee"])
     more = f" {rest}" if precise or not rest else " (--precise prints the full statement)"
     return "\n".join([*lines, f"guarantee: {first}{more}".rstrip()])
-
-
-def typed_of_models(context: Any) -> tuple[str, ...]:
-    """Those options of `OF_MODELS` that the user typed."""
-    every = dict.fromkeys(name for own in OF_MODELS.values() for name in own)
-    sources = {
-        name: context.get_parameter_source("cv" if name == "no_cv" else name) for name in every
-    }
-    said = [name for name, source in sources.items() if source.name == "COMMANDLINE"]
-    return tuple(name for name in said if name != "no_cv" or not context.params["cv"])
 
 
 def no_trees() -> str | None:

@@ -1,4 +1,4 @@
-"""What commands share: how they are declared, how data files are read, where output goes."""
+"""What commands share: how they are declared, how options are written, where output goes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields, is_dataclass
 from functools import wraps
-from itertools import accumulate, chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -22,12 +21,8 @@ from setwise.atomic_write import naming, opened_whole
 from setwise.spelling import as_python, counted
 from setwise.terminal import printable
 
-if TYPE_CHECKING:
-    from setwise.datasets import Dataset
-    from setwise.targets import Target
-    from setwise.taxonomy import Taxonomy
-
-NEEDED = "--taxonomy FILE names one, or --path-separator / where labels are path names such as a/b"
+# Exit statuses.
+DONE, PARTLY, REFUSED, INTERRUPTED = 0, 1, 2, 130
 # What errors call the two streams.
 STDOUT, STDERR = "standard output", "standard error"
 # How the files begin that a command writes, and may therefore replace.
@@ -98,31 +93,31 @@ RENAMED = {
     "rule": "decoder",
 }
 
-# Fields of `Reading` that `setwise.datasets.read` does not take, or not in the same way.
-OUTSIDE = ("format", "taxonomy", "path_separator", "close", "unseen_labels")
-
 
 def command(**helps: str) -> Callable[..., Any]:
     """Declare a function as a command: what may be given by place is an argument, the rest options.
 
-    ``helps`` says what they mean where `HELP` does not. A parameter ``reading`` stands for an
-    option for each field of `Reading`.
+    ``helps`` says what they mean where `HELP` does not. A parameter that is a dataclass, such as
+    `Reading`, stands for an option for each of its fields.
     """
 
     def declared(function: Callable[..., Any]) -> Callable[..., Any]:
         parameters: list[inspect.Parameter] = []
+        grouped: dict[str, Any] = {}
         for parameter in inspect.signature(function, eval_str=True).parameters.values():
             own = [parameter]
-            if parameter.annotation is Reading:
-                own = list(inspect.signature(Reading, eval_str=True).parameters.values())
-                own = [part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in own]
+            if is_dataclass(parameter.annotation):
+                grouped[parameter.name] = parameter.annotation
+                of_kind = inspect.signature(grouped[parameter.name], eval_str=True).parameters
+                own = [
+                    part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in of_kind.values()
+                ]
             parameters += [_parameter(part, HELP | helps) for part in own]
 
         @wraps(function)
         def called(**given: Any) -> Any:
-            if any(parameter.name == "label_column" for parameter in parameters):
-                parts = {field.name: given.pop(field.name) for field in fields(Reading)}
-                given["reading"] = Reading(**parts)
+            for name, kind in grouped.items():
+                given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
             return function(**given)
 
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -161,11 +156,15 @@ def concerning(what: str) -> Iterator[None]:
         raise ValueError(f"{what}: {error}" if what else str(error)) from error
 
 
+def given(context: typer.Context, options: Iterable[str]) -> list[str]:
+    """The names of those options that the user typed."""
+    sources: Any = {name: context.get_parameter_source(name) for name in options}
+    return [name for name, source in sources.items() if source.name == "COMMANDLINE"]
+
+
 def typed(context: typer.Context, *options: str) -> str:
     """Those of the options that the user typed, as they were."""
-    given: Any = [(name, context.get_parameter_source(name)) for name in options]
-    said = [name for name, source in given if source.name == "COMMANDLINE"]
-    return " ".join(option(name, context.params[name]) for name in said)
+    return " ".join(option(name, context.params[name]) for name in given(context, options))
 
 
 def option(name: str, value: Any) -> str:
@@ -206,146 +205,12 @@ def names(words: str) -> list[str]:
     return next(csv.reader([words], skipinitialspace=True), [])
 
 
-# ------------------------------------------------------------------------------------ what is read
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a file is read: options of `setwise.datasets.read` under the same names, a hierarchy.
-
-    None where nothing is said.
-    """
-
-    labels: str | None = None
-    label_prefix: str | None = None
-    label_column: str | None = None
-    separator: str | None = None
-    text_columns: str | None = None
-    categorical: str | None = None
-    drop: str | None = None
-    delimiter: str | None = None
-    encoding: str | None = None
-    unknown_labels: Literal["refuse", "leave_out"] | None = None
-    unseen_categories: Literal["refuse", "zeros"] | None = None
-    unseen_labels: Literal["refuse", "missed"] | None = None
-    xml: Path | None = None
-    format: str | None = None
-    taxonomy: Path | None = None
-    path_separator: str | None = None
-    close: bool = False
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What was said, as the readers take it."""
-        given = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name not in OUTSIDE
-        }
-        given["text"] = given.pop("text_columns")
-        given = {name: value for name, value in given.items() if value is not None}
-        for name in ("labels", "text", "categorical", "drop"):
-            if name in given and (name, given[name]) != ("categorical", "auto"):
-                # (--drop '' is the column without a name.)
-                given[name] = names(given[name]) or [""]
-        if self.labels is not None and self.labels.removeprefix("-").isdecimal():
-            given["labels"] = int(self.labels)
-        if self.delimiter in ("tab", "\\t"):
-            given["delimiter"] = "\t"
-        return given
-
-    def read(self, path: Path, test: Path | None = None) -> Dataset:
-        """The file, and the rows to test on if they are in another."""
-        from setwise.datasets import read
-        from setwise.datasets.reading import with_test
-
-        if test is None and self.unseen_labels is not None:
-            raise ValueError("--unseen-labels is for labels that only a second file has (--test)")
-        data = self.placed(read(path, format=self.format, **self.options))
-        data = data if test is None else with_test(data, test, self.unseen_labels)
-        say_unseen(data.unseen)
-        return data
-
-    def placed(self, data: Dataset) -> Dataset:
-        """The data with the labels of the taxonomy that was asked for, closed if it was."""
-        taxonomy = self.over(data.label_names.tolist(), data.name)
-        if taxonomy is None and not self.close:
-            return data
-        if taxonomy is None and data.hierarchy is None:
-            raise ValueError(
-                f"--close adds what stands above labels, but {data.name} has no hierarchy; {NEEDED}"
-            )
-        with concerning("with --close" if self.close else "without --close"):
-            return data.under(data.taxonomy if taxonomy is None else taxonomy, self.close)
-
-    def over(self, labels: Sequence[str], where: str) -> Taxonomy | None:
-        """The taxonomy that has these labels, or None if none is asked for."""
-        from setwise.taxonomy import Taxonomy
-
-        mark = self.path_separator
-        if self.taxonomy is not None and mark is not None:
-            raise ValueError("--taxonomy and --path-separator exclude each other")
-        if self.taxonomy is not None:
-            return Taxonomy.read(self.taxonomy)
-        if mark is None:
-            return None
-        if not any(mark in label for label in labels):
-            raise ValueError(
-                f"--path-separator parts path names, but {mark!r} is in no label of {where}, such "
-                f"as {labels[0]!r}"
-            )
-        above = (accumulate(label.split(mark), f"{{}}{mark}{{}}".format) for label in labels)
-        return Taxonomy.from_paths(list(dict.fromkeys(chain.from_iterable(above))), mark)
-
-
-def refuse_unknown(*targets: str) -> None:
-    """Raise for a name that is no target's, before anything is read."""
-    from setwise.targets.registry import known_name
-
-    for name in targets:
-        if known_name(name) != "tree":
-            target_for(name)
-
-
-def target_for(name: str, data: Any = None) -> Target:
-    """A target by name; "tree" is the distance in the hierarchy of the data."""
-    from setwise.targets import TreeDistance, get_target
-    from setwise.targets.registry import known_name
-
-    if data is not None and known_name(name) == "tree":
-        if data.hierarchy is None:
-            raise ValueError(f"{data.name} has no hierarchy, which the target tree needs; {NEEDED}")
-        return TreeDistance(data.taxonomy)
-    return get_target(name)
-
-
-def decoder_asked(target: Any, decoder: str, budget: int | None, at_most: int | None) -> Any:
-    """What label sets are to be decided by: a name, or a rule with a budget of labels a row."""
-    from setwise.decoders import PopulationRule
-    from setwise.targets.target import judges_all_rows
-
-    if budget is None and at_most is None:
-        return decoder
-    if not judges_all_rows(target):
-        raise ValueError(
-            f"--budget and --at-most are for measures of all rows together, such as macro_f1, but "
-            f"the target is {target}; precision@3 and recall@3 ask for 3 labels a row"
-        )
-    rule: Any = decoder
-    return PopulationRule(target, rule, budget, at_most)
-
-
-def held_out(data: Dataset, share: float | None, seed: int) -> Dataset:
-    """The data with a random share of the rows to test on, if asked for."""
-    if share is None:
-        return data
-    if not 0.0 < share < 1.0:
-        raise ValueError(f"--test-share must be between 0 and 1, such as 0.3, but it is {share}")
-    if data.split is not None:
-        raise ValueError(
-            f"{data.name} has a test part already: --test-share is for a file without one"
-        )
-    return data.split_off(seed=seed, train=1.0 - share)
+def numbers(words: str, kind: type[int] | type[float], expected: str) -> list[Any]:
+    """Numbers with commas between, or a ValueError that says what is expected."""
+    try:
+        return [kind(word) for word in words.split(",")]
+    except ValueError:
+        raise ValueError(f"{expected}, not {words!r}") from None
 
 
 # --------------------------------------------------------------------------------- what is written

@@ -15,23 +15,19 @@ import typer
 
 from setwise.cli.fit import load_fitted, rows_at_once
 from setwise.cli.options import (
-    NEEDED,
-    Reading,
     can_write,
     command,
     concerning,
-    decoder_asked,
     names,
     opened_output,
     say_unseen,
-    target_for,
     typed,
 )
+from setwise.cli.reading import NEEDED, Decoding, Reading, target_for
 from setwise.terminal import no_formula
 
 # Options that say how label sets are decided.
 DECIDING = ("decoder", "budget", "at_most")
-FORMATS = ("labels", "columns", "json", "probabilities")
 LINES = (
     "labels: CSV with one column that lists the labels; columns: CSV with a 0/1 column per label; "
     "json: one line of JSON per row"
@@ -59,11 +55,9 @@ def predict(
     data: Path,
     *,
     output: Path | None = None,
-    format: str = "labels",
+    format: Literal["labels", "columns", "json", "probabilities"] = "labels",
     separator: str | None = None,
-    decoder: str = "auto",
-    budget: int | None = None,
-    at_most: int | None = None,
+    decoding: Decoding,
     keep: str = "",
     most_specific: bool = False,
     unseen_categories: Literal["refuse", "zeros"] | None = None,
@@ -109,7 +103,7 @@ def predict(
         if probable:
             raise ValueError(f"{asked}: label sets are decided, not --format probabilities")
         with concerning(asked):
-            fitted = fitted.decided_by(decoder_asked(fitted.target, decoder, budget, at_most))
+            fitted = fitted.decided_by(decoding.asked(fitted.target))
     mark, kept = own if separator is None else separator, tuple(names(keep))
     lines = Lines(
         fitted.label_names, format, mark, str(column or "labels"), kept, spreadsheet, most_specific
@@ -157,11 +151,9 @@ def decode(
     probabilities: Path,
     *,
     target: str = "f1",
-    decoder: str = "auto",
-    budget: int | None = None,
-    at_most: int | None = None,
+    decoding: Decoding,
     output: Path | None = None,
-    format: str = "labels",
+    format: Literal["labels", "columns", "json"] = "labels",
     separator: str = ";",
     taxonomy: Path | None = None,
     path_separator: str | None = None,
@@ -202,8 +194,6 @@ def decode(
     from setwise.validation import require_one_of
 
     wanted, kept = "json" if json else format, tuple(names(keep))
-    if wanted == "probabilities":
-        raise ValueError("--format must be labels, columns or json: probabilities go in, not out")
     judged: Any = None if known_name(target) == "tree" else target_for(target)
     if judged is not None and (taxonomy is not None or path_separator is not None):
         raise ValueError("--taxonomy and --path-separator are for --target tree")
@@ -216,9 +206,9 @@ def decode(
             file, judged = _in_taxonomy(file, reading)
         # Without rows to fit to, a measure of all rows together is decided for by the whole file.
         with concerning(typed(context, "target", *DECIDING)):
-            decides = decoder_of(judged, decoder_asked(judged, decoder, budget, at_most))
+            decides = decoder_of(judged, decoding.asked(judged))
             if not decides.is_of_whole:
-                require_one_of(decoder, ("auto", "minimum_risk"), "decoder")
+                require_one_of(decoding.decoder, ("auto", "minimum_risk"), "decoder")
             decides = decides.fitted(lambda: None)
         parts = file.parts(rows_at_once(len(file.names)))
         parts = [stacked(list(parts))] if decides.depends_on_batch else parts
@@ -271,8 +261,6 @@ class Lines:
     most_specific: bool = False
 
     def __post_init__(self):
-        if self.format not in FORMATS:
-            raise ValueError(f"--format must be one of {', '.join(FORMATS)}, not {self.format!r}")
         listed = self.format == "labels"
         for name in self.names if listed else ():
             if (
@@ -299,6 +287,7 @@ class Lines:
     ) -> Iterator[bytes]:
         """The bytes of the file of some parts, (n, n_labels) each; ``kept`` has cells by row."""
         from setwise.labels import named_sets
+        from setwise.sparse import dense_rows
 
         # The header comes with the rows of the first part, if there is one.
         titles = [self.column] if self.format == "labels" else self.names
@@ -309,7 +298,7 @@ class Lines:
                 before = list(islice(kept, values.shape[0]))
             if self.format in ("columns", "probabilities"):
                 # (As short as is enough to read the same number again.)
-                cells = (values.toarray() if hasattr(values, "toarray") else values).tolist()
+                cells = dense_rows(values).tolist()
             else:
                 cells = named_sets(values, self.names)
             pairs = zip(before, cells, strict=True)

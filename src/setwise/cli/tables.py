@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, issparse, load_npz
 
 from setwise.archives import refuse_large_arrays
 from setwise.atomic_write import naming
-from setwise.cli.options import Reading
+from setwise.cli.reading import Reading
 from setwise.datasets import DataError
 from setwise.datasets.columns import Labels, Number
 from setwise.datasets.folder import loaded
@@ -24,7 +24,7 @@ from setwise.datasets.schema import stacked
 from setwise.datasets.table import Table, open_table
 from setwise.datasets.table_schema import label_columns, listed_labels
 from setwise.files import Place, existing
-from setwise.sparse import well_formed
+from setwise.sparse import dense_rows, well_formed
 
 # Sums of probabilities in single precision go beyond 1 by so much.
 ROUNDING = 1e-6
@@ -102,7 +102,7 @@ class ProbabilityFile:
             if not issparse(values):
                 return clipped
             return csr_array((clipped, values.indices, values.indptr), shape=values.shape)
-        dense = values.toarray() if issparse(values) else entries
+        dense = dense_rows(values)
         wrong = ~((dense >= -ROUNDING) & (dense <= 1.0 + ROUNDING))
         row, label = divmod(int(np.argmax(wrong)), dense.shape[1])
         value = f"label {self.names[label]!r} is {dense[row, label]:g}"
@@ -115,7 +115,7 @@ class ProbabilityFile:
                 f"{self.path.name} must have a column for each of the {len(labels)} labels "
                 f"{', '.join(labels[:5])}, ..., but its columns are {', '.join(self.names[:5])}, .."
             )
-        parts = [part.toarray() if issparse(part) else part for part in self.parts(ROWS)]
+        parts = map(dense_rows, self.parts(ROWS))
         found = np.concatenate([np.empty((0, len(labels))), *parts])
         if len(found) != n_rows:
             raise ValueError(f"{self.path.name} has {len(found)} rows, but {n_rows} are expected")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -301,14 +300,11 @@ def _evaluations(
     """The evaluation of each sample with the replicates of its figures, on the same resamples."""
     n_rows, n_labels = samples[0].true.shape
     statistics = [options.statistics(sample) for sample in samples]
-    replicates = bootstrap.replicates(list(chain(*statistics)), n_rows, n_labels)
-    found, start = [], 0
-    for sample, own in zip(samples, statistics, strict=True):
+    judged = bootstrap.judged(statistics, n_rows, n_labels)
+    found = []
+    for sample, own, (values, replicates) in zip(samples, statistics, judged, strict=True):
         titles = [title for statistic in own for title in statistic.titles]
-        values = np.concatenate([statistic.at(np.ones((n_rows, 1)))[:, 0] for statistic in own])
-        mine = replicates[start : start + len(titles)]
-        start += len(titles)
-        intervals = bootstrap.intervals(values, mine, 0.0, [title.most for title in titles])
+        intervals = bootstrap.intervals(values, replicates, 0.0, [title.most for title in titles])
         figures = {
             name: Figure(name, group, value, *ends, better)
             for (name, group, better, _), value, ends in zip(
@@ -316,7 +312,7 @@ def _evaluations(
             )
         }
         size = n_rows, n_labels, bootstrap.n_resamples, bootstrap.confidence
-        found.append((Evaluation(figures, *size, sample, options), mine))
+        found.append((Evaluation(figures, *size, sample, options), replicates))
     return found
 
 

@@ -202,11 +202,7 @@ def precision_recall(
     """
     if average not in ("micro", None):
         raise ValueError(f"average must be 'micro' or None (one curve a label), not {average!r}")
-    return curves(*_checked(probability, y_true), average)
-
-
-def curves(probability: Any, true: Any, average: Literal["micro"] | None) -> PrecisionRecall:
-    """The curves of a checked sample."""
+    probability, true = _checked(probability, y_true)
     n_rows, n_labels = true.shape
     if average == "micro":
         stored = probability.data if issparse(probability) else probability.ravel()

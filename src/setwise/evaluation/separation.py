@@ -76,13 +76,6 @@ class Levels(NamedTuple):
         return self.n_true[::-1].cumsum()[::-1]
 
     @property
-    def n_false(self) -> Array:
-        """How many false entries are in each cell."""
-        n_false = self.n_entries.copy()
-        n_false[1::2] -= self.n_true
-        return n_false
-
-    @property
     def average_precision(self) -> float:
         """The mean over true entries of the precision at their score; NaN without any."""
         n_true = int(self.n_true.sum())
@@ -101,7 +94,8 @@ class Levels(NamedTuple):
 
     def _false_below(self) -> Array:
         """How many false entries score below each of ``score``, those as high by half, (m,)."""
-        n_false = self.n_false
+        n_false = self.n_entries.copy()
+        n_false[1::2] -= self.n_true
         return (n_false.cumsum() - 0.5 * n_false)[1::2]
 
     def figures_and_slopes(self) -> tuple[tuple[float, float], Array, Array]:

@@ -103,26 +103,6 @@ def row_means(titles: Sequence[Title], columns: Array) -> Statistic:
     return Statistic.of(titles, lambda total, sums: sums / total, columns)
 
 
-def as_one(statistics: Sequence[Statistic]) -> Statistic:
-    """The figures of several statistics as those of one."""
-    ends = np.cumsum([len(one.parts) for one in statistics])
-
-    def figures(total: Array, *sums: Array) -> Array:
-        own, more = sums[: ends[-1]], sums[ends[-1] :]
-        parts = zip(statistics, ends - [len(one.parts) for one in statistics], ends, strict=True)
-        return np.vstack(
-            [
-                one.figures(total, *own[start:end], *(more if one.has_prior else ()))
-                for one, start, end in parts
-            ]
-        )
-
-    titles, parts = (
-        tuple(chain(*(getattr(one, of) for one in statistics))) for of in ("titles", "parts")
-    )
-    return Statistic(titles, figures, parts, any(one.has_prior for one in statistics))
-
-
 def first_order(titles: Sequence[Title], values: Array, slopes: Array) -> Statistic:
     """Figures in [0, 1] that are no function of sums, by their slopes at equal weights.
 
@@ -168,12 +148,13 @@ class Bootstrap:
             raise ValueError(f"confidence must lie between 0 and 1, but it is {confidence}")
         object.__setattr__(self, "confidence", confidence)
 
-    def weights(self, n_rows: int, n_labels: int) -> Iterator[Array]:
-        """The weight of each row in each resample, of mean 1, (n, some resamples at a time)."""
-        return (weights for weights, _ in self._drawn(n_rows, n_labels, False))
+    def drawn(
+        self, n_rows: int, n_labels: int, has_prior: bool = False
+    ) -> Iterator[tuple[Array, Any]]:
+        """The weight of each row, (n, some resamples at a time), of mean 1 in each resample.
 
-    def _drawn(self, n_rows: int, n_labels: int, has_prior: bool) -> Iterator[tuple[Array, Any]]:
-        """Weights, with those of the prior, (4, n_labels, ...); each from a stream of its own."""
+        With those of the prior, (4, n_labels, ...), or None; each from a stream of its own.
+        """
         try:
             generator = np.random.default_rng(self.random_state)
         except (TypeError, ValueError) as error:
@@ -198,9 +179,21 @@ class Bootstrap:
         has_prior = any(statistic.has_prior for statistic in statistics)
         parts = [
             np.concatenate([statistic.at(weights, prior) for statistic in statistics])
-            for weights, prior in self._drawn(n_rows, n_labels, has_prior)
+            for weights, prior in self.drawn(n_rows, n_labels, has_prior)
         ]
         return np.concatenate([np.empty((n_figures, 0)), *parts], axis=1)
+
+    def judged(
+        self, groups: Sequence[Sequence[Statistic]], n_rows: int, n_labels: int
+    ) -> list[tuple[Array, Array]]:
+        """The figures of each group on the rows as they are, and on the same resamples."""
+        replicates = self.replicates(list(chain(*groups)), n_rows, n_labels)
+        equal, found = np.ones((n_rows, 1)), []
+        for statistics in groups:
+            values = np.concatenate([statistic.at(equal)[:, 0] for statistic in statistics])
+            own, replicates = np.split(replicates, [len(values)])
+            found.append((values, own))
+        return found
 
     def intervals(
         self, values: Array, replicates: Array, least: Any, most: Any

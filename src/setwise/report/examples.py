@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from setwise.report.material import Material
+from setwise.sparse import dense_rows
 from setwise.study import Outcome
 from setwise.study.leaderboard import losses_of
 
@@ -63,8 +63,7 @@ def _row(material: Material, outcome: Outcome, row: int, loss: float) -> dict[st
     )
     probability: Any = outcome.probability
     if probability is not None:
-        own = probability[[row]]
-        probability = (own.toarray() if issparse(own) else own)[0].tolist()
+        probability = dense_rows(probability, [row])[0].tolist()
 
     def shown(labels: set[int], others: set[int], sign: str) -> tuple[list[Any], int]:
         """The labels of a set, those that the other has not first, and how many are left out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -45,19 +46,6 @@ SECTIONS: tuple[tuple[str, str, Callable[[Material], Any]], ...] = (
     ("timing", "Time", leaderboards.timing),
     ("hierarchy", "Hierarchy", hierarchy),
     ("reproduction", "How to reproduce this", lambda material: material.trained),
-)
-# What templates write numbers and names with.
-FILTERS = (
-    "count",
-    "interval",
-    "isolated",
-    "name",
-    "percent",
-    "prose",
-    "seconds",
-    "share",
-    "small",
-    "zero",
 )
 
 
@@ -208,7 +196,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {name: getattr(words, name) for name in FILTERS}
+    # Templates write numbers and names with the functions of `words`.
+    environment.filters |= dict(inspect.getmembers(words, inspect.isfunction))
     environment.globals["decimals_for"] = words.decimals_for
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment

@@ -21,7 +21,6 @@ from setwise.evaluation.statistics import (
     Bootstrap,
     Statistic,
     Title,
-    as_one,
     holm,
     p_values,
     row_means,
@@ -212,12 +211,10 @@ def leaderboard(
     by_target = [[o for o in results.outcomes if o.target == target] for target in results.targets]
     boards = [outcomes for outcomes in by_target if outcomes]
     losses = [_losses(y_true, outcomes) for outcomes in boards]
-    replicates = bootstrap.replicates(losses, *y_true.shape) if boards else np.empty((0, 0))
+    judged = bootstrap.judged(losses, *y_true.shape) if boards else []
     standings: list[Standing] = []
-    for outcomes, mean in zip(boards, losses, strict=True):
-        own, replicates = np.split(replicates, [len(outcomes)])
-        values = mean.at(np.ones((y_true.shape[0], 1)))[:, 0]
-        standings += _standings(outcomes, values, own, bootstrap, results.scales)
+    for outcomes, (values, replicates) in zip(boards, judged, strict=True):
+        standings += _standings(outcomes, values, replicates, bootstrap, results.scales)
     n_rows, n_labels = y_true.shape
     resamples, confidence = bootstrap.n_resamples, bootstrap.confidence
     return Leaderboard(tuple(standings), n_rows, n_labels, resamples, confidence)
@@ -232,7 +229,7 @@ def losses_of(outcome: Outcome, y_true: Any) -> Any:
     return method_of(get_target(outcome.target), "row_losses")(y_pred, y_true)
 
 
-def _losses(y_true: Any, outcomes: Sequence[Any]) -> Statistic:
+def _losses(y_true: Any, outcomes: Sequence[Any]) -> list[Statistic]:
     """The loss of each outcome of a target, on the rows as they are or resampled.
 
     A measure of all rows together is that of the rows of all folds; one that has no name, which the
@@ -241,10 +238,10 @@ def _losses(y_true: Any, outcomes: Sequence[Any]) -> Statistic:
     titles = [Title(outcome.method, "target", "lower") for outcome in outcomes]
     target = whole_measure(outcomes[0].target)
     if target is None:
-        return row_means(titles, np.column_stack([losses_of(o, y_true) for o in outcomes]))
+        return [row_means(titles, np.column_stack([losses_of(o, y_true) for o in outcomes]))]
     samples = (Sample(outcome.y_pred.astype(np.int64), y_true) for outcome in outcomes)
     parts = zip(titles, samples, strict=True)
-    return as_one([loss_statistic(title, target, sample) for title, sample in parts])
+    return [loss_statistic(title, target, sample) for title, sample in parts]
 
 
 def whole_measure(name: str) -> Target | None:

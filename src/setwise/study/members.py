@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from setwise.estimators.members import ROWS
 from setwise.evaluation import Reliability, reliability
+from setwise.evaluation.statistics import quotient
+from setwise.sparse import dense_rows
 
 WHOLE = "the mixture"
 
@@ -93,7 +94,7 @@ def _marginals(member: Any, power: float, X: Any) -> Any:
         rows = np.arange(first, min(first + ROWS, n_rows))
         law = member.predict_distribution(_safe_indexing(X, rows))
         likely = (law if power == 1.0 else law.tempered(power)).marginals()
-        found.append(likely.toarray() if issparse(likely) else likely)
+        found.append(dense_rows(likely))
     return np.concatenate(found)
 
 
@@ -130,5 +131,4 @@ def _together(curves: list[Reliability]) -> Reliability:
         np.sum([one.count * getattr(one, name) for one in curves], axis=0)
         for name in ("mean_probability", "frequency")
     )
-    means = (np.divide(part, count, out=np.zeros(len(count)), where=count > 0) for part in sums)
-    return Reliability(curves[0].edges, count, *means)
+    return Reliability(curves[0].edges, count, *(quotient(part, count, 0.0) for part in sums))

@@ -58,9 +58,6 @@ class Method:
     retarget : function of a fitted model and a target, or None
         The model for another target without another fit, equal to a fit for it; None where the
         target is trained for.
-    has_probability : bool
-        Whether its `predict_proba` is a probability. (Losses that are no likelihood have scores
-        that are not log-probabilities.)
     own : bool
         Whether it is a user's estimator.
     sees_missing : bool
@@ -80,7 +77,6 @@ class Method:
     description: str
     make: Callable[[Question], Any]
     retarget: Callable[[Any, Target], Any] | None = None
-    has_probability: bool = True
     own: bool = False
     sees_missing: bool = False
     require: Callable[[], Any] | None = None
@@ -164,7 +160,6 @@ METHODS: dict[str, Method] = {
             "Trains a linear model on the paper's logistic loss for the target (comp-sum, q = 0). "
             "Predicts the label set with the highest score.",
             lambda asked: _linear("logistic", asked, decoder="most_likely"),
-            has_probability=False,
             of_rows=True,
         ),
         Method(
@@ -172,7 +167,6 @@ METHODS: dict[str, Method] = {
             "Trains a linear model on the expected loss of label sets drawn from it (comp-sum, q = "
             "1: mean absolute error). Predicts the label set with the highest score.",
             lambda asked: _linear("mean_absolute_error", asked, decoder="most_likely"),
-            has_probability=False,
             of_rows=True,
         ),
         Method(
@@ -279,7 +273,6 @@ METHODS: dict[str, Method] = {
                 f"Trains {words}. Predicts the k labels with the highest scores; for other "
                 f"targets, as many as training rows have on average.",
                 lambda asked, pick=pick: _reduction(PickLabels, asked, pick=pick),
-                has_probability=False,
             )
             for name, pick, words in (
                 ("pick_all_labels", "all", "linear scores on the softmax of every true label"),

@@ -42,6 +42,8 @@ MOST_PROBABILITIES = 10_000_000
 # So many different warnings of a unit, and so many characters of a message, are kept.
 MOST_WARNINGS, MOST_CHARACTERS = 10, 2000
 SETTINGS = ("alpha", "scaling", "surrogate", "space_", "decoder_", "over_", "n_iter_")
+# Surrogates whose scores are log-probabilities.
+LIKELIHOODS = ("auto", "likelihood", "binary_relevance")
 # Said of estimators, scikit-learn's among them, that do not say what is proved of them.
 NO_GUARANTEE = "None claimed: {0.method} does not say what is proved of it for {0.target}."
 KILLED = (
@@ -141,7 +143,7 @@ class StudyPlan:
                 raise ValueError(f"the predictions must have shape {true.shape}, not {sets.shape}")
             seconds = time.perf_counter() - start
             losses = row_losses(Sample(sets, true), self.targets[unit.target])
-            probability = self._probability(unit.method, model, fitted.X)
+            probability = self._probability(model, fitted.X)
             members = members_of(model, fitted.X, true) if hasattr(model, "members_") else ()
         settings = getattr(model, "best_params_", None)
         if settings is None:
@@ -163,17 +165,25 @@ class StudyPlan:
             members=members,
         )
 
-    def _probability(self, method: str, model: Any, X: Any) -> Any:
+    def _probability(self, model: Any, X: Any) -> Any:
         """The probability of each label, or None."""
         shape: Any = self.sets.shape
         few = sum(len(held) for _, held in self.splits) * shape[1] <= MOST_PROBABILITIES
-        if not (few and self.methods[method].has_probability and hasattr(model, "predict_proba")):
+        if not (few and has_probability(model)):
             return None
         try:
             return label_probability(model, X, shape[1]).astype(np.float32)
         except ValueError as error:
             warnings.warn(f"no probabilities are kept: {error}", stacklevel=2)
             return None
+
+
+def has_probability(model: Any) -> bool:
+    """Whether the model has probabilities: scores of other losses are no log-probabilities."""
+    last = model[-1] if hasattr(model, "steps") else model
+    classifier = getattr(last, "best_estimator_", last)
+    is_likelihood = getattr(classifier, "surrogate", "auto") in LIKELIHOODS
+    return is_likelihood and hasattr(model, "predict_proba")
 
 
 def _plain(value: Any) -> Any:
