@@ -7,7 +7,7 @@ array or CSR. Users have data frames, lists of names, sparse matrices, or one cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.sparse import held, tidy_sets
+from setwise.sparse import columns_among, held, tidy_sets
 from setwise.spelling import known_names, some
-from setwise.validation import label_matrix, repeated, require_entries
+from setwise.validation import label_matrix, refuse_repeated, require_entries
 
 EXPECTED = (
     "expected is a 0/1 array or sparse matrix of shape (n, n_labels), a data frame of 0/1 columns, "
@@ -57,9 +57,7 @@ class LabelNames:
     one_dimensional: bool = False
 
     def __post_init__(self):
-        names = name_array(self.names)
-        if (twice := repeated(names.tolist())) is not None:
-            raise ValueError(f"each label must have its own name, but {twice!r} is there twice")
+        names = distinct_names(self.names)
         vars(self).update(names=names, one_dimensional=bool(self.one_dimensional))
 
     @property
@@ -224,12 +222,7 @@ class Form:
                 f"but they are {some(own)}"
             )
         places = np.array([place[name] for name in own], np.int64)
-        if issparse(self.own):
-            parts = self.own.data, places[self.own.indices], self.own.indptr
-            return tidy_sets(csr_array(parts, (self.own.shape[0], len(names))), "y")
-        out = np.zeros((len(self.own), len(names)), dtype=np.uint8)
-        out[:, places] = self.own
-        return out
+        return columns_among(self.own, places, len(names))
 
 
 def form_of(y: Any, column_of_classes: bool) -> Form:
@@ -379,6 +372,13 @@ def _refuse_labels(values: list[Any], where: Callable[[int], str]) -> None:
             )
 
 
+def distinct_names(names: Any) -> NDArray[Any]:
+    """Names as by `name_array`, no two alike."""
+    array = name_array(names)
+    refuse_repeated(array.tolist())
+    return array
+
+
 def name_array(names: Any) -> NDArray[Any]:
     """A one-dimensional array of names: text or numbers of one type, else objects."""
     if isinstance(names, str) or not hasattr(names, "__iter__"):
@@ -391,6 +391,9 @@ def name_array(names: Any) -> NDArray[Any]:
             f"but their shape is {array.shape}"
         )
     values = array.tolist()
+    for place, name in enumerate(values):
+        if not isinstance(name, Hashable):
+            raise ValueError(f"names must be text or numbers, but label {place} has {name!r}")
     alike = any(all(isinstance(name, kind) for name in values) for kind in (str, NUMBER))
     if array.dtype == object and alike:
         # Text is kept as objects if numpy's own would change it (it drops trailing zeros).

@@ -215,7 +215,7 @@ def test_blocks_that_cannot_be_trained_on_are_refused_in_a_sentence(client):
     refused("same chunks of rows", dX, dY.rechunk((N, 3)))
     refused("must be a Dask array", X, Y)
     refused("at least one", [])
-    refused("block 0: Y must have two dimensions, but it has 1", dX, dY[:, 0])
+    refused("block 0: Y must have two dimensions, but its shape is", dX, dY[:, 0])
     refused("takes no y", MemoryBlocks.of(X, Y), Y)
     missing = dask.delayed(np.load)("/nowhere/X.npy")
     refused("nowhere", [dask.delayed(good), missing], error=FileNotFoundError)

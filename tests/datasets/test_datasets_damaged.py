@@ -148,7 +148,7 @@ def test_the_error_names_the_xml_file(xml, message, tmp_path):
         ("Y.npz", files.packed(np.ones((3, 3))), r"meta\.json: 'l' is 2, but there are 3"),
         ("meta.json", b"[" * 100_000, r"meta\.json: no JSON"),
         ("meta.json", b"{\n\n1}", r"meta\.json, line 3: no JSON"),
-        ("meta.json", b'{"label_names": ["a", "a"]}', "'a' is there twice"),
+        ("meta.json", b'{"label_names": ["a", "a"]}', "labels 0 and 1 are both 'a'"),
         ("meta.json", b'{"label_names": ["a"]}', "1 labels are expected"),
         ("meta.json", b'{"hierarchy_edges": 5}', "must be a list of edges"),
         ("meta.json", b'{"hierarchy_edges": "x"}', "'hierarchy_edges' must be whole numbers"),

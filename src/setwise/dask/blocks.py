@@ -15,8 +15,9 @@ from setwise import __version__
 from setwise.blocks import Block, Blocks
 from setwise.blocks.block import OWN_SETS, Change, Function, joined
 from setwise.labels import LabelNames
-from setwise.sparse import tidied, tidy_sets
+from setwise.sparse import tidy_sets
 from setwise.threads import threads_limited
+from setwise.validation import input_matrix
 
 MISSING = "a Dask cluster needs dask and distributed: pip install 'setwise[dask]'"
 # Seconds without any worker after which a computation is given up, and between two looks.
@@ -270,12 +271,9 @@ def _block(pair: Any, number: int) -> Block:
             f"block {number} must be (X, Y) or (X, Y, weights), not a {type(pair).__name__}"
         ) from error
     try:
-        for name, part in (("X", X), ("Y", Y)):
-            if part.ndim != 2:
-                raise ValueError(f"{name} must have two dimensions, but it has {part.ndim}")
-        inputs = tidied(X, "X") if issparse(X) else np.ascontiguousarray(X)
-        if inputs.dtype.kind in "biu":
-            inputs = inputs.astype(np.float64)
+        if Y.ndim != 2:
+            raise ValueError(f"Y must have two dimensions, but its shape is {Y.shape}")
+        inputs = input_matrix(X)
         sets = tidy_sets(csr_array(Y) if not issparse(Y) else Y, "Y").astype(np.uint8)
     except (TypeError, ValueError) as error:
         raise ValueError(f"block {number}: {error}") from error

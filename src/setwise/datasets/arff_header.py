@@ -27,7 +27,7 @@ from setwise.files import (
     shown,
 )
 from setwise.spelling import argument, some
-from setwise.validation import repeated
+from setwise.validation import refuse_repeated, repeated
 
 # Levels of a path of labels: deeper ones would make names longer than the file.
 MAX_DEPTH = 64
@@ -171,8 +171,7 @@ def labels_of(
     missing = [name for name in labels if name not in there]
     if missing:
         raise DataError(path, header.line, f"labels that are no attributes: {some(missing)}")
-    if (twice := repeated(list(labels))) is not None:
-        raise ValueError(f"labels must differ, but {twice!r} is named twice")
+    refuse_repeated(list(labels))
     ordered = [name for name in names if name in wanted]
     number = {name: i for i, name in enumerate(ordered)}
     return Labels(ordered, [(number[a], number[b]) for a, b in edges] or None)

@@ -22,7 +22,7 @@ from setwise.datasets.unseen import CATEGORIES
 from setwise.files import DataError, Place, shown
 from setwise.spelling import argument, known_names
 from setwise.taxonomy import Taxonomy
-from setwise.validation import repeated, require_one_of
+from setwise.validation import refuse_repeated, repeated, require_one_of
 
 NUMERAL = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf(?:inity)?|nan", re.I)
 # What a cell of a table says when its value is missing, in lower case.
@@ -186,9 +186,7 @@ class Features:
 
     def __post_init__(self):
         vars(self).update(columns=text_array(self.columns))
-        name = repeated(self.columns.tolist())
-        if name is not None:
-            raise ValueError(f"columns must differ, but {name!r} is there twice")
+        refuse_repeated(self.columns.tolist(), "column")
         if not set(self.kinds) <= set(self.columns.tolist()):
             raise ValueError("kinds must be of columns that are there")
         require_one_of(self.dtype, TYPES, "dtype")
@@ -288,10 +286,9 @@ class Labels:
 
     def __post_init__(self):
         names = text_array(self.names)
-        name = repeated(names.tolist())
-        if len(names) == 0 or name is not None:
-            what = "no label" if name is None else f"the label {shown(name)} twice"
-            raise ValueError(f"labels must have different names, but there is {what}")
+        if len(names) == 0:
+            raise ValueError("there must be a label, but there is none")
+        refuse_repeated(names.tolist())
         if not isinstance(self.separator, str) or not self.separator:
             raise ValueError(f"separator must be text, but it is {self.separator!r}")
         vars(self).update(names=names)

@@ -43,7 +43,7 @@ from setwise.files import (
     shown,
 )
 from setwise.spelling import known_names
-from setwise.validation import repeated, require_one_of, whole_number
+from setwise.validation import refuse_repeated, require_one_of, whole_number
 
 # The largest public sets have 1.6 million features and 2.8 million labels.
 MAX_FEATURES, MAX_LABELS = 2**24, 2**22
@@ -325,9 +325,9 @@ def read_libsvm(
     names = _sorted(found) if labels is None else list(labels)
     hint = "the labels of a LIBSVM file have commas between"
     warn_of_separator(texts, ",", file.name, lambda _: hint)
-    if not names or repeated(names) is not None:
-        twice = f"labels must differ, but {repeated(names)!r} is named twice"
-        raise ValueError(twice if names else "no row has a label")
+    if not names:
+        raise ValueError("no row has a label")
+    refuse_repeated(names)
     _refuse_many(file, needed, len(names), max_columns)
     sizes = n_features or needed, len(names)
     schema = SparseTextSchema(*sizes, names, first, dtype, max_bytes)

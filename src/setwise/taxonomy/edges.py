@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.validation import repeated
+from setwise.validation import refuse_repeated
 
 Array = NDArray[Any]
 # Labels of a cycle in a message.
@@ -90,27 +90,6 @@ def are_closed(sets: Any, up: Any) -> Array:
 # ------------------------------------------------------------------------------------------- checks
 
 
-def checked_names(names: Any) -> Array:
-    """Names as an array, all text or all numbers, no two alike."""
-    from setwise.labels import name_array
-
-    array = name_array(names)
-    for place, name in enumerate(array.tolist()):
-        if not isinstance(name, Hashable):
-            raise ValueError(f"names must be text or numbers, but label {place} has {name!r}")
-    refuse_repeated(array.tolist())
-    return array
-
-
-def refuse_repeated(names: list[Any]) -> None:
-    """Raise for a name that two labels have."""
-    if (twice := repeated(names)) is not None:
-        first, second = [place for place, name in enumerate(names) if name == twice][:2]
-        raise ValueError(
-            f"each label must have its own name, but labels {first} and {second} are both {twice!r}"
-        )
-
-
 def refuse_missing(names: Iterable[Any], known: Iterable[Any], where: str) -> None:
     """Raise if a name is not among the known ones."""
     found = set(known)
@@ -132,7 +111,9 @@ def checked_edges(edges: Any, names: Any) -> tuple[Array, Array]:
     array = array.astype(np.int64)
     if names is None and len(array) == 0:
         raise ValueError("a Taxonomy needs at least one label, but there are no names and no edges")
-    names = checked_names(np.arange(array.max() + 1) if names is None else names)
+    from setwise.labels import distinct_names
+
+    names = distinct_names(np.arange(array.max() + 1) if names is None else names)
     bad = np.flatnonzero((array < [-1, 0]).any(axis=1) | (array >= len(names)).any(axis=1))
     if len(bad):
         raise ValueError(

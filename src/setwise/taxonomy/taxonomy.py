@@ -22,7 +22,6 @@ from setwise.taxonomy.edges import (
     Array,
     are_closed,
     checked_edges,
-    checked_names,
     forest_levels,
     levels_in_order,
     parent_vector,
@@ -316,7 +315,9 @@ class Taxonomy:
 
     def over(self, names: Any) -> Taxonomy:
         """The same taxonomy with its labels in another order; both must have the same labels."""
-        wanted = checked_names(names)
+        from setwise.labels import distinct_names
+
+        wanted = distinct_names(names)
         place = {name: number for number, name in enumerate(wanted.tolist())}
         refuse_missing(self.names.tolist(), place, "the names given")
         refuse_missing(wanted.tolist(), self.names.tolist(), f"the {self}")
