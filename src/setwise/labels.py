@@ -85,8 +85,7 @@ class LabelNames:
 
         The class of each row, (n,), if ``one_dimensional``; else the sets in int64.
         """
-        checked = zeros_and_ones(sets, "sets")
-        _require_columns(checked, self.n_labels, "sets")
+        checked = zeros_and_ones(sets, "sets", self.n_labels)
         if not self.one_dimensional:
             return checked.astype(np.int64)
         size = np.asarray(checked.sum(axis=1, dtype=np.int64)).ravel()
@@ -103,8 +102,7 @@ class LabelNames:
         >>> LabelNames(["blue", "red"]).listed([[0, 1], [1, 1], [0, 0]])
         [('red',), ('blue', 'red'), ()]
         """
-        checked = zeros_and_ones(sets, "sets")
-        _require_columns(checked, self.n_labels, "sets")
+        checked = zeros_and_ones(sets, "sets", self.n_labels)
         return named_sets(checked, self.names.tolist())
 
     def __eq__(self, other: object) -> bool:
@@ -203,7 +201,7 @@ class Form:
     def sets(self, names: NDArray[Any]) -> Any:
         """The label sets over the labels of these names; raises if there are others."""
         if self.in_order:
-            _require_columns(self.own, len(names), "y")
+            require_columns(self.own, len(names), "y")
         wanted = names.tolist()
         own = wanted if self.columns is None else self.columns.tolist()
         place = {name: column for column, name in enumerate(wanted)}
@@ -324,29 +322,34 @@ def _matrix(rows: list[Any], lengths: list[int], column_of_classes: bool) -> For
 # -------------------------------------------------------------- single labels and their names
 
 
-def zeros_and_ones(values: Any, name: str) -> Any:
-    """0/1 of type uint8 in C order, or CSR, in a copy."""
+def zeros_and_ones(values: Any, name: str, n_labels: int | None = None) -> Any:
+    """0/1 of type uint8 in C order, or CSR, in a copy; with as many columns as there are labels."""
     if issparse(values):
-        matrix = tidy_sets(values, name)
-        require_entries(matrix.shape, name)
-        return matrix.astype(np.uint8)
-    array = np.asarray(values)
-    if array.dtype == object:
-        # A frame of 0/1 columns of several types.
-        for place, value in np.ndenumerate(array):
-            if not isinstance(value, NUMBER):
-                raise ValueError(
-                    f"{name} must hold only 0 and 1, but {name}{list(place)} is {value!r}; "
-                    f"{EXPECTED}"
-                )
-        array = array.astype(np.float64)
-    return label_matrix(array, None, name)
+        sets = tidy_sets(values, name).astype(np.uint8)
+        require_entries(sets.shape, name)
+    else:
+        array = np.asarray(values)
+        if array.dtype == object:
+            # A frame of 0/1 columns of several types.
+            for place, value in np.ndenumerate(array):
+                if not isinstance(value, NUMBER):
+                    raise ValueError(
+                        f"{name} must hold only 0 and 1, but {name}{list(place)} is {value!r}; "
+                        f"{EXPECTED}"
+                    )
+            array = array.astype(np.float64)
+        sets = label_matrix(array, None, name)
+    if n_labels is not None:
+        require_columns(sets, n_labels, name)
+    return sets
 
 
-def _require_columns(sets: Any, n_labels: int, name: str) -> None:
+def require_columns(sets: Any, n_labels: int, name: str) -> None:
+    """Raise unless there is a column for each label."""
     if sets.shape[1] != n_labels:
         raise ValueError(
-            f"{name} must have {n_labels} columns, one a label, but its shape is {sets.shape}"
+            f"{name} must have {n_labels} columns, one for each label, but its shape is "
+            f"{sets.shape}"
         )
 
 

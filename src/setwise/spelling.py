@@ -48,10 +48,10 @@ def brief(self: Any) -> str:
     >>> Sized(2, [0.0, 1.0, 0.5]), Catalog([[i // 4, i // 2 % 2, i % 2] for i in range(8)])
     (Sized(n_labels=2, bias=[0.0, 1.0, 0.5]), Catalog(sets=<8 × 3>, bias=[0.0, 0.0, ...]))
     """
-    shown = ((field, getattr(self, field.name)) for field in fields(self) if field.init)
+    values = ((field, getattr(self, field.name)) for field in fields(self) if field.init)
     given = [
         f"{field.name}={_shape(value)}"
-        for field, value in shown
+        for field, value in values
         if hasattr(value, "shape") or value is not field.default
     ]
     return f"{type(self).__name__}({', '.join(given)})"
@@ -66,9 +66,15 @@ def _shape(value: Any) -> str:
     return f"<{' × '.join(map(str, value.shape))}>"
 
 
+def shown(value: object, most: int = 60) -> str:
+    """A value from a file or a user, for a message: as Python writes it, and cut if it is long."""
+    text = repr(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def some(names: Sequence[Any]) -> str:
     """The first names, for a message."""
-    listed, more = ", ".join(map(repr, names[:MOST_LISTED])), len(names) - MOST_LISTED
+    listed, more = ", ".join(map(shown, names[:MOST_LISTED])), len(names) - MOST_LISTED
     return f"{listed} and {more} more" if more > 0 else listed
 
 

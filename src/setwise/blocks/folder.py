@@ -23,10 +23,10 @@ from scipy.sparse import csr_array, issparse
 
 from setwise.atomic_write import opened_whole, remove_partial, write_whole
 from setwise.blocks.block import Block, Change, LocalBlocks
-from setwise.files import DataError, File, existing, read_json, shown
+from setwise.files import DataError, File, existing, read_json
 from setwise.labels import LabelNames
 from setwise.sparse import tidied, tidy_sets, well_formed
-from setwise.spelling import counted
+from setwise.spelling import counted, shown
 from setwise.threads import thread_count
 from setwise.validation import real_vector
 

@@ -30,13 +30,10 @@ from setwise.datasets.schema import First, NamedColumns, Raw, Reader
 from setwise.datasets.sparse_text import BLOCK_ROWS, Lines, blocks, number_pairs, sparse_matrix
 from setwise.datasets.table import compute, parsed
 from setwise.datasets.unseen import Unseen
-from setwise.files import DataError, File, Place, decoded, existing, named, numbered, opened, shown
-from setwise.spelling import argument, known_names, some
+from setwise.files import DataError, File, Place, decoded, existing, named, numbered, opened
+from setwise.spelling import argument, known_names, shown, some
 
 _ENTRY = re.compile(rf"\s*(\d+)\s+({QUOTED}|[^\s,'\"]+)\s*(,|$)")
-
-# What a sparse row means that leaves an attribute out, beside the first value of a nominal one.
-LEFT_OUT = {"numeric": "0"}
 
 
 class _Reader:
@@ -65,10 +62,8 @@ class _Reader:
         texts, new = {}, {}
         for i, kind in enumerate(self.kinds):
             if isinstance(kind, Text):
-                left_out = LEFT_OUT.get(self.attributes[i].kind, "")
-                if self.attributes[i].kind == "nominal":
-                    left_out = self.attributes[i].values[0]
-                texts[self.attributes[i].name] = column = [left_out] * len(kept)
+                column = [self.attributes[i].left_out] * len(kept)
+                texts[self.attributes[i].name] = column
                 for entry in np.flatnonzero(index == i).tolist():
                     column[rows[entry]] = cells[entry]
             elif isinstance(kind, Categories) and kind.unseen == "zeros":
@@ -179,10 +174,10 @@ class _Reader:
     def _refuse_left_out(self) -> None:
         """Raise if the value that sparse rows leave out is not the one with code 0."""
         for i, attribute in enumerate(self.attributes):
-            kind, left_out = self.kinds[i], attribute.values[:1]
-            is_new = isinstance(kind, Categories) and kind.new(left_out)
-            if attribute.kind == "nominal" and (is_new or self._code(i, left_out[0]) != 0):
-                first = f"{shown(attribute.name)} has the first value {shown(attribute.values[0])}"
+            kind, left_out = self.kinds[i], attribute.left_out
+            is_new = isinstance(kind, Categories) and kind.new([left_out])
+            if attribute.kind == "nominal" and (is_new or self._code(i, left_out) != 0):
+                first = f"{shown(attribute.name)} has the first value {shown(left_out)}"
                 rest = "which the sparse rows of ARFF leave out; expected is one that means 0"
                 raise DataError(self.path, attribute.line, f"attribute {first}, {rest}")
 

@@ -16,17 +16,8 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from setwise.datasets.columns import Labels
-from setwise.files import (
-    DataError,
-    File,
-    NumberedLines,
-    decoded,
-    existing,
-    opened,
-    plain_name,
-    shown,
-)
-from setwise.spelling import argument, some
+from setwise.files import DataError, File, NumberedLines, decoded, existing, opened, plain_name
+from setwise.spelling import argument, shown, some
 from setwise.validation import refuse_repeated, repeated
 
 # Levels of a path of labels: deeper ones would make names longer than the file.
@@ -51,6 +42,11 @@ class Attribute(NamedTuple):
     kind: str
     values: tuple[str, ...]
     line: int
+
+    @property
+    def left_out(self) -> str:
+        """What a sparse row means that leaves the attribute out."""
+        return self.values[0] if self.kind == "nominal" else "0" if self.kind == "numeric" else ""
 
 
 class Header(NamedTuple):

@@ -19,8 +19,8 @@ from scipy.sparse import coo_array, csr_array, hstack
 
 from setwise.datasets.dataset import edge_array, text_array
 from setwise.datasets.unseen import CATEGORIES
-from setwise.files import DataError, Place, shown
-from setwise.spelling import argument, known_names
+from setwise.files import DataError, Place
+from setwise.spelling import argument, known_names, shown
 from setwise.taxonomy import Taxonomy
 from setwise.validation import refuse_repeated, repeated, require_one_of
 

@@ -28,8 +28,8 @@ from setwise.datasets.sparse_text import read_extreme, read_libsvm
 from setwise.datasets.table import is_parquet
 from setwise.datasets.table_schema import read_table
 from setwise.datasets.taxonomy_schema import spread
-from setwise.files import DataError, File, existing, opened, plain_name, shown
-from setwise.spelling import argument
+from setwise.files import DataError, File, existing, opened, plain_name
+from setwise.spelling import argument, shown
 from setwise.validation import whole_number
 
 READERS: dict[str, Reader[...]] = {

@@ -40,9 +40,8 @@ from setwise.files import (
     numbered,
     opened,
     read_names,
-    shown,
 )
-from setwise.spelling import known_names
+from setwise.spelling import known_names, shown
 from setwise.validation import refuse_repeated, require_one_of, whole_number
 
 # The largest public sets have 1.6 million features and 2.8 million labels.

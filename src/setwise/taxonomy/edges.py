@@ -148,12 +148,7 @@ def sets_over(Y: Any, names: Array, name: str) -> Any:
         if len({np.size(row) for row in Y}) > 1:
             expected = f"{len(names)} entries, one for each label of the taxonomy, or list labels"
             raise ValueError(f"the rows of {name} must have {expected}, but their lengths differ")
-    sets = zeros_and_ones(Y, name)
-    if sets.shape[1] != len(names):
-        raise ValueError(
-            f"{name} must have {len(names)} columns, one for each label of the taxonomy, "
-            f"but its shape is {sets.shape}"
-        )
+    sets = zeros_and_ones(Y, name, len(names))
     return sets if isinstance(order, slice) else np.ascontiguousarray(sets[:, order])
 
 

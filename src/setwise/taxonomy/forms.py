@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setwise.files import shown
 from setwise.labels import distinct_names
+from setwise.spelling import shown
 from setwise.taxonomy.edges import Array, refuse_missing
 from setwise.validation import real_vector, refuse_repeated, require_one_of
 
