@@ -19,7 +19,7 @@ from scipy.sparse import csr_array, issparse
 
 from setwise.sparse import columns_among, held, tidy_sets
 from setwise.spelling import known_names, some
-from setwise.validation import label_matrix, refuse_repeated, require_entries
+from setwise.validation import label_matrix, refuse_repeated, require_columns, require_entries
 
 EXPECTED = (
     "expected is a 0/1 array or sparse matrix of shape (n, n_labels), a data frame of 0/1 columns, "
@@ -201,7 +201,7 @@ class Form:
     def sets(self, names: NDArray[Any]) -> Any:
         """The label sets over the labels of these names; raises if there are others."""
         if self.in_order:
-            require_columns(self.own, len(names), "y")
+            require_columns(self.own.shape, len(names), "y")
         wanted = names.tolist()
         own = wanted if self.columns is None else self.columns.tolist()
         place = {name: column for column, name in enumerate(wanted)}
@@ -242,8 +242,8 @@ def form_of(y: Any, column_of_classes: bool) -> Form:
     return _form_of_array(array, column_of_classes)
 
 
-def Lists(rows: list[Any]) -> Form:
-    """The form of a list of labels for each row."""
+def _listed(rows: list[Any]) -> Form:
+    """A list of labels for each row."""
     from sklearn.preprocessing import MultiLabelBinarizer
 
     binarizer = MultiLabelBinarizer(sparse_output=True)
@@ -302,7 +302,7 @@ def _form_of_list(rows: list[Any], column_of_classes: bool) -> Form:
         return _matrix(listed, lengths, column_of_classes)
     row_of = np.repeat(np.arange(len(rows)), lengths)
     _refuse_labels(labels, lambda place: f"a label of y[{row_of[place]}]")
-    return Lists(listed)
+    return _listed(listed)
 
 
 def _matrix(rows: list[Any], lengths: list[int], column_of_classes: bool) -> Form:
@@ -323,34 +323,23 @@ def _matrix(rows: list[Any], lengths: list[int], column_of_classes: bool) -> For
 
 
 def zeros_and_ones(values: Any, name: str, n_labels: int | None = None) -> Any:
-    """0/1 of type uint8 in C order, or CSR, in a copy; with as many columns as there are labels."""
+    """0/1 of type uint8 in C order, or CSR, in a copy; of ``n_labels`` columns if that is known."""
     if issparse(values):
-        sets = tidy_sets(values, name).astype(np.uint8)
+        sets = tidy_sets(values, name)
         require_entries(sets.shape, name)
-    else:
-        array = np.asarray(values)
-        if array.dtype == object:
-            # A frame of 0/1 columns of several types.
-            for place, value in np.ndenumerate(array):
-                if not isinstance(value, NUMBER):
-                    raise ValueError(
-                        f"{name} must hold only 0 and 1, but {name}{list(place)} is {value!r}; "
-                        f"{EXPECTED}"
-                    )
-            array = array.astype(np.float64)
-        sets = label_matrix(array, None, name)
-    if n_labels is not None:
-        require_columns(sets, n_labels, name)
-    return sets
-
-
-def require_columns(sets: Any, n_labels: int, name: str) -> None:
-    """Raise unless there is a column for each label."""
-    if sets.shape[1] != n_labels:
-        raise ValueError(
-            f"{name} must have {n_labels} columns, one for each label, but its shape is "
-            f"{sets.shape}"
-        )
+        require_columns(sets.shape, n_labels, name)
+        return sets.astype(np.uint8)
+    array = np.asarray(values)
+    if array.dtype == object:
+        # A frame of 0/1 columns of several types.
+        for place, value in np.ndenumerate(array):
+            if not isinstance(value, NUMBER):
+                raise ValueError(
+                    f"{name} must hold only 0 and 1, but {name}{list(place)} is {value!r}; "
+                    f"{EXPECTED}"
+                )
+        array = array.astype(np.float64)
+    return label_matrix(array, n_labels, name)
 
 
 def _refuse_labels(values: list[Any], where: Callable[[int], str]) -> None:

@@ -86,6 +86,16 @@ def require_entries(shape: tuple[int, ...], name: str) -> None:
         )
 
 
+def require_columns(shape: tuple[int, ...], n_labels: int | None, name: str) -> None:
+    """Raise unless it is the shape of a matrix that has a column for each label."""
+    if len(shape) != 2 or n_labels not in (None, shape[1]):
+        width = "n_labels" if n_labels is None else n_labels
+        raise ValueError(
+            f"{name} must have shape (n, {width}), {width} columns of 0/1, one for each label, "
+            f"but its shape is {shape}"
+        )
+
+
 def refuse_not_finite(array: NDArray[Any], name: str) -> None:
     """Raise for the first entry that is NaN or infinite."""
     # If the sum is finite, so is every term. Finite terms whose sum overflows are looked at below.
@@ -124,12 +134,7 @@ def label_matrix(
     if hasattr(sets, "toarray"):
         sets = well_formed(sets, name).toarray()
     array = real_array(sets, name, integers=True)
-    if array.ndim != 2 or (n_labels is not None and array.shape[1] != n_labels):
-        width = "n_labels" if n_labels is None else n_labels
-        raise ValueError(
-            f"{name} must have shape (n, {width}), one 0/1 column for each label, "
-            f"but its shape is {array.shape}"
-        )
+    require_columns(array.shape, n_labels, name)
     with np.errstate(invalid="ignore"):
         # (Numba compiles another kernel for read-only arrays; copying is cheaper than that.)
         cast = array.astype(np.uint8, copy=copy or not array.flags.writeable)

@@ -397,7 +397,8 @@ def test_label_lists_by_number_and_empty_ones_are_closed():
         ([[0, 2, 0, 0]], r"Y\[0, 1\] is 2"),
         ([[0, 1], [1, 0]], r"4 columns.*\(2, 2\)"),
         ([[0, 1, 0, 0], [1, 0]], "must have 4 entries.*their lengths differ"),
-        ([[0.5]], "0.5"),
+        ([[0.5, 0, 0, 0]], "0.5"),
+        ([[0.5]], r"4 columns.*\(1, 1\)"),
     ):
         with pytest.raises(ValueError, match=message):
             found.close(wrong)
