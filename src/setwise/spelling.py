@@ -12,6 +12,8 @@ from typing import Any
 
 # So many names are listed; of more, so many near ones, sought among so many.
 MOST_LISTED, MOST_NEAR, MOST_SOUGHT = 10, 3, 5000
+# Characters of a value.
+MOST_SHOWN = 60
 
 
 def as_python(name: str, value: Any) -> str:
@@ -66,10 +68,10 @@ def _shape(value: Any) -> str:
     return f"<{' × '.join(map(str, value.shape))}>"
 
 
-def shown(value: object, most: int = 60) -> str:
+def shown(value: object) -> str:
     """A value from a file or a user, for a message: as Python writes it, and cut if it is long."""
     text = repr(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
-    return text if len(text) <= most else f"{text[:most]}…"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 def some(names: Sequence[Any]) -> str:

@@ -106,6 +106,8 @@ def test_options_are_those_of_arff(server, tmp_path):
     data = fetch(7, cache=tmp_path, url=server.url, labels=["rain", "news"], drop=["sport"])
     assert data.label_names.tolist() == ["rain", "news"]
     assert data.feature_names.tolist() == ["sun", "wind"]
+    counted = fetch(7, cache=tmp_path, url=server.url, labels=-2)
+    assert counted.label_names.tolist() == ["news", "sport"]
 
 
 def test_without_a_network_what_was_fetched_is_read_and_the_rest_refused(tmp_path):

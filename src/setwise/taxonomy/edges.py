@@ -74,6 +74,21 @@ def levels_in_order(edges: Array, names: Array) -> Array:
     return levels
 
 
+def rooted(edges: Array, lengths: Array, n_labels: int) -> tuple[Array, Array]:
+    """Edges, and their lengths, by child and parent, with one from the virtual root to each root.
+
+    Such an edge says nothing of a label that has another parent, and is left out there.
+    """
+    between = edges[:, 0] >= 0
+    kept = between | ~np.isin(edges[:, 1], edges[between, 1])
+    roots = np.setdiff1d(np.arange(n_labels), edges[:, 1])
+    to_roots = np.stack([np.full(len(roots), -1), roots], axis=1)
+    edges = np.concatenate([edges[kept], to_roots])
+    lengths = np.concatenate([lengths[kept], np.ones(len(roots))])
+    order = np.lexsort((edges[:, 0], edges[:, 1]))
+    return edges[order], lengths[order]
+
+
 def steps_up(edges: Array, n_labels: int) -> Any:
     """U: true at [child, parent] for each edge between labels, a CSR array of shape (l, l)."""
     from scipy.sparse import csr_array
@@ -185,3 +200,13 @@ def _order(columns: Array, names: Array, name: str) -> Any:
     )
     place = {label: number for number, label in enumerate(given)}
     return [place[label] for label in wanted] if len(given) == len(wanted) else slice(None)
+
+
+def raised(values: Array, taxonomy: Any) -> Array:
+    """The values (n, l), each at least those of the labels under its own: from below upwards."""
+    raised = np.array(values, order="F")
+    between = taxonomy.edges[taxonomy.edges[:, 0] >= 0]
+    deepest_first = np.argsort(-taxonomy.levels[between[:, 1]], kind="stable")
+    for above, label in between[deepest_first].tolist():
+        np.maximum(raised[:, above], raised[:, label], out=raised[:, above])
+    return np.ascontiguousarray(raised)
