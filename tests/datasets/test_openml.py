@@ -127,8 +127,8 @@ def test_without_a_network_what_was_fetched_is_read_and_the_rest_refused(tmp_pat
     ("changes", "message"),
     [
         ({"md5_checksum": "0" * 32}, "damaged on the way"),
-        ({"url": "file:///etc/passwd"}, "expected is an http address"),
-        ({"url": "/relative"}, "expected is an http address"),
+        ({"url": "file:///etc/passwd"}, "address must begin with http"),
+        ({"url": "/relative"}, "address must begin with http"),
         ({"format": "parquet"}, "only ARFF is read"),
         ({"default_target_attribute": None}, "name the labels"),
         ({"default_target_attribute": "nothing"}, "labels that are no attributes: 'nothing'"),

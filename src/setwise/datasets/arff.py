@@ -26,7 +26,7 @@ from setwise.datasets.arff_header import (
     unquoted,
 )
 from setwise.datasets.columns import Categories, Features, Number, Text
-from setwise.datasets.schema import First, NamedColumns, Raw, Reader
+from setwise.datasets.schema import ColumnSchema, First, Raw, Reader
 from setwise.datasets.sparse_text import BLOCK_ROWS, Lines, blocks, number_pairs, sparse_matrix
 from setwise.datasets.table import compute, parsed
 from setwise.datasets.unseen import Unseen
@@ -186,7 +186,7 @@ class _Reader:
 
 
 @dataclass(frozen=True, eq=False)
-class ArffSchema(NamedColumns):
+class ArffSchema(ColumnSchema):
     """How an ARFF file is read."""
 
     format = "arff"

@@ -265,7 +265,7 @@ class LabelSets(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Where the labels of a row stand: a column of 0 and 1 each, or one column that lists them.
+    """Where the labels of a row stand: a column of 0 and 1 each, or a list of them.
 
     Parameters
     ----------
@@ -274,7 +274,8 @@ class Labels:
     edges : int array of shape (m, 2), optional
         Edges [parent, child] of a hierarchy; Y then has the ancestors of what is listed too.
     column : str, optional
-        The column that lists labels; None if each label has a column of its name.
+        The column that lists labels; None if each label has a column of its name, and in files
+        that have no columns.
     separator : str
         What parts the labels in that column. Spaces around a label do not count.
     """
@@ -310,7 +311,7 @@ class Labels:
 
     def new(self, cells: Any, place: Place) -> set[str]:
         """The labels that cells list and that are not among the names."""
-        if self.column is None:
+        if not isinstance(cells, list):
             return set()
         rows = (listed(cell, self.separator, row, place) for row, cell in enumerate(cells))
         return {label for labels in rows for label in labels or () if label not in self._number}
@@ -321,10 +322,10 @@ class Labels:
         Rows whose labels are unknown are refused, or left out. ``hint`` is said of a label that is
         not among the names.
         """
-        if self.column is None:
-            Y, lost = self._coded(cells, place)
-        else:
+        if isinstance(cells, list):
             Y, lost = self._listed(cells, place, hint)
+        else:
+            Y, lost = self._coded(cells, place)
         known = np.ones(Y.shape[0], bool)
         known[list(lost)] = False
         if lost and unknown == "refuse":

@@ -326,7 +326,8 @@ def _answer(address: str, kept: Path, timeout: float) -> Any:
 def _download(address: str, path: Path, md5: Any, timeout: float, max_bytes: int) -> None:
     """Fetch a file: it appears whole and checked, or not at all."""
     if urlsplit(address).scheme not in ("http", "https"):
-        raise DataError(OPENML, None, f"expected is an http address, not {shown(address)}")
+        reason = f"an address must begin with http:// or https://, but it is {shown(address)}"
+        raise DataError(OPENML, None, reason)
     path.parent.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.md5(usedforsecurity=False), 0
     request = urllib.request.Request(address, headers={"User-Agent": "setwise"})

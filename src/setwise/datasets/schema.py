@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from setwise.datasets.columns import Features, Labels
+from setwise.datasets.columns import Labels
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.unseen import CATEGORIES, LABELS, Unseen, unseen_hint
 from setwise.files import DataError, File, Place, existing, named, plain_name
@@ -248,12 +248,12 @@ class Raw(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class NamedColumns(Schema):
-    """A schema whose columns have names: they are found by them, and others are not looked at.
+class ColumnSchema(Schema):
+    """A schema whose columns are found by their names, or numbers; others are not looked at.
 
     Parameters
     ----------
-    features : Features
+    features : Features or Indexed
         Which columns are features, and how.
     labels : Labels
         Which are labels.
@@ -267,7 +267,7 @@ class NamedColumns(Schema):
         What a label means that is not among ``labels``, in the column that lists them.
     """
 
-    features: Features
+    features: Any
     labels: Labels
     unknown_labels: str = "refuse"
     encoding: str = "utf-8"

@@ -17,7 +17,7 @@ from setwise.datasets.columns import (
     Text,
     listed,
 )
-from setwise.datasets.schema import BLOCK_ROWS, Again, First, NamedColumns, Raw, Reader
+from setwise.datasets.schema import BLOCK_ROWS, Again, ColumnSchema, First, Raw, Reader
 from setwise.datasets.separators import warn_of_separator
 from setwise.datasets.table import Cells, Table, open_table
 from setwise.datasets.unseen import Unseen
@@ -31,7 +31,7 @@ MOST_TEXTS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class TableSchema(NamedColumns):
+class TableSchema(ColumnSchema):
     """How a table is read; ``delimiter`` is by default a tab in .tsv files, a comma in others."""
 
     delimiter: str | None = None
