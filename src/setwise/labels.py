@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from setwise.sparse import columns_among, held, tidy_sets
-from setwise.spelling import known_names, some
+from setwise.spelling import some, unknown_names
 from setwise.validation import label_matrix, refuse_repeated, require_columns, require_entries
 
 EXPECTED = (
@@ -205,13 +205,9 @@ class Form:
         wanted = names.tolist()
         own = wanted if self.columns is None else self.columns.tolist()
         place = {name: column for column, name in enumerate(wanted)}
-        unknown = sorted((name for name in own if name not in place), key=str)
-        if unknown:
+        if unknown := unknown_names(own, wanted):
             what = "columns" if self.in_order else "classes" if self.one_dimensional else "labels"
-            raise ValueError(
-                f"y has {what} that are not among the labels: {some(unknown)}; "
-                f"{known_names(unknown[0], wanted)}"
-            )
+            raise ValueError(f"y has {what} that are not among the labels: {unknown}")
         if own == wanted:
             return self.own
         if self.in_order:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import fields
 from difflib import get_close_matches
@@ -78,6 +78,19 @@ def some(names: Sequence[Any]) -> str:
     """The first names, for a message."""
     listed, more = ", ".join(map(shown, names[:MOST_LISTED])), len(names) - MOST_LISTED
     return f"{listed} and {more} more" if more > 0 else listed
+
+
+def unknown_names(names: Iterable[Any], known: Collection[Any]) -> str:
+    """The names that are not known, and what there is in their place; empty if all are known.
+
+    Examples
+    --------
+    >>> unknown_names(["art", "oprea"], ["art", "opera"])
+    "'oprea'; known are 'art', 'opera'"
+    """
+    there = set(known)
+    unknown = [name for name in names if name not in there]
+    return f"{some(unknown)}; {known_names(unknown[0], known)}" if unknown else ""
 
 
 def known_names(name: Any, names: Iterable[Any]) -> str:

@@ -131,7 +131,7 @@ def test_without_a_network_what_was_fetched_is_read_and_the_rest_refused(tmp_pat
         ({"url": "/relative"}, "address must begin with http"),
         ({"format": "parquet"}, "only ARFF is read"),
         ({"default_target_attribute": None}, "name the labels"),
-        ({"default_target_attribute": "nothing"}, "labels that are no attributes: 'nothing'"),
+        ({"default_target_attribute": "nothing"}, "no attribute 'nothing'; known are"),
     ],
 )
 def test_a_description_that_does_not_fit_is_refused(changes, message, server, tmp_path):

@@ -195,10 +195,9 @@ class ArffSchema(ColumnSchema):
         with opened(path, self.max_bytes) as file:
             lines = numbered(file, path)
             header = read_header(lines, path, self.encoding)
-            place = {attribute.name: i for i, attribute in enumerate(header.attributes)}
+            place = {name: i for i, name in enumerate(header.names)}
             wanted = {*self.features.columns.tolist(), *(self.labels.columns if labels else ())}
-            if missing := sorted(wanted - set(place)):
-                raise DataError(path, header.line, f"attributes are missing: {some(missing)}")
+            header.require(sorted(wanted), path)
             kinds = [self._kind(a, path) if a.name in wanted else None for a in header.attributes]
             reader = _Reader(header, kinds, path, self.encoding)
             for block in blocks(lines, rows):
@@ -216,11 +215,8 @@ class ArffSchema(ColumnSchema):
         with named(path), opened(existing(path), self.max_bytes) as file:
             lines = numbered(file, Path(path))
             header = read_header(lines, Path(path), self.encoding)
-            known = [attribute.name for attribute in header.attributes]
-            if missing := [name for name in columns if name not in known]:
-                reason = f"no attribute {some(missing)}; {known_names(missing[0], known)}"
-                raise DataError(path, header.line, reason)
-            kinds = [Text() if name in columns else None for name in known]
+            header.require(columns, path)
+            kinds = [Text() if name in columns else None for name in header.names]
             reader = _Reader(header, kinds, Path(path), self.encoding)
             for block in blocks(lines, BLOCK_ROWS):
                 texts = reader.block(block)[1]
@@ -318,10 +314,7 @@ def _features(
     header: Header, others: set[str], path: Path, kinds: dict[str, Any], dtype: str
 ) -> Features:
     """The attributes that are features, all but ``others``; ``kinds`` are those of text."""
-    missing = {*kinds, *others} - {attribute.name for attribute in header.attributes}
-    if missing:
-        what = f"text or drop names what is no attribute: {some(sorted(missing))}"
-        raise DataError(path, header.line, what)
+    header.require([*kinds, *others], path)
     inputs = [attribute for attribute in header.attributes if attribute.name not in others]
     if not inputs:
         raise DataError(path, header.line, "no attribute is left to be a feature")

@@ -37,7 +37,7 @@ from setwise.files import (
     plain_name,
     refuse_bomb,
 )
-from setwise.spelling import argument, known_names, shown, some
+from setwise.spelling import argument, shown, some, unknown_names
 from setwise.validation import repeated
 
 compute: Any = pyarrow.compute  # (its functions are made when it is imported)
@@ -179,12 +179,10 @@ class Table:
 
     def require(self, wanted: Collection[str]) -> None:
         """Raise if a column is not there; a wrong delimiter is what it often is."""
-        missing = [name for name in wanted if name not in set(self.names)]
-        if missing:
+        if unknown := unknown_names(wanted, self.names):
             other = next((d for d in ";\t|," if len(self.names) == 1 and d in self.names[0]), None)
             hint = f"; is the delimiter {other!r}?" if self.delimiter and other else ""
-            known = known_names(missing[0], self.names)
-            raise self.error(f"no column {some(missing)}; {known}{hint}")
+            raise self.error(f"no column {unknown}{hint}")
 
     def error(self, reason: str) -> DataError:
         """The error of something in the first line."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setwise.sparse import columns_among
 from setwise.validation import refuse_repeated
 
 Array = NDArray[Any]
@@ -153,18 +154,17 @@ def sets_over(Y: Any, names: Array, name: str) -> Any:
     """0/1 bytes, dense or CSR, with a column for each name, from any form; a fresh array."""
     from setwise.labels import form_of, name_array, zeros_and_ones
 
-    order: Any = slice(None)
     if hasattr(Y, "columns") and hasattr(Y, "to_numpy"):
-        order, Y = _order(name_array(Y.columns), names, name), Y.to_numpy()
-    elif isinstance(Y, list | tuple) or (np.ndim(Y) == 1 and np.asarray(Y).dtype.kind in "OU"):
+        sets = zeros_and_ones(Y.to_numpy(), name, len(names))
+        return columns_among(sets, _places(name_array(Y.columns), names, name), len(names))
+    if isinstance(Y, list | tuple) or (np.ndim(Y) == 1 and np.asarray(Y).dtype.kind in "OU"):
         if _are_lists(Y, names):
             rows = [row if isinstance(row, str) else set(row) for row in Y]
             return form_of(rows, column_of_classes=False).sets(names)
         if len({np.size(row) for row in Y}) > 1:
             expected = f"{len(names)} entries, one for each label of the taxonomy, or list labels"
             raise ValueError(f"the rows of {name} must have {expected}, but their lengths differ")
-    sets = zeros_and_ones(Y, name, len(names))
-    return sets if isinstance(order, slice) else np.ascontiguousarray(sets[:, order])
+    return zeros_and_ones(Y, name, len(names))
 
 
 def _are_lists(rows: Any, names: Array) -> bool:
@@ -188,18 +188,18 @@ def _are_lists(rows: Any, names: Array) -> bool:
     return names.dtype.kind in "iuf" and are_whole and once and not is_matrix
 
 
-def _order(columns: Array, names: Array, name: str) -> Any:
-    """Which column of a frame is each label: by name, by place where either has only numbers."""
+def _places(columns: Array, names: Array, name: str) -> Array:
+    """Which label each column of a frame is: by name, by place where either has only numbers."""
     given, wanted = columns.tolist(), names.tolist()
-    places = list(range(len(wanted)))
-    if given == wanted or (columns.dtype.kind != names.dtype.kind and places in (given, wanted)):
-        return places
+    counted = list(range(len(wanted)))
+    if columns.dtype.kind != names.dtype.kind and counted in (given, wanted):
+        return np.array(counted)
     refuse_repeated(given)
     refuse_missing(
         given, wanted, f"the labels of the taxonomy, which the columns of {name} must be"
     )
-    place = {label: number for number, label in enumerate(given)}
-    return [place[label] for label in wanted] if len(given) == len(wanted) else slice(None)
+    place = {label: number for number, label in enumerate(wanted)}
+    return np.array([place[label] for label in given])
 
 
 def raised(values: Array, taxonomy: Any) -> Array:
