@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -212,15 +212,10 @@ class ArffSchema(ColumnSchema):
                     yield Raw(inputs, texts, cells, where, new)
 
     def texts(self, path: File, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        with named(path), opened(existing(path), self.max_bytes) as file:
-            lines = numbered(file, Path(path))
-            header = read_header(lines, Path(path), self.encoding)
-            header.require(columns, path)
-            kinds = [Text() if name in columns else None for name in header.names]
-            reader = _Reader(header, kinds, Path(path), self.encoding)
-            for block in blocks(lines, BLOCK_ROWS):
-                texts = reader.block(block)[1]
-                yield from zip(*(texts[name] for name in columns), strict=True)
+        kept = Features([*dict.fromkeys(columns)], {name: Text() for name in columns})
+        with named(path):
+            for raw in replace(self, features=kept).raws(existing(path), False, BLOCK_ROWS):
+                yield from zip(*(raw.texts[name] for name in columns), strict=True)
 
     def _kind(self, attribute: Attribute, path: Path) -> Any:
         """How the values of an attribute are read."""
