@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from setwise.spelling import counted
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -85,7 +87,7 @@ def well_formed(matrix: Any, name: str) -> Any:
 def _misplaced(matrix: Any) -> str:
     """What is wrong with the places of the entries, in words; empty if nothing is."""
     if matrix.ndim != 2:
-        return f"it has {matrix.ndim} dimension{'s' * (matrix.ndim != 1)}, not two"
+        return f"it has {counted(matrix.ndim, 'dimension')}, not two"
     kind, blocks = matrix.format, np.ones(2, int)
     if kind == "coo":
         return _outside(matrix.row, matrix.shape[0], len(matrix.data), "row") or _outside(

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array, issparse
 from setwise.datasets.unseen import Unseen
 from setwise.labels import zeros_and_ones
 from setwise.sparse import refuse_entries
+from setwise.spelling import counted
 from setwise.taxonomy import Taxonomy
 from setwise.validation import input_matrix, real_number, real_vector, refuse_repeated, same_rows
 
@@ -227,10 +228,10 @@ class Dataset:
 
     def __str__(self) -> str:
         sizes = {"row": self.n_rows, "feature": self.n_features, "label": self.n_labels}
-        counts = [f"{size} {noun}{'s' * (size != 1)}" for noun, size in sizes.items()]
+        counts = [counted(size, noun) for noun, size in sizes.items()]
         if self.Y is not None:
-            sets = f"{self.distinct_sets} distinct set{'s' * (self.distinct_sets != 1)}"
-            counts += [f"{self.cardinality:.2f} labels per row", sets]
+            counts += [f"{self.cardinality:.2f} labels per row"]
+            counts += [counted(self.distinct_sets, "distinct set")]
         parts = [f"{name} {len(rows)}" for name, rows in (self.split or {}).items()]
         more = ["; " + ", ".join(parts)] if parts else []
         more += ["; a hierarchy"] if self.hierarchy is not None else []

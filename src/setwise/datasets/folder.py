@@ -38,9 +38,9 @@ class FolderSchema(Schema):
     edge_lengths: Any = None
     format = "folder"
 
-    def whole(self, path: Path, labels: bool, source: File) -> Dataset:
+    def whole(self, path: Path, labels: bool) -> Dataset:
         rows = self._fitting(_read_rows(path, self.max_bytes, labels), path)
-        return self.dataset(rows, source, **self._about(path))
+        return self.dataset(rows, path, **self._about(path))
 
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         whole = self._fitting(_read_rows(path, self.max_bytes, labels), path)

@@ -154,7 +154,7 @@ class Schema(ABC):
         """
         with named(path):
             schema = self.reading(unseen_categories, unseen_labels)
-            return schema.whole(existing(path), labels, path)
+            return schema.whole(existing(path), labels)
 
     def chunks(
         self,
@@ -184,9 +184,9 @@ class Schema(ABC):
             f"{', '.join(columns)}"
         )
 
-    def whole(self, path: Path, labels: bool, source: File) -> Dataset:
+    def whole(self, path: Path, labels: bool) -> Dataset:
         """All rows of a file that is there."""
-        return self.gathered(self.parts(path, labels, BLOCK_ROWS), source)
+        return self.gathered(self.parts(path, labels, BLOCK_ROWS), path)
 
     def gathered(self, parts: Iterable[Rows], path: File, **more: Any) -> Dataset:
         """All parts of a file as one data set."""
@@ -302,15 +302,15 @@ class ColumnSchema(Schema):
             changed["unseen_labels"] = unseen_labels
         return replace(self, **changed) if changed else self
 
-    def whole(self, path: Path, labels: bool, source: File) -> Dataset:
+    def whole(self, path: Path, labels: bool) -> Dataset:
         if not labels or self.unseen_labels == "refuse":
-            return super().whole(path, labels, source)
+            return super().whole(path, labels)
         # Which labels there are is known once all rows are read.
         raws = list(self.raws(path, True, BLOCK_ROWS))
         new = set[str]().union(*(self.labels.new(raw.cells, raw.place) for raw in raws))
         wider = replace(self.labels, names=[*self.labels.names.tolist(), *sorted(new)])
         schema = replace(self, labels=wider, unseen_labels="refuse")
-        return with_new_labels(schema.gathered(map(schema.rows, raws), source), len(new))
+        return with_new_labels(schema.gathered(map(schema.rows, raws), path), len(new))
 
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         return (self.rows(raw, unseen_hint()) for raw in self.raws(path, labels, rows))

@@ -183,10 +183,10 @@ def _lines(path: Path, max_bytes: int | None, sizes: Any) -> NumberedLines:
             # A row without labels and without features cannot be told from an empty line.
             yield from ((n, line) for n, line in lines if line.strip() and line[:1] != b"#")
             return
-        n_rows, *columns = _sizes(lines, path)
-        if columns != [*sizes]:
-            reason = "{} features and {} labels, but {} and {} are expected"
-            raise DataError(path, 1, reason.format(*columns, *sizes))
+        n_rows, n_features, n_labels = _sizes(lines, path)
+        if n_features != sizes[0] or n_labels > sizes[1]:
+            expected = f"{sizes[0]} features and at most {sizes[1]} labels are expected"
+            raise DataError(path, 1, f"{n_features} features and {n_labels} labels, but {expected}")
         number = 1
         for number, line in lines:
             if number <= n_rows + 1:

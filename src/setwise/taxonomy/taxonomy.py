@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.sparse import entries_of
+from setwise.spelling import counted
 from setwise.taxonomy.edges import (
     Array,
     are_closed,
@@ -344,11 +345,9 @@ class Taxonomy:
 
     def __str__(self) -> str:
         kind = "a tree" if self.is_tree else "labels with several parents"
-        roots, levels = len(self.roots), self.depth
-        return (
-            f"Taxonomy of {self.n_labels} labels on {levels} level{'s' * (levels > 1)}, "
-            f"{kind} with {roots} root{'s' * (roots > 1)}" + f"; {self.note}" * bool(self.note)
-        )
+        levels, roots = counted(self.depth, "level"), counted(len(self.roots), "root")
+        told = f"Taxonomy of {self.n_labels} labels on {levels}, {kind} with {roots}"
+        return f"{told}; {self.note}" if self.note else told
 
     @cached_property
     def _jumps(self) -> list[Any]:
