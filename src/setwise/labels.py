@@ -378,12 +378,13 @@ def name_array(names: Any) -> NDArray[Any]:
             f"names must be one-dimensional, with one name for each label, "
             f"but their shape is {array.shape}"
         )
+    if array.dtype != object:
+        return array
     values = array.tolist()
     for place, name in enumerate(values):
         if not isinstance(name, Hashable):
             raise ValueError(f"names must be text or numbers, but label {place} has {name!r}")
-    alike = any(all(isinstance(name, kind) for name in values) for kind in (str, NUMBER))
-    if array.dtype == object and alike:
+    if any(all(isinstance(name, kind) for name in values) for kind in (str, NUMBER)):
         # Text is kept as objects if numpy's own would change it (it drops trailing zeros).
         plain = np.array(values)
         return plain if plain.tolist() == values else array
