@@ -11,7 +11,8 @@ from zipfile import ZipFile
 import numpy as np
 from numpy.lib import format as npy
 
-from setwise.files import DataError, refuse_bomb, shown
+from setwise.files import DataError, refuse_bomb
+from setwise.spelling import shown
 
 # Objects made from JSON take about so many times the memory of its text.
 COST_OF_JSON = 16

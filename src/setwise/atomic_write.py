@@ -87,9 +87,7 @@ def opened_whole(path: Path) -> Iterator[IO[bytes]]:
             os.close(folder)
 
 
-def remove_partial(folder: Path) -> int:
-    """Remove the temporary files of killed processes; returns how many there were."""
-    leftovers = list(folder.glob(f".*{PARTIAL}"))
-    for leftover in leftovers:
+def remove_partial(folder: Path) -> None:
+    """Remove the temporary files of killed processes."""
+    for leftover in folder.glob(f".*{PARTIAL}"):
         leftover.unlink(missing_ok=True)
-    return len(leftovers)

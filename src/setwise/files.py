@@ -79,12 +79,6 @@ class Place(NamedTuple):
         return DataError(self.file, self.line(row), reason)
 
 
-def shown(value: object, most: int = 60) -> str:
-    """A value from a file, for a message: as Python writes it, and cut if it is long."""
-    text = repr(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
-    return text if len(text) <= most else f"{text[:most]}…"
-
-
 @contextmanager
 def named(path: File) -> Iterator[None]:
     """Turn an error about the values of a file into a `DataError` that names the file."""

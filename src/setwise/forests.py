@@ -70,9 +70,7 @@ class PlainTree:
         """Steps from the root to the furthest leaf."""
         depth, level = 0, np.zeros(1, np.intp)
         while len(level := level[self.nodes["left_child"][level] != LEAF]):
-            level = np.concatenate(
-                [self.nodes[side][level] for side in ("left_child", "right_child")]
-            )
+            level = np.concatenate([self.nodes[side][level] for side in SIDES])
             depth += 1
         return depth
 

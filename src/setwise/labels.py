@@ -7,7 +7,7 @@ array or CSR. Users have data frames, lists of names, sparse matrices, or one cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from setwise.sparse import held, tidy_sets
-from setwise.spelling import known_names, some
-from setwise.validation import label_matrix, repeated, require_entries
+from setwise.sparse import columns_among, held, tidy_sets
+from setwise.spelling import some, unknown_names
+from setwise.validation import label_matrix, refuse_repeated, require_columns, require_entries
 
 EXPECTED = (
     "expected is a 0/1 array or sparse matrix of shape (n, n_labels), a data frame of 0/1 columns, "
@@ -57,9 +57,7 @@ class LabelNames:
     one_dimensional: bool = False
 
     def __post_init__(self):
-        names = name_array(self.names)
-        if (twice := repeated(names.tolist())) is not None:
-            raise ValueError(f"each label must have its own name, but {twice!r} is there twice")
+        names = distinct_names(self.names)
         vars(self).update(names=names, one_dimensional=bool(self.one_dimensional))
 
     @property
@@ -87,8 +85,7 @@ class LabelNames:
 
         The class of each row, (n,), if ``one_dimensional``; else the sets in int64.
         """
-        checked = zeros_and_ones(sets, "sets")
-        _require_columns(checked, self.n_labels, "sets")
+        checked = zeros_and_ones(sets, "sets", self.n_labels)
         if not self.one_dimensional:
             return checked.astype(np.int64)
         size = np.asarray(checked.sum(axis=1, dtype=np.int64)).ravel()
@@ -105,8 +102,7 @@ class LabelNames:
         >>> LabelNames(["blue", "red"]).listed([[0, 1], [1, 1], [0, 0]])
         [('red',), ('blue', 'red'), ()]
         """
-        checked = zeros_and_ones(sets, "sets")
-        _require_columns(checked, self.n_labels, "sets")
+        checked = zeros_and_ones(sets, "sets", self.n_labels)
         return named_sets(checked, self.names.tolist())
 
     def __eq__(self, other: object) -> bool:
@@ -205,17 +201,13 @@ class Form:
     def sets(self, names: NDArray[Any]) -> Any:
         """The label sets over the labels of these names; raises if there are others."""
         if self.in_order:
-            _require_columns(self.own, len(names), "y")
+            require_columns(self.own.shape, len(names), "y")
         wanted = names.tolist()
         own = wanted if self.columns is None else self.columns.tolist()
         place = {name: column for column, name in enumerate(wanted)}
-        unknown = sorted((name for name in own if name not in place), key=str)
-        if unknown:
+        if unknown := unknown_names(own, wanted):
             what = "columns" if self.in_order else "classes" if self.one_dimensional else "labels"
-            raise ValueError(
-                f"y has {what} that are not among the labels: {some(unknown)}; "
-                f"{known_names(unknown[0], wanted)}"
-            )
+            raise ValueError(f"y has {what} that are not among the labels: {unknown}")
         if own == wanted:
             return self.own
         if self.in_order:
@@ -224,12 +216,7 @@ class Form:
                 f"but they are {some(own)}"
             )
         places = np.array([place[name] for name in own], np.int64)
-        if issparse(self.own):
-            parts = self.own.data, places[self.own.indices], self.own.indptr
-            return tidy_sets(csr_array(parts, (self.own.shape[0], len(names))), "y")
-        out = np.zeros((len(self.own), len(names)), dtype=np.uint8)
-        out[:, places] = self.own
-        return out
+        return columns_among(self.own, places, len(names))
 
 
 def form_of(y: Any, column_of_classes: bool) -> Form:
@@ -251,8 +238,8 @@ def form_of(y: Any, column_of_classes: bool) -> Form:
     return _form_of_array(array, column_of_classes)
 
 
-def Lists(rows: list[Any]) -> Form:
-    """The form of a list of labels for each row."""
+def _listed(rows: list[Any]) -> Form:
+    """A list of labels for each row."""
     from sklearn.preprocessing import MultiLabelBinarizer
 
     binarizer = MultiLabelBinarizer(sparse_output=True)
@@ -311,7 +298,7 @@ def _form_of_list(rows: list[Any], column_of_classes: bool) -> Form:
         return _matrix(listed, lengths, column_of_classes)
     row_of = np.repeat(np.arange(len(rows)), lengths)
     _refuse_labels(labels, lambda place: f"a label of y[{row_of[place]}]")
-    return Lists(listed)
+    return _listed(listed)
 
 
 def _matrix(rows: list[Any], lengths: list[int], column_of_classes: bool) -> Form:
@@ -331,12 +318,13 @@ def _matrix(rows: list[Any], lengths: list[int], column_of_classes: bool) -> For
 # -------------------------------------------------------------- single labels and their names
 
 
-def zeros_and_ones(values: Any, name: str) -> Any:
-    """0/1 of type uint8 in C order, or CSR, in a copy."""
+def zeros_and_ones(values: Any, name: str, n_labels: int | None = None) -> Any:
+    """0/1 of type uint8 in C order, or CSR, in a copy; of ``n_labels`` columns if that is known."""
     if issparse(values):
-        matrix = tidy_sets(values, name)
-        require_entries(matrix.shape, name)
-        return matrix.astype(np.uint8)
+        sets = tidy_sets(values, name)
+        require_entries(sets.shape, name)
+        require_columns(sets.shape, n_labels, name)
+        return sets.astype(np.uint8)
     array = np.asarray(values)
     if array.dtype == object:
         # A frame of 0/1 columns of several types.
@@ -347,14 +335,7 @@ def zeros_and_ones(values: Any, name: str) -> Any:
                     f"{EXPECTED}"
                 )
         array = array.astype(np.float64)
-    return label_matrix(array, None, name)
-
-
-def _require_columns(sets: Any, n_labels: int, name: str) -> None:
-    if sets.shape[1] != n_labels:
-        raise ValueError(
-            f"{name} must have {n_labels} columns, one a label, but its shape is {sets.shape}"
-        )
+    return label_matrix(array, n_labels, name)
 
 
 def _refuse_labels(values: list[Any], where: Callable[[int], str]) -> None:
@@ -379,6 +360,13 @@ def _refuse_labels(values: list[Any], where: Callable[[int], str]) -> None:
             )
 
 
+def distinct_names(names: Any) -> NDArray[Any]:
+    """Names as by `name_array`, no two alike."""
+    array = name_array(names)
+    refuse_repeated(array.tolist())
+    return array
+
+
 def name_array(names: Any) -> NDArray[Any]:
     """A one-dimensional array of names: text or numbers of one type, else objects."""
     if isinstance(names, str) or not hasattr(names, "__iter__"):
@@ -390,9 +378,13 @@ def name_array(names: Any) -> NDArray[Any]:
             f"names must be one-dimensional, with one name for each label, "
             f"but their shape is {array.shape}"
         )
+    if array.dtype != object:
+        return array
     values = array.tolist()
-    alike = any(all(isinstance(name, kind) for name in values) for kind in (str, NUMBER))
-    if array.dtype == object and alike:
+    for place, name in enumerate(values):
+        if not isinstance(name, Hashable):
+            raise ValueError(f"names must be text or numbers, but label {place} has {name!r}")
+    if any(all(isinstance(name, kind) for name in values) for kind in (str, NUMBER)):
         # Text is kept as objects if numpy's own would change it (it drops trailing zeros).
         plain = np.array(values)
         return plain if plain.tolist() == values else array

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from setwise.spelling import counted
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -85,7 +87,7 @@ def well_formed(matrix: Any, name: str) -> Any:
 def _misplaced(matrix: Any) -> str:
     """What is wrong with the places of the entries, in words; empty if nothing is."""
     if matrix.ndim != 2:
-        return f"it has {matrix.ndim} dimension{'s' * (matrix.ndim != 1)}, not two"
+        return f"it has {counted(matrix.ndim, 'dimension')}, not two"
     kind, blocks = matrix.format, np.ones(2, int)
     if kind == "coo":
         return _outside(matrix.row, matrix.shape[0], len(matrix.data), "row") or _outside(
@@ -151,20 +153,22 @@ def tidy_sets(sets: Any, name: str) -> Any:
     return matrix
 
 
-def refuse_entries(matrix: Any, wrong: NDArray[np.bool_], name: str, expected: str) -> None:
-    """Raise for the first stored entry that is wrong, naming its place and what is expected."""
-    if wrong.any():
-        entry = int(np.argmax(wrong))
-        row, label = place_of(matrix, entry)
-        raise ValueError(
-            f"{name} must {expected}, but {name}[{row}, {label}] is {matrix.data[entry]} "
-            f"({np.count_nonzero(wrong)} such entries)"
-        )
+def refuse_entries(values: Any, wrong: NDArray[np.bool_], name: str, expected: str) -> None:
+    """Raise for the first entry that is wrong, naming its place and what is expected.
 
-
-def place_of(matrix: Any, entry: int) -> tuple[int, int]:
-    """Row and label of a stored entry."""
-    return int(np.searchsorted(matrix.indptr, entry, "right")) - 1, int(matrix.indices[entry])
+    ``wrong`` says it of the entries of an array, or of those that a CSR one stores.
+    """
+    if not wrong.any():
+        return
+    first = tuple(np.argwhere(wrong)[0].tolist())
+    place, stored = list(first), values
+    if hasattr(values, "indptr"):
+        row = int(np.searchsorted(values.indptr, first[0], "right")) - 1
+        place, stored = [row, int(values.indices[first[0]])], values.data
+    raise ValueError(
+        f"{name} must {expected}, but {name}{place} is {stored[first]} "
+        f"({np.count_nonzero(wrong)} such entries)"
+    )
 
 
 def rows_of(matrix: Any) -> NDArray[np.int64]:
@@ -181,6 +185,21 @@ def places_among(matrix: Any, wanted: Any) -> tuple[NDArray[Any], NDArray[np.boo
     stored, asked = (rows_of(m) * n_labels + m.indices for m in (matrix, wanted))
     places = np.searchsorted(stored, asked)
     return places, np.append(stored, -1)[places] == asked
+
+
+def columns_among(matrix: Any, places: NDArray[np.int64], n_columns: int) -> Any:
+    """The columns at their places among ``n_columns``, all others 0; dense or CSR as given."""
+    shape = (matrix.shape[0], n_columns)
+    if not hasattr(matrix, "indptr"):
+        wide = np.zeros(shape, matrix.dtype)
+        wide[:, places] = matrix
+        return wide
+    from scipy.sparse import csr_array
+
+    rows: Any = csr_array(matrix)
+    wide = csr_array((rows.data, places[rows.indices], rows.indptr), shape=shape)
+    wide.sort_indices()
+    return wide
 
 
 def entries_of(sets: NDArray[np.uint8]) -> Any:

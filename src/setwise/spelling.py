@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import fields
 from difflib import get_close_matches
@@ -12,6 +12,8 @@ from typing import Any
 
 # So many names are listed; of more, so many near ones, sought among so many.
 MOST_LISTED, MOST_NEAR, MOST_SOUGHT = 10, 3, 5000
+# Characters of a value.
+MOST_SHOWN = 60
 
 
 def as_python(name: str, value: Any) -> str:
@@ -48,10 +50,10 @@ def brief(self: Any) -> str:
     >>> Sized(2, [0.0, 1.0, 0.5]), Catalog([[i // 4, i // 2 % 2, i % 2] for i in range(8)])
     (Sized(n_labels=2, bias=[0.0, 1.0, 0.5]), Catalog(sets=<8 × 3>, bias=[0.0, 0.0, ...]))
     """
-    shown = ((field, getattr(self, field.name)) for field in fields(self) if field.init)
+    values = ((field, getattr(self, field.name)) for field in fields(self) if field.init)
     given = [
         f"{field.name}={_shape(value)}"
-        for field, value in shown
+        for field, value in values
         if hasattr(value, "shape") or value is not field.default
     ]
     return f"{type(self).__name__}({', '.join(given)})"
@@ -66,10 +68,29 @@ def _shape(value: Any) -> str:
     return f"<{' × '.join(map(str, value.shape))}>"
 
 
+def shown(value: object) -> str:
+    """A value from a file or a user, for a message: as Python writes it, and cut if it is long."""
+    text = repr(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+
+
 def some(names: Sequence[Any]) -> str:
     """The first names, for a message."""
-    listed, more = ", ".join(map(repr, names[:MOST_LISTED])), len(names) - MOST_LISTED
+    listed, more = ", ".join(map(shown, names[:MOST_LISTED])), len(names) - MOST_LISTED
     return f"{listed} and {more} more" if more > 0 else listed
+
+
+def unknown_names(names: Iterable[Any], known: Collection[Any]) -> str:
+    """The names that are not known, and what there is in their place; empty if all are known.
+
+    Examples
+    --------
+    >>> unknown_names(["art", "oprea"], ["art", "opera"])
+    "'oprea'; known are 'art', 'opera'"
+    """
+    there = set(known)
+    unknown = [name for name in names if name not in there]
+    return f"{some(unknown)}; {known_names(unknown[0], known)}" if unknown else ""
 
 
 def known_names(name: Any, names: Iterable[Any]) -> str:

@@ -41,40 +41,40 @@ def probability_matrix(probability: Any, name: str = "probability") -> Any:
     In a sparse matrix an entry that is absent is a probability of 0; entries are put in the order
     of their columns, and stored zeros are dropped, in a copy where there is anything to do.
     """
-    if hasattr(probability, "tocsr"):
-        matrix = tidied(probability, name)
-        require_entries(matrix.shape, name)
-        stored = matrix.data
-        if stored.size and not (stored.min() >= 0 and stored.max() <= 1):
-            refuse_entries(matrix, ~((stored >= 0) & (stored <= 1)), name, "lie in [0, 1]")
-        kind = np.float32 if matrix.dtype == np.float32 else np.float64
-        return matrix.astype(kind, copy=not stored.flags.writeable)
-    array = real_array(probability, name)
-    require_entries(array.shape, name)
-    array = _plain(array)
-    if not (array.min() >= 0.0 and array.max() <= 1.0):
-        _refuse(array, ~((array >= 0.0) & (array <= 1.0)), name, "lie in [0, 1]")
-    return array
+    is_sparse = hasattr(probability, "tocsr")
+    values = tidied(probability, name) if is_sparse else real_array(probability, name)
+    require_entries(values.shape, name)
+    values = _plain(values)
+    stored = values.data if is_sparse else values
+    if stored.size and not (stored.min() >= 0 and stored.max() <= 1):
+        refuse_entries(values, ~((stored >= 0) & (stored <= 1)), name, "lie in [0, 1]")
+    return values
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """In C order, float32 or float64, and writeable.
+def input_matrix(X: Any, name: str = "X") -> Any:
+    """Inputs as an (n, d) array in C order or a tidy CSR array, float32 or float64; NaN stays."""
+    inputs = tidied(X, name) if hasattr(X, "tocsr") else real_array(X, name)
+    if inputs.ndim != 2:
+        raise ValueError(f"{name} must have two dimensions, but its shape is {inputs.shape}")
+    inputs = inputs.astype(_float_type(inputs), copy=False)
+    return inputs if hasattr(inputs, "indptr") else np.ascontiguousarray(inputs)
+
+
+def _plain(values: Any) -> Any:
+    """An array in C order, or a CSR one: float32 or float64, and writeable.
 
     Numba compiles another kernel for read-only arrays; copying is cheaper than that.
     """
-    array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float32 else np.float64)
+    kind = _float_type(values)
+    if hasattr(values, "indptr"):
+        return values.astype(kind, copy=not values.data.flags.writeable)
+    array = np.ascontiguousarray(values, kind)
     return array if array.flags.writeable else array.copy()
 
 
-def _refuse(array: NDArray[Any], wrong: NDArray[np.bool_], name: str, expected: str) -> None:
-    """Raise for the first entry that is wrong, naming its place and what is expected."""
-    bad = np.argwhere(wrong)
-    if len(bad):
-        place = tuple(int(i) for i in bad[0])
-        raise ValueError(
-            f"{name} must {expected}, but {name}{list(place)} is {array[place]} "
-            f"({len(bad)} such entries)"
-        )
+def _float_type(values: Any) -> Any:
+    """Float32 stays, all else becomes float64."""
+    return np.float32 if values.dtype == np.float32 else np.float64
 
 
 def require_entries(shape: tuple[int, ...], name: str) -> None:
@@ -86,6 +86,16 @@ def require_entries(shape: tuple[int, ...], name: str) -> None:
         )
 
 
+def require_columns(shape: tuple[int, ...], n_labels: int | None, name: str) -> None:
+    """Raise unless it is the shape of a matrix that has a column for each label."""
+    if len(shape) != 2 or n_labels not in (None, shape[1]):
+        width = "n_labels" if n_labels is None else n_labels
+        raise ValueError(
+            f"{name} must have shape (n, {width}), {width} columns of 0/1, one for each label, "
+            f"but its shape is {shape}"
+        )
+
+
 def refuse_not_finite(array: NDArray[Any], name: str) -> None:
     """Raise for the first entry that is NaN or infinite."""
     # If the sum is finite, so is every term. Finite terms whose sum overflows are looked at below.
@@ -93,16 +103,15 @@ def refuse_not_finite(array: NDArray[Any], name: str) -> None:
         total = array.sum() if array.size < SHARED_CHECK else _shared_sum(array)
         if np.isfinite(total):
             return
-    _refuse(array, ~np.isfinite(array), name, "be finite")
+    refuse_entries(array, ~np.isfinite(array), name, "be finite")
 
 
 def refuse_large(values: Any, most: float, name: str, advice: str) -> None:
     """Raise for the first entry, of an array or a CSR one, whose size is beyond ``most``."""
-    is_sparse = hasattr(values, "tocsr")
-    stored = values.data if is_sparse else values
+    stored = values.data if hasattr(values, "tocsr") else values
     if max(float(stored.max(initial=0)), -float(stored.min(initial=0))) > most:
-        refuse = refuse_entries if is_sparse else _refuse
-        refuse(values, np.abs(stored) > most, name, f"not exceed {most:g} in size ({advice})")
+        expected = f"not exceed {most:g} in size ({advice})"
+        refuse_entries(values, np.abs(stored) > most, name, expected)
 
 
 def _shared_sum(array: NDArray[Any]) -> float:
@@ -125,19 +134,14 @@ def label_matrix(
     if hasattr(sets, "toarray"):
         sets = well_formed(sets, name).toarray()
     array = real_array(sets, name, integers=True)
-    if array.ndim != 2 or (n_labels is not None and array.shape[1] != n_labels):
-        width = "n_labels" if n_labels is None else n_labels
-        raise ValueError(
-            f"{name} must have shape (n, {width}), one 0/1 column for each label, "
-            f"but its shape is {array.shape}"
-        )
+    require_columns(array.shape, n_labels, name)
     with np.errstate(invalid="ignore"):
         # (Numba compiles another kernel for read-only arrays; copying is cheaper than that.)
         cast = array.astype(np.uint8, copy=copy or not array.flags.writeable)
         cast = np.ascontiguousarray(cast)
         same = array.dtype in (np.uint8, bool) or np.array_equal(cast, array)
     if not same or cast.max(initial=0) > 1:
-        _refuse(array, (array != 0) & (array != 1), name, "hold only 0 and 1")
+        refuse_entries(array, (array != 0) & (array != 1), name, "hold only 0 and 1")
     return cast
 
 
@@ -163,6 +167,16 @@ def repeated(names: Sequence[Any]) -> Any:
     if len(set(names)) == len(names):
         return None
     return next(name for name, times in Counter(names).items() if times > 1)
+
+
+def refuse_repeated(names: Sequence[Any], what: str = "label") -> None:
+    """Raise for a name that two labels have, or two of something else."""
+    if (twice := repeated(names)) is not None:
+        first, second = [place for place, name in enumerate(names) if name == twice][:2]
+        raise ValueError(
+            f"each {what} must have its own name, but {what}s {first} and {second} are both "
+            f"{twice!r}"
+        )
 
 
 def places_of(given: Any, name: str, count: int, what: str = "columns") -> NDArray[np.int64]:
@@ -225,7 +239,8 @@ def real_vector(values: Any, length: int | None, name: str, minus_infinity: bool
 def refuse_bad_weights(array: NDArray[Any], name: str, minus_infinity: bool = True) -> None:
     """Raise for NaN or +inf, and for -inf unless that means 'excluded'."""
     allowed = np.isfinite(array) | (minus_infinity & np.isneginf(array))
-    _refuse(array, ~allowed, name, "be finite or -inf" if minus_infinity else "be finite")
+    expected = "be finite or -inf" if minus_infinity else "be finite"
+    refuse_entries(array, ~allowed, name, expected)
 
 
 def real_array(values: Any, name: str, integers: bool = False) -> NDArray[Any]:

@@ -90,7 +90,7 @@ def test_a_block_of_other_columns_or_types_is_not_written(tmp_path):
         writer.add(np.zeros((3, 4)), np.ones((3, 4), np.uint8))
     with pytest.raises(ValueError, match="int64"):
         writer.add(np.zeros((3, 5), np.int64), np.ones((3, 4), np.uint8))
-    with pytest.raises(ValueError, match=r"label sets of shape \(3, 4\), but they are \(3, 5\)"):
+    with pytest.raises(ValueError, match=r"Y must have .* 4 columns .* is \(3, 5\)"):
         writer.add(np.zeros((3, 5)), np.ones((3, 5), np.uint8))
     with pytest.raises(ValueError, match=r"Y must hold only 0 and 1, but Y\[0, 0\] is 2"):
         writer.add(np.zeros((3, 5)), 2 * np.ones((3, 4), np.uint8))

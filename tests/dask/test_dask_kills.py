@@ -21,6 +21,7 @@ distributed = pytest.importorskip("distributed")
 array = pytest.importorskip("dask.array")
 
 from setwise import dask as on_dask  # noqa: E402
+from tests.dask.test_dask import same  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("default"),
@@ -62,27 +63,8 @@ def chunked():
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-    ) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def client(cluster):
-    with distributed.Client(cluster) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def expected():
     return SetClassifier(**SETTINGS).fit(MemoryBlocks.of(*drawn(), rows=ROWS))
-
-
-def same(one, other):
-    np.testing.assert_array_equal(one.coef_, other.coef_)
-    np.testing.assert_array_equal(one.intercept_, other.intercept_)
 
 
 def seconds_of(call):

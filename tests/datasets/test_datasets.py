@@ -448,12 +448,12 @@ def test_the_split_off_is_the_documented_one():
 @in_turn(
     ("change", "message"),
     [
-        ({"X": [[1.0, math.inf]]}, "infinite"),
+        ({"X": [[1.0, math.inf]]}, r"X\[0, 1\] is inf"),
         ({"X": [[1.0, 2.0], [1.0, 2.0]]}, "same number of rows"),
         ({"X": np.zeros((0, 2)), "Y": np.zeros((0, 2))}, "at least one"),
         ({"Y": [[0, 2]]}, "only 0 and 1"),
         ({"feature_names": ["a"]}, "2 names"),
-        ({"label_names": ["a", "a"]}, "there twice"),
+        ({"label_names": ["a", "a"]}, "labels 0 and 1 are both 'a'"),
         ({"split": {"train": [0], "test": [0]}}, "in the split twice"),
         ({"split": {"train": [1]}}, "rows from 0 to 0"),
         ({"hierarchy": [[0, 1], [1, 0]]}, "hierarchy .* the cycle '0' -> '1' -> '0'"),

@@ -106,6 +106,8 @@ def test_options_are_those_of_arff(server, tmp_path):
     data = fetch(7, cache=tmp_path, url=server.url, labels=["rain", "news"], drop=["sport"])
     assert data.label_names.tolist() == ["rain", "news"]
     assert data.feature_names.tolist() == ["sun", "wind"]
+    counted = fetch(7, cache=tmp_path, url=server.url, labels=-2)
+    assert counted.label_names.tolist() == ["news", "sport"]
 
 
 def test_without_a_network_what_was_fetched_is_read_and_the_rest_refused(tmp_path):
@@ -125,11 +127,11 @@ def test_without_a_network_what_was_fetched_is_read_and_the_rest_refused(tmp_pat
     ("changes", "message"),
     [
         ({"md5_checksum": "0" * 32}, "damaged on the way"),
-        ({"url": "file:///etc/passwd"}, "expected is an http address"),
-        ({"url": "/relative"}, "expected is an http address"),
+        ({"url": "file:///etc/passwd"}, "address must begin with http"),
+        ({"url": "/relative"}, "address must begin with http"),
         ({"format": "parquet"}, "only ARFF is read"),
         ({"default_target_attribute": None}, "name the labels"),
-        ({"default_target_attribute": "nothing"}, "labels that are no attributes: 'nothing'"),
+        ({"default_target_attribute": "nothing"}, "no attribute 'nothing'; known are"),
     ],
 )
 def test_a_description_that_does_not_fit_is_refused(changes, message, server, tmp_path):

@@ -127,6 +127,23 @@ def test_a_second_file_to_test_on_may_have_new_labels(format, tmp_path):
         read(tmp_path / f"first.{suffix}", unseen_labels="missed", **options)
 
 
+def test_a_new_number_of_an_extreme_file_is_a_new_label(tmp_path):
+    first, other = tmp_path / "a.txt", tmp_path / "b.txt"
+    first.write_text("2 3 2\n0 1:1\n0,1 2:1\n")
+    other.write_text("2 3 2\n0,7 1:1\n1 2:1\n")
+    schema = read(first).schema
+    with pytest.raises(DataError, match=r"line 2: unknown label '7'; .*unseen_labels='missed'"):
+        schema.read(other)
+    found = schema.read(other, unseen_labels="missed")
+    assert found.label_names.tolist() == ["0", "1", "7"]
+    assert found.unseen.labels == {"7": 1}
+    for again in (found, found.schema.read(other)):
+        np.testing.assert_array_equal(dense(again.Y), [[1, 0, 1], [0, 1, 0]])
+    other.write_text("1 3 4\n0 1:1\n")
+    with pytest.raises(DataError, match=r"3 features and 4 labels, but 3 .* at most 2 labels"):
+        schema.read(other)
+
+
 def test_a_new_label_stands_by_itself_in_a_taxonomy(tmp_path):
     data, other = files(tmp_path, "CSV", [("soft", tags) for _, tags in OTHER])
     taxonomy = Taxonomy.from_edges([["all", "art"], ["all", "law"]])

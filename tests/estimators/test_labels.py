@@ -355,6 +355,7 @@ REFUSED = {
     "a dict": ({"a": 1}, "cannot be a dict"),
     "an iterator": (iter([1, 2]), "cannot be a"),
     "two columns of one name": (Frame([[0, 1]], ["a", "a"]), "own name", "'a'"),
+    "a list for a name": (Frame([[0, 1]], ["a", ["b"]]), r"label 1 has \['b'\]"),
     "an entry twice": (
         scipy.sparse.coo_array(([1, 1], ([0, 0], [1, 1])), shape=(1, 2)),
         "each entry once",

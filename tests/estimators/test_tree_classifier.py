@@ -178,7 +178,7 @@ def test_labels_of_y_and_taxonomy_must_be_the_same():
     ordered = TreeDistance(ANIMALS.over(turned.columns))
     found = SetClassifier(ordered).fit(X, turned).predict(X)
     assert (found[:, ::-1] == SetClassifier(target).fit(X, frame).predict(X)).all()
-    with pytest.raises(ValueError, match="y must have 5 columns"):
+    with pytest.raises(ValueError, match=r"y must have .* 5 columns"):
         SetClassifier(target).fit(X, Y[:, :4])
     with pytest.raises(ValueError, match="one class for each row"):
         SetClassifier(target).fit(X, ANIMALS.names[Y[:, 3]])

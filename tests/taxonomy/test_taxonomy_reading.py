@@ -1,6 +1,7 @@
 """Hierarchies from what users have: nothing becomes a label unasked, what is wrong is said."""
 
 import gzip
+import io
 import json
 
 import numpy as np
@@ -395,6 +396,157 @@ def test_edges_in_quotes_are_read_whatever_their_names(names, mark, data, tmp_pa
     quoted = [mark.join('"' + end.replace('"', '""') + '"' for end in edge) for edge in text]
     found = read(tmp_path_factory.mktemp("edges"), "\n".join(quoted))
     assert parents_of(found) == {names[0]: [], **{child: [parent] for parent, child in edges}}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no lines"),
+        (
+            "a b\na c 2\n",
+            "line 2: .* 2 columns, parted by ' ', as line 1 has, but it has 3",
+        ),
+        ("parent,size\na,3\n", "'parent', 'size' none is one of labels"),
+        ("a b\nb a\n", "cycle"),
+        (
+            "label,parent\nanimals,\nbirds,animals\ncats,animls",
+            r"parent 'animls' of 'cats' \(line 4 of .*\) has no row of its own.*misspelt",
+        ),
+        (
+            "label,parent\nanimals,NA\ncats,animls",
+            r"parent 'animls' of 'cats' \(line 3 of .*\) has no row",
+        ),
+        (
+            "label,parent\na,\n\nb,a\nc,a|d",
+            r"several parents of 'c' \(line 5 of .*\) must all be labels.* of 'a\|d' 'd' is none",
+        ),
+        (
+            "id,name,parent_id\n1,2,\n2,1,1\n",
+            "'id', 'name': the parents in 'parent_id' .*, but they occur in 'id', 'name'",
+        ),
+        (
+            "id,name,parent_id\n1,a,\n2,b,c\n",
+            "'id', 'name': the parents in 'parent_id' .*, but they occur in none",
+        ),
+        ('{"a": ["b","c"]}', "it has JSON, .*from_meta.*from_parents"),
+        ('[["a", "b"], ["a", "c"]]', "it has JSON"),
+        (json.dumps({"l": 99, "label_names": ["x" * 9] * 99}, indent=1), r"^.{,400}from_meta"),
+        (f"a,b\n{'x' * 99},{'y' * 99},c", "^.{,300}$"),
+        (f"parent,child,{'z' * 999}\na,b,c", "^.{,400}$"),
+    ],
+)
+def test_a_file_that_cannot_be_read_as_a_hierarchy_says_where(text, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        read(tmp_path, text)
+
+
+def test_a_root_of_a_file_that_never_occurs_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="but nothing stands under '7'"):
+        read(tmp_path, "a b\na c", root=7)
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path):
+    for look in (Taxonomy.read, Taxonomy.from_meta):
+        with pytest.raises(FileNotFoundError, match=r"there is no file .*nowhere\.csv"):
+            look(tmp_path / "nowhere.csv")
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*meta\.json"):
+        Taxonomy.from_meta(tmp_path)
+    with pytest.raises(ValueError, match="this is a folder; expected is a file"):
+        Taxonomy.read(tmp_path)
+    meta = {"name": "zoo", "hierarchy_edges": [[0, 1]], "label_names_file": "gone.txt"}
+    (tmp_path / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*gone\.txt"):
+        Taxonomy.from_meta(tmp_path)
+
+
+# ------------------------------------------------------------------------------------------- tables
+
+
+NUMBERED = {"1": [], "2": ["1"], "3": ["1"]}
+ZOO = {"a": [], "b": [], "c": ["a", "b"]}
+TABLES = {
+    "whole numbers with a gap": ("label,parent\n1,\n2,1.0\n3,1.0", {}, NUMBERED),
+    "whole numbers with -1 for the gap": ("label,parent\n1,-1.0\n2,1.0\n3,1.0", {}, NUMBERED),
+    "edges of whole numbers": (",1\n1.0,2\n1.0,3", {}, NUMBERED),
+    "versions": ("label,parent\n1.0,\nv2,1.0", {}, {"1.0": [], "v2": ["1.0"]}),
+    "the word NA": ("id,parent\n1,NA\n2,1\n3,1", {}, NUMBERED),
+    "a label called NA": ("id,parent\nNA,\nUS,NA", {}, {"NA": [], "US": ["NA"]}),
+    "a listed label called NA": (
+        *("child,parent\nUS,NA", {"names": ["NA", "US"]}),
+        {"NA": [], "US": ["NA"]},
+    ),
+    "-1 above names": ("label,parent\na,-1\nb,a", {}, {"a": [], "b": ["a"]}),
+    "bars between parents": ("id\tis_a\na\t\nb\t\nc\ta|b", {}, ZOO),
+    "semicolons between parents": ("label,parent\na,\nb,\nc,a; b", {}, ZOO),
+    "several parents without rows of roots": ("child,parent\nb,a\nc,a;b", {}, {**ZOO, "b": ["a"]}),
+    "a label with a bar": ("label,parent\na|b,\nc,a|b", {}, {"a|b": [], "c": ["a|b"]}),
+    "a root by number": ("parent,child\n0,1\n1,2\n1,3", {"root": 0}, NUMBERED),
+    "a root by text": ("0 1\n1 2\n1 3", {"root": "0"}, NUMBERED),
+    "the root -1": ("-1 1\n1 2\n1 3", {"root": -1}, NUMBERED),
+    "ids and their names": (*("id,name,parent_id\n1,life,\n2,cats,1.0\n3,dogs,1.0", {}, NUMBERED),),
+    "names and their ids": ("id,name,parent\n7,a,\n8,b,\n9,c,a;b", {}, ZOO),
+}
+
+
+@pytest.mark.parametrize(("text", "options", "expected"), TABLES.values(), ids=TABLES)
+def test_a_table_has_no_labels_but_those_of_its_rows(text, options, expected, tmp_path):
+    assert parents_of(read(tmp_path, text, **options)) == expected
+
+
+@pytest.mark.parametrize("word", ["NA", "NaN", "nan", "None", "null", "<NA>"])
+def test_words_for_no_parent_are_the_virtual_root(word, tmp_path):
+    expected = {"a": [], "b": ["a"]}
+    assert parents_of(read(tmp_path, f"label,parent\na,{word}\nb,a")) == expected
+    frame = pd.DataFrame({"label": ["a", "b"], "parent": [word, "a"]})
+    assert parents_of(Taxonomy.from_edges(frame)) == expected
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_frame_has_the_labels_of_its_file(as_text, tmp_path):
+    """Ids with gaps among their parents, as numbers and as text."""
+    text = "id,name,parent_id\n1,life,\n2,cats,1.0\n3,dogs,1.0\n"
+    frame = pd.read_csv(io.StringIO(text), dtype=str if as_text else None)
+    found = Taxonomy.from_edges(frame)
+    assert found.names.tolist() == (["1", "2", "3"] if as_text else [1, 2, 3])
+    assert found.parents.tolist() == read(tmp_path, text).parents.tolist() == [-1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "word", ["name", "Category", "class", "term", "node", "id", "path", "label"]
+)
+def test_a_word_above_path_names_is_no_label(word, tmp_path):
+    """But where names stand under it, it is one."""
+    assert read(tmp_path, f"{word}\na\na/b").names.tolist() == ["a", "a/b"]
+    assert read(tmp_path, f"{word}\n{word}/b").names.tolist() == [word, f"{word}/b"]
+
+
+def test_a_first_label_that_is_a_word_for_columns_stays_without_a_separator(tmp_path):
+    with pytest.warns(UserWarning, match="all 2 labels are roots"):
+        assert read(tmp_path, "class\norder").names.tolist() == ["class", "order"]
+
+
+def test_edges_may_be_those_of_a_graph():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.DiGraph([("a", "b"), ("a", "c")])
+    assert parents_of(Taxonomy.from_edges(graph.edges)) == {"a": [], "b": ["a"], "c": ["a"]}
+    graph["a"]["c"]["weight"] = 2.0
+    lengths = Taxonomy.from_edges(graph.edges(data="weight", default=1.0)).lengths
+    assert lengths.tolist() == [1.0, 1.0, 2.0]
+
+
+def test_an_edge_from_the_virtual_root_says_nothing_of_a_label_with_a_parent():
+    for found in (
+        Taxonomy.from_edges([["a", "b"], [None, "b"]]),
+        Taxonomy.from_edges([[None, "b", 5.0], ["a", "b", 1.0]]).over(["a", "b"]),
+        Taxonomy.from_parents({"a": None, "b": ["a", None]}),
+    ):
+        assert found.is_tree
+        assert found.spanning_tree() is found
+        assert found.parents.tolist() == [-1, 0]
+        assert found.lengths.tolist() == [1.0, 1.0]
+    several = Taxonomy.from_edges([["a", "c"], ["b", "c"], [None, "c"], [None, "b"]])
+    assert "1 of 2 edges" in several.spanning_tree().note
+    assert "virtual" not in several.spanning_tree().note
 
 
 # --------------------------------------------------------------------------------------------- meta

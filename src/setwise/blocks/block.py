@@ -43,7 +43,12 @@ Function = Callable[..., tuple[Any, ...]]
 Change = Callable[[int, Block], Block]
 
 
-def total(terms: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+def joined(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Two terms added, entry by entry."""
+    return tuple(map(add, one, other))
+
+
+def total(terms: Iterable[Any], joined: Callable[[Any, Any], Any] = joined) -> Any:
     """The sum of terms, entry by entry, in pairs of neighbours, pairs of pairs, and so on.
 
     So the rounding of a sum grows with the logarithm of the number of terms, and depends on their
@@ -54,7 +59,7 @@ def total(terms: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     >>> total([(1, 10), (2, 20), (3, 30)])
     (6, 60)
     """
-    parts: list[tuple[Any, ...]] = []
+    parts: list[Any] = []
     for number, term in enumerate(terms, 1):
         parts.append(term)
         while number % 2 == 0:
@@ -64,11 +69,6 @@ def total(terms: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     if not parts:
         raise ValueError("there must be at least one block with rows, but there is none")
     return parts[0]
-
-
-def joined(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Two terms added, entry by entry."""
-    return tuple(map(add, one, other))
 
 
 class Blocks(ABC):

@@ -23,12 +23,12 @@ from scipy.sparse import csr_array, issparse
 
 from setwise.atomic_write import opened_whole, remove_partial, write_whole
 from setwise.blocks.block import Block, Change, LocalBlocks
-from setwise.files import DataError, File, existing, read_json, shown
+from setwise.files import DataError, File, existing, read_json
 from setwise.labels import LabelNames
 from setwise.sparse import tidied, tidy_sets, well_formed
-from setwise.spelling import counted
+from setwise.spelling import counted, shown
 from setwise.threads import thread_count
-from setwise.validation import real_vector
+from setwise.validation import real_vector, require_columns
 
 MANIFEST, VERSION = "blocks.json", 1
 TYPES = ("float32", "float64")
@@ -262,18 +262,13 @@ class BlockWriter:
         """Write a block: inputs, dense or CSR, label sets, and weights of its rows."""
         sets: Any = tidy_sets(Y if issparse(Y) else csr_array(np.atleast_2d(Y)), "Y")
         X = tidied(X, "X") if issparse(X) else np.asarray(X)
-        n, n_labels = sets.shape[0], len(self.about["label_names"])
-        kind = str(X.dtype)
+        n, kind = sets.shape[0], str(X.dtype)
         if X.shape != (n, self.about["n_features"]) or kind not in TYPES:
             raise ValueError(
                 f"a block must have inputs of shape ({n}, {self.about['n_features']}) and type "
                 f"float32 or float64, but they are {shown(X.shape)} of {kind}"
             )
-        if sets.shape[1] != n_labels:
-            raise ValueError(
-                f"a block must have label sets of shape ({n}, {n_labels}), but they are "
-                f"{shown(sets.shape)}"
-            )
+        require_columns(sets.shape, len(self.about["label_names"]), "Y")
         weights = real_vector(np.ones(n) if weights is None else weights, n, "weights")
         if (weights < 0.0).any():
             raise ValueError("weights must not be negative")

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from setwise.blocks.block import BLOCK_ROWS, Block, Change, Function, LocalBlocks
 from setwise.labels import read_labels
-from setwise.sparse import tidied
-from setwise.validation import real_array, real_vector, same_rows, whole_number
+from setwise.validation import input_matrix, real_vector, same_rows, whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,17 +29,12 @@ class MemoryBlocks(LocalBlocks):
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any = None, rows: int = BLOCK_ROWS) -> MemoryBlocks:
         """Arrays cut into blocks of so many rows; y in any form of `setwise.labels.read_labels`."""
-        inputs = tidied(X, "X") if issparse(X) else real_array(X, "X")
-        if inputs.ndim != 2:
-            raise ValueError(f"X must have two dimensions, but its shape is {inputs.shape}")
-        kind = inputs.dtype if inputs.dtype in (np.float32, np.float64) else np.float64
-        inputs = inputs.astype(kind, copy=False)
-        inputs = inputs if issparse(inputs) else np.ascontiguousarray(inputs)
+        inputs = input_matrix(X)
         sets, names = read_labels(y)
         same_rows(X=inputs, y=sets)
         n = sets.shape[0]
         given = np.ones(n) if sample_weight is None else sample_weight
-        whole = Block(inputs, sets, real_vector(given, n, "sample_weight").astype(np.float64))
+        whole = Block(inputs, sets, real_vector(given, n, "sample_weight"))
         step = whole_number(rows, "rows", 1)
         parts = [whole.take(slice(first, first + step)) for first in range(0, n, step)]
         return cls(names, inputs.shape[1], getattr(X, "columns", None), blocks=parts)

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from scipy.sparse import csr_array, issparse
 
 from setwise import __version__
 from setwise.blocks import Block, Blocks
-from setwise.blocks.block import OWN_SETS, Change, Function, joined
+from setwise.blocks.block import OWN_SETS, Change, Function, joined, total
 from setwise.labels import LabelNames
-from setwise.sparse import tidied, tidy_sets
+from setwise.sparse import tidy_sets
 from setwise.threads import threads_limited
+from setwise.validation import input_matrix
 
 MISSING = "a Dask cluster needs dask and distributed: pip install 'setwise[dask]'"
 # Seconds without any worker after which a computation is given up, and between two looks.
@@ -100,14 +102,8 @@ class DaskBlocks(Blocks):
         return replace(self, sources=sources, held=self.client.persist(held))
 
     def sum(self, function: Function, *parameters: Any) -> tuple[Any, ...]:
-        def asked() -> Any:
-            terms = self._terms(function, parameters)
-            while len(terms) > 1:
-                pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
-                terms = [self._joined(pair) for pair in pairs]
-            return terms[0]
-
-        return self._result(asked)
+        together = partial(self.client.submit, joined, pure=False)
+        return self._result(lambda: total(self._terms(function, parameters), together))
 
     def each(self, function: Callable[..., Any], *parameters: Any) -> Iterator[Any]:
         yield from self._result(lambda: self._terms(function, parameters))
@@ -121,9 +117,6 @@ class DaskBlocks(Blocks):
             sent = self.client.submit(_itself, (function, parameters), pure=False)
         blocks = self.client.compute(self.held)
         return self.client.map(_term, blocks, sent=sent, pure=False)
-
-    def _joined(self, pair: list[Any]) -> Any:
-        return pair[0] if len(pair) == 1 else self.client.submit(joined, *pair, pure=False)
 
     def _result(self, asked: Callable[[], Any]) -> Any:
         """What is asked for; once more, where what it needs was lost with workers."""
@@ -270,12 +263,9 @@ def _block(pair: Any, number: int) -> Block:
             f"block {number} must be (X, Y) or (X, Y, weights), not a {type(pair).__name__}"
         ) from error
     try:
-        for name, part in (("X", X), ("Y", Y)):
-            if part.ndim != 2:
-                raise ValueError(f"{name} must have two dimensions, but it has {part.ndim}")
-        inputs = tidied(X, "X") if issparse(X) else np.ascontiguousarray(X)
-        if inputs.dtype.kind in "biu":
-            inputs = inputs.astype(np.float64)
+        if Y.ndim != 2:
+            raise ValueError(f"Y must have two dimensions, but its shape is {Y.shape}")
+        inputs = input_matrix(X)
         sets = tidy_sets(csr_array(Y) if not issparse(Y) else Y, "Y").astype(np.uint8)
     except (TypeError, ValueError) as error:
         raise ValueError(f"block {number}: {error}") from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -26,17 +26,14 @@ from setwise.datasets.arff_header import (
     unquoted,
 )
 from setwise.datasets.columns import Categories, Features, Number, Text
-from setwise.datasets.schema import First, NamedColumns, Raw, Reader
+from setwise.datasets.schema import ColumnSchema, First, Raw, Reader
 from setwise.datasets.sparse_text import BLOCK_ROWS, Lines, blocks, number_pairs, sparse_matrix
 from setwise.datasets.table import compute, parsed
 from setwise.datasets.unseen import Unseen
-from setwise.files import DataError, File, Place, decoded, existing, named, numbered, opened, shown
-from setwise.spelling import argument, known_names, some
+from setwise.files import DataError, File, Place, decoded, existing, named, numbered, opened
+from setwise.spelling import argument, known_names, shown, some
 
 _ENTRY = re.compile(rf"\s*(\d+)\s+({QUOTED}|[^\s,'\"]+)\s*(,|$)")
-
-# What a sparse row means that leaves an attribute out, beside the first value of a nominal one.
-LEFT_OUT = {"numeric": "0"}
 
 
 class _Reader:
@@ -65,10 +62,8 @@ class _Reader:
         texts, new = {}, {}
         for i, kind in enumerate(self.kinds):
             if isinstance(kind, Text):
-                left_out = LEFT_OUT.get(self.attributes[i].kind, "")
-                if self.attributes[i].kind == "nominal":
-                    left_out = self.attributes[i].values[0]
-                texts[self.attributes[i].name] = column = [left_out] * len(kept)
+                column = [self.attributes[i].left_out] * len(kept)
+                texts[self.attributes[i].name] = column
                 for entry in np.flatnonzero(index == i).tolist():
                     column[rows[entry]] = cells[entry]
             elif isinstance(kind, Categories) and kind.unseen == "zeros":
@@ -179,10 +174,10 @@ class _Reader:
     def _refuse_left_out(self) -> None:
         """Raise if the value that sparse rows leave out is not the one with code 0."""
         for i, attribute in enumerate(self.attributes):
-            kind, left_out = self.kinds[i], attribute.values[:1]
-            is_new = isinstance(kind, Categories) and kind.new(left_out)
-            if attribute.kind == "nominal" and (is_new or self._code(i, left_out[0]) != 0):
-                first = f"{shown(attribute.name)} has the first value {shown(attribute.values[0])}"
+            kind, left_out = self.kinds[i], attribute.left_out
+            is_new = isinstance(kind, Categories) and kind.new([left_out])
+            if attribute.kind == "nominal" and (is_new or self._code(i, left_out) != 0):
+                first = f"{shown(attribute.name)} has the first value {shown(left_out)}"
                 rest = "which the sparse rows of ARFF leave out; expected is one that means 0"
                 raise DataError(self.path, attribute.line, f"attribute {first}, {rest}")
 
@@ -191,7 +186,7 @@ class _Reader:
 
 
 @dataclass(frozen=True, eq=False)
-class ArffSchema(NamedColumns):
+class ArffSchema(ColumnSchema):
     """How an ARFF file is read."""
 
     format = "arff"
@@ -200,10 +195,9 @@ class ArffSchema(NamedColumns):
         with opened(path, self.max_bytes) as file:
             lines = numbered(file, path)
             header = read_header(lines, path, self.encoding)
-            place = {attribute.name: i for i, attribute in enumerate(header.attributes)}
+            place = {name: i for i, name in enumerate(header.names)}
             wanted = {*self.features.columns.tolist(), *(self.labels.columns if labels else ())}
-            if missing := sorted(wanted - set(place)):
-                raise DataError(path, header.line, f"attributes are missing: {some(missing)}")
+            header.require(sorted(wanted), path)
             kinds = [self._kind(a, path) if a.name in wanted else None for a in header.attributes]
             reader = _Reader(header, kinds, path, self.encoding)
             for block in blocks(lines, rows):
@@ -218,18 +212,10 @@ class ArffSchema(NamedColumns):
                     yield Raw(inputs, texts, cells, where, new)
 
     def texts(self, path: File, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        with named(path), opened(existing(path), self.max_bytes) as file:
-            lines = numbered(file, Path(path))
-            header = read_header(lines, Path(path), self.encoding)
-            known = [attribute.name for attribute in header.attributes]
-            if missing := [name for name in columns if name not in known]:
-                reason = f"no attribute {some(missing)}; {known_names(missing[0], known)}"
-                raise DataError(path, header.line, reason)
-            kinds = [Text() if name in columns else None for name in known]
-            reader = _Reader(header, kinds, Path(path), self.encoding)
-            for block in blocks(lines, BLOCK_ROWS):
-                texts = reader.block(block)[1]
-                yield from zip(*(texts[name] for name in columns), strict=True)
+        kept = Features([*dict.fromkeys(columns)], {name: Text() for name in columns})
+        with named(path):
+            for raw in replace(self, features=kept).raws(existing(path), False, BLOCK_ROWS):
+                yield from zip(*(raw.texts[name] for name in columns), strict=True)
 
     def _kind(self, attribute: Attribute, path: Path) -> Any:
         """How the values of an attribute are read."""
@@ -323,10 +309,7 @@ def _features(
     header: Header, others: set[str], path: Path, kinds: dict[str, Any], dtype: str
 ) -> Features:
     """The attributes that are features, all but ``others``; ``kinds`` are those of text."""
-    missing = {*kinds, *others} - {attribute.name for attribute in header.attributes}
-    if missing:
-        what = f"text or drop names what is no attribute: {some(sorted(missing))}"
-        raise DataError(path, header.line, what)
+    header.require([*kinds, *others], path)
     inputs = [attribute for attribute in header.attributes if attribute.name not in others]
     if not inputs:
         raise DataError(path, header.line, "no attribute is left to be a feature")

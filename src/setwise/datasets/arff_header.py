@@ -8,7 +8,7 @@ Labels have the order of the attributes.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
@@ -16,18 +16,9 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from setwise.datasets.columns import Labels
-from setwise.files import (
-    DataError,
-    File,
-    NumberedLines,
-    decoded,
-    existing,
-    opened,
-    plain_name,
-    shown,
-)
-from setwise.spelling import argument, some
-from setwise.validation import repeated
+from setwise.files import DataError, File, NumberedLines, decoded, existing, opened, plain_name
+from setwise.spelling import argument, shown, some, unknown_names
+from setwise.validation import refuse_repeated, repeated
 
 # Levels of a path of labels: deeper ones would make names longer than the file.
 MAX_DEPTH = 64
@@ -52,6 +43,11 @@ class Attribute(NamedTuple):
     values: tuple[str, ...]
     line: int
 
+    @property
+    def left_out(self) -> str:
+        """What a sparse row means that leaves the attribute out."""
+        return self.values[0] if self.kind == "nominal" else "0" if self.kind == "numeric" else ""
+
 
 class Header(NamedTuple):
     """What stands before the rows, and the line of ``@data``."""
@@ -59,6 +55,16 @@ class Header(NamedTuple):
     relation: str
     attributes: tuple[Attribute, ...]
     line: int
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the attributes."""
+        return [attribute.name for attribute in self.attributes]
+
+    def require(self, wanted: Iterable[str], path: File) -> None:
+        """Raise if an attribute is not there."""
+        if unknown := unknown_names(wanted, self.names):
+            raise DataError(path, self.line, f"no attribute {unknown}")
 
 
 def read_header(lines: NumberedLines, path: Path, encoding: str) -> Header:
@@ -142,7 +148,7 @@ def labels_of(
     header: Header, labels: Sequence[str] | int | None, xml: File | None, path: Path, dag: Any
 ) -> Labels:
     """Where the labels stand; a file that does not say it is refused."""
-    names = [attribute.name for attribute in header.attributes]
+    names = header.names
     meka = _MEKA.search(header.relation)
     hierarchical = [a for a in header.attributes if a.kind == "hierarchical"]
     if labels is None and xml is None and meka:
@@ -167,12 +173,9 @@ def labels_of(
             )
             raise DataError(path, header.line, f"{what} {rest}")
         labels, edges = read_xml(beside)
-    there, wanted = set(names), set(labels)
-    missing = [name for name in labels if name not in there]
-    if missing:
-        raise DataError(path, header.line, f"labels that are no attributes: {some(missing)}")
-    if (twice := repeated(list(labels))) is not None:
-        raise ValueError(f"labels must differ, but {twice!r} is named twice")
+    header.require(labels, path)
+    refuse_repeated(list(labels))
+    wanted = set(labels)
     ordered = [name for name in names if name in wanted]
     number = {name: i for i, name in enumerate(ordered)}
     return Labels(ordered, [(number[a], number[b]) for a, b in edges] or None)

@@ -19,10 +19,10 @@ from scipy.sparse import coo_array, csr_array, hstack
 
 from setwise.datasets.dataset import edge_array, text_array
 from setwise.datasets.unseen import CATEGORIES
-from setwise.files import DataError, Place, shown
-from setwise.spelling import argument, known_names
+from setwise.files import DataError, Place
+from setwise.spelling import argument, known_names, shown
 from setwise.taxonomy import Taxonomy
-from setwise.validation import repeated, require_one_of
+from setwise.validation import refuse_repeated, repeated, require_one_of
 
 NUMERAL = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf(?:inity)?|nan", re.I)
 # What a cell of a table says when its value is missing, in lower case.
@@ -186,9 +186,7 @@ class Features:
 
     def __post_init__(self):
         vars(self).update(columns=text_array(self.columns))
-        name = repeated(self.columns.tolist())
-        if name is not None:
-            raise ValueError(f"columns must differ, but {name!r} is there twice")
+        refuse_repeated(self.columns.tolist(), "column")
         if not set(self.kinds) <= set(self.columns.tolist()):
             raise ValueError("kinds must be of columns that are there")
         require_one_of(self.dtype, TYPES, "dtype")
@@ -267,7 +265,7 @@ class LabelSets(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Where the labels of a row stand: a column of 0 and 1 each, or one column that lists them.
+    """Where the labels of a row stand: a column of 0 and 1 each, or a list of them.
 
     Parameters
     ----------
@@ -276,7 +274,8 @@ class Labels:
     edges : int array of shape (m, 2), optional
         Edges [parent, child] of a hierarchy; Y then has the ancestors of what is listed too.
     column : str, optional
-        The column that lists labels; None if each label has a column of its name.
+        The column that lists labels; None if each label has a column of its name, and in files
+        that have no columns.
     separator : str
         What parts the labels in that column. Spaces around a label do not count.
     """
@@ -288,10 +287,9 @@ class Labels:
 
     def __post_init__(self):
         names = text_array(self.names)
-        name = repeated(names.tolist())
-        if len(names) == 0 or name is not None:
-            what = "no label" if name is None else f"the label {shown(name)} twice"
-            raise ValueError(f"labels must have different names, but there is {what}")
+        if len(names) == 0:
+            raise ValueError("there must be a label, but there is none")
+        refuse_repeated(names.tolist())
         if not isinstance(self.separator, str) or not self.separator:
             raise ValueError(f"separator must be text, but it is {self.separator!r}")
         vars(self).update(names=names)
@@ -313,7 +311,7 @@ class Labels:
 
     def new(self, cells: Any, place: Place) -> set[str]:
         """The labels that cells list and that are not among the names."""
-        if self.column is None:
+        if not isinstance(cells, list):
             return set()
         rows = (listed(cell, self.separator, row, place) for row, cell in enumerate(cells))
         return {label for labels in rows for label in labels or () if label not in self._number}
@@ -324,10 +322,10 @@ class Labels:
         Rows whose labels are unknown are refused, or left out. ``hint`` is said of a label that is
         not among the names.
         """
-        if self.column is None:
-            Y, lost = self._coded(cells, place)
-        else:
+        if isinstance(cells, list):
             Y, lost = self._listed(cells, place, hint)
+        else:
+            Y, lost = self._coded(cells, place)
         known = np.ones(Y.shape[0], bool)
         known[list(lost)] = False
         if lost and unknown == "refuse":

@@ -13,9 +13,10 @@ from scipy.sparse import csr_array, issparse
 
 from setwise.datasets.unseen import Unseen
 from setwise.labels import zeros_and_ones
-from setwise.sparse import tidied
+from setwise.sparse import refuse_entries
+from setwise.spelling import counted
 from setwise.taxonomy import Taxonomy
-from setwise.validation import real_array, real_number, real_vector, repeated, same_rows
+from setwise.validation import input_matrix, real_number, real_vector, refuse_repeated, same_rows
 
 if TYPE_CHECKING:
     from setwise.datasets.schema import Schema
@@ -227,10 +228,10 @@ class Dataset:
 
     def __str__(self) -> str:
         sizes = {"row": self.n_rows, "feature": self.n_features, "label": self.n_labels}
-        counts = [f"{size} {noun}{'s' * (size != 1)}" for noun, size in sizes.items()]
+        counts = [counted(size, noun) for noun, size in sizes.items()]
         if self.Y is not None:
-            sets = f"{self.distinct_sets} distinct set{'s' * (self.distinct_sets != 1)}"
-            counts += [f"{self.cardinality:.2f} labels per row", sets]
+            counts += [f"{self.cardinality:.2f} labels per row"]
+            counts += [counted(self.distinct_sets, "distinct set")]
         parts = [f"{name} {len(rows)}" for name, rows in (self.split or {}).items()]
         more = ["; " + ", ".join(parts)] if parts else []
         more += ["; a hierarchy"] if self.hierarchy is not None else []
@@ -247,20 +248,15 @@ class Dataset:
 
 
 def _features(X: Any) -> Any:
-    """Float32 or float64 of shape (n, d), dense or tidy CSR; NaN stays, infinity is refused."""
-    checked: Any = tidied(X, "X") if issparse(X) else real_array(X, "X")
-    values = checked.data if issparse(checked) else checked
-    if checked.ndim != 2 or 0 in checked.shape:
+    """Inputs with rows and features; NaN stays, infinity is refused."""
+    inputs = input_matrix(X)
+    if 0 in inputs.shape:
         raise ValueError(
-            f"X must have shape (n_rows, n_features) with at least one of each, "
-            f"but its shape is {checked.shape}"
+            f"X must have at least one row and one feature, but its shape is {inputs.shape}"
         )
-    if values.dtype not in (np.float32, np.float64):
-        checked = checked.astype(np.float64)
-    infinite = np.isinf(values)
-    if infinite.any():
-        raise ValueError(f"X must be finite or NaN, but {infinite.sum()} entries are infinite")
-    return checked if issparse(checked) else np.ascontiguousarray(checked)
+    values = inputs.data if issparse(inputs) else inputs
+    refuse_entries(inputs, np.isinf(values), "X", "be finite or NaN")
+    return inputs
 
 
 def text_array(names: Iterable[Any]) -> NDArray[Any]:
@@ -284,8 +280,8 @@ def _names(names: Any, count: int, what: str) -> Any:
     array = text_array(names)
     if len(array) != count:
         raise ValueError(f"{what} must have {count} names, one a column, but it has {len(array)}")
-    if what == "label_names" and (name := repeated(array.tolist())) is not None:
-        raise ValueError(f"each label must have its own name, but {name!r} is there twice")
+    if what == "label_names":
+        refuse_repeated(array.tolist())
     return array
 
 

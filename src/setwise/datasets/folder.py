@@ -21,8 +21,9 @@ from setwise.archives import refuse_large_arrays
 from setwise.datasets.dataset import Dataset, text_array
 from setwise.datasets.schema import First, Reader, Rows, Schema
 from setwise.datasets.sparse_text import MAX_FEATURES
-from setwise.files import DataError, File, existing, read_json, read_names, shown
+from setwise.files import DataError, File, existing, read_json, read_names
 from setwise.sparse import well_formed
+from setwise.spelling import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +38,9 @@ class FolderSchema(Schema):
     edge_lengths: Any = None
     format = "folder"
 
-    def whole(self, path: Path, labels: bool, source: File) -> Dataset:
+    def whole(self, path: Path, labels: bool) -> Dataset:
         rows = self._fitting(_read_rows(path, self.max_bytes, labels), path)
-        return self.dataset(rows, source, **self._about(path))
+        return self.dataset(rows, path, **self._about(path))
 
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         whole = self._fitting(_read_rows(path, self.max_bytes, labels), path)
@@ -85,12 +86,12 @@ def read_folder(path: File, *, max_bytes: int | None = None) -> First:
         if meta.get(key, count) != count:
             reason = f"{key!r} is {meta[key]!r}, but there are {count}"
             raise DataError(folder / "meta.json", None, reason)
-    names, edges = _names(folder, meta, "label_names"), meta.get("hierarchy_edges")
+    names = _names(folder, meta, "label_names")
     schema = FolderSchema(
         X.shape[1],
         text_array(range(Y.shape[1])) if names is None else names,
         _names(folder, meta, "feature_names"),
-        None if edges is None else _whole_numbers(edges, folder, "'hierarchy_edges'"),
+        meta.get("hierarchy_edges"),
         max_bytes,
         meta.get("hierarchy_lengths"),
     )
@@ -171,14 +172,6 @@ def _names(folder: Path, meta: dict[str, Any], key: str) -> Any:
     return text_array(names)
 
 
-def _whole_numbers(values: Any, folder: Path, what: str) -> Any:
-    try:
-        return np.array(values, dtype=np.int64)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        reason = f"{what} must be whole numbers: {error}"
-        raise DataError(folder / "meta.json", None, reason) from error
-
-
 def _split(folder: Path, split: Any) -> dict[str, Any] | None:
     """The rows of each part."""
     if split is None:
@@ -207,5 +200,9 @@ def _part(folder: Path, name: str, part: dict[str, Any]) -> Any:
             raise DataError(folder / "meta.json", None, reason)
         return np.arange(*ends)
     if "indices" in part:
-        return _whole_numbers(part["indices"], folder, f"the indices of {shown(name)}")
+        try:
+            return np.array(part["indices"], dtype=np.int64)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            reason = f"the indices of {shown(name)} must be whole numbers: {error}"
+            raise DataError(folder / "meta.json", None, reason) from error
     return loaded(_inside(folder, part.get("file")), _array)

@@ -28,8 +28,8 @@ from setwise.datasets.sparse_text import read_extreme, read_libsvm
 from setwise.datasets.table import is_parquet
 from setwise.datasets.table_schema import read_table
 from setwise.datasets.taxonomy_schema import spread
-from setwise.files import DataError, File, existing, opened, plain_name, shown
-from setwise.spelling import argument
+from setwise.files import DataError, File, existing, opened, plain_name
+from setwise.spelling import argument, shown
 from setwise.validation import whole_number
 
 READERS: dict[str, Reader[...]] = {
@@ -271,14 +271,12 @@ def fetch(
     if str(about.get("format", "ARFF")).lower() not in ("arff", "sparse_arff"):
         found = shown(about.get("format"))
         raise DataError(OPENML, None, f"the format is {found}; only ARFF is read")
-    source = str(about.get("url", ""))
-    if urlsplit(source).scheme not in ("http", "https"):
-        raise DataError(OPENML, None, f"the file is at {source!r}; expected is an http address")
     if not path.exists():
+        source = str(about.get("url", ""))
         _download(source, path, about.get("md5_checksum"), timeout, max_bytes)
     options.setdefault("labels", _names(about.get("default_target_attribute")))
     dropped = _names(about.get("row_id_attribute")) + _names(about.get("ignore_attribute"))
-    options.setdefault("drop", [name for name in dropped if name not in options["labels"]])
+    options.setdefault("drop", dropped)
     if not options["labels"]:
         how = argument("labels", [...])
         raise DataError(path, None, f"OpenML names no targets; name the labels ({how})")
@@ -328,7 +326,8 @@ def _answer(address: str, kept: Path, timeout: float) -> Any:
 def _download(address: str, path: Path, md5: Any, timeout: float, max_bytes: int) -> None:
     """Fetch a file: it appears whole and checked, or not at all."""
     if urlsplit(address).scheme not in ("http", "https"):
-        raise ValueError(f"url must begin with http:// or https://, but it is {address!r}")
+        reason = f"an address must begin with http:// or https://, but it is {shown(address)}"
+        raise DataError(OPENML, None, reason)
     path.parent.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.md5(usedforsecurity=False), 0
     request = urllib.request.Request(address, headers={"User-Agent": "setwise"})

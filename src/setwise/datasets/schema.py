@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from setwise.datasets.columns import Features, Labels
+from setwise.datasets.columns import Labels
 from setwise.datasets.dataset import Dataset
 from setwise.datasets.unseen import CATEGORIES, LABELS, Unseen, unseen_hint
 from setwise.files import DataError, File, Place, existing, named, plain_name
@@ -154,7 +154,7 @@ class Schema(ABC):
         """
         with named(path):
             schema = self.reading(unseen_categories, unseen_labels)
-            return schema.whole(existing(path), labels, path)
+            return schema.whole(existing(path), labels)
 
     def chunks(
         self,
@@ -184,9 +184,9 @@ class Schema(ABC):
             f"{', '.join(columns)}"
         )
 
-    def whole(self, path: Path, labels: bool, source: File) -> Dataset:
+    def whole(self, path: Path, labels: bool) -> Dataset:
         """All rows of a file that is there."""
-        return self.gathered(self.parts(path, labels, BLOCK_ROWS), source)
+        return self.gathered(self.parts(path, labels, BLOCK_ROWS), path)
 
     def gathered(self, parts: Iterable[Rows], path: File, **more: Any) -> Dataset:
         """All parts of a file as one data set."""
@@ -248,12 +248,12 @@ class Raw(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class NamedColumns(Schema):
-    """A schema whose columns have names: they are found by them, and others are not looked at.
+class ColumnSchema(Schema):
+    """A schema whose columns are found by their names, or numbers; others are not looked at.
 
     Parameters
     ----------
-    features : Features
+    features : Features or Indexed
         Which columns are features, and how.
     labels : Labels
         Which are labels.
@@ -267,7 +267,7 @@ class NamedColumns(Schema):
         What a label means that is not among ``labels``, in the column that lists them.
     """
 
-    features: Features
+    features: Any
     labels: Labels
     unknown_labels: str = "refuse"
     encoding: str = "utf-8"
@@ -302,15 +302,15 @@ class NamedColumns(Schema):
             changed["unseen_labels"] = unseen_labels
         return replace(self, **changed) if changed else self
 
-    def whole(self, path: Path, labels: bool, source: File) -> Dataset:
+    def whole(self, path: Path, labels: bool) -> Dataset:
         if not labels or self.unseen_labels == "refuse":
-            return super().whole(path, labels, source)
+            return super().whole(path, labels)
         # Which labels there are is known once all rows are read.
         raws = list(self.raws(path, True, BLOCK_ROWS))
         new = set[str]().union(*(self.labels.new(raw.cells, raw.place) for raw in raws))
         wider = replace(self.labels, names=[*self.labels.names.tolist(), *sorted(new)])
         schema = replace(self, labels=wider, unseen_labels="refuse")
-        return with_new_labels(schema.gathered(map(schema.rows, raws), source), len(new))
+        return with_new_labels(schema.gathered(map(schema.rows, raws), path), len(new))
 
     def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
         return (self.rows(raw, unseen_hint()) for raw in self.raws(path, labels, rows))

@@ -6,7 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from setwise.files import shown
+from setwise.spelling import shown
 
 # Marks that are rarely in a name, and marks that often are: in path names, in names of two words.
 CLEAR, DOUBTFUL = ";|,\t", "/ "

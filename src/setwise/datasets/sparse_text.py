@@ -8,28 +8,27 @@ errors name no line; here pyarrow parses the pairs of many rows at once.
 
 Sparse files declare columns instead of holding them, so a short file can ask for any number: more
 than `MAX_FEATURES` features or `MAX_LABELS` labels are refused unless ``max_columns`` allows them,
-and nothing is ever allocated for a column as such.
+and nothing is ever allocated for a feature as such.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from setwise.datasets.columns import TYPES, Number, indicator
-from setwise.datasets.dataset import Dataset, text_array
-from setwise.datasets.schema import Again, First, Reader, Rows, Schema, with_new_labels
+from setwise.datasets.columns import TYPES, Labels, Number
+from setwise.datasets.schema import Again, ColumnSchema, First, Raw, Reader
 from setwise.datasets.separators import warn_of_separator
 from setwise.datasets.table import parsed
-from setwise.datasets.unseen import unseen_hint
 from setwise.files import (
     DataError,
     File,
@@ -40,10 +39,9 @@ from setwise.files import (
     numbered,
     opened,
     read_names,
-    shown,
 )
-from setwise.spelling import known_names
-from setwise.validation import repeated, require_one_of, whole_number
+from setwise.spelling import shown
+from setwise.validation import require_one_of, whole_number
 
 # The largest public sets have 1.6 million features and 2.8 million labels.
 MAX_FEATURES, MAX_LABELS = 2**24, 2**22
@@ -89,31 +87,20 @@ def sparse_matrix(ends: Any, indices: Any, values: Any, width: int, place: Place
     return matrix
 
 
-class _SparseRows(NamedTuple):
-    """Some rows: X with a column for each index from 0, the labels of each, where they stand."""
-
-    X: Any
-    labels: list[list[str]]
-    place: Place
-
-
-def _read_rows(lines: Lines, path: Path, width: int) -> _SparseRows:
-    place = Place(path, lambda row: lines[row][0])
+def _raw(lines: Lines, path: Path, width: int) -> Raw:
+    """Some rows: a column for each index from 0, and the list of labels of each."""
     labels, pairs, ends = [], [], [0]
-    for row, (number, line) in enumerate(lines):
+    for number, line in lines:
         text, _, rest = line.partition(b"#")[0].rstrip().replace(b"\t", b" ").partition(b" ")
         if b":" in text:
             text, rest = b"", text + b" " + rest
-        names = decoded(text, path, number).split(",") if text else []
-        if not all(names) or len(set(names)) < len(names):
-            what = "a label is there twice" if all(names) else "an empty label"
-            raise place.error(row, f"{what} in {shown(text)}")
-        labels.append(names)
+        labels.append(decoded(text, path, number).split(",") if text else [])
         pairs += rest.split()
         ends.append(len(pairs))
+    place = Place(path, lambda row: lines[row][0])
     found = number_pairs(b"\n".join(pairs), len(pairs), ":", [])
     indices, values = found or _named_pairs(pairs, ends, place)
-    return _SparseRows(sparse_matrix(ends, indices, values, width, place), labels, place)
+    return Raw(sparse_matrix(ends, indices, values, width, place), {}, labels, place)
 
 
 def number_pairs(pairs: bytes, count: int, mark: str, nulls: list[str]) -> Any:
@@ -144,84 +131,48 @@ def _named_pairs(pairs: list[bytes], ends: list[int], place: Place) -> tuple[Any
     return np.array(indices, np.int64), np.array(values, np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class SparseTextSchema(Schema):
-    """Files with these numbers of features and labels.
+@dataclass(frozen=True)
+class Indexed:
+    """Features that have numbers, from ``first`` on, and no names."""
 
-    ``names`` are the labels of a LIBSVM file, in the order of the columns of Y; None for an extreme
-    file, whose labels are their numbers. Indices count from ``first``.
-    """
-
-    n_features: int
-    n_labels: int
-    names: Any = None
+    count: int
     first: int = 0
     dtype: str = "float64"
-    max_bytes: int | None = None
-    unseen_labels: str = "refuse"
+    names = None
+    coded = texts = MappingProxyType({})
 
     def __post_init__(self):
-        whole_number(self.n_features, "n_features", 1)
-        whole_number(self.n_labels, "n_labels", 1)
+        whole_number(self.count, "n_features", 1)
         require_one_of(self.dtype, TYPES, "dtype")
-        if self.names is not None:
-            vars(self).update(names=text_array(self.names))
+
+    def reading(self, unseen: str) -> Indexed:
+        """The same: there are no categories."""
+        return self
+
+    def assemble(self, codes: Any, texts: Any) -> csr_array:
+        """X from a matrix with a column for each index from 0."""
+        data, indices = codes.data.astype(self.dtype, copy=False), codes.indices - self.first
+        if (indices < 0).any():
+            raise ValueError("an index is 0, but indices count from 1 (zero_based=False)")
+        return csr_array((data, indices, codes.indptr), shape=(codes.shape[0], self.count))
+
+
+@dataclass(frozen=True, eq=False)
+class SparseTextSchema(ColumnSchema):
+    """How a LIBSVM file is read, or an extreme one, whose first line has its sizes."""
+
+    has_sizes: bool = False
 
     @property
     def format(self) -> str:
-        return "extreme" if self.names is None else "libsvm"
+        return "extreme" if self.has_sizes else "libsvm"
 
-    @cached_property
-    def label_names(self) -> Any:
-        return np.arange(self.n_labels).astype("<U8") if self.names is None else self.names
-
-    @cached_property
-    def _columns(self) -> dict[str, int]:
-        return {} if self.names is None else {n: i for i, n in enumerate(self.names.tolist())}
-
-    def reading(self, unseen_categories: str | None, unseen_labels: str | None) -> Schema:
-        super().reading(unseen_categories, unseen_labels)
-        return self if unseen_labels is None else replace(self, unseen_labels=unseen_labels)
-
-    def whole(self, path: Path, labels: bool, source: File) -> Dataset:
-        if not labels or self.unseen_labels == "refuse" or self.names is None:
-            return super().whole(path, labels, source)
-        lines = blocks(_lines(path, self.max_bytes, None), BLOCK_ROWS)
-        parts = [_read_rows(block, path, self.n_features + self.first) for block in lines]
-        found = {label for part in parts for labels in part.labels for label in labels}
-        new = [name for name in _sorted(found) if name not in self._columns]
-        names = [*self.names.tolist(), *new]
-        schema = replace(self, names=names, n_labels=len(names), unseen_labels="refuse")
-        return with_new_labels(schema.gathered(map(schema.rows, parts), source), len(new))
-
-    def parts(self, path: Path, labels: bool, rows: int) -> Iterator[Rows]:
-        sizes = (self.n_features, self.n_labels) if self.names is None else None
+    def raws(self, path: Path, labels: bool, rows: int) -> Iterator[Raw]:
+        features = self.features
+        sizes = (features.count, len(self.label_names)) if self.has_sizes else None
         for block in blocks(_lines(path, self.max_bytes, sizes), rows):
-            found = _read_rows(block, path, self.n_features + self.first)
-            yield self.rows(found, labels, unseen_hint())
-
-    def rows(self, rows: _SparseRows, labels: bool = True, hint: str = "") -> Rows:
-        """Features and label sets; ``hint`` is said of a label that is not known."""
-        data, indices = rows.X.data.astype(self.dtype, copy=False), rows.X.indices - self.first
-        if (indices < 0).any():
-            raise ValueError("an index is 0, but indices count from 1 (zero_based=False)")
-        shape = (rows.X.shape[0], self.n_features)
-        X = csr_array((data, indices, rows.X.indptr), shape=shape)
-        if not labels:
-            return Rows(X)
-        column = partial(self._column, place=rows.place, hint=hint)
-        found = [[column(name, row) for name in names] for row, names in enumerate(rows.labels)]
-        return Rows(X, indicator(found, self.n_labels))
-
-    def _column(self, label: str, row: int, place: Place, hint: str) -> int:
-        column = self._columns.get(label, self.n_labels)
-        if self.names is None and label.isascii() and label.isdigit() and len(label) < 10:
-            column = int(label)
-        if column >= self.n_labels:
-            expected = f"label {shown(label)}; expected is 0 to {self.n_labels - 1}"
-            known = f"unknown label {shown(label)}; {known_names(label, self._columns)}{hint}"
-            raise place.error(row, expected if self.names is None else known)
-        return column
+            raw = _raw(block, path, features.count + features.first)
+            yield raw if labels else raw._replace(cells=None)
 
 
 def _lines(path: Path, max_bytes: int | None, sizes: Any) -> NumberedLines:
@@ -232,10 +183,10 @@ def _lines(path: Path, max_bytes: int | None, sizes: Any) -> NumberedLines:
             # A row without labels and without features cannot be told from an empty line.
             yield from ((n, line) for n, line in lines if line.strip() and line[:1] != b"#")
             return
-        n_rows, *columns = _sizes(lines, path)
-        if columns != [*sizes]:
-            reason = "{} features and {} labels, but {} and {} are expected"
-            raise DataError(path, 1, reason.format(*columns, *sizes))
+        n_rows, n_features, n_labels = _sizes(lines, path)
+        if n_features != sizes[0] or n_labels > sizes[1]:
+            expected = f"{sizes[0]} features and at most {sizes[1]} labels are expected"
+            raise DataError(path, 1, f"{n_features} features and {n_labels} labels, but {expected}")
         number = 1
         for number, line in lines:
             if number <= n_rows + 1:
@@ -307,17 +258,17 @@ def read_libsvm(
     file = existing(path)
     width = (max_columns or MAX_FEATURES) + 1
     lines = partial(_lines, file, max_bytes, None)
-    parts = Again(
-        lambda: (_read_rows(block, file, width) for block in blocks(lines(), BLOCK_ROWS)),
-        lambda part: part.X.nnz + len(part.labels),
+    raws = Again(
+        lambda: (_raw(block, file, width) for block in blocks(lines(), BLOCK_ROWS)),
+        lambda raw: raw.codes.nnz + len(raw.cells),
     )
     lowest, highest, found, texts = 1, 0, set[str](), list[str]()
-    for part in parts:
-        lowest = min(lowest, int(part.X.indices.min(initial=1)))
-        highest = max(highest, int(part.X.indices.max(initial=0)))
-        found.update(label for names in part.labels for label in names)
+    for raw in raws:
+        lowest = min(lowest, int(raw.codes.indices.min(initial=1)))
+        highest = max(highest, int(raw.codes.indices.max(initial=0)))
+        found.update(label for names in raw.cells for label in names)
         if len(texts) < MOST_TEXTS:
-            texts += [",".join(names) for names in part.labels]
+            texts += [",".join(names) for names in raw.cells]
     first = int(lowest > 0 if zero_based == "auto" else not zero_based)
     needed = max(highest + 1 - first, 1)
     if n_features is not None and needed > whole_number(n_features, "n_features", 1):
@@ -325,13 +276,10 @@ def read_libsvm(
     names = _sorted(found) if labels is None else list(labels)
     hint = "the labels of a LIBSVM file have commas between"
     warn_of_separator(texts, ",", file.name, lambda _: hint)
-    if not names or repeated(names) is not None:
-        twice = f"labels must differ, but {repeated(names)!r} is named twice"
-        raise ValueError(twice if names else "no row has a label")
     _refuse_many(file, needed, len(names), max_columns)
-    sizes = n_features or needed, len(names)
-    schema = SparseTextSchema(*sizes, names, first, dtype, max_bytes)
-    return First(schema, lambda: map(schema.rows, parts.once_more()), {})
+    features = Indexed(n_features or needed, first, dtype)
+    schema = SparseTextSchema(features, Labels(names), max_bytes=max_bytes)
+    return schema.first(raws.once_more)
 
 
 def _sorted(names: set[str]) -> list[str]:
@@ -377,14 +325,15 @@ def read_extreme(
     with opened(file, max_bytes) as stream:
         n_rows, n_features, n_labels = _sizes(numbered(stream, file), file)
     _refuse_many(file, n_features, n_labels, max_columns)
-    schema = SparseTextSchema(n_features, n_labels, dtype=dtype, max_bytes=max_bytes)
+    features, labels = Indexed(n_features, dtype=dtype), Labels(np.arange(n_labels).astype("<U8"))
+    schema = SparseTextSchema(features, labels, max_bytes=max_bytes, has_sizes=True)
     files = {"train": train_split, "test": test_split}
     split = {
         name: _read_split(existing(part), split_column, n_rows)
         for name, part in files.items()
         if part is not None
     }
-    return First(schema, lambda: schema.parts(file, True, BLOCK_ROWS), {"split": split})
+    return schema.first(lambda: schema.raws(file, True, BLOCK_ROWS), split=split)
 
 
 def _read_split(path: Path, column: int, n_rows: int) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ read by Python's csv module: it is strict, and knows the lines.
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -36,9 +36,8 @@ from setwise.files import (
     opened,
     plain_name,
     refuse_bomb,
-    shown,
 )
-from setwise.spelling import argument, known_names, some
+from setwise.spelling import argument, shown, some, unknown_names
 from setwise.validation import repeated
 
 compute: Any = pyarrow.compute  # (its functions are made when it is imported)
@@ -121,18 +120,21 @@ class Cells(NamedTuple):
     def _with_others(self, error: DataError, columns: Mapping[str, Kind]) -> DataError:
         """An error of one column that names all others that are not numbers and should be."""
         numbers = [name for name, kind in columns.items() if kind == Number()]
-        others = [name for name in numbers if not self._holds_numbers(name)][1:]
+        others = self.no_numbers(numbers)[1:]
         if not others:
             return error
         reason = f"{error.reason}; these columns are not numbers either: {some(others)}"
         return DataError(self.place.file, error.line, reason)
 
-    def _holds_numbers(self, name: str) -> bool:
-        try:
-            self.codes(name, Number())
-        except DataError:
-            return False
-        return True
+    def no_numbers(self, names: Iterable[str]) -> list[str]:
+        """The columns that hold something else than numbers."""
+        others = []
+        for name in names:
+            try:
+                self.codes(name, Number())
+            except DataError:
+                others.append(name)
+        return others
 
     def texts(self, name: str) -> list[str]:
         """A column as text; numbers of Parquet as short as they can be."""
@@ -177,12 +179,10 @@ class Table:
 
     def require(self, wanted: Collection[str]) -> None:
         """Raise if a column is not there; a wrong delimiter is what it often is."""
-        missing = [name for name in wanted if name not in set(self.names)]
-        if missing:
+        if unknown := unknown_names(wanted, self.names):
             other = next((d for d in ";\t|," if len(self.names) == 1 and d in self.names[0]), None)
             hint = f"; is the delimiter {other!r}?" if self.delimiter and other else ""
-            known = known_names(missing[0], self.names)
-            raise self.error(f"no column {some(missing)}; {known}{hint}")
+            raise self.error(f"no column {unknown}{hint}")
 
     def error(self, reason: str) -> DataError:
         """The error of something in the first line."""

@@ -17,12 +17,12 @@ from setwise.datasets.columns import (
     Text,
     listed,
 )
-from setwise.datasets.schema import BLOCK_ROWS, Again, First, NamedColumns, Raw, Reader
+from setwise.datasets.schema import BLOCK_ROWS, Again, ColumnSchema, First, Raw, Reader
 from setwise.datasets.separators import warn_of_separator
 from setwise.datasets.table import Cells, Table, open_table
 from setwise.datasets.unseen import Unseen
-from setwise.files import DataError, File, existing, named, shown
-from setwise.spelling import argument, known_names
+from setwise.files import DataError, File, existing, named
+from setwise.spelling import argument, known_names, shown
 
 # With categorical="auto", a column that is no number has at most so many categories.
 AUTO_CATEGORIES = 64
@@ -31,7 +31,7 @@ MOST_TEXTS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class TableSchema(NamedColumns):
+class TableSchema(ColumnSchema):
     """How a table is read; ``delimiter`` is by default a tab in .tsv files, a comma in others."""
 
     delimiter: str | None = None
@@ -143,13 +143,15 @@ def read_table(
         lambda: table.parts({*inputs, *columns}, BLOCK_ROWS, numbers),
         lambda cells: cells.count * len(cells.columns),
     )
-    source = None if label_column is not None else Labels(columns)
     if auto:
-        chosen = _no_numbers(parts, [n for n in inputs if n not in others])
+        asked = [name for name in inputs if name not in others]
+        found = {name for cells in parts for name in cells.no_numbers(asked)}
+        chosen = [name for name in asked if name in found]
     if chosen:
         most = AUTO_CATEGORIES if auto else None
         others |= _categories(parts, chosen, unseen_categories, most)
-    source = source or listed_labels([parts], columns[0], separator)
+    listing = label_column is not None
+    source = listed_labels([parts], columns[0], separator) if listing else Labels(columns)
     features = Features(inputs, others, dtype)
     schema = TableSchema(features, source, unknown_labels, encoding, max_bytes, delimiter=delimiter)
     return schema.first(lambda: map(schema.raw, parts.once_more()))
@@ -213,18 +215,3 @@ def _categories(
             )
         kinds[name] = Categories(values, unseen=unseen)
     return kinds
-
-
-def _no_numbers(parts: Iterable[Cells], names: list[str]) -> list[str]:
-    """The columns that hold something else than numbers."""
-    others: set[str] = set()
-    for cells in parts:
-        others.update(n for n in names if n not in others and not _are_numbers(cells, n))
-    return [name for name in names if name in others]
-
-
-def _are_numbers(cells: Cells, name: str) -> bool:
-    try:
-        return cells.codes(name, Number()) is not None
-    except ValueError:
-        return False

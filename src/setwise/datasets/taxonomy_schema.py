@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
 
 from setwise.datasets.dataset import Dataset, text_array
 from setwise.files import File
+from setwise.sparse import columns_among
 from setwise.spelling import known_names, some
 from setwise.taxonomy import Taxonomy
 
@@ -96,12 +96,4 @@ def spread(values: Any, names: Any, wider: Any) -> Any:
         known = f"{len(place)} labels; {known_names(missing[0], place)}"
         raise ValueError(f"every label must be one of the taxonomy, but {what} {known}")
     columns = np.array([place[name] for name in given], dtype=np.int64)
-    shape = (values.shape[0], len(place))
-    if issparse(values):
-        rows: Any = csr_array(values)
-        wide = csr_array((rows.data, columns[rows.indices], rows.indptr), shape=shape)
-        wide.sort_indices()
-        return wide
-    wide = np.zeros(shape, values.dtype)
-    wide[:, columns] = values
-    return wide
+    return columns_among(values, columns, len(place))

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from setwise.files import shown
-from setwise.spelling import argument, counted
+from setwise.spelling import argument, counted, shown
 
 # How a new category and a new label can be read.
 CATEGORIES, LABELS = ("refuse", "zeros"), ("refuse", "missed")

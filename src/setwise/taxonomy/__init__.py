@@ -1,7 +1,7 @@
 """Hierarchies over labels: which labels bring which others along, and how far apart they are."""
 
-from setwise.taxonomy.edges import are_closed, forest_levels, parent_vector, steps_up
-from setwise.taxonomy.taxonomy import Taxonomy, raised, tree_of, tree_parents
+from setwise.taxonomy.edges import are_closed, forest_levels, parent_vector, raised, steps_up
+from setwise.taxonomy.taxonomy import Taxonomy, tree_of, tree_parents
 
 __all__ = [
     "Taxonomy",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setwise.validation import repeated
+from setwise.sparse import columns_among
+from setwise.validation import refuse_repeated
 
 Array = NDArray[Any]
 # Labels of a cycle in a message.
@@ -74,6 +75,21 @@ def levels_in_order(edges: Array, names: Array) -> Array:
     return levels
 
 
+def rooted(edges: Array, lengths: Array, n_labels: int) -> tuple[Array, Array]:
+    """Edges, and their lengths, by child and parent, with one from the virtual root to each root.
+
+    Such an edge says nothing of a label that has another parent, and is left out there.
+    """
+    between = edges[:, 0] >= 0
+    kept = between | ~np.isin(edges[:, 1], edges[between, 1])
+    roots = np.setdiff1d(np.arange(n_labels), edges[:, 1])
+    to_roots = np.stack([np.full(len(roots), -1), roots], axis=1)
+    edges = np.concatenate([edges[kept], to_roots])
+    lengths = np.concatenate([lengths[kept], np.ones(len(roots))])
+    order = np.lexsort((edges[:, 0], edges[:, 1]))
+    return edges[order], lengths[order]
+
+
 def steps_up(edges: Array, n_labels: int) -> Any:
     """U: true at [child, parent] for each edge between labels, a CSR array of shape (l, l)."""
     from scipy.sparse import csr_array
@@ -88,27 +104,6 @@ def are_closed(sets: Any, up: Any) -> Array:
 
 
 # ------------------------------------------------------------------------------------------- checks
-
-
-def checked_names(names: Any) -> Array:
-    """Names as an array, all text or all numbers, no two alike."""
-    from setwise.labels import name_array
-
-    array = name_array(names)
-    for place, name in enumerate(array.tolist()):
-        if not isinstance(name, Hashable):
-            raise ValueError(f"names must be text or numbers, but label {place} has {name!r}")
-    refuse_repeated(array.tolist())
-    return array
-
-
-def refuse_repeated(names: list[Any]) -> None:
-    """Raise for a name that two labels have."""
-    if (twice := repeated(names)) is not None:
-        first, second = [place for place, name in enumerate(names) if name == twice][:2]
-        raise ValueError(
-            f"each label must have its own name, but labels {first} and {second} are both {twice!r}"
-        )
 
 
 def refuse_missing(names: Iterable[Any], known: Iterable[Any], where: str) -> None:
@@ -132,7 +127,9 @@ def checked_edges(edges: Any, names: Any) -> tuple[Array, Array]:
     array = array.astype(np.int64)
     if names is None and len(array) == 0:
         raise ValueError("a Taxonomy needs at least one label, but there are no names and no edges")
-    names = checked_names(np.arange(array.max() + 1) if names is None else names)
+    from setwise.labels import distinct_names
+
+    names = distinct_names(np.arange(array.max() + 1) if names is None else names)
     bad = np.flatnonzero((array < [-1, 0]).any(axis=1) | (array >= len(names)).any(axis=1))
     if len(bad):
         raise ValueError(
@@ -157,23 +154,17 @@ def sets_over(Y: Any, names: Array, name: str) -> Any:
     """0/1 bytes, dense or CSR, with a column for each name, from any form; a fresh array."""
     from setwise.labels import form_of, name_array, zeros_and_ones
 
-    order: Any = slice(None)
     if hasattr(Y, "columns") and hasattr(Y, "to_numpy"):
-        order, Y = _order(name_array(Y.columns), names, name), Y.to_numpy()
-    elif isinstance(Y, list | tuple) or (np.ndim(Y) == 1 and np.asarray(Y).dtype.kind in "OU"):
+        sets = zeros_and_ones(Y.to_numpy(), name, len(names))
+        return columns_among(sets, _places(name_array(Y.columns), names, name), len(names))
+    if isinstance(Y, list | tuple) or (np.ndim(Y) == 1 and np.asarray(Y).dtype.kind in "OU"):
         if _are_lists(Y, names):
             rows = [row if isinstance(row, str) else set(row) for row in Y]
             return form_of(rows, column_of_classes=False).sets(names)
         if len({np.size(row) for row in Y}) > 1:
             expected = f"{len(names)} entries, one for each label of the taxonomy, or list labels"
             raise ValueError(f"the rows of {name} must have {expected}, but their lengths differ")
-    sets = zeros_and_ones(Y, name)
-    if sets.shape[1] != len(names):
-        raise ValueError(
-            f"{name} must have {len(names)} columns, one for each label of the taxonomy, "
-            f"but its shape is {sets.shape}"
-        )
-    return sets if isinstance(order, slice) else np.ascontiguousarray(sets[:, order])
+    return zeros_and_ones(Y, name, len(names))
 
 
 def _are_lists(rows: Any, names: Array) -> bool:
@@ -197,15 +188,25 @@ def _are_lists(rows: Any, names: Array) -> bool:
     return names.dtype.kind in "iuf" and are_whole and once and not is_matrix
 
 
-def _order(columns: Array, names: Array, name: str) -> Any:
-    """Which column of a frame is each label: by name, by place where either has only numbers."""
+def _places(columns: Array, names: Array, name: str) -> Array:
+    """Which label each column of a frame is: by name, by place where either has only numbers."""
     given, wanted = columns.tolist(), names.tolist()
-    places = list(range(len(wanted)))
-    if given == wanted or (columns.dtype.kind != names.dtype.kind and places in (given, wanted)):
-        return places
+    counted = list(range(len(wanted)))
+    if columns.dtype.kind != names.dtype.kind and counted in (given, wanted):
+        return np.array(counted)
     refuse_repeated(given)
     refuse_missing(
         given, wanted, f"the labels of the taxonomy, which the columns of {name} must be"
     )
-    place = {label: number for number, label in enumerate(given)}
-    return [place[label] for label in wanted] if len(given) == len(wanted) else slice(None)
+    place = {label: number for number, label in enumerate(wanted)}
+    return np.array([place[label] for label in given])
+
+
+def raised(values: Array, taxonomy: Any) -> Array:
+    """The values (n, l), each at least those of the labels under its own: from below upwards."""
+    raised = np.array(values, order="F")
+    between = taxonomy.edges[taxonomy.edges[:, 0] >= 0]
+    deepest_first = np.argsort(-taxonomy.levels[between[:, 1]], kind="stable")
+    for above, label in between[deepest_first].tolist():
+        np.maximum(raised[:, above], raised[:, label], out=raised[:, above])
+    return np.ascontiguousarray(raised)

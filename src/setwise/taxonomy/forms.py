@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setwise.files import shown
-from setwise.taxonomy.edges import Array, checked_names, refuse_missing, refuse_repeated
-from setwise.validation import real_vector, require_one_of
+from setwise.labels import distinct_names
+from setwise.spelling import shown
+from setwise.taxonomy.edges import Array, refuse_missing
+from setwise.validation import real_vector, refuse_repeated, require_one_of
 
 Parts = tuple[Array, Any, Any]
 LIST = (list, tuple, np.ndarray)
@@ -70,7 +71,7 @@ def named_edges(rows: Sequence[Row], names: Any, root: Any = None) -> Parts:
     """From rows of names; the labels are those of ``names``, or the rows' own as they occur."""
     if not rows and names is None:
         raise ValueError("a taxonomy has rows [parent, child], or names, but there is no edge")
-    known = [] if names is None else list(map(plain, checked_names(names).tolist()))
+    known = [] if names is None else list(map(plain, distinct_names(names).tolist()))
     root = plain(root)
     if root is not None and root in known:
         raise ValueError(f"root stands for no label, but {shown(root)} is among the names")
@@ -144,7 +145,7 @@ def edges_of_parents(parents: Any, names: Any, lengths: Any) -> Parts:
     listed = dict.fromkeys(row.child for row in rows)
     if None in listed:
         raise ValueError("each entry of parents must be that of a label, but one is of nothing")
-    order = list(listed) if names is None else list(map(plain, checked_names(names).tolist()))
+    order = list(listed) if names is None else list(map(plain, distinct_names(names).tolist()))
     unlisted = [above for above in dict.fromkeys(row.parent for row in rows) if above not in listed]
     if None not in unlisted and -1 not in unlisted:
         # No entry is that of a root: the roots are the parents that have no entry themselves.
@@ -164,7 +165,7 @@ def edges_of_parents(parents: Any, names: Any, lengths: Any) -> Parts:
 def _by_name(parents: list[Any], names: Any) -> tuple[dict[Any, Any], Any]:
     """A mapping from each label to its parent, from numbers of labels or names."""
     n_labels, by_number = len(parents), names is None
-    names = np.arange(n_labels) if by_number else checked_names(names)
+    names = np.arange(n_labels) if by_number else distinct_names(names)
     if len(names) != n_labels:
         counts = f"{n_labels} parents and {len(names)} names"
         raise ValueError(f"parents and names must be of one length, but there are {counts}")

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from setwise.files import DataError, cells_of, existing, read_json, read_names, shown
+from setwise.files import DataError, cells_of, existing, read_json, read_names
+from setwise.spelling import shown, some
 from setwise.taxonomy.forms import (
     Parts,
     Row,
@@ -46,13 +47,13 @@ def edges_of_frame(frame: Any, names: Any, root: Any) -> Parts:
     """From a data frame; by the names of its columns, or by their places if none is known."""
     columns = list(frame.columns)
     if len(set(columns)) < len(columns):
-        raise ValueError(f"columns of edges must differ, but they are {_some(columns)}")
+        raise ValueError(f"columns of edges must differ, but they are {some(columns)}")
     # (Column by column: a frame of several types has none for all of it.)
     values = [np.asarray(frame[column], dtype=object).tolist() for column in columns]
     rows = list(zip(*values, strict=True))
     places = _named_columns(columns, rows, "a data frame of edges", is_header=True)
     if places is None and len(columns) not in (2, 3):
-        found = f"{len(columns)} columns: {_some(columns)}"
+        found = f"{len(columns)} columns: {some(columns)}"
         raise ValueError(f"a data frame of edges must have 2 or 3 columns, but it has {found}")
     cells = [(f"row {number} of the data frame", row) for number, row in enumerate(rows)]
     return _edges_of_table(cells, places, names, root)
@@ -140,12 +141,12 @@ def _named_columns(
     for role, of in (("parent", "parents"), ("child", "labels")):
         if role not in known:
             expected = "a column of parents (such as parent) and one of labels (such as child)"
-            found = f"of {_some(words)} none is one of {of}"
+            found = f"of {some(words)} none is one of {of}"
             raise ValueError(f"{where} must name {expected}, but {found}")
     others = [word for word, role in zip(words, roles, strict=True) if role is None]
     if others or known.count("parent") > 1 or known.count("length") > 1:
         expected = "one column of parents, labels and perhaps lengths (length, weight or distance)"
-        found = f"it has {_some(others or words)} too: leave out what is not meant"
+        found = f"it has {some(others or words)} too: leave out what is not meant"
         raise ValueError(f"{where} must have {expected}, but {found}")
     places = {role: roles.index(role) for role in WORDS if role in known}
     labels = [place for place, role in enumerate(roles) if role == "child"]
@@ -155,9 +156,9 @@ def _named_columns(
         parents = set(map(plain, parents)) - {None}
         found = [p for p in labels if not parents.isdisjoint(plain(row[p]) for row in rows)]
         if len(found) != 1:
-            occur = _some([words[p] for p in found]) if found else "none"
+            occur = some([words[p] for p in found]) if found else "none"
             raise ValueError(
-                f"{where} has several columns of labels, {_some([words[p] for p in labels])}: the "
+                f"{where} has several columns of labels, {some([words[p] for p in labels])}: the "
                 f"parents in {words[places['parent']]!r} must occur in one of them, but they occur "
                 f"in {occur}; leave out what is not meant"
             )
@@ -167,10 +168,6 @@ def _named_columns(
 
 def _is(word: str, role: str) -> bool:
     return word in WORDS[role] or (role != "length" and word.startswith(role))
-
-
-def _some(words: list[Any]) -> str:
-    return ", ".join(map(shown, words[:10])) + ", ..." * (len(words) > 10)
 
 
 # -------------------------------------------------------------------------------------------- files

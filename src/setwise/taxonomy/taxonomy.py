@@ -18,15 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.sparse import entries_of
+from setwise.spelling import counted
 from setwise.taxonomy.edges import (
     Array,
     are_closed,
     checked_edges,
-    checked_names,
     forest_levels,
     levels_in_order,
     parent_vector,
+    raised,
     refuse_missing,
+    rooted,
     sets_over,
     steps_up,
 )
@@ -80,18 +82,10 @@ class Taxonomy:
             bad = int(np.argmax(lengths <= 0))
             edge = f"the edge to {names.tolist()[edges[bad, 1]]!r}"
             raise ValueError(f"lengths must be positive, but that of {edge} is {lengths[bad]}")
-        # An edge from the virtual root says nothing of a label that has a parent.
-        between = edges[:, 0] >= 0
-        kept = between | ~np.isin(edges[:, 1], edges[between, 1])
-        roots = np.setdiff1d(np.arange(len(names)), edges[:, 1])
-        to_roots = np.stack([np.full(len(roots), -1), roots], axis=1)
-        edges = np.concatenate([edges[kept], to_roots])
-        lengths = np.concatenate([lengths[kept], np.ones(len(roots))])
-        order = np.lexsort((edges[:, 0], edges[:, 1]))
-        edges = edges[order]
+        edges, lengths = rooted(edges, lengths, len(names))
         is_forest = len(edges) == len(names)
         levels = forest_levels(edges[:, 0], names) if is_forest else levels_in_order(edges, names)
-        vars(self).update(edges=edges, names=names, lengths_of_edges=lengths[order], levels=levels)
+        vars(self).update(edges=edges, names=names, lengths_of_edges=lengths, levels=levels)
 
     @classmethod
     def from_parents(cls, parents: Any, names: Any = None, lengths: Any = None) -> Taxonomy:
@@ -316,7 +310,9 @@ class Taxonomy:
 
     def over(self, names: Any) -> Taxonomy:
         """The same taxonomy with its labels in another order; both must have the same labels."""
-        wanted = checked_names(names)
+        from setwise.labels import distinct_names
+
+        wanted = distinct_names(names)
         place = {name: number for number, name in enumerate(wanted.tolist())}
         refuse_missing(self.names.tolist(), place, "the names given")
         refuse_missing(wanted.tolist(), self.names.tolist(), f"the {self}")
@@ -349,11 +345,9 @@ class Taxonomy:
 
     def __str__(self) -> str:
         kind = "a tree" if self.is_tree else "labels with several parents"
-        roots, levels = len(self.roots), self.depth
-        return (
-            f"Taxonomy of {self.n_labels} labels on {levels} level{'s' * (levels > 1)}, "
-            f"{kind} with {roots} root{'s' * (roots > 1)}" + f"; {self.note}" * bool(self.note)
-        )
+        levels, roots = counted(self.depth, "level"), counted(len(self.roots), "root")
+        told = f"Taxonomy of {self.n_labels} labels on {levels}, {kind} with {roots}"
+        return f"{told}; {self.note}" if self.note else told
 
     @cached_property
     def _jumps(self) -> list[Any]:
@@ -400,13 +394,3 @@ def tree_of(taxonomy: Taxonomy) -> Taxonomy:
 def tree_parents(parents: Any) -> NDArray[np.int64]:
     """The parents of a forest, from a taxonomy or as they are: -1 for a root, no cycle."""
     return parent_vector(tree_of(parents).parents if isinstance(parents, Taxonomy) else parents)
-
-
-def raised(values: Array, taxonomy: Taxonomy) -> Array:
-    """The values (n, l), each at least those of the labels under its own: from below upwards."""
-    raised = np.array(values, order="F")
-    between = taxonomy.edges[taxonomy.edges[:, 0] >= 0]
-    deepest_first = np.argsort(-taxonomy.levels[between[:, 1]], kind="stable")
-    for above, label in between[deepest_first].tolist():
-        np.maximum(raised[:, above], raised[:, label], out=raised[:, above])
-    return np.ascontiguousarray(raised)
