@@ -72,12 +72,12 @@ SLOPE, OFFSET = range(2)
 @embedded
 def parts_with(utilities, labels, j, true, size):
     """Both functions of label j with so much more that is true and predicted, and its utility."""
-    slopes, row = utilities.slopes, j if utilities.slopes.shape[2] > 1 else 0
+    slopes, row = utilities.slopes, j if len(utilities.geometric) > 1 else 0
     above = labels[j, ABOVE] + slopes[0, 0, row] * true + slopes[0, 1, row] * size
     below = labels[j, BELOW] + slopes[1, 0, row] * true + slopes[1, 1, row] * size
     if utilities.geometric[row]:
         return above, below, np.sqrt(max(above, 0.0) * max(below, 0.0))
-    return above, below, above / below if abs(below) > utilities.zero else utilities.empty
+    return above, below, above / below if abs(below) > utilities.zero[j] else utilities.empty
 
 
 @embedded
@@ -102,10 +102,10 @@ def bound(utilities, lightest, labels, bounds, j):
     Where a prediction does not lower the denominator D, it gains at most what N - v D gains by it,
     divided by the D of the lightest row's, at least. (A little more, for rounding.)
     """
-    slopes, row = utilities.slopes, j if utilities.slopes.shape[2] > 1 else 0
+    slopes, row = utilities.slopes, j if len(utilities.geometric) > 1 else 0
     true, predicted = slopes[1, 0, row], slopes[1, 1, row]
     below, value, least = labels[j, BELOW], labels[j, UTILITY], predicted + min(true, 0.0)
-    is_bounded = least >= 0.0 and below > utilities.zero and not utilities.geometric[row]
+    is_bounded = least >= 0.0 and below > utilities.zero[j] and not utilities.geometric[row]
     scale = (1.0 + 1e-9) * labels[j, FACTOR] / (below + lightest * least) if is_bounded else 0.0
     if_false = slopes[0, 1, row] - value * predicted
     bounds[j, SLOPE] = scale * (slopes[0, 0, row] - value * true)
