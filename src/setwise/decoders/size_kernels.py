@@ -69,13 +69,12 @@ class SizeTable(NamedTuple):
     weight: Any  # (rows, nodes)
 
 
-# Rows of the working space ``work`` (10, l + 2) of a row of labels: probabilities by falling value;
-# sums of the first k that count in the head, and of their squares, behind them those with the
-# labels outside the row; sums of those that count in the tail; bounds of the utility of each size;
-# f and p / f of the labels that move; products of the factors of the tail, and missed · R, from the
-# last label on; utilities. (Rows of one array, not a named tuple: that would be copied at every
-# call.)
-SORTED, SUMS, SQUARES, TAIL_SUMS, BOUNDS, FACTOR, SHARE, PRODUCTS, TOTALS, UTILITY = range(10)
+# Rows of the working space ``work`` (9, l + 2) of a row of labels: probabilities by falling value;
+# sums of the first k that count in the head, last that with the labels outside the row; the same of
+# the tail; bounds of the utility of each size; f and p / f of the labels that move; products of the
+# factors of the tail, and missed · R, from the last label on; utilities. (Rows of one array, not a
+# named tuple: that would be copied at every call.)
+SORTED, SUMS, TAIL_SUMS, BOUNDS, FACTOR, SHARE, PRODUCTS, TOTALS, UTILITY = range(9)
 # Rows of ``nodes`` (5, nodes): t to the step of a predicted label, of another; weights; t^slope;
 # what is added to N times the weight, where D is 0.
 T_HEAD, T_TAIL, WEIGHT, RATIO, EMPTY = range(5)
@@ -83,7 +82,7 @@ T_HEAD, T_TAIL, WEIGHT, RATIO, EMPTY = range(5)
 
 def scratch(n_labels: int, table: SizeTable) -> tuple[Any, Any]:
     """Working space for rows of so many labels: ``work`` and ``nodes``."""
-    return np.zeros((10, n_labels + 2)), np.empty((5, table.x.shape[1] + 1))
+    return np.zeros((9, n_labels + 2)), np.empty((5, table.x.shape[1] + 1))
 
 
 @view_inner
@@ -237,15 +236,13 @@ def place_nodes(k, rule, mean, table, nodes):
 
 
 @view_inner
-def prefix_sums(values, mass, chance, sums, squares):
-    """The sums of the first k values, and of their squares; last, with the labels outside."""
-    total, square = 0.0, 0.0
-    sums[0] = squares[0] = 0.0
+def prefix_sums(values, mass, sums):
+    """The sums of the first k values; last, that with the labels outside."""
+    sums[0] = total = 0.0
     for k in range(len(values)):
         total += values[k]
-        square += values[k] * values[k]
-        sums[k + 1], squares[k + 1] = total, square
-    sums[-1], squares[-1] = total + mass, square + mass * chance
+        sums[k + 1] = total
+    sums[-1] = total + mass
 
 
 @view_inner
@@ -272,8 +269,8 @@ def size_rows(arranged, head, tail, low, high, outside, table, work, nodes, util
     """
     for row in range(len(arranged)):
         mass, chance, tail_sums = outside[row, 0], outside[row, 1], work[TAIL_SUMS]
-        prefix_sums(tail[row], mass, chance, tail_sums, work[SQUARES])
-        prefix_sums(head[row], mass, chance, work[SUMS], work[SQUARES])
+        prefix_sums(tail[row], mass, tail_sums)
+        prefix_sums(head[row], mass, work[SUMS])
         utilities(
             arranged[row], head[row], tail[row], low[row], high[row], mass, chance, EXACT, table,
             tail_sums, work, nodes, utility[row],
@@ -284,18 +281,18 @@ def size_rows(arranged, head, tail, low, high, outside, table, work, nodes, util
 
 
 @view_inner
-def candidates(p, table, nothing, sums, squares, bounds):
+def candidates(p, table, nothing, sums, bounds):
     """The sizes from 1 on whose expected utility can be the largest: an interval.
 
     For N = n1 tp, a head's step of at most 1 and a tail's of 1: given that label i is true, let D'
-    be the denominator, Y - step_head p_i its mean and V a bound of its variance. Then
+    be the denominator, and Y - step_head p_i its mean. Then
 
-        1 / E[D'] <= E[1 / D'] <= min(1 / (E[D'] - 1), (1 + V / (E[D'] min D')) / E[D']),
+        1 / E[D'] <= E[1 / D'] <= 1 / (E[D'] - 1),
 
     the first by Jensen's inequality, the second because no sum of independent steps is wider in the
-    convex order than a Poisson variable, for which it follows by integration by parts, the third
-    from 1/x = 1/y - (x - y)/y² + (x - y)²/(x y²). The loose bound n1 sums / (Y - 1 - step_head p_0)
-    is a concave over a convex function of k, so it falls to both sides of its peak.
+    convex order than a Poisson variable, for which it follows by integration by parts. The bound
+    n1 sums / (Y - 1 - step_head p_0) is a concave over a convex function of k, so it falls to both
+    sides of its peak.
     """
     start, step, hits, high = table.start, table.head_step, table.hits, len(p)
     fixed = sums[-1] - (1.0 + step * p[0] - step)
@@ -310,32 +307,16 @@ def candidates(p, table, nothing, sums, squares, bounds):
             peak = middle + 1
         else:
             above = middle
-    mean = start[peak] + step + mean_of_steps(peak, table, sums, sums)
-    best = max(nothing, hits * (sums[peak] + step * squares[peak] / mean) / mean) - SLACK
+    mean, reached = start[peak] + step + mean_of_steps(peak, table, sums, sums), 0.0
+    for j in range(peak):
+        reached += p[j] / (mean - step * p[j])
+    best = max(nothing, hits * reached) - SLACK
     first, last = peak, peak
     while first > 1 and bounds[first - 1] >= best:
         first -= 1
     while last < high and bounds[last + 1] >= best:
         last += 1
-    while first < last and hits * tight_bound(first, p[0], table, sums, squares) < best:
-        first += 1
-    while first < last and hits * tight_bound(last, p[0], table, sums, squares) < best:
-        last -= 1
     return first, last
-
-
-@view_inner
-def tight_bound(k, highest, table, sums, squares):
-    """The smaller of the two upper bounds of E[tp / D] in `candidates`."""
-    step, hits = table.head_step, sums[k]
-    least = table.start[k] + step
-    mean = least + mean_of_steps(k, table, sums, sums)
-    spread = step**2 * (hits - squares[k]) + (sums[-1] - hits - squares[-1] + squares[k])
-    low, lower = mean - step * highest, mean - 1.0 - step * highest
-    by_variance = (hits + step * squares[k] / low) / mean * (1.0 + spread / (low * least))
-    if lower <= 0.0:
-        return by_variance
-    return min(by_variance, (hits + step * squares[k] / lower) / (mean - 1.0))
 
 
 @view_inner
@@ -345,11 +326,11 @@ def best_size(p, mass, chance, table, work, nodes):
     Most sizes are ruled out by bounds, then by the quick rules; those that remain are compared
     exactly.
     """
-    utility, sums, squares = work[UTILITY], work[SUMS], work[SQUARES]
-    prefix_sums(p, mass, chance, sums, squares)
+    utility, sums = work[UTILITY], work[SUMS]
+    prefix_sums(p, mass, sums)
     nothing = table.empty * product_of_factors(p, 1.0) if table.start[0] == 0.0 else 0.0
     nothing *= outside_factor(mass, chance, 1.0)
-    first, final = candidates(p, table, nothing, sums, squares, work[BOUNDS])
+    first, final = candidates(p, table, nothing, sums, work[BOUNDS])
     best, doubt = 0.0, DOUBT
     for precision in range(QUICK, EXACT - 1, -1):
         utilities(p, p, p, first, final, mass, chance, precision, table, sums, work, nodes, utility)
