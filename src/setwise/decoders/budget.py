@@ -24,6 +24,8 @@ from setwise.threads import for_rows
 STEPS, PATIENCE, LEAST_GAIN = 40, 5, 1e-6
 # How many entries the steps of Frank and Wolfe look at, at most (but all of them twice).
 WORK = 3 * 2**20
+# The place of a label without an entry, of the type of places: each type is compiled anew.
+ABSENT = np.int64(-1)
 # Gains below this are none.
 LEAST = 1e-200
 
@@ -265,7 +267,7 @@ def choose_rows(first, last, entries, gain_of, order, exact, labels, places):
                 if gain >= least:
                     least = insert(its_labels, its_places, gains, j, i, gain, least)
         for i in range(ends[row], ends[row + 1]):
-            j = label[i]
+            j = np.int64(label[i])
             gain = gain_of[j, 0] * probability[i] + gain_of[j, 1]
             if gain >= least and met[j] != row:
                 least = insert(its_labels, its_places, gains, j, i, gain, least)
@@ -278,7 +280,7 @@ def choose_rows(first, last, entries, gain_of, order, exact, labels, places):
             if gain < least:
                 break
             if met[j] != row:
-                least = insert(its_labels, its_places, gains, j, -1, gain, least)
+                least = insert(its_labels, its_places, gains, j, ABSENT, gain, least)
                 # (Of equal gains the lower labels come first: nothing after them is taken, unless
                 # in place of a higher one that is stored.)
                 if 0 <= its_labels[-1] <= j and gain <= least:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from setwise.decoders.budget import (
+    ABSENT,
     LEAST,
     LEAST_GAIN,
     BudgetProblem,
@@ -134,7 +135,7 @@ def ascend(entries, utilities, lightest, order, exact, fills, state, bounds, cho
     for row in range(len(weight)):
         w, before, its_labels, its_places = weight[row], 0, labels[row], places[row]
         for c in range(size):
-            j, i = its_labels[c], its_places[c]
+            j, i = np.int64(its_labels[c]), its_places[c]
             if j >= 0:
                 count_in(utilities, lightest, state, bounds, j, -(true[i] if i >= 0 else 0.0), -w)
                 old[before], its_place[before], was[j] = j, i, row
@@ -152,7 +153,7 @@ def ascend(entries, utilities, lightest, order, exact, fills, state, bounds, cho
                 if gain >= least:
                     least = insert(its_labels, its_places, gains, j, i, gain, least)
             for i in range(ends[row], ends[row + 1]):
-                j = label[i]
+                j = np.int64(label[i])
                 # (The bound holds for gains above 0.)
                 most = w * (bounds[j, SLOPE] * probability[i] + bounds[j, OFFSET])
                 if (takes_all or most >= least) and was[j] != row:
@@ -171,9 +172,9 @@ def ascend(entries, utilities, lightest, order, exact, fills, state, bounds, cho
                     tried += 1
                     gain = gain_with(utilities, state, j, 0.0, w)
                     if gain >= least:
-                        least = insert(its_labels, its_places, gains, j, -1, gain, least)
+                        least = insert(its_labels, its_places, gains, j, ABSENT, gain, least)
         for c in range(size):
-            j, i = its_labels[c], its_places[c]
+            j, i = np.int64(its_labels[c]), its_places[c]
             has_changed = has_changed or (j >= 0) != (c < before)
             if j >= 0:
                 count_in(utilities, lightest, state, bounds, j, true[i] if i >= 0 else 0.0, w)
