@@ -33,9 +33,8 @@ def _of_fold(sample: ScoredRows, metric: Target) -> Array:
     taken = np.zeros(n_labels, np.int64)
     # Of each label, and of all labels up to the m-th together.
     up_to = np.cumsum(positives[order]), total * np.arange(1.0, n_labels + 1)
-    best_cuts(
-        ranking, order, *(Utilities.of(metric, *of) for of in ((positives, total), up_to)), taken
-    )
+    own, together = Utilities.of(metric, positives, total), Utilities.of(metric, *up_to)
+    best_cuts(ranking, order, own, together, taken)
     _, (lower, upper) = ranking.thresholds(taken)
     lower, upper = (
         np.where(np.isinf(lower), upper, lower),

@@ -195,14 +195,14 @@ def _rates(positives: Array, total: float | Array, geometric: bool) -> tuple[Arr
     sizes = np.stack([positives, total - positives]).astype(np.float64)
     present = sizes > ZERO_SHARE * total
     rates = present / np.where(present, sizes, 1.0)
-    both = present.all(axis=0)
+    both = np.logical_and(*present)
     parts = np.zeros((2, len(positives), 5))
     parts[0][:, [1, 4]] = (rates / np.maximum(present.sum(axis=0), 1)).T
     parts[1, :, 0] = 1.0
     if geometric:
         parts[0, both], parts[1, both] = 0.0, 0.0
         parts[0, both, 1], parts[1, both, 4] = rates[:, both]
-    return parts, both & geometric
+    return parts, np.logical_and(both, geometric)
 
 
 @inner

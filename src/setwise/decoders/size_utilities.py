@@ -33,6 +33,8 @@ MOST_VALUES, MOST_KEPT = 2**24, 2**20
 # Sizes share nodes where D begins at no more than OCTAVE times the least of them; a new rule is
 # made where it begins NEXT_RULE times as high as in the one before.
 OCTAVE, NEXT_RULE = 2.0, 1.15
+# The most Laguerre nodes.
+N_FAR = LAGUERRE_TABLE[0].shape[1]
 # Beyond this x, t = e^-x is nothing.
 LARGEST_X = 700.0
 # Rows that are sorted together: few enough to stay in the processor's cache.
@@ -49,9 +51,9 @@ class ByQuadrature:
     @cached_property
     def _rules(self) -> Rules:
         """D, with the roles exchanged (fp for fn): the predicted set is the one that is known."""
-        parts = (self.utility.numerator, self.utility.denominator)
-        known = (part[[0, 1, 3, 2, 4]] for part in parts)
-        return Rules(Fraction(*known, self.utility.empty), self.n_labels, DOUBLE_ERROR)
+        order, (above, below) = [0, 1, 3, 2, 4], (self.utility.numerator, self.utility.denominator)
+        known = Fraction(above[order], below[order], self.utility.empty)
+        return Rules(known, self.n_labels, DOUBLE_ERROR)
 
     @cached_property
     def _above(self) -> Array:
@@ -71,10 +73,15 @@ class ByQuadrature:
         is_multiple = not self._above[[0, 1, 3]].any()
         lift = float(d.step[0]) if is_multiple and not d.flip[0] else 0.0
         errors = (DOUBLE_ERROR, SINGLE_ERROR) if self.can_prune else (DOUBLE_ERROR,)
-        rules = shared_rules(d.step, self.start, lift, slope, errors)
+        rule, last, base, made = shared_rules(d.step, self.start, lift, slope, errors)
+        row, count, x, weight = _rows_of_nodes(made, int(np.argmax(d.step)))
+        flips, steps, above = d.flip.tolist(), d.step.tolist(), self._above.tolist()
         return SizeTable(
-            *d.flip.tolist(), *d.step.tolist(), *self._above.tolist(), float(self.utility.empty),
-            lift, slope, self.start, np.array(MEANS), *rules,
+            head_flips=flips[0], tail_flips=flips[1], head_step=steps[0], tail_step=steps[1],
+            constant=above[0], growth=above[1], hits=above[2], missed=above[3],
+            empty=float(self.utility.empty), lift=lift, slope=slope, start=self.start,
+            means=np.array(MEANS), rule=rule, last=last, base=base, row=row, n_far=N_FAR,
+            count=count, x=x, weight=weight,
         )  # fmt: skip
 
     @cached_property
@@ -102,8 +109,8 @@ class ByQuadrature:
             for first in range(start, stop, BATCH):
                 rows = slice(first, min(first + BATCH, stop))
                 parts = values[rows], np.sort(values[rows], axis=1)
-                inputs = *(part.astype(np.float64, copy=False) for part in parts), outside[rows]
-                best_rows(*inputs, self.table, *work, sets[rows])
+                own, ordered = (part.astype(np.float64, copy=False) for part in parts)
+                best_rows(own, ordered, outside[rows], self.table, *work, sets[rows])
 
         for_rows(run, len(values))
         return sets
@@ -137,7 +144,7 @@ class ByQuadrature:
 
 
 def shared_rules(step: Array, start: Array, lift: float, slope: float, errors: Iterable[float]):
-    """The last fields of a `SizeTable`: the rules of each size to these errors, and their nodes.
+    """The rule of each size to each of these errors; of each rule its last size, D's start, nodes.
 
     By size, D begins at ``start`` and is lifted; its start grows by ``slope``. Where it begins
     lower for larger sizes, a rule is made for the last of the sizes it serves. Sizes where D can be
@@ -167,11 +174,12 @@ def shared_rules(step: Array, start: Array, lift: float, slope: float, errors: I
             high = float(largest[size : final + 1].max())
             made.append(reciprocal.rules(base[-1], high, base[-1] == 0.0))
             size = near + 1
-    rows = np.array(rule).reshape(-1, len(start)), np.array(last), np.array(base)
-    return *rows, *_rows_of_nodes(made, int(np.argmax(step)))
+    return np.array(rule).reshape(-1, len(start)), np.array(last), np.array(base), made
 
 
-def _rows_of_nodes(made: list[list[tuple[int, Array]]], unit: int) -> tuple[Any, ...]:
+def _rows_of_nodes(
+    made: list[list[tuple[int, Array]]], unit: int
+) -> tuple[Array, Array, Array, Array]:
     """The row of each rule and bin, and of each row the number of nodes, x and weights.
 
     The Laguerre nodes come first, m of them in row m. ``unit`` says which of the steps is 1: t to
@@ -182,11 +190,12 @@ def _rows_of_nodes(made: list[list[tuple[int, Array]]], unit: int) -> tuple[Any,
     with np.errstate(divide="ignore"):
         x = np.minimum(-np.log(powers[unit]), LARGEST_X)
     own = np.stack([x, weight]).reshape(2, counts.size, x.shape[2])
-    n_far, width = far.shape[2], max(far.shape[2], own.shape[2])
-    rows = np.where(counts < 0, -counts, n_far + 1 + np.arange(counts.size).reshape(counts.shape))
-    every = np.append(np.arange(n_far + 1), np.maximum(counts, 0))
+    width, place = max(N_FAR, own.shape[2]), np.arange(counts.size).reshape(counts.shape)
+    rows = np.where(counts < 0, -counts, N_FAR + 1 + place)
+    every = np.append(np.arange(N_FAR + 1), np.maximum(counts, 0))
     wide = [np.pad(part, ((0, 0), (0, 0), (0, width - part.shape[2]))) for part in (far, own)]
-    return rows, n_far, every, *np.concatenate(wide, axis=1)
+    x, weight = np.concatenate(wide, axis=1)
+    return rows, every, x, weight
 
 
 @dataclass(frozen=True)
