@@ -19,7 +19,8 @@ from scipy.sparse import csr_array
 from benchmarks.rows import machine
 from benchmarks.speed import SHAPES, interleaved
 from setwise.decoders import MinimumRisk
-from setwise.decoders.by_size import ByCounts, BySize
+from setwise.decoders.by_size import BySize
+from setwise.decoders.size_utilities import ByCounts
 
 ROUNDS = 40
 CHECKED_ROWS = 20

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from setwise.decoders import PopulationRule, Thresholds
-from setwise.decoders.budget import Budget, Entries, Utilities
-from setwise.decoders.population import Population, Quotient
+from setwise.decoders.budget import Budget, Entries
+from setwise.decoders.population import Population, Utilities
 from setwise.decoders.population_rule import OF_THRESHOLDS, RULES
 from setwise.decoders.threshold_search import ScoredRows
 from setwise.targets import get_target
@@ -381,7 +381,9 @@ def test_utilities_by_tallies_are_those_of_the_counts_and_tangents_their_derivat
     tp = rng.uniform(0.2, 0.8, 5) * positives
     predicted = tp + rng.uniform(0.2, 0.8, 5) * (total - positives)
     metric = Population.of(get_target(f"macro_{of}")).metric
-    utilities = Utilities.of(Quotient.of(metric, positives, total), positives, total)
+    utilities = Utilities.of(metric, positives, total)
+    # (Kernels look up both by the same number.)
+    assert len(utilities.geometric) == utilities.slopes.shape[2]
 
     def by_counts(tp, predicted):
         counts = tp, predicted - tp, positives - tp, total - positives - predicted + tp
@@ -407,3 +409,14 @@ def test_the_labels_chosen_do_not_depend_on_those_chosen_before(rng, size, exact
     again = entries.choose(budget, *gains, chosen)
     np.testing.assert_array_equal(again.label, anew.label)
     np.testing.assert_array_equal(again.entry, anew.entry)
+
+
+def test_a_batch_is_best_for_a_measure_that_is_linear_in_the_counts():
+    """Balanced accuracy of given marginals: every row by itself takes its largest gains."""
+    probability = np.random.default_rng(0).random((200, 6))
+    positives = probability.sum(axis=0)
+    gains = probability / positives - (1.0 - probability) / (len(probability) - positives)
+    rule = PopulationRule("macro_balanced_accuracy", "batch", budget=2).fit(probability)
+    chosen = rule.decode(probability)
+    best = np.sort(gains, axis=1)[:, -2:].sum()
+    assert (gains * chosen).sum() == pytest.approx(best, rel=1e-12)

@@ -12,7 +12,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from setwise.decoders import MinimumRisk, Thresholds
-from setwise.decoders.by_size import ByQuadrature, directions
+from setwise.decoders.by_size import directions
+from setwise.decoders.size_utilities import ByQuadrature
 from setwise.targets import CountTarget, FBeta, Jaccard, LinearFractional
 from setwise.targets.measure import Counts
 from tests.support import oracle

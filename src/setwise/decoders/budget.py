@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from setwise.decoders.population import SMALL_SHARE, ZERO_SHARE, Population, Quotient
+from setwise.decoders.population import ZERO_SHARE, Population, Utilities
 from setwise.decoders.threshold_search import EQUAL, ScoredRows, halfway
-from setwise.kernels import embedded, kernel
+from setwise.kernels import copy_into, embedded, kernel
 from setwise.targets import Target
 from setwise.targets.measure import Array
 from setwise.threads import for_rows
@@ -24,6 +24,8 @@ from setwise.threads import for_rows
 STEPS, PATIENCE, LEAST_GAIN = 40, 5, 1e-6
 # How many entries the steps of Frank and Wolfe look at, at most (but all of them twice).
 WORK = 3 * 2**20
+# The place of a label without an entry, of the type of places: each type is compiled anew.
+ABSENT = np.int64(-1)
 # Gains below this are none.
 LEAST = 1e-200
 
@@ -112,67 +114,6 @@ class ChosenLabels(NamedTuple):
         return sets
 
 
-class Utilities(NamedTuple):
-    """The utility of each label by two linear functions of its tallies, (1, tp, predicted).
-
-    It is the quotient of the first by the second, ``empty`` at 0/0 (``zero`` is rounding), or where
-    ``geometric`` the root of their product. ``constants`` is (2, l); ``slopes`` (2, 2, l), or
-    (2, 2, 1) where all labels have the same, first by function, then by tally.
-    """
-
-    constants: Array
-    slopes: Array
-    geometric: Array
-    empty: float
-    zero: float
-
-    @classmethod
-    def of(cls, quotient: Quotient, positives: Array, total: float) -> Utilities:
-        """Of a quotient of the counts of labels with so many positives among ``total``."""
-        parts, both = np.stack([quotient.above, quotient.below]), np.zeros(1, bool)
-        if quotient.geometric:
-            # The rates of the positives and of the negatives; of one class only, its rate.
-            both = (quotient.above[:, 1] > 0) & (quotient.above[:, 4] > 0)
-            rates = 2.0 * quotient.above * np.eye(5)[[1, 4]][:, None]
-            parts = np.where(both[:, None], rates, parts)
-        one, tp, fp, fn, tn = np.moveaxis(parts, 2, 0)
-        slopes = np.stack([(tp - fp) - (fn - tn), fp - tn], axis=1)
-        zero = ZERO_SHARE * total * float(np.abs(slopes[1]).max())
-        constants = one + fn * positives + tn * (total - positives)
-        return cls(constants, slopes, both, quotient.empty, zero)
-
-    def parts(self, tp: Array, predicted: Array) -> Array:
-        """Both functions at these tallies, (2, l)."""
-        return self.constants + self.slopes[:, 0] * tp + self.slopes[:, 1] * predicted
-
-    def at(self, tp: Array, predicted: Array) -> Array:
-        """The utilities at these tallies, (l,)."""
-        above, below = self.parts(tp, predicted)
-        is_known, nothing = np.abs(below) > self.zero, np.full(len(tp), self.empty)
-        found = np.divide(above, below, where=is_known, out=nothing)
-        if self.geometric.any():
-            found = np.where(self.geometric, np.sqrt(np.maximum(above * below, 0.0)), found)
-        return found
-
-    def tangents(self, tp: Array, predicted: Array, total: float) -> Array:
-        """The linear parts at these tallies: coefficients of (1, tp, predicted), (3, l).
-
-        0 where the utility is 0/0. G-mean rises without bound where it is 0; its derivatives at a
-        small share of the counts stand for them there.
-        """
-        parts, nothing = self.parts(tp, predicted), np.zeros(len(tp))
-        inverse = np.divide(1.0, parts[1], where=np.abs(parts[1]) > self.zero, out=nothing)
-        rest = parts[0] * inverse
-        by = np.stack([inverse, -rest * inverse])
-        if self.geometric.any():
-            above, below = np.maximum(parts, SMALL_SHARE * total * self.slopes[:, 0])
-            root = np.sqrt(np.divide(above, below, where=self.geometric, out=np.ones(len(tp))))
-            by = np.where(self.geometric, np.stack([0.5 / root, 0.5 * root]), by)
-            rest = np.where(self.geometric, 0.0, rest)
-        constant = rest + (by * self.constants).sum(axis=0)
-        return np.stack([constant, *(by[:, None] * self.slopes).sum(axis=0)])
-
-
 @dataclass(frozen=True, eq=False)
 class BudgetProblem:
     """A mean over labels of a measure of their counts, with a budget for each row.
@@ -192,10 +133,15 @@ class BudgetProblem:
     def of(cls, sample: ScoredRows, population: Population, budget: Budget) -> BudgetProblem:
         """Of a sample: its label sets, or its probabilities where they are what is true."""
         entries, n_labels = Entries.of(sample), sample.shape[1]
-        positives, tp, predicted = np.zeros((3, n_labels))
-        count_probable(entries, positives, tp, predicted)
-        quotient = Quotient.of(population.metric, positives, sample.mass)
-        utilities = Utilities.of(quotient, positives, sample.mass)
+        label, p, true = entries.label.astype(np.intp), entries.probability, entries.true
+        weight = np.repeat(entries.weight, np.diff(entries.ends))
+        positives, tp, predicted = (
+            np.bincount(label, part, n_labels) for part in (true, p * true, p * weight)
+        )
+        utilities = Utilities.of(population.metric, positives, sample.mass)
+        # Tallies that weights are added to and taken from are 0 but for rounding.
+        rounding = ZERO_SHARE * sample.mass * np.abs(utilities.slopes[1]).max()
+        utilities = utilities._replace(zero=np.maximum(utilities.zero, rounding))
         share = positives if population.by_positives and positives.any() else np.ones(n_labels)
         factor, at_random = share / share.sum(), (tp, predicted)
         return cls(entries, utilities, factor, positives, at_random, sample.mass, budget)
@@ -212,7 +158,7 @@ class BudgetProblem:
     def tallies(self, choice: ChosenLabels) -> tuple[Array, Array]:
         """What is true of the choice, and what is predicted, of each label."""
         tp, predicted = np.zeros((2, len(self.positives)))
-        count_choice(self.entries, *choice, tp, predicted)
+        count_choice(self.entries.true, self.entries.weight, *choice, tp, predicted)
         return tp, predicted
 
 
@@ -266,8 +212,7 @@ def cut_together(problem: BudgetProblem, metric: Target) -> Linear:
     size = entries.weight[np.nonzero(choice.entry >= 0)[0]][order]
     tp, predicted = (np.append(0.0, np.cumsum(part)) for part in (true, size))
     positives, total = problem.positives.sum(), problem.total * n_labels
-    counts = np.stack([tp, predicted - tp, positives - tp, total - positives - predicted + tp])
-    values = Quotient.of(metric, np.array([positives]), total).of_counts(counts)
+    values = Utilities.of(metric, np.array([positives]), total).at(tp, predicted)
     # Equal scores are decided alike, and of equal values the fewest predictions are taken.
     values[1:-1][score[1:] == score[:-1]] = -np.inf
     taken = int(np.argmax(values >= values.max() - EQUAL))
@@ -279,7 +224,8 @@ def cut_together(problem: BudgetProblem, metric: Target) -> Linear:
 @embedded
 def clear(labels, places, gains):
     """No label taken yet."""
-    labels[:], places[:], gains[:] = -1, -1, -np.inf
+    for c in range(len(gains)):
+        labels[c], places[c], gains[c] = -1, -1, -np.inf
 
 
 @embedded
@@ -310,7 +256,8 @@ def choose_rows(first, last, entries, gain_of, order, exact, labels, places):
     gains, old, its_place = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
     for row in range(first, last):
         its_labels, its_places, least = labels[row], places[row], -np.inf if exact else LEAST
-        old[:], its_place[:] = its_labels, its_places
+        copy_into(old, its_labels)
+        copy_into(its_place, its_places)
         clear(its_labels, its_places, gains)
         for c in range(size):
             j, i = old[c], its_place[c]
@@ -320,7 +267,7 @@ def choose_rows(first, last, entries, gain_of, order, exact, labels, places):
                 if gain >= least:
                     least = insert(its_labels, its_places, gains, j, i, gain, least)
         for i in range(ends[row], ends[row + 1]):
-            j = label[i]
+            j = np.int64(label[i])
             gain = gain_of[j, 0] * probability[i] + gain_of[j, 1]
             if gain >= least and met[j] != row:
                 least = insert(its_labels, its_places, gains, j, i, gain, least)
@@ -333,7 +280,7 @@ def choose_rows(first, last, entries, gain_of, order, exact, labels, places):
             if gain < least:
                 break
             if met[j] != row:
-                least = insert(its_labels, its_places, gains, j, -1, gain, least)
+                least = insert(its_labels, its_places, gains, j, ABSENT, gain, least)
                 # (Of equal gains the lower labels come first: nothing after them is taken, unless
                 # in place of a higher one that is stored.)
                 if 0 <= its_labels[-1] <= j and gain <= least:
@@ -341,22 +288,8 @@ def choose_rows(first, last, entries, gain_of, order, exact, labels, places):
 
 
 @kernel
-def count_probable(entries, positives, tp, predicted):
-    """Add what is true of each label, and of entries predicted as often as they are probable."""
-    ends, label, probability, true, weight = entries
-    for row in range(len(weight)):
-        w = weight[row]
-        for i in range(ends[row], ends[row + 1]):
-            j, p = label[i], probability[i]
-            positives[j] += true[i]
-            tp[j] += p * true[i]
-            predicted[j] += p * w
-
-
-@kernel
-def count_choice(entries, labels, places, tp, predicted):
+def count_choice(true, weight, labels, places, tp, predicted):
     """Add what is true of the chosen labels, and their weights, to the tallies of each label."""
-    true, weight = entries[3], entries[4]
     for row in range(len(labels)):
         for c in range(labels.shape[1]):
             j, i = labels[row, c], places[row, c]

@@ -182,19 +182,20 @@ class ClosedSets:
 
     def decide(self, values: Array, second: bool) -> Decisions:
         """The closed set of least expected distance; on a tie a label is left out."""
-        sets = np.empty(values.shape, dtype=np.uint8)
-        risk, second_risk = np.empty(len(values)), np.empty(len(values))
+        sets, gap = np.empty(values.shape, dtype=np.uint8), np.empty(len(values))
         for_rows(
             closed_set_rows, len(values), np.ascontiguousarray(values, np.float64),
-            self._nodes.labels, self._nodes.above, self._labels.table, self._labels.constant,
-            sets, risk, second_risk,
+            self._nodes.labels, self._nodes.above, self._labels.table, sets, gap,
         )  # fmt: skip
-        if self.hierarchy.is_tree:
-            return Decisions(sets, risk, second_risk)
-        for row in np.flatnonzero(~self.hierarchy.is_closed(sets)):
-            absent, present = self._labels.losses(values[[row]])
-            sets[row] = self._minimum_cut((absent - present)[0])
-        return Decisions(sets, self.of_sets(values, sets), np.full(len(sets), np.nan))
+        if not self.hierarchy.is_tree:
+            gap[:] = np.nan
+            for row in np.flatnonzero(~self.hierarchy.is_closed(sets)):
+                absent, present = self._labels.losses(values[[row]])
+                sets[row] = self._minimum_cut((absent - present)[0])
+        if not second:
+            return Decisions.of_sets(sets)
+        risk = self.of_sets(values, sets)
+        return Decisions(sets, risk, risk + gap)
 
     def of_sets(self, values: Array, sets: Array) -> Array:
         """The expected distance of given sets, (n,)."""
@@ -231,8 +232,8 @@ class ClosedSets:
 
 
 @kernel
-def closed_set_rows(start, stop, probability, labels, above, table, constant, sets, risk, second):
-    """The best closed set of each row, (n, l), its risk and that of the second best, (n,).
+def closed_set_rows(start, stop, probability, labels, above, table, sets, gaps):
+    """The best closed set of each row, (n, l), and how much worse the second best is, (n,).
 
     ``probability`` (n, l); ``labels`` and ``above`` (l + 1,) are those of `Nodes`, parents first;
     ``table`` (2, 2, l) is what labels lose, [true, predicted, label].
@@ -257,8 +258,4 @@ def closed_set_rows(start, stop, probability, labels, above, table, constant, se
             out[labels[k]] = chosen[k]
             # Any other closed set differs first in a label whose parent both have.
             gap = min(gap, abs(gains[k])) if free else gap
-        total = constant
-        for i in range(len(line)):
-            absent, present = losses(np.float64(line[i]), table[:, :, i])
-            total += present if out[i] == 1 else absent
-        risk[row], second[row] = total, total + gap
+        gaps[row] = gap

@@ -6,49 +6,26 @@ stochastically larger, with the predicted and the true size as they were. So if 
 rise with tp, whatever the true size, the k most probable labels are the best k; if it does not
 fall, the k least probable ones. If it falls for one true size and rises for another, neither need
 be.
-
-Expected utilities of a quotient are taken by quadrature, with an error of at most 1e-10: a row is
-sorted once, and the sizes compared in one pass over it, O(l log l). Those of any other function of
-the counts are summed over the distribution of tp and of the labels missed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from setwise.decoders.decisions import TIE, Decisions, top_labels
-from setwise.decoders.size_kernels import SizeTable, best_rows, scratch, size_rows
-from setwise.kernels import exp, log_plus, view_kernel
-from setwise.spaces.quadrature import (
-    DOUBLE_ERROR,
-    LAGUERRE_TABLE,
-    MEANS,
-    SINGLE_ERROR,
-    Reciprocal,
-    Rules,
-    tabulated,
-)
+from setwise.decoders.size_utilities import ByCounts, ByQuadrature
 from setwise.targets.measure import Array, Fraction
 from setwise.targets.target import predicted_size, utility_quotient
-from setwise.threads import for_rows
 
 # Functions of the counts take the cube of the number of labels.
 MOST_COUNTED = 1000
-# Values of a function of the counts that are tabulated at a time, and that are kept.
-MOST_VALUES, MOST_KEPT = 2**24, 2**20
 # Steps of the loss that are only rounding.
 ROUNDING = 1e-12
 SIZES_AT_ONCE = 2**14
-# Sizes share nodes where D begins at no more than OCTAVE times the least of them; a new rule is
-# made where it begins NEXT_RULE times as high as in the one before.
-OCTAVE, NEXT_RULE = 2.0, 1.15
-# Rows that are sorted together: few enough to stay in the processor's cache.
-BATCH = 256
 
 
 @dataclass(frozen=True)
@@ -118,8 +95,7 @@ class BySize:
         if not second and self._can_prune:
             return Decisions.of_sets(self.utilities.best(values, outside))
         orders = ((-values, self.top), (values, self.bottom))
-        more = () if outside is None else (outside,)
-        found = [self._in_order(values, *o, second, *more) for o in orders if o[1].any()]
+        found = [self._in_order(values, *o, second, outside) for o in orders if o[1].any()]
         sets, best, other = found[0]
         for sets_too, best_too, other_too in found[1:]:
             smaller = sets_too.sum(axis=1) < sets.sum(axis=1)
@@ -134,7 +110,9 @@ class BySize:
         arranged = np.take_along_axis(values, order, axis=1).astype(np.float64)
         return 1.0 - self.utilities.of_first(arranged, size, size)[np.arange(len(size)), size]
 
-    def _in_order(self, values: Array, rank: Array, allowed: Array, second: bool, *outside: Array):
+    def _in_order(
+        self, values: Array, rank: Array, allowed: Array, second: bool, outside: Array | None
+    ) -> tuple[Array, Array, Array]:
         """Sets, utilities and the next best ones among the first labels by ``rank``."""
         n, width = values.shape
         order, rows = np.argsort(rank, axis=1, kind="stable"), np.arange(n)
@@ -142,7 +120,7 @@ class BySize:
         # Of some labels only there are fewer sizes.
         allowed = allowed[: width + 1]
         ends = (np.full(n, end) for end in np.flatnonzero(allowed)[[0, -1]])
-        utility = np.where(allowed, self.utilities.of_first(arranged, *ends, *outside), -np.inf)
+        utility = np.where(allowed, self.utilities.of_first(arranged, *ends, outside), -np.inf)
         size = np.argmax(utility >= utility.max(axis=1, keepdims=True) - TIE, axis=1)
         best = utility[rows, size]
         utility[rows, size] = -np.inf
@@ -154,8 +132,8 @@ class BySize:
             inside = np.flatnonzero((size > 0) & (size < width))
             places, k, at = arranged[inside], size[inside], np.arange(len(inside))
             places[at, k - 1], places[at, k] = places[at, k], places[at, k - 1]
-            rest = (part[inside] for part in outside)
-            swapped = self.utilities.of_first(places, k, k, *rest)[at, k]
+            rest = None if outside is None else outside[inside]
+            swapped = self.utilities.of_first(places, k, k, rest)[at, k]
             other[inside] = np.maximum(other[inside], swapped)
         return sets, best, other
 
@@ -207,219 +185,3 @@ def _steps(measure: Any, n_labels: int) -> Iterator[tuple[Array, Array, Array]]:
         least, most = np.maximum(0, size + n_true - n_labels), np.minimum(size, n_true)
         for tp in (least, least + 1, most - 2, most - 1):
             yield size, n_true, tp
-
-
-@dataclass(frozen=True)
-class ByQuadrature:
-    """Expected utilities of a quotient over ``n_labels`` independent labels."""
-
-    utility: Fraction
-    n_labels: int
-
-    @cached_property
-    def table(self) -> SizeTable:
-        """What the passes need of the utility, exact to 1e-10."""
-        return self._tabulated(DOUBLE_ERROR)
-
-    @cached_property
-    def _quick(self) -> SizeTable:
-        """The same with fewer nodes, exact to 1e-7."""
-        return self._tabulated(SINGLE_ERROR)
-
-    def _tabulated(self, error: float) -> SizeTable:
-        # With the roles exchanged (fp for fn) the predicted set is the one that is known.
-        above, below = self.utility.numerator, self.utility.denominator
-        order = [0, 1, 3, 2, 4]
-        known = Fraction(above[order], below[order], self.utility.empty)
-        d = Rules(known, self.n_labels, error)
-        start, _, zero, _ = d.ends(np.arange(self.n_labels + 1))
-        growths = above[2] - above[4], above[1] - above[2], above[3] - above[4]
-        numerator = np.array([above[0] + above[4] * self.n_labels, *growths]) / d.unit
-        lift = 0.0 if numerator[[0, 1, 3]].any() or d.flip[0] else float(d.step[0])
-        slope = float(d.start[1] - d.start[2])
-        shape = d.step, start + lift, zero & (lift == 0.0), slope
-        rule, last, base, rules = shared_rules(*shape, error)
-        return SizeTable(
-            d.flip, d.step, numerator, start, zero, self.utility.empty, lift, rule, last, base,
-            slope, np.array(MEANS), *LAGUERRE_TABLE, np.zeros(len(last)), *rules,
-        )  # fmt: skip
-
-    @property
-    def can_prune(self) -> bool:
-        """Whether the bounds hold by which sizes are ruled out: F-beta, Jaccard and their like.
-
-        Adding a label of probability 0 then never helps.
-        """
-        table = self.table
-        rising = table.slope > 0.0 and table.start[1] + table.step[0] >= 1.0
-        return bool(self.only_hits and rising and table.step[1] == 1.0)
-
-    @property
-    def only_hits(self) -> bool:
-        """Whether N is a multiple of tp, and D does not count false labels."""
-        return not (self.table.above[[0, 1, 3]].any() or self.table.flips.any())
-
-    def best(self, values: Array, outside: Array | None = None) -> Array:
-        """The best sets of probabilities, (n, l); only where `can_prune`."""
-        sets = np.zeros(values.shape, np.uint8)
-        outside = np.zeros((len(values), 2)) if outside is None else outside
-
-        def run(start: int, stop: int) -> None:
-            work = scratch(values.shape[1], self.table)
-            for first in range(start, stop, BATCH):
-                rows = slice(first, min(first + BATCH, stop))
-                parts = values[rows], np.sort(values[rows], axis=1)
-                inputs = *(part.astype(np.float64, copy=False) for part in parts), outside[rows]
-                best_rows(*inputs, self.table, self._quick, *work, sets[rows])
-
-        for_rows(run, len(values))
-        return sets
-
-    def of_first(
-        self, arranged: Array, low: Array, high: Array, outside: Array | None = None
-    ) -> Array:
-        """Expected utility of the first k labels of each row for k from low to high, (n, l + 1)."""
-        n, width = arranged.shape
-        outside = np.zeros((n, 2)) if outside is None else outside
-        utility, high = np.full((n, width + 1), -np.inf), np.minimum(high, width)
-
-        def run(start: int, stop: int) -> None:
-            rows, work = slice(start, stop), scratch(width, self.table)
-            inputs = arranged[rows], low[rows], high[rows], outside[rows]
-            size_rows(*inputs, self.table, *work, utility[rows])
-
-        for_rows(run, n)
-        return utility
-
-
-def shared_rules(step: Array, start: Array, zero: Array, slope: float, error: float):
-    """The rule of each size, the last size and the start of D of each rule, and their nodes.
-
-    By size, D begins at ``start`` and can be 0 or not; its start grows by ``slope``. Where it
-    begins lower for larger sizes, a rule is made for the last of the sizes it serves.
-    """
-    sizes = np.arange(len(start))
-    largest = start + step[0] * sizes + step[1] * sizes[::-1]
-
-    def reach(size: int, factor: float) -> int:
-        """The last size from ``size`` on where D begins within a factor of where it does there."""
-        apart = np.maximum(start[size:], start[size]) > factor * np.minimum(
-            start[size:], start[size]
-        )
-        apart |= zero[size:] != zero[size]
-        return size + int(np.argmax(apart)) - 1 if apart.any() else len(start) - 1
-
-    rule, last, base, made = np.zeros(len(start), np.int64), [], [], []
-    size = 0
-    while size < len(start):
-        near = reach(size, NEXT_RULE)
-        final = reach(size, OCTAVE) if slope >= 0.0 else near
-        rule[size : near + 1] = len(last)
-        last.append(final)
-        base.append(float(start[size] if slope >= 0.0 else start[near]))
-        reciprocal = Reciprocal(step, error, slope == round(slope) or size == final)
-        high = float(largest[size : final + 1].max())
-        made.append(reciprocal.rules(base[-1], high, bool(zero[size])))
-        size = near + 1
-    return rule, np.array(last), np.array(base), tabulated(made)
-
-
-@dataclass(frozen=True)
-class ByCounts:
-    """Expected utilities of any function of the counts over ``n_labels`` labels.
-
-    From probabilities of independent labels, O(l^3) a row; or from scores, where a set weighs
-    e^(2 · (their sum over it) + bias[its size]), with sizes up to K, O(l K^2).
-    """
-
-    utility: Any
-    n_labels: int
-    bias: Array | None
-
-    can_prune = False
-
-    def of_first(self, arranged: Array, low: Array, high: Array) -> Array:
-        """Expected utility of the first k labels of each row for k from low to high, (n, l + 1)."""
-        if self.bias is None:
-            bias = np.zeros(self.n_labels + 1)
-            with np.errstate(divide="ignore"):
-                log_on, log_off = np.log(arranged), np.log1p(-arranged)
-        else:
-            bias, log_on, log_off = self.bias, 2.0 * arranged, np.zeros_like(arranged)
-        out = np.full((len(arranged), self.n_labels + 1), -np.inf)
-        for first, values in self._tables(int(low.min(initial=0)), int(high.max(initial=-1))):
-            ends = np.maximum(low, first), np.minimum(high, first + len(values) - 1), first
-            inputs = log_on, log_off, bias, *ends, values
-            for_rows(split_rows, len(arranged), *inputs, out, least=1, room=self._room)
-        return out
-
-    def _room(self) -> tuple[Array, Array]:
-        """What `split_rows` works in."""
-        return np.empty((self.n_labels + 1, self._width)), np.empty(self._width)
-
-    def _tables(self, low: int, high: int) -> Iterator[tuple[int, Array]]:
-        """Ranges that hold the sizes from low to high: the first size, and the values of each."""
-        if self._width**2 * (self.n_labels + 1) <= MOST_KEPT:
-            yield 0, self._every_size
-            return
-        block = max(1, MOST_VALUES // self._width**2)
-        for first in range(low, high + 1, block):
-            yield first, self._values(np.arange(first, min(first + block, self.n_labels + 1)))
-
-    @property
-    def _width(self) -> int:
-        """The number of sizes that the true set may have."""
-        return self.n_labels + 1 if self.bias is None else len(self.bias)
-
-    @cached_property
-    def _every_size(self) -> Array:
-        return self._values(np.arange(self.n_labels + 1))
-
-    def _values(self, sizes: Array) -> Array:
-        """The utility at each size, tp and number of missed labels; 0 where impossible."""
-        width = self._width
-        size, tp, missed = np.meshgrid(sizes, np.arange(width), np.arange(width), indexing="ij")
-        counts = (tp, size - tp, missed, self.n_labels - size - missed)
-        possible = np.logical_and.reduce([count >= 0 for count in counts])
-        values = np.zeros(size.shape)
-        values[possible] = self.utility.of_counts(*(c[possible].astype(float) for c in counts))
-        return values
-
-
-@view_kernel
-def split_rows(start, stop, log_on, log_off, bias, low, high, first, values, out, tails, head):
-    """out[row, k] = sum over tp and missed of their probability times values[k - first].
-
-    The distributions of tp among the first k labels and of the true ones among the others, by
-    recursion from both ends, in logarithms. (The law of counts of `setwise.spaces.symmetric` splits
-    the labels once, into true and false ones; here every k splits them anew.) A set weighs e^log_on
-    for each label in it, e^log_off for each other one (n, l), and e^bias of its size (K + 1,).
-    ``values`` (sizes, K + 1, K + 1), ``out`` (n, l + 1); ``tails`` (l + 1, K + 1) and ``head``
-    (K + 1,) are room for both distributions.
-    """
-    n_labels, width = log_on.shape[1], len(bias)
-    for row in range(start, stop):
-        on, off = log_on[row], log_off[row]
-        for s in range(width):
-            tails[n_labels, s] = head[s] = -np.inf
-        tails[n_labels, 0] = head[0] = 0.0
-        for k in range(n_labels - 1, -1, -1):
-            after, here = tails[k + 1], tails[k]
-            here[0] = after[0] + off[k]
-            for s in range(1, width):
-                here[s] = log_plus(after[s] + off[k], after[s - 1] + on[k])
-        total = -np.inf
-        for s in range(width):
-            total = log_plus(total, tails[0, s] + bias[s])
-        for k in range(high[row] + 1):
-            if k >= low[row]:
-                value = 0.0
-                for tp in range(min(k, width - 1) + 1):
-                    level, utility = head[tp] - total, values[k - first, tp]
-                    for s in range(min(n_labels - k, width - 1 - tp) + 1):
-                        value += exp(level + tails[k, s] + bias[tp + s]) * utility[s]
-                out[row, k] = value
-            if k < n_labels:
-                for s in range(width - 1, 0, -1):
-                    head[s] = log_plus(head[s] + off[k], head[s - 1] + on[k])
-                head[0] += off[k]

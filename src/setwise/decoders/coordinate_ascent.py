@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from setwise.decoders.budget import (
+    ABSENT,
     LEAST,
     LEAST_GAIN,
     BudgetProblem,
@@ -72,12 +73,12 @@ SLOPE, OFFSET = range(2)
 @embedded
 def parts_with(utilities, labels, j, true, size):
     """Both functions of label j with so much more that is true and predicted, and its utility."""
-    slopes, row = utilities.slopes, j if utilities.slopes.shape[2] > 1 else 0
+    slopes, row = utilities.slopes, j if len(utilities.geometric) > 1 else 0
     above = labels[j, ABOVE] + slopes[0, 0, row] * true + slopes[0, 1, row] * size
     below = labels[j, BELOW] + slopes[1, 0, row] * true + slopes[1, 1, row] * size
     if utilities.geometric[row]:
         return above, below, np.sqrt(max(above, 0.0) * max(below, 0.0))
-    return above, below, above / below if abs(below) > utilities.zero else utilities.empty
+    return above, below, above / below if abs(below) > utilities.zero[j] else utilities.empty
 
 
 @embedded
@@ -102,10 +103,10 @@ def bound(utilities, lightest, labels, bounds, j):
     Where a prediction does not lower the denominator D, it gains at most what N - v D gains by it,
     divided by the D of the lightest row's, at least. (A little more, for rounding.)
     """
-    slopes, row = utilities.slopes, j if utilities.slopes.shape[2] > 1 else 0
+    slopes, row = utilities.slopes, j if len(utilities.geometric) > 1 else 0
     true, predicted = slopes[1, 0, row], slopes[1, 1, row]
     below, value, least = labels[j, BELOW], labels[j, UTILITY], predicted + min(true, 0.0)
-    is_bounded = least >= 0.0 and below > utilities.zero and not utilities.geometric[row]
+    is_bounded = least >= 0.0 and below > utilities.zero[j] and not utilities.geometric[row]
     scale = (1.0 + 1e-9) * labels[j, FACTOR] / (below + lightest * least) if is_bounded else 0.0
     if_false = slopes[0, 1, row] - value * predicted
     bounds[j, SLOPE] = scale * (slopes[0, 0, row] - value * true)
@@ -134,7 +135,7 @@ def ascend(entries, utilities, lightest, order, exact, fills, state, bounds, cho
     for row in range(len(weight)):
         w, before, its_labels, its_places = weight[row], 0, labels[row], places[row]
         for c in range(size):
-            j, i = its_labels[c], its_places[c]
+            j, i = np.int64(its_labels[c]), its_places[c]
             if j >= 0:
                 count_in(utilities, lightest, state, bounds, j, -(true[i] if i >= 0 else 0.0), -w)
                 old[before], its_place[before], was[j] = j, i, row
@@ -152,7 +153,7 @@ def ascend(entries, utilities, lightest, order, exact, fills, state, bounds, cho
                 if gain >= least:
                     least = insert(its_labels, its_places, gains, j, i, gain, least)
             for i in range(ends[row], ends[row + 1]):
-                j = label[i]
+                j = np.int64(label[i])
                 # (The bound holds for gains above 0.)
                 most = w * (bounds[j, SLOPE] * probability[i] + bounds[j, OFFSET])
                 if (takes_all or most >= least) and was[j] != row:
@@ -171,9 +172,9 @@ def ascend(entries, utilities, lightest, order, exact, fills, state, bounds, cho
                     tried += 1
                     gain = gain_with(utilities, state, j, 0.0, w)
                     if gain >= least:
-                        least = insert(its_labels, its_places, gains, j, -1, gain, least)
+                        least = insert(its_labels, its_places, gains, j, ABSENT, gain, least)
         for c in range(size):
-            j, i = its_labels[c], its_places[c]
+            j, i = np.int64(its_labels[c]), its_places[c]
             has_changed = has_changed or (j >= 0) != (c < before)
             if j >= 0:
                 count_in(utilities, lightest, state, bounds, j, true[i] if i >= 0 else 0.0, w)

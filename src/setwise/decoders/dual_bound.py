@@ -19,58 +19,40 @@ PIECES, SEARCH = 24, 30
 
 def dual_bound(problem: BudgetProblem, tp: Array, predicted: Array) -> float:
     """No decisions within the budget have a larger measure; prices are those at these tallies."""
-    entries, n_labels = problem.entries, len(problem.positives)
-    gains = problem.gains(tp, predicted)
-    price = np.zeros(len(entries.weight))
-    for_rows(price_rows, len(price), entries, np.stack(gains, axis=1), problem.budget.size, price)
+    entries, n_labels, size = problem.entries, len(problem.positives), problem.budget.size
+    price = _prices(problem, *problem.gains(tp, predicted))
     row = np.repeat(np.arange(len(price)), np.diff(entries.ends))
-    order = np.argsort(entries.label, kind="stable")
-    columns = (
-        np.append(0, np.cumsum(np.bincount(entries.label, minlength=n_labels))),
-        entries.probability[order],
-        entries.weight[row][order],
-        price[row][order],
-    )
     if problem.utilities.geometric.any():
         # G-mean is concave: it is nowhere above its linear part.
-        tangents = problem.utilities.tangents(tp, predicted, problem.total)
-        bounds, slope, offset = problem.factor * tangents
-        add_tangents(columns, slope, offset, problem.total, bounds)
+        bounds, slope, offset = problem.factor * problem.utilities.tangents(
+            tp, predicted, problem.total
+        )
+        label, weight = entries.label, entries.weight[row]
+        gain = weight * (slope[label] * entries.probability + offset[label]) - price[row]
+        bounds = bounds + np.bincount(label, np.maximum(gain, 0.0), n_labels)
+        absent = problem.total - np.bincount(label, weight, n_labels)
+        bounds = bounds + absent * np.maximum(offset, 0.0)
     else:
-        bounds = np.empty(n_labels)
+        order, bounds = np.argsort(entries.label, kind="stable"), np.empty(n_labels)
+        columns = (
+            np.append(0, np.cumsum(np.bincount(entries.label, minlength=n_labels))),
+            entries.probability[order],
+            entries.weight[row][order],
+            price[row][order],
+        )
         facts = problem.utilities, problem.factor, problem.positives, problem.total
         for_rows(bound_labels, n_labels, columns, *facts, bounds, least=1)
-    return float(problem.budget.size * price.sum() + bounds.sum())
+    return float(size * price.sum() + bounds.sum())
 
 
-@kernel
-def price_rows(first, last, entries, gain_of, size, price):
-    """The k-th largest gain of each row, by its weight; 0 where fewer gain."""
-    ends, label, probability, weight = entries[0], entries[1], entries[2], entries[4]
-    for row in range(first, last):
-        found = np.zeros(size)
-        for i in range(ends[row], ends[row + 1]):
-            gain = gain_of[label[i], 0] * probability[i] + gain_of[label[i], 1]
-            if gain > found[size - 1]:
-                at = size - 1
-                while at > 0 and found[at - 1] < gain:
-                    found[at] = found[at - 1]
-                    at -= 1
-                found[at] = gain
-        price[row] = weight[row] * found[size - 1]
-
-
-@kernel
-def add_tangents(columns, slope, offset, total, bounds):
-    """Add what each label can gain at most beyond the prices of its rows."""
-    start, probability, weight, price = columns
-    for j in range(len(bounds)):
-        stored = 0.0
-        for i in range(start[j], start[j + 1]):
-            gain = weight[i] * (slope[j] * probability[i] + offset[j]) - price[i]
-            bounds[j] += max(gain, 0.0)
-            stored += weight[i]
-        bounds[j] += (total - stored) * max(offset[j], 0.0)
+def _prices(problem: BudgetProblem, slope: Array, offset: Array) -> Array:
+    """The least of the k largest gains of each row, by its weight; 0 where fewer gain, (n,)."""
+    entries, budget = problem.entries, problem.budget._replace(exact=False)
+    label, entry = (part[:, -1] for part in entries.choose(budget, slope, offset))
+    probability, is_stored = np.zeros(len(entry)), entry >= 0
+    probability[is_stored] = entries.probability[entry[is_stored]]
+    gain = slope[label] * probability + offset[label]
+    return np.where(label >= 0, entries.weight * gain, 0.0)
 
 
 @kernel
@@ -83,7 +65,7 @@ def bound_labels(first, last, columns, utilities, factor, positives, total, boun
     """
     for j in range(first, last):
         (top, bottom), rest = utilities.constants[:, j], total
-        slopes = utilities.slopes[:, :, j if utilities.slopes.shape[2] > 1 else 0]
+        slopes = utilities.slopes[:, :, j if len(utilities.geometric) > 1 else 0]
         n_false, d_false = slopes[:, 1]
         n_true, d_true = n_false + slopes[0, 0], d_false + slopes[1, 0]
         low, high, least = bottom, bottom, np.inf

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from setwise.decoders.population import POPULATIONS, ZERO_SHARE, Average, Quotient
+from setwise.decoders.population import POPULATIONS, Average, Utilities
 from setwise.decoders.threshold_search import EQUAL, ScoredRows, best_thresholds, halfway
 from setwise.kernels import kernel
 from setwise.targets import Target
 from setwise.targets.measure import Array
+from setwise.targets.target import rates_mean
 
 
 def fixed_points(sample: ScoredRows, metric: Target, average: Average) -> Array:
@@ -26,33 +27,32 @@ def fixed_points(sample: ScoredRows, metric: Target, average: Average) -> Array:
     positives = true
     if sample.missed is not None and by != "row":
         positives = true + (sample.missed if by == "label" else sample.missed.sum())
-    quotient, rest = Quotient.of(metric, positives, total), np.maximum(total - stored, 0.0)
+    utilities, rest = Utilities.of(metric, positives, total), np.maximum(total - stored, 0.0)
     # To begin with, nothing or every entry, whichever is better.
-    none = np.zeros(count)
-    values = _values(quotient, none, none, positives, total)
-    whole = _values(quotient, true, stored, positives, total)
+    values = utilities.at(np.zeros(count), np.zeros(count))
+    whole = utilities.at(true, stored)
     better = (whole > values + EQUAL) & (positives > 0)
     values = np.where(better, whole, values)
     cut = np.where(better, np.where(rest > 0, 0.0, -np.inf), np.inf)
-    improved = np.ones(count, bool)
+    improved, is_geometric = np.ones(count, bool), rates_mean(metric) == "geometric"
     left, n_left, last = _all(population), len(population), np.full(count, -np.inf)
-    while improved.any() and not quotient.geometric:
-        tried, falls = _gainful(quotient, values)
+    while improved.any() and not is_geometric:
+        tried, falls = _gainful(utilities, values)
         if (falls & (positives > 0)).any():
             break
         if (tried < last).any():
             left, n_left = _all(population), len(population)
         tp, predicted, last = np.zeros(count), np.where(tried < 0.0, rest, 0.0), tried
         n_left = count_above(entries, tried, left, n_left, tp, predicted)
-        reached = _values(quotient, tp, predicted, positives, total)
+        reached = utilities.at(tp, predicted)
         improved = (reached > values + EQUAL) & (positives > 0)
         cut[improved], values[improved] = tried[improved], reached[improved]
-    every = _values(quotient, positives, np.full(count, total), positives, total)
+    every = utilities.at(positives, np.full(count, total))
     if improved.any() or (every > values + EQUAL).any():
         return _of_best_cuts(sample, metric, average)
     lower, upper = np.where((rest > 0) & (cut >= 0.0), 0.0, -np.inf), np.full(count, np.inf)
     bound_cuts(entries, cut, lower, upper)
-    return _within(quotient, values, positives, lower, upper)
+    return _within(utilities, values, positives, lower, upper)
 
 
 def _all(population: Array) -> Array:
@@ -61,22 +61,21 @@ def _all(population: Array) -> Array:
     return np.arange(len(population), dtype=np.int64 if many else np.int32)
 
 
-def _gainful(quotient: Quotient, values: Array) -> tuple[Array, Array]:
+def _gainful(utilities: Utilities, values: Array) -> tuple[Array, Array]:
     """The probability above which an entry adds to N - v D, (m,), and where its gain falls."""
     # What predicting an entry adds if it is false, and how much more if it is true.
-    above, below = quotient.above.T[1:], quotient.below.T[1:]
-    if_false = (above[1] - above[3]) - values * (below[1] - below[3])
-    slope = (above[0] - above[2]) - values * (below[0] - below[2]) - if_false
-    scale = (np.abs(quotient.above) + np.abs(quotient.below)).sum(axis=1)
+    (if_true, if_false), (true_below, false_below) = utilities.slopes
+    if_false, slope = if_false - values * false_below, if_true - values * true_below
+    scale = np.abs(utilities.slopes).sum(axis=(0, 1))
     flat = np.abs(slope) <= EQUAL * scale
     level = np.where(if_false > EQUAL * scale, -np.inf, np.inf)
     tried = np.where(flat, level, -if_false / np.where(flat, 1.0, slope))
     return tried, slope < -EQUAL * scale
 
 
-def _within(quotient: Quotient, values: Array, positives: Array, lower: Array, upper: Array):
+def _within(utilities: Utilities, values: Array, positives: Array, lower: Array, upper: Array):
     """The threshold that the optimal values give where it lies within its bounds, else halfway."""
-    exact = _gainful(quotient, values)[0]
+    exact = _gainful(utilities, values)[0]
     inside = (lower < exact) & (exact <= upper)
     return np.where(positives > 0, np.where(inside, exact, halfway(lower, upper)), np.inf)
 
@@ -91,15 +90,15 @@ def _of_best_cuts(sample: ScoredRows, metric: Target, average: Average) -> Array
     by = POPULATIONS[average]
     thresholds, (lower, upper) = best_thresholds(sample, metric, average, by == "label")
     counts = sample.counts(np.broadcast_to(thresholds, sample.shape[1]), by)
-    positives = counts[0] + counts[2]
-    quotient = Quotient.of(metric, positives, sample.populations(by)[2])
-    if quotient.geometric:
-        right = counts[0] + counts[3]
-        exact = np.divide(counts[0], right, where=right > 0, out=np.full(len(right), np.nan))
+    tp, positives = counts[0], counts[0] + counts[2]
+    if rates_mean(metric) == "geometric":
+        right = tp + counts[3]
+        exact = np.divide(tp, right, where=right > 0, out=np.full(len(right), np.nan))
         inside = (lower < exact) & (exact <= upper)
         return np.where(positives > 0, np.where(inside, exact, thresholds), np.inf)
-    values = quotient.of_counts(counts)
-    falls = _gainful(quotient, values)[1] & (positives > 0)
+    utilities = Utilities.of(metric, positives, sample.populations(by)[2])
+    values = utilities.at(tp, tp + counts[1])
+    falls = _gainful(utilities, values)[1] & (positives > 0)
     if falls.any():
         where = f" of label {int(np.argmax(falls))}" if by == "label" else ""
         raise ValueError(
@@ -107,17 +106,9 @@ def _of_best_cuts(sample: ScoredRows, metric: Target, average: Average) -> Array
             f"improbable labels than probable ones, which a threshold on the probability cannot do"
         )
     # Where the optimum is 0/0 there is no v to go by.
-    no_value = np.isnan(quotient._replace(empty=np.nan).of_counts(counts))
-    found = _within(quotient, values, positives, lower, upper)
+    no_value = np.isnan(utilities._replace(empty=np.nan).at(tp, tp + counts[1]))
+    found = _within(utilities, values, positives, lower, upper)
     return np.where(no_value & (positives > 0), thresholds, found)
-
-
-def _values(quotient: Quotient, tp: Array, predicted: Array, positives: Array, total: float):
-    """The utility of each population, (m,); a count that is only rounding is 0."""
-    fp, fn = predicted - tp, positives - tp
-    counts = (fp, predicted), (fn, positives), (total - positives - fp, total)
-    exact = [np.where(np.abs(part) <= ZERO_SHARE * of, 0.0, part) for part, of in counts]
-    return quotient.of_counts(np.stack([tp, *exact]))
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from setwise.decoders.population import Quotient, utility_at
+from setwise.decoders.population import Utilities, utility_at
 from setwise.decoders.threshold_search import EQUAL, ScoredRows, halfway
 from setwise.kernels import kernel
 from setwise.targets import Target
@@ -33,8 +33,8 @@ def _of_fold(sample: ScoredRows, metric: Target) -> Array:
     taken = np.zeros(n_labels, np.int64)
     # Of each label, and of all labels up to the m-th together.
     up_to = np.cumsum(positives[order]), total * np.arange(1.0, n_labels + 1)
-    quotients = Quotient.of(metric, positives, total), Quotient.of(metric, *up_to)
-    best_cuts(ranking, order, *quotients, total, taken)
+    own, together = Utilities.of(metric, positives, total), Utilities.of(metric, *up_to)
+    best_cuts(ranking, order, own, together, taken)
     _, (lower, upper) = ranking.thresholds(taken)
     lower, upper = (
         np.where(np.isinf(lower), upper, lower),
@@ -44,29 +44,24 @@ def _of_fold(sample: ScoredRows, metric: Target) -> Array:
 
 
 @kernel
-def best_cuts(ranking, order, own, together, total, taken):
+def best_cuts(ranking, order, own, together, taken):
     """How many entries each label takes, label after label in this order; see `micro_macro`."""
     score, true, size = ranking.score, ranking.true, ranking.size
-    before = np.zeros(4)
+    tp_before, predicted_before = 0.0, 0.0
     for m in range(len(order)):
         j = order[m]
         start, stop = ranking.start[j], ranking.start[j + 1]
-        positives, tp, fp, best = 0.0, 0.0, 0.0, -np.inf
-        for i in range(start, stop):
-            positives += true[i]
-        counts = np.zeros(4)
+        tp, predicted, best, best_tp, best_predicted = 0.0, 0.0, -np.inf, 0.0, 0.0
         for i in range(start - 1, stop):
             if i >= start:
                 tp += true[i]
-                fp += size[i] - true[i]
+                predicted += size[i]
             if i >= start and i + 1 < stop and score[i + 1] == score[i]:
                 continue
-            fn, tn = positives - tp, (total - positives) - fp
-            value = utility_at(own, j, tp, fp, fn, tn) / (m + 1.0)
-            value += utility_at(
-                together, m, before[0] + tp, before[1] + fp, before[2] + fn, before[3] + tn
-            )
+            value = utility_at(own, j, tp, predicted) / (m + 1.0)
+            value += utility_at(together, m, tp_before + tp, predicted_before + predicted)
             if value > best + EQUAL:
                 best, taken[j] = value, i + 1 - start
-                counts[0], counts[1], counts[2], counts[3] = tp, fp, fn, tn
-        before += counts
+                best_tp, best_predicted = tp, predicted
+        tp_before += best_tp
+        predicted_before += best_predicted

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from setwise.kernels import inner, kernel
+from setwise.kernels import inner
 from setwise.targets import BalancedAccuracy, GMean, Precision, Recall, Target, get_target
-from setwise.targets.measure import ROUNDING, Array
+from setwise.targets.measure import ROUNDING, Array, Fraction
 from setwise.targets.registry import match
 from setwise.targets.target import judges_all_rows, predicted_size, rates_mean, utility_quotient
 
@@ -89,97 +89,131 @@ class Population(NamedTuple):
         return cls(metric, "micro" if average == "micro" else "macro", average == "weighted")
 
 
-class Quotient(NamedTuple):
-    """(above · k) / (below · k) with k = (1, tp, fp, fn, tn); ``empty`` at 0/0.
+class Utilities(NamedTuple):
+    """The utility of each population by two linear functions of its tallies, (1, tp, predicted).
 
-    The coefficients have one row for all populations, (1, 5), or one for each, (m, 5). With
-    ``geometric`` the value is the geometric mean of the two rates tp/P and tn/N instead, and
-    ``above`` has the coefficients of their arithmetic mean.
+    How many of its entries are true, and how many there are, is in the constants. The utility is
+    the quotient of the first function by the second, ``empty`` at 0/0, or where ``geometric`` the
+    root of their product. ``constants`` is (2, m); ``slopes`` (2, 2, m), or (2, 2, 1) where all
+    populations have the same, first by function, then by tally; ``geometric`` is (m,) or (1,) as
+    they are. A second function of no more than ``zero`` (m,), and of no more than a share of what
+    it grows by with the tallies, is 0 but for rounding.
     """
 
-    above: Array
-    below: Array
+    constants: Array
+    slopes: Array
+    geometric: Array
     empty: float
-    geometric: bool = False
+    zero: Array
 
     @classmethod
-    def of(cls, metric: Target, positives: Array, total: float | Array) -> Quotient:
-        """The utility of populations of ``total`` entries, with so many ``positives`` each, (m,).
-
-        Refused unless 0 <= numerator <= denominator. Both are linear, so it is enough that this
-        holds where all entries are tp, or all fp, fn, or tn. The numerator is then 0 where the
-        denominator is, which Dinkelbach's iteration relies on.
-        """
-        if (mean := rates_mean(metric)) is not None:
-            return cls._of_rates(positives, total, mean == "geometric")
-        fraction: Any = utility_quotient(metric)
-        corners = np.hstack([np.ones((4, 1)), np.max(total) * np.eye(4)])
-        above, below = corners @ fraction.numerator, corners @ fraction.denominator
-        slack = ROUNDING * corners @ np.abs(fraction.denominator)
-        inside = (below >= 0) & (above >= -slack) & (above <= below + slack)
-        if not inside.all():
-            worst = int(np.argmin(inside))
-            raise ValueError(
-                f"the utility of {metric} must have 0 <= numerator <= denominator for all counts "
-                f"of {np.max(total):g} entries, but where all of them are "
-                f"{('tp', 'fp', 'fn', 'tn')[worst]} its numerator is {above[worst]:g} and its "
-                f"denominator {below[worst]:g}"
-            )
-        return cls(fraction.numerator[None], fraction.denominator[None], float(fraction.empty))
+    def of(cls, metric: Target, positives: Array, total: float | Array) -> Utilities:
+        """Of populations of ``total`` entries, with so many ``positives`` each, (m,)."""
+        mean = rates_mean(metric)
+        if mean is not None:
+            parts, geometric = _rates(positives, total, mean == "geometric")
+            empty = 1.0
+        else:
+            fraction = _bounded(metric, float(np.max(total)))
+            parts = np.stack([fraction.numerator, fraction.denominator])[:, None]
+            geometric, empty = np.zeros(1, bool), float(fraction.empty)
+        one, tp, fp, fn, tn = np.moveaxis(parts, 2, 0)
+        slopes = np.stack([(tp - fp) - (fn - tn), fp - tn], axis=1)
+        negatives = total - positives
+        zero = np.abs(one[1]) + np.abs(fn[1]) * positives + np.abs(tn[1]) * negatives
+        constants = one + fn * positives + tn * negatives
+        return cls(constants, slopes, geometric, empty, ZERO_SHARE * zero)
 
     @classmethod
-    def _of_rates(cls, positives: Array, total: float | Array, geometric: bool) -> Quotient:
-        """Mean of the recall of the positives and that of the negatives, tp/P and tn/N.
-
-        Where P or N is 0 the other part alone counts, as in scikit-learn. P and N do not depend on
-        the prediction, so the arithmetic mean is linear in the counts.
-        """
-        parts = np.stack([positives, total - positives]).astype(np.float64)
-        present, parts = (parts > ZERO_SHARE * total).T, parts.T
-        above, below = np.zeros((len(parts), 5)), np.tile([1.0, 0, 0, 0, 0], (len(parts), 1))
-        above[:, [1, 4]] = present / np.where(present, parts, 1.0)
-        above /= np.maximum(present.sum(axis=1, keepdims=True), 1)
-        return cls(above, below, 1.0, geometric)
-
-    def of_counts(self, counts: Array) -> Array:
+    def of_counts(cls, metric: Target, counts: Array) -> Array:
         """The utility of each population, (m,), from tp, fp, fn, tn of each, (4, m)."""
-        values = np.empty(counts.shape[1])
-        utilities_of(self, np.ascontiguousarray(counts, np.float64), values)
-        return values
+        utilities = cls.of(metric, counts[0] + counts[2], float(counts[:, 0].sum()))
+        return utilities.at(counts[0], counts[0] + counts[1])
+
+    def parts(self, tp: Array, predicted: Array) -> Array:
+        """Both functions at these tallies, (2, m)."""
+        return self.constants + self.slopes[:, 0] * tp + self.slopes[:, 1] * predicted
+
+    def at(self, tp: Array, predicted: Array) -> Array:
+        """The utilities at these tallies, (m,)."""
+        above, below = self.parts(tp, predicted)
+        growth = np.abs(self.slopes[1, 0]) * tp + np.abs(self.slopes[1, 1]) * predicted
+        is_known = np.abs(below) > self.zero + ZERO_SHARE * growth
+        found = np.divide(above, below, where=is_known, out=np.full(len(tp), self.empty))
+        if self.geometric.any():
+            found = np.where(self.geometric, np.sqrt(np.maximum(above * below, 0.0)), found)
+        return found
+
+    def tangents(self, tp: Array, predicted: Array, total: float) -> Array:
+        """The linear parts at these tallies: coefficients of (1, tp, predicted), (3, m).
+
+        0 where the utility is 0/0. G-mean rises without bound where it is 0; its derivatives at a
+        small share of the counts stand for them there.
+        """
+        parts, nothing = self.parts(tp, predicted), np.zeros(len(tp))
+        is_known = np.abs(parts[1]) > self.zero
+        inverse = np.divide(1.0, parts[1], where=is_known, out=nothing)
+        rest = parts[0] * inverse
+        by = np.stack([inverse, -rest * inverse])
+        if self.geometric.any():
+            above, below = np.maximum(parts, SMALL_SHARE * total * self.slopes[:, 0])
+            root = np.sqrt(np.divide(above, below, where=self.geometric, out=np.ones(len(tp))))
+            by = np.where(self.geometric, np.stack([0.5 / root, 0.5 * root]), by)
+            rest = np.where(self.geometric, 0.0, rest)
+        constant = rest + (by * self.constants).sum(axis=0)
+        return np.stack([constant, *(by[:, None] * self.slopes).sum(axis=0)])
+
+
+def _bounded(metric: Target, total: float) -> Fraction:
+    """The utility as a quotient of the counts; refused unless 0 <= numerator <= denominator.
+
+    Both are linear, so it is enough that this holds where all entries are tp, or all fp, fn, or tn.
+    The numerator is then 0 where the denominator is, which Dinkelbach's iteration relies on.
+    """
+    fraction: Any = utility_quotient(metric)
+    corners = np.hstack([np.ones((4, 1)), total * np.eye(4)])
+    above, below = corners @ fraction.numerator, corners @ fraction.denominator
+    slack = ROUNDING * corners @ np.abs(fraction.denominator)
+    inside = (below >= 0) & (above >= -slack) & (above <= below + slack)
+    if not inside.all():
+        worst = int(np.argmin(inside))
+        raise ValueError(
+            f"the utility of {metric} must have 0 <= numerator <= denominator for all counts "
+            f"of {total:g} entries, but where all of them are {('tp', 'fp', 'fn', 'tn')[worst]} "
+            f"its numerator is {above[worst]:g} and its denominator {below[worst]:g}"
+        )
+    return fraction
+
+
+def _rates(positives: Array, total: float | Array, geometric: bool) -> tuple[Array, Array]:
+    """Mean of the recall of the positives and that of the negatives, tp/P and tn/N.
+
+    The coefficients of both functions by (1, tp, fp, fn, tn), (2, m, 5), and which populations have
+    the geometric mean, (m,). Where P or N is 0 the other part alone counts, as in scikit-learn. P
+    and N do not depend on the prediction, so the arithmetic mean is linear in the counts.
+    """
+    sizes = np.stack([positives, total - positives]).astype(np.float64)
+    present = sizes > ZERO_SHARE * total
+    rates = present / np.where(present, sizes, 1.0)
+    both = np.logical_and(*present)
+    parts = np.zeros((2, len(positives), 5))
+    parts[0][:, [1, 4]] = (rates / np.maximum(present.sum(axis=0), 1)).T
+    parts[1, :, 0] = 1.0
+    if geometric:
+        parts[0, both], parts[1, both] = 0.0, 0.0
+        parts[0, both, 1], parts[1, both, 4] = rates[:, both]
+    return parts, np.logical_and(both, geometric)
 
 
 @inner
-def utility_at(quotient, j, tp, fp, fn, tn):
-    """The utility of population j at these counts, ``empty`` where its denominator is 0."""
-    above, below, empty, geometric = quotient
-    row = j if len(above) > 1 else 0
-    if geometric:
-        true, false = above[row, 1] * max(tp, 0.0), above[row, 4] * max(tn, 0.0)
-        # (The coefficients are 1/2P and 1/2N; where a class does not occur one is 0.)
-        both = above[row, 1] > 0.0 and above[row, 4] > 0.0
-        return 2.0 * np.sqrt(true * false) if both else true + false
-    terms = abs(below[row, 0]) + abs(below[row, 1]) * tp + abs(below[row, 2]) * fp
-    terms += abs(below[row, 3]) * fn + abs(below[row, 4]) * tn
-    bottom = below[row, 0] + below[row, 1] * tp + below[row, 2] * fp
-    bottom += below[row, 3] * fn + below[row, 4] * tn
-    top = above[row, 0] + above[row, 1] * tp + above[row, 2] * fp
-    top += above[row, 3] * fn + above[row, 4] * tn
-    return empty if abs(bottom) <= ZERO_SHARE * terms else top / bottom
-
-
-@kernel
-def utilities_of(quotient, counts, values):
-    """The utility of each population, one for each column of counts (4, m)."""
-    for j in range(len(values)):
-        tp, fp, fn, tn = counts[0, j], counts[1, j], counts[2, j], counts[3, j]
-        values[j] = utility_at(quotient, j, tp, fp, fn, tn)
-
-
-def population_utilities(metric: Target, counts: Array) -> Array:
-    """The utility of each population, (m,), from tp, fp, fn, tn of each, (4, m)."""
-    return quotient_of(metric, counts).of_counts(counts)
-
-
-def quotient_of(metric: Target, counts: Array) -> Quotient:
-    """The utility of populations with these counts, (4, m)."""
-    return Quotient.of(metric, counts[0] + counts[2], float(counts[:, 0].sum()))
+def utility_at(utilities, j, tp, predicted):
+    """The utility of population j at these tallies, ``empty`` where its denominator is 0."""
+    constants, slopes, geometric, empty, zero = utilities
+    row = j if len(geometric) > 1 else 0
+    by_tp, by_predicted = slopes[1, 0, row], slopes[1, 1, row]
+    above = constants[0, j] + slopes[0, 0, row] * tp + slopes[0, 1, row] * predicted
+    below = constants[1, j] + by_tp * tp + by_predicted * predicted
+    if geometric[row]:
+        return np.sqrt(max(above, 0.0) * max(below, 0.0))
+    rounding = zero[j] + ZERO_SHARE * (abs(by_tp) * tp + abs(by_predicted) * predicted)
+    return empty if abs(below) <= rounding else above / below

@@ -54,7 +54,7 @@ def _of_one_size(search: BySize, given: Shortlist, spare: int) -> Array:
         below = taken < floor[:, None] * NEARLY
         hits = np.where(below, floor[:, None] - taken, 0.0).sum(axis=1)
         hits = np.minimum(hits, np.where(below.any(axis=1), given.most_tail[rows], 0.0))
-        found = np.minimum(hits * table.above[2] / (table.start[size] + table.step[0]), 1.0)
+        found = np.minimum(hits * table.hits / (table.start[size] + table.head_step), 1.0)
         return Decisions(np.zeros(values.shape, np.uint8), found, found)
 
     return decide_sparse(given.probability, decide, spare).risk
@@ -90,8 +90,8 @@ def _beyond(search: BySize, values: Array, given: Shortlist) -> Array:
     """
     table, most, sizes = search.utilities.table, given.most_tail, np.arange(values.shape[1] + 1)
     many = np.maximum(most / _floor(given), 1.0)[:, None]
-    added = table.above[2] * most[:, None]
-    added = added / (table.start[0] + table.slope * (sizes + many) + table.step[0])
+    added = table.hits * most[:, None]
+    added = added / (table.start[0] + table.slope * (sizes + many) + table.head_step)
     before = np.count_nonzero(values >= given.floor[:, None] * NEARLY, axis=1)
     return np.where(sizes >= before[:, None], added, 0.0)
 

@@ -22,7 +22,6 @@ import numpy as np
 
 from setwise.decoders.decisions import TIE
 from setwise.kernels import exp, view_inner, view_kernel
-from setwise.spaces.quotient_kernels import choose_nodes
 
 # Laguerre nodes are scaled by the mean of D. They serve sizes whose means differ by at most this
 # factor: with the fewest nodes, more for each further node, and never beyond the widest.
@@ -34,53 +33,56 @@ ALMOST_ONE = 1.0 - 2.0**-52
 DOUBT = 4e-6
 # Bounds that differ by no more prove nothing: they are rounded.
 SLACK = 1e-9
+# The precisions of rules: an error of 1e-10, or of 1e-7 with fewer nodes.
+EXACT, QUICK = range(2)
 
 
 class SizeTable(NamedTuple):
     """What the passes need of a utility over l labels, in units of the largest step of D.
 
-    ``lift``: where N is a multiple of tp, D is no less than start + the step of a predicted label
-    wherever N is not 0. The rules are for that, and the power of t that belongs to it is left out
-    of the tilted share.
+    N = constant + growth k + hits tp + missed · (missed labels). Labels before k are the head,
+    the others the tail. ``lift``: where N is a multiple of tp, D is no less than start + the step
+    of a predicted label wherever N is not 0. The rules are for that, and the power of t that
+    belongs to it is left out of the tilted share.
     """
 
-    flips: Any  # (2,): whether predicted, and other, labels count when they are false
-    step: Any  # (2,): of a predicted label that counts, and of another
-    above: Any  # (4,): n0 at k = 0, its growth with k, n1, n2
-    start: Any  # (l + 1,): where D begins, by the number of predicted labels
-    zero: Any  # (l + 1,): whether D can be 0, and the utility then is ``empty``
-    empty: float
+    head_flips: bool  # whether predicted labels count when they are false
+    tail_flips: bool  # and other labels
+    head_step: float  # what a predicted label that counts adds to D
+    tail_step: float  # and another; the larger of both steps is 1
+    constant: float
+    growth: float
+    hits: float
+    missed: float
+    empty: float  # the utility where D is 0
     lift: float
-    rule: Any  # (l + 1,): the rule of each size
-    last: Any  # (rules,): the last size it serves
-    base: Any  # (rules,): where its D begins
-    slope: float  # the growth of start with the size
+    slope: float  # the growth of start with k
+    start: Any  # (l + 1,): where D begins, by k; at 0 where it can be 0
     means: Any  # (bins,): the bins of the mean of D - base
-    far_x: Any  # (nodes + 1, nodes): nodes of the Laguerre rules
-    far_w: Any  # (nodes + 1, nodes): their weights
-    no_zero: Any  # (rules,): zeros
-    count: Any  # (rules, bins + 1): numbers of nodes; negative: Laguerre, scaled by the mean
-    power_head: Any  # (rules, bins + 1, nodes): t to the step of a predicted label
-    power_tail: Any  # (rules, bins + 1, nodes): t to the step of another
-    weight: Any  # (rules, bins + 1, nodes)
+    rule: Any  # (precisions, l + 1): the rule of each k
+    last: Any  # (rules,): the last k it serves
+    base: Any  # (rules,): where its D begins
+    row: Any  # (rules, bins + 1): its row of nodes; up to `n_far`, of Laguerre nodes
+    n_far: int  # the most Laguerre nodes; row m has m of them, to be scaled by the mean
+    count: Any  # (rows,): numbers of nodes
+    x: Any  # (rows, nodes): nodes, t = e^-x
+    weight: Any  # (rows, nodes)
 
 
-# Rows of the working space ``work`` (13, l + 2) of a row of labels: probabilities by falling value;
-# sums of the first k, and of their squares, behind them those with the labels outside the row;
-# bounds of the utility of each size; 1 - p and its sums; f and p / f of the labels that move;
-# products of the factors of the tail, and n2 R, from the last label on; the probabilities that no
-# predicted, and no other, label counts; utilities. (Rows of one array, not a named tuple: that
-# would be copied at every call.)
-SORTED, SUMS, SQUARES, BOUNDS, REST, REST_SUMS, FACTOR, SHARE, PRODUCTS, TOTALS = range(10)
-BEFORE, AFTER, UTILITY = 10, 11, 12
-# Rows of ``nodes`` (4, nodes): t to the step of a predicted label, of another; weights; t^slope.
-T_HEAD, T_TAIL, WEIGHT, RATIO = range(4)
+# Rows of the working space ``work`` (9, l + 2) of a row of labels: probabilities by falling value;
+# sums of the first k that count in the head, last that with the labels outside the row; the same of
+# the tail; bounds of the utility of each size; f and p / f of the labels that move; products of the
+# factors of the tail, and missed · R, from the last label on; utilities. (Rows of one array, not a
+# named tuple: that would be copied at every call.)
+SORTED, SUMS, TAIL_SUMS, BOUNDS, FACTOR, SHARE, PRODUCTS, TOTALS, UTILITY = range(9)
+# Rows of ``nodes`` (5, nodes): t to the step of a predicted label, of another; weights; t^slope;
+# what is added to N times the weight, where D is 0.
+T_HEAD, T_TAIL, WEIGHT, RATIO, EMPTY = range(5)
 
 
 def scratch(n_labels: int, table: SizeTable) -> tuple[Any, Any]:
     """Working space for rows of so many labels: ``work`` and ``nodes``."""
-    n_nodes = max(table.weight.shape[2], table.far_x.shape[1]) + 1
-    return np.zeros((13, n_labels + 2)), np.empty((4, n_nodes))
+    return np.zeros((9, n_labels + 2)), np.empty((5, table.x.shape[1] + 1))
 
 
 @view_inner
@@ -132,7 +134,7 @@ def evaluate(p, head, tail, low, high, n_nodes, mass, chance, table, work, nodes
     before, moving, after = p[:low], p[low:high], p[high:]
     head_before, head_moving = head[:low], head[low:high]
     tail_moving, tail_after = tail[low:high], tail[high:]
-    n, out, above = high - low, utility[low : high + 1], table.above
+    n, out = high - low, utility[low : high + 1]
     factor, share, products, totals = work[FACTOR], work[SHARE], work[PRODUCTS], work[TOTALS]
     for k in range(n + 1):
         out[k] = totals[k] = 0.0
@@ -140,10 +142,10 @@ def evaluate(p, head, tail, low, high, n_nodes, mass, chance, table, work, nodes
         # The labels from low to high begin in the tail: products and totals with the last k of it.
         t_head, t_tail = nodes[T_HEAD, m], nodes[T_TAIL, m]
         lack = min(1.0 - t_tail, ALMOST_ONE)
-        if above[3] == 0.0:
+        if table.missed == 0.0:
             product = product_of_factors(tail_after, lack) * outside_factor(mass, chance, lack)
         else:
-            gain = above[3] * (1.0 if table.flips[1] else t_tail)
+            gain = table.missed * (1.0 if table.tail_flips else t_tail)
             product, total = product_and_total(after, tail_after, lack)
             factors(moving, tail_moving, lack, factor, share)
             totals[n] = gain * total
@@ -155,49 +157,52 @@ def evaluate(p, head, tail, low, high, n_nodes, mass, chance, table, work, nodes
             products[k] = product
         # Then they move to the head, one by one.
         lack = min(1.0 - t_head, ALMOST_ONE)
-        gain = above[2] * (1.0 if table.flips[0] or table.lift > 0.0 else t_head)
+        gain = table.hits * (1.0 if table.head_flips or table.lift > 0.0 else t_head)
         product, total = product_and_total(before, head_before, lack)
-        product *= nodes[WEIGHT, m]
+        weight, empty = nodes[WEIGHT, m], nodes[EMPTY, m]
         factors(moving, head_moving, lack, factor, share)
-        constant, growth, power = above[0] + above[1] * low, above[1], nodes[RATIO, m]
+        constant, power = table.constant + table.growth * low, nodes[RATIO, m]
         for k in range(n):
-            out[k] += product * products[k] * (constant + gain * total + totals[k])
+            mean = constant + gain * total + totals[k]
+            out[k] += product * products[k] * (weight * mean + empty)
             product *= factor[k] * power
             total += share[k]
-            constant += growth
-        out[n] += product * products[n] * (constant + gain * total + totals[n])
+            constant += table.growth
+        mean = constant + gain * total + totals[n]
+        out[n] += product * products[n] * (weight * mean + empty)
 
 
 @view_inner
-def mean_of_steps(k, step, head_sums, tail_sums):
+def mean_of_steps(k, table, head_sums, tail_sums):
     """The mean of D - start for the first k labels predicted."""
-    return step[0] * head_sums[k] + step[1] * (tail_sums[-1] - tail_sums[k])
+    return table.head_step * head_sums[k] + table.tail_step * (tail_sums[-1] - tail_sums[k])
 
 
 @view_inner
-def node_count(rule, mean, table):
-    """How many nodes a rule has at a mean of D - base; negative where they are scaled by it."""
+def nodes_at(rule, mean, table):
+    """The row of nodes that a rule has at a mean of D - base."""
     level = 0
     while level < len(table.means) and mean > table.means[level]:
         level += 1
-    return table.count[rule, level]
+    return table.row[rule, level]
 
 
 @view_inner
-def stretch(k, table, head_sums, tail_sums, high):
+def stretch(k, rule, high, table, head_sums, tail_sums):
     """The last size up to ``high`` that shares nodes with k, and the mean that chooses them."""
-    rule, step, start, lift = table.rule[k], table.step, table.start, table.lift
-    high, base = min(high, table.last[rule]), table.base[rule]
-    mean = max(start[k], start[high]) + lift - base + step[0] * head_sums[high]
-    mean += step[1] * (tail_sums[-1] - tail_sums[k])
-    n_nodes = node_count(rule, mean, table)
-    if n_nodes >= 0:
+    start, base = table.start, table.base[rule]
+    high, beyond = min(high, table.last[rule]), tail_sums[-1] - tail_sums[k]
+    mean = max(start[k], start[high]) + table.lift - base
+    mean += table.head_step * head_sums[high] + table.tail_step * beyond
+    row = nodes_at(rule, mean, table)
+    if row > table.n_far:
         return high, mean
-    widest = min(WIDEST, NARROWEST + WIDER * (-n_nodes - FEWEST_NODES))
-    smallest = largest = start[k] + lift + mean_of_steps(k, step, head_sums, tail_sums)
+    widest = min(WIDEST, NARROWEST + WIDER * (table.count[row] - FEWEST_NODES))
+    smallest = largest = start[k] + table.lift + mean_of_steps(k, table, head_sums, tail_sums)
     last = k
     while last < high:
-        here = start[last + 1] + lift + mean_of_steps(last + 1, step, head_sums, tail_sums)
+        here = start[last + 1] + table.lift
+        here += mean_of_steps(last + 1, table, head_sums, tail_sums)
         if max(largest, here) > widest * min(smallest, here):
             break
         smallest, largest = min(smallest, here), max(largest, here)
@@ -206,125 +211,94 @@ def stretch(k, table, head_sums, tail_sums, high):
 
 
 @view_inner
-def add_convention(k, end, head, tail, rule_at_zero, outside, table, work, utility):
-    """Where D can be 0: take out what the rule made of that, and put the convention in.
-
-    D = 0 if no label with a step counts. Then tp and missed are known (a flipped label counts when
-    false, so it is true) or, for labels without a step, independent of it. ``rule_at_zero`` is the
-    sum of the weights of the rule, ``outside`` the probability that no label outside is true.
-    """
-    n_labels, step, flips, above = len(head), table.step, table.flips, table.above
-    sums, before, after = work[SUMS], work[BEFORE], work[AFTER]
-    before[0], after[n_labels] = 1.0, outside
-    for j in range(n_labels):
-        before[j + 1] = before[j] * (1.0 - head[j] if step[0] > 0.0 else 1.0)
-    for j in range(n_labels - 1, -1, -1):
-        after[j] = after[j + 1] * (1.0 - tail[j] if step[1] > 0.0 else 1.0)
-    for size in range(k, end + 1):
-        taken = 0.0
-        # With a lift N is 0 there, and its tilted share was taken without the power of t.
-        if table.lift == 0.0:
-            hits = sums[size] if step[0] == 0.0 else (float(size) if flips[0] else 0.0)
-            rest, others = sums[n_labels] - sums[size], float(n_labels - size)
-            missed = rest if step[1] == 0.0 else (others if flips[1] else 0.0)
-            taken = above[0] + above[1] * size + above[2] * hits + above[3] * missed
-        if table.zero[size]:
-            utility[size] += (table.empty - rule_at_zero * taken) * before[size] * after[size]
+def place_nodes(k, rule, mean, table, nodes):
+    """Fill in the nodes for sizes from k on, their weights those at k; returns their number."""
+    row, base = nodes_at(rule, mean, table), table.base[rule]
+    is_far, n_nodes = row <= table.n_far, table.count[row]
+    scale = 1.0 / (base + mean) if is_far else 1.0
+    power, total = table.start[k] + table.lift - (0.0 if is_far else base), 0.0
+    for m in range(n_nodes):
+        x = scale * table.x[row, m]
+        nodes[T_HEAD, m], nodes[T_TAIL, m] = exp(-table.head_step * x), exp(-table.tail_step * x)
+        nodes[WEIGHT, m] = scale * table.weight[row, m] * exp(-power * x)
+        nodes[RATIO, m] = exp(-table.slope * x)
+        total += nodes[WEIGHT, m]
+        nodes[EMPTY, m] = 0.0
+    if table.start[k] > 0.0:
+        return n_nodes
+    # One more, at t = 0, takes out what the others make of D = 0, and puts the convention in. (With
+    # a lift they make nothing of it.)
+    nodes[T_HEAD, n_nodes] = 0.0 if table.head_step > 0.0 else 1.0
+    nodes[T_TAIL, n_nodes] = 0.0 if table.tail_step > 0.0 else 1.0
+    nodes[WEIGHT, n_nodes] = -total if table.lift == 0.0 else 0.0
+    nodes[RATIO, n_nodes], nodes[EMPTY, n_nodes] = 1.0, table.empty
+    return n_nodes + 1
 
 
 @view_inner
-def prefix_sums(values, mass, chance, sums, squares):
-    """The sums of the first k values, and of their squares; last, with the labels outside."""
-    total, square = 0.0, 0.0
-    sums[0] = squares[0] = 0.0
+def prefix_sums(values, mass, sums):
+    """The sums of the first k values; last, that with the labels outside."""
+    sums[0] = total = 0.0
     for k in range(len(values)):
         total += values[k]
-        square += values[k] * values[k]
-        sums[k + 1], squares[k + 1] = total, square
-    sums[-1], squares[-1] = total + mass, square + mass * chance
+        sums[k + 1] = total
+    sums[-1] = total + mass
 
 
 @view_inner
-def utilities(p, low, high, mass, chance, table, work, nodes, utility):
-    """utility[k] for k from low to high; the working space holds the prefix sums of p."""
-    sums, above, step, start = work[SUMS], table.above, table.step, table.start
-    if step[0] == 0.0 and step[1] == 0.0:
-        # D depends on k alone: the mean of N over it.
-        for k in range(low, high + 1):
-            mean = above[0] + above[1] * k + above[2] * sums[k] + above[3] * (sums[-1] - sums[k])
-            utility[k] = table.empty if table.zero[k] else mean / start[k]
-        return
-    head, tail, head_sums, tail_sums = p, p, sums, sums
-    if table.flips[0] or table.flips[1]:
-        rest = work[REST][: len(p)]
-        for j in range(len(p)):
-            rest[j] = 1.0 - p[j]
-        prefix_sums(rest, 0.0, 0.0, work[REST_SUMS], work[BOUNDS])
-        if table.flips[0]:
-            head, head_sums = rest, work[REST_SUMS]
-        if table.flips[1]:
-            tail, tail_sums = rest, work[REST_SUMS]
-    # One of the two steps is the unit, so one of the powers is t itself.
-    t, weight = nodes[T_HEAD if step[0] == 1.0 else T_TAIL], nodes[WEIGHT]
-    k = low
+def utilities(
+    p, head, tail, low, high, mass, chance, precision, table, tail_sums, work, nodes, utility
+):  # fmt: skip
+    """utility[k] for k from low to high; ``work`` has the sums of the head."""
+    head_sums, k = work[SUMS], low
     while k <= high:
-        rule = table.rule[k]
-        end, mean = stretch(k, table, head_sums, tail_sums, high)
-        n_nodes = choose_nodes(
-            rule, mean, table.means, step, table.far_x, table.far_w, table.base, table.no_zero,
-            table.count, table.power_head, table.power_tail, table.weight,
-            nodes[T_HEAD], nodes[T_TAIL], weight,
-        )  # fmt: skip
-        base, scaled, rule_at_zero = table.base[rule], node_count(rule, mean, table) < 0, 0.0
-        extra = start[k] + table.lift - base
-        for m in range(n_nodes):
-            # Not from t where nodes are scaled: it may be too close to 1.
-            x = table.far_x[n_nodes, m] / (base + mean) if scaled else -np.log(t[m])
-            nodes[RATIO, m] = exp(-table.slope * x)
-            weight[m] *= exp(-extra * x)
-            rule_at_zero += weight[m]
+        rule = table.rule[precision, k]
+        end, mean = stretch(k, rule, high, table, head_sums, tail_sums)
+        n_nodes = place_nodes(k, rule, mean, table, nodes)
         evaluate(p, head, tail, k, end, n_nodes, mass, chance, table, work, nodes, utility)
-        if table.zero[k] or table.zero[end]:
-            outside = outside_factor(mass, chance, 1.0)
-            add_convention(k, end, head, tail, rule_at_zero, outside, table, work, utility)
         k = end + 1
 
 
 @view_kernel
-def size_rows(arranged, low, high, outside, table, work, nodes, utility):
+def size_rows(arranged, head, tail, low, high, outside, table, work, nodes, utility):
     """utility[row, k] for k from low[row] to high[row], the labels of each row as they stand.
 
-    ``arranged`` (n, l), ``low`` and ``high`` (n,), ``outside`` (n, 2) with mass and chance of the
-    labels outside, ``utility`` (n, l + 1).
+    ``arranged`` (n, l) are the probabilities, ``head`` and ``tail`` (n, l) those that predicted,
+    and other, labels count; ``low`` and ``high`` (n,), ``outside`` (n, 2) with mass and chance of
+    the labels outside, ``utility`` (n, l + 1).
     """
     for row in range(len(arranged)):
-        p, mass, chance = arranged[row], outside[row, 0], outside[row, 1]
-        prefix_sums(p, mass, chance, work[SUMS], work[SQUARES])
-        utilities(p, low[row], high[row], mass, chance, table, work, nodes, utility[row])
+        mass, chance, tail_sums = outside[row, 0], outside[row, 1], work[TAIL_SUMS]
+        prefix_sums(tail[row], mass, tail_sums)
+        prefix_sums(head[row], mass, work[SUMS])
+        utilities(
+            arranged[row], head[row], tail[row], low[row], high[row], mass, chance, EXACT, table,
+            tail_sums, work, nodes, utility[row],
+        )  # fmt: skip
 
 
 # --------------------------------------------------------- the best size, most others ruled out
 
 
 @view_inner
-def candidates(p, table, nothing, sums, squares, bounds):
+def candidates(p, table, nothing, sums, bounds):
     """The sizes from 1 on whose expected utility can be the largest: an interval.
 
-    For N = n1 tp and steps of at most 1, given that label i is true, let D' be the denominator,
-    Y - step_head p_i its mean and V a bound of its variance. Then
+    For N = n1 tp, a head's step of at most 1 and a tail's of 1: given that label i is true, let D'
+    be the denominator, and Y - step_head p_i its mean. Then
 
-        1 / E[D'] <= E[1 / D'] <= min(1 / (E[D'] - 1), (1 + V / (E[D'] min D')) / E[D']),
+        1 / E[D'] <= E[1 / D'] <= 1 / (E[D'] - 1),
 
     the first by Jensen's inequality, the second because no sum of independent steps is wider in the
-    convex order than a Poisson variable, for which it follows by integration by parts, the third
-    from 1/x = 1/y - (x - y)/y² + (x - y)²/(x y²). The loose bound n1 sums / (Y - 1 - step_head p_0)
-    is a concave over a convex function of k, so it falls to both sides of its peak.
+    convex order than a Poisson variable, for which it follows by integration by parts. The bound
+    n1 sums / (Y - 1 - step_head p_0) is a concave over a convex function of k, so it falls to both
+    sides of its peak.
     """
-    start, step, n1, high = table.start, table.step, table.above[2], len(p)
-    fixed = step[1] * sums[-1] - (1.0 + step[0] * p[0] - step[0])
+    start, step, hits, high = table.start, table.head_step, table.hits, len(p)
+    fixed = sums[-1] - (1.0 + step * p[0] - step)
     for k in range(high + 1):
-        room = start[k] + (step[0] - step[1]) * sums[k] + fixed
-        bounds[k] = n1 * sums[k] / room if room > 0.0 else np.inf
+        room = start[k] + (step - 1.0) * sums[k] + fixed
+        bounds[k] = hits * sums[k] / room if room > 0.0 else np.inf
     # The peak by halving: the bounds rise up to it and fall from there on.
     peak, above = 1, high
     while peak < above:
@@ -333,70 +307,48 @@ def candidates(p, table, nothing, sums, squares, bounds):
             peak = middle + 1
         else:
             above = middle
-    mean = start[peak] + step[0] + mean_of_steps(peak, step, sums, sums)
-    best = max(nothing, n1 * (sums[peak] + step[0] * squares[peak] / mean) / mean) - SLACK
+    mean, reached = start[peak] + step + mean_of_steps(peak, table, sums, sums), 0.0
+    for j in range(peak):
+        reached += p[j] / (mean - step * p[j])
+    best = max(nothing, hits * reached) - SLACK
     first, last = peak, peak
     while first > 1 and bounds[first - 1] >= best:
         first -= 1
     while last < high and bounds[last + 1] >= best:
         last += 1
-    while first < last and n1 * tight_bound(first, p[0], start, step, sums, squares) < best:
-        first += 1
-    while first < last and n1 * tight_bound(last, p[0], start, step, sums, squares) < best:
-        last -= 1
     return first, last
 
 
 @view_inner
-def tight_bound(k, highest, start, step, sums, squares):
-    """The smaller of the two upper bounds of E[tp / D] in `candidates`."""
-    mean, hits = start[k] + step[0] + mean_of_steps(k, step, sums, sums), sums[k]
-    widest = step[0] * highest
-    spread = step[0] ** 2 * (hits - squares[k])
-    spread += step[1] ** 2 * (sums[-1] - hits - squares[-1] + squares[k])
-    least, less = mean - widest, mean - 1.0 - widest
-    by_variance = (hits + step[0] * squares[k] / least) / mean
-    by_variance *= 1.0 + spread / (least * (start[k] + step[0]))
-    if less <= 0.0:
-        return by_variance
-    return min(by_variance, (hits + step[0] * squares[k] / less) / (mean - 1.0))
-
-
-@view_inner
-def best_size(p, mass, chance, table, quick, work, nodes):
+def best_size(p, mass, chance, table, work, nodes):
     """The best size; the smallest of those whose utilities differ by rounding.
 
-    Most sizes are ruled out by bounds, then by the rules of ``quick``, which have fewer nodes;
-    those that remain are compared exactly.
+    Most sizes are ruled out by bounds, then by the quick rules; those that remain are compared
+    exactly.
     """
-    utility, sums, squares = work[UTILITY], work[SUMS], work[SQUARES]
-    prefix_sums(p, mass, chance, sums, squares)
-    nothing = table.empty * product_of_factors(p, 1.0) if table.zero[0] else 0.0
+    utility, sums = work[UTILITY], work[SUMS]
+    prefix_sums(p, mass, sums)
+    nothing = table.empty * product_of_factors(p, 1.0) if table.start[0] == 0.0 else 0.0
     nothing *= outside_factor(mass, chance, 1.0)
-    first, final = candidates(p, table, nothing, sums, squares, work[BOUNDS])
-    utilities(p, first, final, mass, chance, quick, work, nodes, utility)
-    best = utility[first]
-    for k in range(first + 1, final + 1):
-        best = max(best, utility[k])
-    while utility[first] < best - DOUBT:
-        first += 1
-    while utility[final] < best - DOUBT:
-        final -= 1
-    if first == final and abs(best - nothing) > DOUBT:
-        return first if best > nothing else 0
-    utilities(p, first, final, mass, chance, table, work, nodes, utility)
-    best = nothing
-    for k in range(first, final + 1):
-        best = max(best, utility[k])
-    if nothing >= best - TIE:
-        return 0
-    while utility[first] < best - TIE:
-        first += 1
-    return first
+    first, final = candidates(p, table, nothing, sums, work[BOUNDS])
+    best, doubt = 0.0, DOUBT
+    for precision in range(QUICK, EXACT - 1, -1):
+        utilities(p, p, p, first, final, mass, chance, precision, table, sums, work, nodes, utility)
+        best = utility[first]
+        for k in range(first + 1, final + 1):
+            best = max(best, utility[k])
+        while utility[first] < best - doubt:
+            first += 1
+        while utility[final] < best - doubt:
+            final -= 1
+        if first == final and abs(best - nothing) > doubt:
+            break
+        doubt = TIE
+    return first if best > nothing + TIE else 0
 
 
 @view_kernel
-def best_rows(values, ordered, outside, table, quick, work, nodes, sets):
+def best_rows(values, ordered, outside, table, work, nodes, sets):
     """Mark the labels of the best size of each row in ``sets`` (n, l).
 
     ``ordered`` (n, l) are the values by rising size, ``outside`` (n, 2) as in `size_rows`.
@@ -407,7 +359,7 @@ def best_rows(values, ordered, outside, table, quick, work, nodes, sets):
     for row in range(len(values)):
         for j in range(n_labels):
             p[j] = ordered[row, n_labels - 1 - j]
-        size = best_size(p, outside[row, 0], outside[row, 1], table, quick, work, nodes)
+        size = best_size(p, outside[row, 0], outside[row, 1], table, work, nodes)
         if size == 0:
             continue
         least, room = ordered[row, n_labels - size], size

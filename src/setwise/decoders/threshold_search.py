@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setwise.decoders.population import POPULATIONS, ZERO_SHARE, Average, By, Quotient, utility_at
+from setwise.decoders.population import POPULATIONS, ZERO_SHARE, Average, By, Utilities, utility_at
 from setwise.kernels import kernel
 from setwise.sparse import entries_of, places_among, refuse_entries, tidied, tidy_sets
 from setwise.targets import Target
@@ -270,43 +270,33 @@ def best_thresholds(
     # Utilities in fixed point: their sum then depends on no order and gathers no rounding.
     share = int(ranking.owned[1])
     unit = 2.0 ** (61 - share.bit_length())
-    settings = Quotient.of(metric, positives, total), total, unit
-    margin = int(np.ceil(EQUAL * share * unit))
-    for_rows(best_cut_rows, len(taken), ranking, *settings, margin, taken, least=1)
+    settings = Utilities.of(metric, positives, total), unit, int(np.ceil(EQUAL * share * unit))
+    for_rows(best_cut_rows, len(taken), ranking, *settings, taken, least=1)
     # A label without a positive example is never predicted.
     return ranking.thresholds(np.where(positives > 0, taken, 0) if own else taken)
 
 
 @kernel
-def best_cut_rows(first, last, ranking, quotient, total, unit, margin, taken):
+def best_cut_rows(first, last, ranking, utilities, unit, margin, taken):
     """How many entries of each group to take, (groups,), for the largest mean utility.
 
-    Passing an entry changes the utility of its own population alone. All populations have ``total``
-    entries; utilities count in ``unit``, and more predictions must be better by ``margin``.
+    Passing an entry changes the utility of its own population alone. Utilities count in ``unit``,
+    and more predictions must be better by ``margin``.
     """
     score, population, true = ranking.score, ranking.population, ranking.true
     count = ranking.owned[-1]
-    positives, tp, predicted = np.zeros(count), np.zeros(count), np.zeros(count)
-    values = np.zeros(count, np.int64)
+    tp, predicted, values = np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
     for group in range(first, last):
-        start, stop = ranking.start[group], ranking.start[group + 1]
-        # Summed in the order of the ranking, so that expected counts too end at exactly 0.
-        for i in range(start, stop):
-            positives[population[i]] += true[i]
-        level = 0
+        start, stop, level = ranking.start[group], ranking.start[group + 1], 0
         for j in range(ranking.owned[group], ranking.owned[group + 1]):
-            nothing = utility_at(quotient, j, 0.0, 0.0, positives[j], total - positives[j])
-            values[j] = np.int64(np.rint(nothing * unit))
+            values[j] = np.int64(np.rint(utility_at(utilities, j, 0.0, 0.0) * unit))
             level += values[j]
         best = level
         for i in range(start, stop):
             j = population[i]
             tp[j] += true[i]
             predicted[j] += ranking.size[i]
-            fp = predicted[j] - tp[j]
-            fn, tn = positives[j] - tp[j], (total - positives[j]) - fp
-            utility = utility_at(quotient, j, tp[j], fp, fn, tn)
-            value = np.int64(np.rint(utility * unit))
+            value = np.int64(np.rint(utility_at(utilities, j, tp[j], predicted[j]) * unit))
             level += value - values[j]
             values[j] = value
             if level > best + margin and (i + 1 == stop or score[i + 1] != score[i]):
@@ -324,7 +314,7 @@ def _best_together(ranking: RankedEntries, metric: Target, total: float) -> Arra
     share, meets the best choice; of pieces of one share the smaller ones come first.
     """
     positives, n_labels, found = ranking.true.sum(), len(ranking.start) - 1, []
-    quotient = Quotient.of(metric, np.array([positives]), total)
+    utilities = Utilities.of(metric, np.array([positives]), total)
     for side in (1.0, -1.0):
         label, entries = np.empty((2, len(ranking.score)), np.int64)
         size, true = np.empty((2, len(ranking.score)))
@@ -333,8 +323,7 @@ def _best_together(ranking: RankedEntries, metric: Target, total: float) -> Arra
         place = np.arange(count) - np.searchsorted(label, label)
         order = np.lexsort((size, place, -side * true / size))
         tp, predicted = (np.append(0.0, np.cumsum(part[order])) for part in (true, size))
-        fp = predicted - tp
-        values = quotient.of_counts(np.stack([tp, fp, positives - tp, total - positives - fp]))
+        values = utilities.at(tp, predicted)
         cut = int(np.argmax(values >= values.max() - EQUAL))
         taken = np.bincount(label[order[:cut]], entries[order[:cut]], n_labels)
         found.append((values.max(), predicted[cut], taken.astype(np.int64)))

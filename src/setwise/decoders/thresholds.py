@@ -11,13 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from setwise.decoders.fixed_point import fixed_points
-from setwise.decoders.population import (
-    POPULATIONS,
-    Average,
-    get_metric,
-    population_utilities,
-    quotient_of,
-)
+from setwise.decoders.population import POPULATIONS, Average, Utilities, get_metric
 from setwise.decoders.threshold_search import (
     EQUAL,
     ScoredRows,
@@ -273,7 +267,7 @@ class Thresholds(BaseEstimator):
         counts = sample.counts(thresholds, POPULATIONS[self.average])
         self.thresholds_ = thresholds
         self.threshold_ = float(thresholds[0]) if one else None
-        self.value_ = float(population_utilities(get_metric(self.metric), counts).mean())
+        self.value_ = float(Utilities.of_counts(get_metric(self.metric), counts).mean())
         self.cross_fitted_value_ = cross_fitted
         return self
 
@@ -324,7 +318,7 @@ def cross_fit(
             decided += np.where(chosen, its_own, shared)
     if average == "micro":
         decided = decided.sum(axis=1, keepdims=True)
-    return thresholds, float(population_utilities(metric, decided).mean())
+    return thresholds, float(Utilities.of_counts(metric, decided).mean())
 
 
 def prefers_own(metric: Target, average: Average, shared: Array, own: Array) -> Array:
@@ -335,22 +329,23 @@ def prefers_own(metric: Target, average: Average, shared: Array, own: Array) -> 
     """
     positives, change = own[0] + own[2], own - shared
     if average == "macro":
-        better = population_utilities(metric, own) > population_utilities(metric, shared) + EQUAL
+        better = Utilities.of_counts(metric, own) > Utilities.of_counts(metric, shared) + EQUAL
         return better | (positives == 0)
-    total = shared.sum(axis=1, keepdims=True)
-    quotient = quotient_of(metric, total)
+    tallies = np.stack([shared[0], shared[0] + shared[1]]).sum(axis=1)
+    more = np.stack([change[0], change[0] + change[1]])
+    utilities = Utilities.of(metric, positives.sum(keepdims=True), float(shared.sum()))
+    above, below = utilities.slopes[..., 0]
 
     def value_of(chosen: Array) -> float:
-        return quotient.of_counts(total + change[:, chosen].sum(axis=1, keepdims=True))[0]
+        return float(utilities.at(*(tallies + more[:, chosen].sum(axis=1))[:, None])[0])
 
-    above, below = quotient.above[0, 1:], quotient.below[0, 1:]
-    better = below @ change > 0
+    better = below @ more > 0
     value = -np.inf
     while (reached := value_of(better)) > value + EQUAL:
         chosen, value = better, reached
-        better = (above - value * below) @ change > 0
+        better = (above - value * below) @ more > 0
     # Among equals the fewer predictions.
-    slack = EQUAL * (below @ (total[:, 0] + change[:, chosen].sum(axis=1))) / len(chosen)
-    gain, is_fewer = (above - value * below) @ change, change[0] + change[1] < 0
-    fewest = np.where(np.abs(gain) <= slack, is_fewer, gain > 0)
+    size = utilities.parts(*(tallies + more[:, chosen].sum(axis=1)))[1, 0]
+    gain, slack = (above - value * below) @ more, EQUAL * size / len(chosen)
+    fewest = np.where(np.abs(gain) <= slack, more[1] < 0, gain > 0)
     return (fewest if value_of(fewest) >= value - EQUAL else chosen) | (positives == 0)
