@@ -345,9 +345,13 @@ def main() -> None:
         settings = {"data": options.data, **chosen} if name in WITH_DATA else {}
         module, function = MEASUREMENTS[name]
         measure = getattr(import_module(f"benchmarks.{module}"), function)
-        # (Rows of sets that were not asked for stay.)
-        kept = [row for row in load(name) if chosen and row.get("set") not in options.sets]
+        # (Rows of sets that were not asked for stay, and all in their order.)
+        before = load(name)
+        kept = [row for row in before if chosen and row.get("set") not in options.sets]
         rows = store(name, chain(kept, measure(**settings)))
+        if kept:
+            order = list(dict.fromkeys(row.get("set") for row in (*before, *rows)))
+            rows = store(name, sorted(rows, key=lambda row: order.index(row.get("set"))))
         if name in SHOWN:
             print(f"{name}\n{table(TOGETHER.get(name, list)(rows), SHOWN[name])}\n")
     render()

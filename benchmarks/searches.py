@@ -3,7 +3,7 @@
 `SetClassifierCV("f1")` against scikit-learn's `LogisticRegressionCV(Cs=10, cv=5)` for each label,
 in processor seconds on one thread of the same process. The latter is fitted to the labels that are
 in at least five rows, one a fold. Then what is reached on test rows by models chosen by each target
-itself, and by one model chosen by likelihood. Rows of sets that are not measured again stay.
+itself, and by one model chosen by likelihood.
 
 `python -m benchmarks fits --data FOLDER`: one fit of `SetClassifier("f1")` on each space against
 scikit-learn's `LogisticRegression` for each label, with the same penalty and tolerance.
@@ -23,7 +23,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from threadpoolctl import threadpool_limits
 
 from benchmarks.quality import TARGETS, load
-from benchmarks.rows import load as stored
 from benchmarks.rows import machine
 from setwise import SetClassifier, SetClassifierCV
 from setwise.targets import get_target
@@ -40,32 +39,25 @@ FITTED, SPACES, ALPHA, TOL = (*SETS, *IMDB), ("auto", "sized", "backoff"), 1e-3,
 
 
 def searches(data: Path | None = None, sets: Sequence[str] = SETS) -> Iterator[dict[str, Any]]:
-    """A row for each set, in the order of `SETS`."""
+    """A row for each set."""
     assert data is not None, "data sets are needed: --data FOLDER"
-    before = stored("searches")
-    for name in SETS:
-        if name in sets:
-            with warnings.catch_warnings(), threadpool_limits(1), threads_limited(1):
-                warnings.simplefilter("ignore")  # solvers that stop early
-                yield measured(name, *rows_of(data, name)) | machine()
-        else:
-            yield from (row for row in before if row["set"] == name)
+    for name in sets:
+        with warnings.catch_warnings(), threadpool_limits(1), threads_limited(1):
+            warnings.simplefilter("ignore")  # solvers that stop early
+            yield measured(name, *rows_of(data, name)) | machine()
 
 
 def fits(data: Path | None = None, sets: Sequence[str] = FITTED) -> Iterator[dict[str, Any]]:
-    """A row for each set and space, in the order of `FITTED`."""
+    """A row for each set and space; ``growth`` where the set of half the rows came before."""
     assert data is not None, "data sets are needed: --data FOLDER"
-    before, taken = stored("fits"), {}
-    for name in FITTED:
-        if name in sets:
-            with warnings.catch_warnings(), threadpool_limits(1), threads_limited(1):
-                warnings.simplefilter("ignore")  # solvers that stop early
-                for row in fitted(name, *rows_of(data, name)):
-                    taken[row["rows"], row["space"]] = row["seconds"]
-                    half = taken.get((row["rows"] // 2, row["space"])) if name in IMDB else None
-                    yield row | {"growth": half and row["seconds"] / half}
-        else:
-            yield from ({"growth": None} | row for row in before if row["set"] == name)
+    taken = {}
+    for name in sets:
+        with warnings.catch_warnings(), threadpool_limits(1), threads_limited(1):
+            warnings.simplefilter("ignore")  # solvers that stop early
+            for row in fitted(name, *rows_of(data, name)):
+                taken[row["rows"], row["space"]] = row["seconds"]
+                half = taken.get((row["rows"] // 2, row["space"])) if name in IMDB else None
+                yield row | {"growth": half and row["seconds"] / half}
 
 
 def fitted(name: str, X: Any, Y: Any, X_test: Any, Y_test: Any) -> Iterator[dict[str, Any]]:
