@@ -88,6 +88,12 @@ class Population(NamedTuple):
             metric = replace(metric, empty=0.0 if np.isnan(nothing) else nothing)  # type: ignore
         return cls(metric, "micro" if average == "micro" else "macro", average == "weighted")
 
+    @property
+    def forgives_misses(self) -> bool:
+        """Whether a miss costs nothing, as in precision: a single sure label is then the best."""
+        found, missed = Utilities.of_counts(self.metric, np.array([[1, 1], [0, 0], [0, 1], [1, 0]]))
+        return bool(found == missed)
+
 
 class Utilities(NamedTuple):
     """The utility of each population by two linear functions of its tallies, (1, tp, predicted).

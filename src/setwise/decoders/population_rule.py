@@ -63,7 +63,9 @@ class PopulationRule(BaseEstimator):
       folds the m-th takes the cut that maximises its own utility divided by m plus that of the
       counts of all labels so far; the mean of the folds' cuts.
     - "auto": with label sets "calibrated", without them "expected"; with a budget "thresholds" for
-      a micro average with label sets, otherwise "expected". Over six data sets with official and
+      a micro average with label sets, otherwise "expected". For a measure that forgives misses,
+      such as precision, with label sets and without a budget "micro_macro": its best threshold is
+      the largest probability there is, which new rows rarely reach. Over six data sets with official and
       random splits and two kinds of marginals "calibrated" was the best on average for F1 and
       Jaccard, and less than 0.003 below the best rule, "batch", for balanced accuracy and G-mean
       (docs/benchmarks.md, *population*).
@@ -304,7 +306,7 @@ class PopulationRule(BaseEstimator):
         if y_true is None:
             return "expected"
         if self._budget is None:
-            return "calibrated"
+            return "micro_macro" if self._population.forgives_misses else "calibrated"
         return "thresholds" if self._population.average == "micro" else "expected"
 
     @property
