@@ -107,9 +107,13 @@ def refuse_not_finite(array: NDArray[Any], name: str) -> None:
 
 
 def refuse_large(values: Any, most: float, name: str, advice: str) -> None:
-    """Raise for the first entry, of an array or a CSR one, whose size is beyond ``most``."""
+    """Raise for the first entry, of an array or a CSR one, whose size is beyond ``most``.
+
+    NaN is of no size.
+    """
     stored = values.data if hasattr(values, "tocsr") else values
-    if max(float(stored.max(initial=0)), -float(stored.min(initial=0))) > most:
+    high, low = (each.reduce(stored, axis=None, initial=0) for each in (np.fmax, np.fmin))
+    if max(float(high), -float(low)) > most:
         expected = f"not exceed {most:g} in size ({advice})"
         refuse_entries(values, np.abs(stored) > most, name, expected)
 

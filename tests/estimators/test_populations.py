@@ -52,6 +52,15 @@ def test_score_is_the_measure_of_what_is_predicted(kind, target):
     assert not model.depends_on_batch_
 
 
+@pytest.mark.parametrize("target", ["precision_micro", "precision_macro", "precision_weighted"])
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_precision_of_new_rows_is_no_less_than_that_of_a_plain_cut(kind, target):
+    """Its best threshold on rows held out is one that new rows do not reach."""
+    model, plain = (ESTIMATORS[kind](name).fit(X, Y) for name in (target, "hamming"))
+    cut = get_target(target).utility(plain.predict(X_TEST), Y_TEST)
+    assert model.score(X_TEST, Y_TEST) >= cut - 0.05
+
+
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_decisions_are_thresholds_that_no_other_beats_on_rows_held_out(kind):
     """For the rule "thresholds" no other threshold of a label has a larger F1 out of fold."""

@@ -320,6 +320,22 @@ def test_categories_of_a_frame_are_the_codes_of_an_array():
     by_name = SetBooster(**ROUNDS).fit(data, Y)
     by_code = SetBooster(categorical_features=[1], **ROUNDS).fit(codes, Y)
     np.testing.assert_array_equal(by_name.predict_proba(data), by_code.predict_proba(codes))
+    by_name = SetBooster(**ROUNDS).fit(data.set_axis([0, 1], axis=1), Y)
+    np.testing.assert_array_equal(by_name.predict_proba(codes), by_code.predict_proba(codes))
+    for wrong in (-5.5, 3.0):
+        codes[4, 1] = wrong
+        with pytest.raises(ValueError, match=f"must hold codes from 0 to 2, but there is {wrong}"):
+            by_name.predict(codes)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_numbers_beyond_single_precision_are_refused(form):
+    X, Y = problem(60)
+    X[2, 1] = np.nan
+    with pytest.raises(ValueError, match=r"X must not exceed 3.4.*single precision"):
+        SetBooster(**ROUNDS).fit(form(1e39 * X), Y)
+    with pytest.raises(ValueError, match=r"X must not exceed 3.4.*single precision"):
+        SetBooster(**ROUNDS).fit(form(X), Y).predict(form(1e39 * X))
 
 
 def test_names_of_columns_are_any_names():

@@ -65,10 +65,10 @@ class PopulationRule(BaseEstimator):
     - "auto": with label sets "calibrated", without them "expected"; with a budget "thresholds" for
       a micro average with label sets, otherwise "expected". For a measure that forgives misses,
       such as precision, with label sets and without a budget "micro_macro": its best threshold is
-      the largest probability there is, which new rows rarely reach. Over six data sets with official and
-      random splits and two kinds of marginals "calibrated" was the best on average for F1 and
-      Jaccard, and less than 0.003 below the best rule, "batch", for balanced accuracy and G-mean
-      (docs/benchmarks.md, *population*).
+      the largest probability there is, which new rows rarely reach. Over six data sets with
+      official and random splits and two kinds of marginals "calibrated" was the best on average for
+      F1 and Jaccard, and less than 0.003 below the best rule, "batch", for balanced accuracy and
+      G-mean (docs/benchmarks.md, *population*).
 
     Parameters
     ----------
@@ -94,15 +94,17 @@ class PopulationRule(BaseEstimator):
 
     Notes
     -----
-    **Budgets.** A micro average is decided exactly: the most probable labels of each row, above one
-    threshold. For the others "expected" and "thresholds" take the best single decision (no random
-    mixture) among those that Frank and Wolfe's steps meet, and "batch" goes on from it by
-    coordinate ascent: every row anew, given all others, until none gains, so it is never worse on
-    the same probabilities. Neither need be the best there is; `gap` says how far it can be.
+    **Budgets.** A micro average is decided exactly, that of G-mean but for ties: the most probable
+    labels of each row, above one threshold. For the others "expected" and "thresholds" take the
+    best single decision (no random mixture) among those that Frank and Wolfe's steps meet, and
+    "batch" goes on from it by coordinate ascent: every row anew, given all others, until none
+    gains, so it is never worse on the same probabilities. Neither need be the best there is; `gap`
+    says how far it can be.
 
     **Conventions.** A label without a positive (or with no expected one) has the threshold +inf.
     Equal probabilities of a label are decided alike; so, of G-mean, which is no quotient, the best
-    thresholds are found, and with ties or weights some 0/1 matrix may be a little better. Of equal
+    thresholds are found, and where probabilities tie some 0/1 matrix may be better, in small
+    batches by much. Of equal
     values the one with fewer predictions is taken, of equal gains the lower label.
     ``zero_division`` of nan counts as 0 while deciding.
 

@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from sklearn.utils import _safe_indexing
 
 from setwise.estimators.design import Rows
 from setwise.estimators.folds import StratifiedLabelSets
 from setwise.estimators.training import Objective, penalty
 from setwise.spaces.space import Space
-from setwise.spelling import known_names
 
 Array = NDArray[Any]
 # Of scores of held-out rows on a space: two sums, of which the quotient is the loss, and two more.
@@ -61,63 +60,6 @@ def kinds_of(categorical: list[int], n_features: int) -> list[str] | None:
     kinds = np.full(n_features, "float", object)
     kinds[categorical] = "c"
     return kinds.tolist() if len(categorical) else None
-
-
-def refuse_no_codes(X: Any, categorical: Array) -> None:
-    """Raise where columns of categories hold something else than 0, 1, ... and NaN."""
-    codes = X[:, categorical]
-    codes = codes.data if issparse(codes) else codes[~np.isnan(codes)]
-    wrong = codes[(codes < 0) | (codes != np.floor(codes))]
-    if len(wrong):
-        raise ValueError(
-            f"columns of categorical_features must hold codes 0, 1, ..., but there is {wrong[0]}"
-        )
-
-
-def categories_of(frame: Any) -> dict[str, list[Any]]:
-    """The categories of those columns of a data frame that have some, in the order of their codes.
-
-    By the number of the column, as text.
-    """
-    kinds = enumerate(map(str, frame.dtypes))
-    places = [place for place, kind in kinds if kind == "category"]
-    return {str(place): frame.iloc[:, place].cat.categories.tolist() for place in places}
-
-
-def coded(frame: Any, categories: dict[str, list[Any]]) -> Any:
-    """A data frame of numbers: of a category, the code that it had in training; NaN is missing.
-
-    (Codes of the frame itself follow from the categories that it happens to have.)
-    """
-    found = frame.copy()
-    for place, name in enumerate(frame.columns):
-        column, known = frame.iloc[:, place], categories.get(str(place))
-        if known is None:
-            refuse_text(column, name)
-            continue
-        same = column.astype("category").cat.set_categories(known)
-        new = column[same.isna() & column.notna()]
-        if len(new):
-            raise ValueError(
-                f"the column {name!r} has the category {new.iloc[0]!r}, which it had not in "
-                f"training; {known_names(str(new.iloc[0]), [str(one) for one in known])}"
-            )
-        codes = same.cat.codes.to_numpy(np.float64)
-        found.isetitem(place, np.where(codes < 0, np.nan, codes))
-    return found
-
-
-def refuse_text(column: Any, name: Any) -> None:
-    """Raise for a column of a data frame that holds neither numbers nor categories."""
-    if getattr(column.dtype, "kind", "O") in "biuf":
-        return
-    try:
-        column.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"trees take columns of numbers and of categories, but the column {name!r} has the "
-            f"type {column.dtype}: give it the type category, or leave it out"
-        ) from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,12 +20,10 @@ from setwise.estimators.boosting import (
     Boosting,
     InMemory,
     Judge,
-    categories_of,
-    coded,
-    refuse_no_codes,
     with_parameters,
     xgboost,
 )
+from setwise.estimators.categories import categories_of, coded, refuse_inputs
 from setwise.estimators.choice import space_for, unseen_mass
 from setwise.estimators.cost import Plan, is_auto, planned
 from setwise.estimators.design import Rows, rows_of, validated
@@ -374,8 +372,7 @@ class SetBooster(ScoredModel):
             self, tidied(X, "X") if issparse(X) else X, reset, accept_sparse="csr",
             dtype=[np.float32, np.float64], ensure_all_finite="allow-nan",
         )  # fmt: skip
-        if self.categorical_features is not None:
-            refuse_no_codes(inputs, self._categorical(inputs.shape[1]))
+        refuse_inputs(inputs, self._categorical(inputs.shape[1]), self._categories)
         return inputs
 
     def _scores(self, X) -> Array:
