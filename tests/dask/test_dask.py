@@ -98,6 +98,22 @@ def test_predictions_are_lazy_and_a_model_leaves_dask(client, expected, tmp_path
     assert not hasattr(copy, "coef_")
 
 
+def test_scores_and_other_targets_are_those_of_the_model_in_memory(client):
+    X, Y = drawn()
+    names = [pandas.DataFrame(Y, columns=list("abc")), pandas.DataFrame(X).add_prefix("x")]
+    fY, fX = (frame.from_pandas(part, npartitions=3) for part in names)
+    model = on_dask.SetClassifier(**SETTINGS).fit(fX, fY)
+    here = model.to_local()
+    assert model.score(fX, fY) == here.score(names[1], names[0])
+    assert model.score([dask.delayed(X[:9]), dask.delayed(X[9:])], Y) == model.score(fX, fY)
+    with pytest.raises(ValueError, match="columns"):
+        model.score(fX, fY[list("cba")])
+    other = model.for_target("recall@1")
+    assert isinstance(other.predict(fX), array.Array)
+    expected = here.for_target("recall@1").predict(names[1])
+    np.testing.assert_array_equal(other.predict(fX).compute(), expected)
+
+
 def test_frames_must_have_the_columns_of_the_fit(client):
     X, Y = drawn()
     fX, fY = (frame.from_pandas(pandas.DataFrame(p).add_prefix("c"), npartitions=2) for p in (X, Y))

@@ -63,6 +63,17 @@ class Distributed:
         """The probability of each label, lazily."""
         return self._asked(X, "predict_proba", np.float64)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The utility of the target; what is predicted and the truth come to the client."""
+        found = map(_computed, (self.predict(X), y, sample_weight))
+        return self.local._score_of(*found)
+
+    def for_target(self, target: Any, decoder: Any = None) -> Any:
+        """The same fit, decoded for another target; see `SetClassifier.for_target`."""
+        other = copy(self)
+        other.local = self.local.for_target(target, decoder)
+        return other
+
     def _asked(self, X: Any, method: str, dtype: Any) -> Any:
         check_is_fitted(self.local)
         own, known = getattr(X, "columns", None), getattr(self.local, "feature_names_in_", None)
@@ -191,6 +202,15 @@ def lazily(X: Any, function: Any, model: Any, dtype: Any) -> Any:
 def _predicted(model: Any, X: Any, method: str) -> Any:
     """What a model says of the rows of a chunk."""
     return getattr(model, method)(X.to_numpy() if hasattr(X, "to_numpy") else X)
+
+
+def _computed(given: Any) -> Any:
+    """A collection, or the parts of a list of delayed ones together, in memory; others as is."""
+    from dask.base import compute
+
+    if isinstance(given, list | tuple):
+        return np.concatenate(compute(*given))
+    return given.compute() if is_collection(given) else given
 
 
 def _decoded(decoder: Any, probability: Any) -> Any:

@@ -79,11 +79,14 @@ class NamedSets(ABC):
 
         Of most targets 1 - the mean loss; of a measure of all rows together its value.
         """
+        return self._score_of(self.predict(X), y, sample_weight)
+
+    def _score_of(self, y_pred: Any, y: Any, sample_weight: Any) -> float:
+        """The same of what was predicted."""
         names, target = self._judged()
         if names.one_dimensional:
-            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
-        known = encode_truth(target, names, y)
-        return method_of(target, "utility")(self.predict(X), known, sample_weight)
+            return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
+        return method_of(target, "utility")(y_pred, encode_truth(target, names, y), sample_weight)
 
     def _judged(self) -> tuple[LabelNames, Target]:
         """The names of the labels of a fitted model, and what its predictions are judged by."""
