@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from setwise.consistency import certify
-from setwise.estimators.guarantee import SENTENCES
+from setwise.estimators.claim import SENTENCES
 from setwise.report.words import first_sentence
 from tests.support.command import EVERY_COMMAND
 from tests.support.turns import in_turn

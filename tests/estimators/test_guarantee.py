@@ -20,7 +20,8 @@ from setwise.consistency.naming import loss_matrix
 from setwise.consistency.setting import WRONG, Effort, Setting, worst_ratio, worst_regret
 from setwise.decoders import MinimumRisk
 from setwise.estimators.choice import space_for
-from setwise.estimators.guarantee import claim_of_sets, log_loss_of
+from setwise.estimators.claim import log_loss_of
+from setwise.estimators.guarantee import claim_of_sets
 from setwise.estimators.training import Training
 from setwise.labels import LabelNames
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice

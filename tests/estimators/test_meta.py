@@ -33,8 +33,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from setwise.decoders import MinimumRisk
 from setwise.estimators import CatalogClassifier, TargetDecoder
 from setwise.estimators.catalog_classifier import distinct_sets, merge_rare
+from setwise.estimators.folds import splits_of
 from setwise.estimators.label_model import label_probability
-from setwise.estimators.target_decoder import Sigmoid, splits_of
+from setwise.estimators.target_decoder import Sigmoid
 from setwise.targets import FBeta, TableTarget, get_target
 
 FOREST = RandomForestClassifier(12, max_depth=4, random_state=3)
@@ -968,3 +969,24 @@ def test_nothing_of_the_caller_is_changed():
         np.testing.assert_array_equal(X, kept[0])
         np.testing.assert_array_equal(Y, kept[1])
     assert not hasattr(FOREST, "estimators_")
+
+
+@pytest.mark.parametrize("target", ["f1", "hamming", "jaccard", "subset", "macro_f1"])
+def test_what_is_guaranteed_is_said_with_its_assumptions(target):
+    X, Y = np.repeat(np.eye(4), 6, axis=0), np.tile([[1, 0, 1], [0, 1, 1]], (12, 1))
+    Y[::5, 2] = 0
+    by_label = TargetDecoder(KNeighborsClassifier(3), target, cv=2).fit(X, Y).guarantee_
+    by_set = CatalogClassifier(KNeighborsClassifier(3), target, cv=2).fit(X, Y).guarantee_
+    if target == "macro_f1":
+        assert by_label == by_set
+        assert "fitted to 24 rows" in by_set
+        return
+    assert ("labels are independent" in by_label) == (target != "hamming")
+    assert "m + (1 - m) sqrt(2 r)" in by_set
+    assert ("decoded among the sets" in by_set) == (target == "jaccard")
+
+
+def test_classes_are_guaranteed_as_classes():
+    X, y = np.repeat(np.eye(4), 6, axis=0), np.tile([0, 1, 2], 8)
+    for model in (TargetDecoder(KNeighborsClassifier(3)), CatalogClassifier(GaussianNB())):
+        assert "the share of wrong classes" in model.fit(X, y).guarantee_

@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from setwise.decoders.for_target import Together
 from setwise.decoders.minimum_risk import OVER, MinimumRisk
 from setwise.distributions import Distribution, Listed
+from setwise.estimators.claim import Claim
+from setwise.estimators.guarantee import claim_of_catalog
 from setwise.estimators.label_model import ClassModel
 from setwise.estimators.wrapped import DecodedClassifier, gives_probability, require_law
 from setwise.spaces import Catalog
@@ -69,7 +71,7 @@ class CatalogClassifier(DecodedClassifier):
         Rows of each, those merged into it included.
     over_ : str
         Which sets may be predicted: what "auto" became; "list" for a one-dimensional y.
-    classes_, n_features_in_, feature_names_in_
+    classes_, guarantee_, n_features_in_, feature_names_in_
         As in `TargetDecoder`.
 
     Examples
@@ -142,6 +144,10 @@ class CatalogClassifier(DecodedClassifier):
     def predict_distribution(self, X) -> Distribution:
         """The posterior over the label sets of ``sets_``."""
         return Listed(self.sets_, self.posterior(X))
+
+    def _claim(self, target: Any, names: Any) -> Claim:
+        is_class = names.one_dimensional
+        return claim_of_catalog(target, is_class, not is_class and self.over_ == "all")
 
     def _decide(self, X) -> Array:
         return self._decoder.decode_catalog(self.posterior(X), self.sets_, over=self.over_)

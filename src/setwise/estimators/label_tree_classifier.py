@@ -301,8 +301,7 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         """What is proved of the predictions, in words."""
         risk: Any = self._fitted()._risk
         if risk.is_of_whole:
-            n_rows = None if risk.depends_on_batch else self._out_of_fold.sets.shape[0]  # type: ignore
-            return str(claim_of_population(risk.rule, risk.target, n_rows))
+            return str(claim_of_population(risk, self._out_of_fold))
         floor = float(Calibration(*self.calibration_[:2]).applied(np.array([self.floor]))[0])
         return str(claim_of_shortlists(risk.target, len(self.classes_), floor))
 

@@ -17,17 +17,13 @@ from sklearn.utils import check_random_state
 from setwise.decoders.for_target import AtCosts, Decoder, HeldOut, decoder_of, with_target
 from setwise.distributions import Distribution, Independent, OfSpace
 from setwise.estimators.choice import decoder_for
-from setwise.estimators.design import (
-    Rows,
-    rows_of,
-)
+from setwise.estimators.claim import Claim, log_loss_of
+from setwise.estimators.design import Rows, rows_of
 from setwise.estimators.guarantee import (
-    Claim,
     claim_of_classes,
     claim_of_costs,
     claim_of_population,
     claim_of_sets,
-    log_loss_of,
 )
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.training import Training, ranges_for
@@ -247,9 +243,7 @@ class ScoredModel(ScoredClassifier):
         if self._names.one_dimensional:
             return claim_of_classes(trained, space, len(self.classes_), *scores)
         if self._risk.is_of_whole:
-            rows = None if self.depends_on_batch_ else self._out_of_fold
-            n_rows = None if rows is None else len(rows.sets)
-            return claim_of_population(self._risk.rule, self.target_, n_rows)  # type: ignore
+            return claim_of_population(self._risk, self._out_of_fold)  # type: ignore
         if isinstance(self._risk, AtCosts):
             return claim_of_costs(self.target_)
         judged = self.target_, space, self.decoder_

@@ -27,8 +27,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from setwise.decoders.for_target import Decoder, HeldOut
 from setwise.estimators.checkpoint import Checkpoints
+from setwise.estimators.claim import log_loss_of
 from setwise.estimators.design import Design, Rows, Turned, kept
-from setwise.estimators.guarantee import log_loss_of
 from setwise.estimators.held_out import (
     ByLikelihood,
     Judged,

@@ -25,9 +25,9 @@ from setwise.estimators.boosting import (
 )
 from setwise.estimators.categories import categories_of, coded, refuse_inputs
 from setwise.estimators.choice import space_for, unseen_mass
+from setwise.estimators.claim import log_loss_of
 from setwise.estimators.cost import Plan, is_auto, planned
 from setwise.estimators.design import Rows, rows_of, validated
-from setwise.estimators.guarantee import log_loss_of
 from setwise.estimators.held_out import judge_of, surprise_of
 from setwise.estimators.running import (
     INTERRUPTS,

@@ -17,8 +17,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from setwise.decoders.for_target import Decoder, HeldOut, Together, with_target
 from setwise.distributions import Mixture
+from setwise.estimators.claim import log_loss_of
 from setwise.estimators.finished import finished_in, identity_of
-from setwise.estimators.guarantee import claim_of_mixture, claim_of_population, log_loss_of
+from setwise.estimators.guarantee import claim_of_mixture, claim_of_population
 from setwise.estimators.members import (
     ROWS,
     Given,
@@ -324,10 +325,7 @@ class SetEnsemble(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """What is proved of the predictions, in words."""
         check_is_fitted(self)
         if self._risk.is_of_whole and not self._names.one_dimensional:
-            rule: Any = self._risk
-            rows = None if rule.depends_on_batch else self._out_of_fold
-            n_rows = None if rows is None else len(rows.sets)
-            return str(claim_of_population(rule.rule, self.target_, n_rows))
+            return str(claim_of_population(self._risk, self._out_of_fold))  # type: ignore
         claim = claim_of_mixture(
             self.target_, len(self.classes_), self._names.one_dimensional, *self._answers
         )

@@ -14,7 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from setwise.distributions import Distribution, Independent, Listed
-from setwise.estimators.folds import splits_of as splits_of
+from setwise.estimators.claim import Claim
+from setwise.estimators.guarantee import claim_of_marginals
 from setwise.estimators.label_model import ClassModel, LabelModel
 from setwise.estimators.wrapped import (
     DecodedClassifier,
@@ -91,6 +92,8 @@ class TargetDecoder(DecodedClassifier):
     classes_ : array of shape (l,)
         Names of the labels: column numbers, or names of a DataFrame's columns; of a one-dimensional
         y the classes.
+    guarantee_ : str
+        What is proved about the predictions, and under what assumptions.
     calibrators_ : list or None
         The function of each label, None for one left as it is; None without calibration.
     n_features_in_ : int
@@ -166,6 +169,9 @@ class TargetDecoder(DecodedClassifier):
         if self._names.one_dimensional:
             return Listed(np.eye(self._names.n_labels, dtype=np.uint8), probability)
         return Independent(probability)
+
+    def _claim(self, target: Any, names: Any) -> Claim:
+        return claim_of_marginals(target, names.n_labels, names.one_dimensional)
 
     def _decide(self, X) -> Array:
         return self._decoder.decode(self.predict_proba(X))

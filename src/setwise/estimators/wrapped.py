@@ -22,7 +22,9 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight,
 from setwise.decoders.for_target import HeldOut, Together, decoder_of, with_target
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.estimators.blocked import refuse_blocks
+from setwise.estimators.claim import Claim
 from setwise.estimators.folds import splits_of
+from setwise.estimators.guarantee import claim_of_population
 from setwise.estimators.named_sets import NamedSets
 from setwise.labels import LabelNames
 from setwise.sparse import well_formed
@@ -308,6 +310,18 @@ class DecodedClassifier(NamedSets, ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """Those of the estimator, if it has any, (n_features,)."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.feature_importances_
+
+    @property
+    def guarantee_(self) -> str:
+        """What is proved of the predictions, in words."""
+        names, target = self._judged()
+        if self._decoder.is_of_whole and not names.one_dimensional:
+            return str(claim_of_population(self._decoder, self._out_of_fold))  # type: ignore
+        return str(self._claim(target, names))
+
+    @abstractmethod
+    def _claim(self, target: Any, names: LabelNames) -> Claim:
+        """What is proved of rows judged one by one."""
 
     @property
     def depends_on_batch_(self) -> bool:
