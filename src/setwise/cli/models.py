@@ -185,7 +185,9 @@ def _settings_said(chosen: Mapping[str, Any], by_search: bool) -> str:
     """The same in words."""
     model = chosen["model"]
     if model == "ensemble":
-        return f"a mixture of {counted(len(chosen['members']), 'model')}\n{_members_said(chosen)}"
+        tried, used = len(chosen["members"]), sum(one["weight"] > 0 for one in chosen["members"])
+        models = counted(used, "model") if used == tried else f"{used} of {tried} models tried"
+        return f"a mixture of {models}\n{_members_said(chosen)}"
     words = f"{chosen['surrogate']} on {chosen['space']}"
     if model == "booster":
         depth = f"of depth {chosen['depth']} at most"
