@@ -65,10 +65,10 @@ class PopulationRule(BaseEstimator):
     - "auto": with label sets "calibrated", without them "expected"; with a budget "thresholds" for
       a micro average with label sets, otherwise "expected". For a measure that forgives misses,
       such as precision, with label sets and without a budget "micro_macro": its best threshold is
-      the largest probability there is, which new rows rarely reach. Over six data sets with official and
-      random splits and two kinds of marginals "calibrated" was the best on average for F1 and
-      Jaccard, and less than 0.003 below the best rule, "batch", for balanced accuracy and G-mean
-      (docs/benchmarks.md, *population*).
+      the largest probability there is, which new rows rarely reach. Over six data sets with
+      official and random splits and two kinds of marginals "calibrated" was the best on average
+      for F1 and Jaccard, and less than 0.003 below the best rule, "batch", for balanced accuracy
+      and G-mean (docs/benchmarks.md, *population*).
 
     Parameters
     ----------
@@ -234,9 +234,9 @@ class PopulationRule(BaseEstimator):
         """The decisions with the largest measure of the expected counts of these rows."""
         if sample.shape[0] == 1:
             raise ValueError(
-                f"{argument('rule', 'batch')} decides all rows of a batch together, and "
-                f"{self.target} of a single row says nothing; decode more rows at once, or use "
-                f"another rule"
+                f"{get_target(self.target)} is decided here for all rows together, by their "
+                f"probabilities alone, and a single row says nothing; decide more rows at once, or "
+                f"by a model or rule fitted for it to other rows"
             )
         if self._budget is None:
             return reached(sample.scores, self._thresholds(sample, "expected"))
