@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,13 @@ from scipy.sparse import csr_array, issparse
 
 from setwise.sparse import columns_among, held, tidy_sets
 from setwise.spelling import some, unknown_names
-from setwise.validation import label_matrix, refuse_repeated, require_columns, require_entries
+from setwise.validation import (
+    label_matrix,
+    refuse_missing,
+    refuse_repeated,
+    require_columns,
+    require_entries,
+)
 
 EXPECTED = (
     "expected is a 0/1 array or sparse matrix of shape (n, n_labels), a data frame of 0/1 columns, "
@@ -240,12 +246,13 @@ def form_of(y: Any, column_of_classes: bool) -> Form:
 
 def _listed(rows: list[Any]) -> Form:
     """A list of labels for each row."""
-    from sklearn.preprocessing import MultiLabelBinarizer
-
-    binarizer = MultiLabelBinarizer(sparse_output=True)
-    sets = held(tidy_sets(binarizer.fit_transform(rows), "y").astype(np.uint8))
-    names = name_array(binarizer.classes_) if sets.shape[1] else binarizer.classes_
-    return Form(sets, names, False, "a list of labels for each row")
+    each = [set(row) for row in rows]
+    place = {name: column for column, name in enumerate(sorted(set().union(*each)))}
+    columns = np.array([place[name] for row in each for name in row], np.int64)
+    ends, ones = np.cumsum([0, *map(len, each)]), np.ones(len(columns), np.uint8)
+    sets = csr_array((ones, columns, ends), shape=(len(rows), len(place)))
+    names = name_array(place) if place else np.empty(0, object)
+    return Form(held(tidy_sets(sets, "y")), names, False, "a list of labels for each row")
 
 
 def _columns(values: Any, names: NDArray[Any] | None = None) -> Form:
@@ -273,7 +280,7 @@ def _form_of_array(
     values = array.tolist()
     if array.dtype.kind not in "biuU":
         _refuse_labels(values, "y[{}]".format)
-        array = array.astype(object) if isinstance(values[0], str) else np.asarray(values)
+        array = array.astype(object) if isinstance(values[0], str) else name_array(values)
     classes, place = np.unique(array, return_inverse=True)
     sets = (place[:, None] == np.arange(len(classes))).astype(np.uint8)
     return Form(sets, classes, True, f"one class for each row (y[0] is {values[0]!r})")
@@ -284,7 +291,7 @@ def _form_of_list(rows: list[Any], column_of_classes: bool) -> Form:
     nested = [isinstance(row, ROW) and getattr(row, "ndim", 1) > 0 for row in rows]
     if not any(nested):
         _refuse_labels(rows, "y[{}]".format)
-        return _form_of_array(np.asarray(rows), column_of_classes)
+        return _form_of_array(name_array(rows) if rows else np.empty(0), column_of_classes)
     if not all(nested):
         row = nested.index(False)
         raise ValueError(
@@ -353,7 +360,7 @@ def _refuse_labels(values: list[Any], where: Callable[[int], str]) -> None:
                 f"labels must be all text or all numbers, but {where(0)} is {values[0]!r} "
                 f"and {where(place)} is {value!r}"
             )
-        if not is_text and not float(value).is_integer():
+        if not isinstance(value, str | Integral) and not float(value).is_integer():
             raise ValueError(
                 f"Unknown label type: continuous: {where(place)} is {value!r}; labels must be "
                 f"whole numbers, text or bools; {EXPECTED}"
@@ -361,8 +368,9 @@ def _refuse_labels(values: list[Any], where: Callable[[int], str]) -> None:
 
 
 def distinct_names(names: Any) -> NDArray[Any]:
-    """Names as by `name_array`, no two alike."""
+    """Names as by `name_array`, none missing and no two alike."""
     array = name_array(names)
+    refuse_missing(array)
     refuse_repeated(array.tolist())
     return array
 
@@ -385,7 +393,8 @@ def name_array(names: Any) -> NDArray[Any]:
         if not isinstance(name, Hashable):
             raise ValueError(f"names must be text or numbers, but label {place} has {name!r}")
     if any(all(isinstance(name, kind) for name in values) for kind in (str, NUMBER)):
-        # Text is kept as objects if numpy's own would change it (it drops trailing zeros).
+        # Kept as objects if numpy would change them: trailing zeros of text, ints beyond 64 bits.
         plain = np.array(values)
-        return plain if plain.tolist() == values else array
+        as_floats = plain.dtype.kind == "f" and all(isinstance(name, Integral) for name in values)
+        return plain if plain.tolist() == values and not as_floats else array
     return array

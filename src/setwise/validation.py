@@ -183,6 +183,22 @@ def refuse_repeated(names: Sequence[Any], what: str = "label") -> None:
         )
 
 
+def refuse_missing(names: NDArray[Any]) -> None:
+    """Raise for the first label whose name is None, NaN or one of pandas' for missing values."""
+    # (Text and whole numbers have none.)
+    for place, name in enumerate(() if names.dtype.kind in "biuU" else names.tolist()):
+        try:
+            # (What is missing is not equal to itself; pandas' NA is neither equal nor not.)
+            is_missing = name is None or bool(name != name)
+        except TypeError:
+            is_missing = True
+        if is_missing:
+            raise ValueError(
+                f"each label must have a name, text or a number, but that of label {place} is "
+                f"missing ({name!r})"
+            )
+
+
 def places_of(given: Any, name: str, count: int, what: str = "columns") -> NDArray[np.int64]:
     """Numbers of columns, or of something else, from 0 to count - 1, as an array.
 

@@ -148,6 +148,11 @@ def test_what_does_not_go_with_blocks_is_refused(table, blocks, tmp_path, capfd)
     assert "--rows" in err
     assert "blocks: this is there already" in run(capfd, "convert", table, *LISTED, "-o", blocks)[2]
     assert run(capfd, "fit", blocks, *QUICK, "-o", model)[0] == 0
+    for words in (("evaluate", model, blocks), ("card", model, blocks, "-o", tmp_path / "a.md")):
+        status, _, err = run(capfd, *words)
+        assert status == 2
+        assert "blocks: a folder of blocks, for which labels are predicted but not evaluated" in err
+        assert f"setwise predict {model} {blocks} -o predictions.csv" in err
     X, Y = rows(20)
     other = write_listed(tmp_path / "other.csv", X, Y, np.array(["sea", "sky", "sun"]))
     assert run(capfd, "convert", other, *LISTED, "-o", tmp_path / "other")[0] == 0

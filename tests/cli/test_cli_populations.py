@@ -29,7 +29,10 @@ def test_decode_sees_the_whole_file(tmp_path, monkeypatch):
 def test_one_row_alone_is_refused(tmp_path, capsys):
     probabilities(tmp_path / "p.csv", [[0.2, 0.7]])
     assert main(["decode", str(tmp_path / "p.csv"), "--target", "f1_macro"]) == 2
-    assert "single row" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "macro_f1 is decided here for all rows together" in said
+    assert "a single row says nothing" in said
+    assert "--decoder" not in said
 
 
 def test_fit_tells_the_value_and_predict_is_the_same_in_parts(tmp_path, capsys, monkeypatch):

@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold
 
 from setwise import (
     CatalogClassifier,
+    LabelTreeClassifier,
     SetBooster,
     SetClassifier,
     SetClassifierCV,
@@ -434,3 +435,27 @@ def test_what_learns_from_arrays_only_says_so_of_blocks(model):
     for given in ((blocks_of(X, Y),), (blocks_of(X, Y), Y)):
         with pytest.raises(ValueError, match="this estimator learns from arrays"):
             model.fit(*given)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SetClassifier(), SetClassifierCV(alphas=[0.1], spaces=["catalog"], cv=2),
+        LabelTreeClassifier(sparse_output=False),
+    ],
+    ids=lambda model: type(model).__name__,
+)  # fmt: skip
+def test_models_are_asked_block_by_block_and_say_so_of_blocks(model):
+    X, Y = drawn(16)
+    blocks = blocks_of(X, Y, 40, 70)
+    model.fit(blocks)
+    asked = ["predict", "predict_proba", "predict_distribution", "predict_sets"]
+    asked += ["decision_function"] * hasattr(model, "decision_function")
+    judged = ["score", *(["guarantee_on"] * hasattr(model, "guarantee_on"))]
+    for name in (*asked, *judged):
+        with pytest.raises(ValueError, match=r"blocks\.each\(tuple\)"):
+            getattr(model, name)(blocks, *((Y,) if name in judged else ()))
+    parts = [model.predict(X) for X, y, weights in blocks.each(tuple)]
+    np.testing.assert_array_equal(np.concatenate(parts), model.predict(X))
+    scores = [len(y) * model.score(X, y, weights) for X, y, weights in blocks.each(tuple)]
+    assert sum(scores) / len(X) == pytest.approx(model.score(X, Y), abs=1e-12)

@@ -346,6 +346,17 @@ def test_bad_settings_are_refused(options, message):
         LabelTreeClassifier("macro_f1" if "decoder" in options else "f1", **options).fit(X, Y)
 
 
+@pytest.mark.parametrize("target", ["precision_samples", "recall_samples", "precision@41"])
+def test_what_shortlists_cannot_decide_is_refused_before_anything_is_trained(target, monkeypatch):
+    fitted = LabelTreeClassifier(**QUICK).fit(X, Y)
+    monkeypatch.setattr(LabelTreeClassifier, "_trained", None)
+    message = "every label|at least 41 labels"
+    with pytest.raises(ValueError, match=message):
+        LabelTreeClassifier(target, **QUICK).fit(X, Y)
+    with pytest.raises(ValueError, match=message):
+        fitted.for_target(target)
+
+
 def test_bad_data_is_refused():
     with pytest.raises(ValueError, match="decoder must be one of 'auto', 'minimum_risk'"):
         LabelTreeClassifier("f1", "thresholds").fit(X, Y)

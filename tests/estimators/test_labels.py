@@ -295,6 +295,40 @@ def test_names_that_numpy_would_change_are_kept():
     assert LabelNames(["a\0", "a"]).names.tolist() == ["a\0", "a"]
 
 
+@in_turn("large", [2**63, 2**63 + 1, 10**30, -(10**30), 10**400])
+def test_whole_numbers_of_any_size_are_names(large):
+    smaller, larger = sorted((large, 1))
+    others = [[large, 1], np.array([large, 1], object)]
+    frame = pandas.DataFrame(
+        [[1, 0], [0, 1]], columns=pandas.Index([smaller, larger], dtype=object)
+    )
+    for y in ([{large}, {1}], [[large], [1, large]], frame, *others):
+        sets, names = read_labels(y)
+        found = names.names.tolist()
+        assert found == [smaller, larger]
+        assert {type(name) for name in found} == {int}
+        np.testing.assert_array_equal(names.encode(y), sets)
+    assert read_labels([{large}, {1, large}])[1].listed([[1, 0]]) == [(smaller,)]
+    assert read_labels([2**63 + 1, 2**63, 1])[0].shape == (3, 3)
+
+
+MISSING = (None, np.nan, pandas.NA, pandas.NaT)
+
+
+@in_turn("missing", MISSING)
+def test_a_label_without_a_name_is_refused(missing):
+    for dtype in (None, object):
+        columns = pandas.Index(["owl", missing], dtype=dtype)
+        with pytest.raises(ValueError, match=r"a name, .*but that of label 1 is missing \("):
+            read_labels(pandas.DataFrame([[0, 1], [1, 0]], columns=columns))
+        with pytest.warns(DataConversionWarning):
+            # The name of a column of classes is no label.
+            classes = read_labels(pandas.DataFrame([[0], [1]], columns=columns[1:]))[1]
+        assert classes.names.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="label 0 is missing"):
+        LabelNames(np.array([np.nan, 1.0]))
+
+
 def test_names_are_copied():
     given = np.array([1, 2])
     names = LabelNames(given)

@@ -61,6 +61,22 @@ def test_precision_of_new_rows_is_no_less_than_that_of_a_plain_cut(kind, target)
     assert model.score(X_TEST, Y_TEST) >= cut - 0.05
 
 
+@pytest.mark.parametrize("n_rows", [2, 3, 4])
+@pytest.mark.parametrize("kind", ["SetClassifier", "TargetDecoder", "CatalogClassifier"])
+def test_fewer_rows_than_folds_are_held_out_one_by_one(kind, n_rows):
+    model = ESTIMATORS[kind]("macro_f1")
+    model = model if kind == "SetClassifier" else model.set_params(cv=None)
+    sets = np.eye(4, dtype=int)[:n_rows, :2]
+    fitted = model.fit(X[:n_rows], sets)
+    np.testing.assert_array_equal(fitted._out_of_fold.sets, sets)
+    assert not fitted.depends_on_batch_
+    with pytest.raises(ValueError, match=r"at least 2 rows of positive weight.*n_samples = 1"):
+        model.fit(X[:1], sets[:1])
+    if kind != "SetClassifier":
+        with pytest.raises(ValueError, match="5 folds need at least as many rows"):
+            model.set_params(cv=5).fit(X[:n_rows], sets)
+
+
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_decisions_are_thresholds_that_no_other_beats_on_rows_held_out(kind):
     """For the rule "thresholds" no other threshold of a label has a larger F1 out of fold."""

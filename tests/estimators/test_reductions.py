@@ -1,7 +1,9 @@
 """Reductions to single labels and sizes, on inputs of which each has a score of its own."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from setwise.consistency import Distribution, bayes
 from setwise.estimators.reductions import LabelSizeClassifier, PickLabels
@@ -115,3 +117,58 @@ def test_one_class_a_row_and_no_label_at_all(model):
 def test_unknown_settings_are_refused(wrong):
     with pytest.raises(ValueError, match="must be one of"):
         wrong.fit(np.eye(3), np.eye(3, dtype=int))
+
+
+EVERY = [
+    *(PickLabels("recall@1", pick) for pick in ("all", "all_normalized", "one_vs_all_normalized")),
+    *(LabelSizeClassifier("f1", problems) for problems in ("binary", "multinomial")),
+]
+every_reduction = pytest.mark.parametrize(
+    "model", EVERY, ids=lambda model: str(list(vars(model).values())[1])
+)
+
+
+@every_reduction
+def test_a_row_of_weight_three_is_three_rows_and_one_of_weight_zero_is_none(model):
+    X, Y, _ = finite_rows(3, SETS[1:])
+    times = np.arange(len(X)) % 4
+    weighed = clone(model).fit(X, Y, sample_weight=times)
+    many = np.repeat(np.arange(len(X)), times)
+    repeated = clone(model).fit(X[many], Y[many])
+    answer = "decision_function" if isinstance(model, PickLabels) else "predict_proba"
+    found, expected = (getattr(fitted, answer)(np.eye(5)) for fitted in (weighed, repeated))
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+    unweighed = getattr(clone(model).fit(X, Y), answer)(np.eye(5))
+    assert np.abs(found - unweighed).max() > 0.01
+
+
+def test_weights_count_in_how_many_labels_are_usual():
+    X, Y = np.eye(3), np.array([[1, 0, 0], [1, 1, 1], [0, 1, 0]])
+    assert PickLabels("f1").fit(X, Y, sample_weight=[1, 9, 0]).n_predicted_ == 3
+
+
+@every_reduction
+def test_a_data_frame_is_its_values_with_names(model):
+    X, Y, _ = finite_rows(4, SETS[1:])
+    frame = pd.DataFrame(X, columns=list("abcde"), index=np.arange(len(X))[::-1])
+    named, plain = clone(model).fit(frame, Y), clone(model).fit(X, Y)
+    np.testing.assert_array_equal(named.predict(frame), plain.predict(X))
+    assert named.feature_names_in_.tolist() == list("abcde")
+    assert named.n_features_in_ == plain.n_features_in_ == 5
+    with pytest.raises(ValueError, match="feature names"):
+        named.predict(frame[list("edcba")])
+    with pytest.raises(ValueError, match="5 features"):
+        plain.predict(X[:, :4])
+
+
+@every_reduction
+def test_rows_and_label_sets_must_be_as_many(model):
+    with pytest.raises(ValueError, match="X has 5 and y has 3"):
+        clone(model).fit(np.eye(5), SETS[1:4])
+
+
+@pytest.mark.parametrize("kind", [PickLabels, LabelSizeClassifier])
+@pytest.mark.parametrize("target", ["precision@4", "recall@4"])
+def test_more_labels_than_there_are_cannot_be_asked_for(kind, target):
+    with pytest.raises(ValueError, match=f"{target} needs at least 4 labels, but there are 3"):
+        kind(target).fit(np.eye(6), SETS)

@@ -708,6 +708,30 @@ def test_results_read_like_mappings():
         evaluation["instance f3"]
 
 
+NAMED = {
+    "f1_weighted": "weighted_f1",
+    "balanced_accuracy": "macro_balanced_accuracy",
+    "F1-score": "f1",
+    "accuracy": "subset",
+}
+
+
+@in_turn(("given", "named"), NAMED.items())
+def test_the_figure_of_a_target_is_found_by_every_name_of_it(given, named):
+    case = drawn(np.random.default_rng(20), 20, 4)
+    evaluation = evaluate(**case, targets=[given], n_bootstrap=0)
+    names = [name for name in evaluation if name.startswith("loss: ")]
+    assert names == [f"loss: {named}"]
+    assert f"loss: {given}" in evaluation
+    assert evaluation[f"loss: {given}"] is evaluation[f"loss: {named}"]
+    other = compare(case["y_true"], case["y_pred"], case["y_true"], targets=[given], n_bootstrap=0)
+    assert other[f"loss: {given}"] is other[f"loss: {named}"]
+    for absent in ("loss: f3", "loss: nothing", "loss: "):
+        assert absent not in evaluation
+        with pytest.raises(KeyError, match=f"no figure named '{absent}'"):
+            evaluation[absent]
+
+
 @pytest.mark.parametrize("n_bootstrap", [0, 10])
 def test_results_survive_json(n_bootstrap):
     case = drawn(np.random.default_rng(21), 20, 4)

@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setwise.nn import PopulationLoss  # noqa: E402
+from setwise.nn import ExpectedLoss, PopulationLoss  # noqa: E402
 from setwise.surrogates import BinaryRelevance  # noqa: E402
 from setwise.surrogates.metro import costs_at  # noqa: E402
 from setwise.targets import CostSensitive, get_target  # noqa: E402
@@ -83,3 +83,5 @@ def test_what_cannot_be_is_refused():
         PopulationLoss("macro_f1", 3, "rho")
     with pytest.raises(ValueError, match="shape"):
         PopulationLoss("macro_f1", 3)(torch.zeros(2, 4), torch.zeros(2, 4))
+    with pytest.raises(ValueError, match=r"macro_f1 judges all rows.*setwise\.nn\.PopulationLoss"):
+        ExpectedLoss("macro_f1")(torch.zeros(2, 3), torch.zeros(2, 3))

@@ -169,9 +169,18 @@ def of_model(
     fitted: Fitted, model: Path, data: Path, part: str | None, reading: Reading
 ) -> tuple[Any, ...]:
     """The rows of a file, what the model predicts for them, with what probability; its target."""
+    from setwise.blocks.folder import is_block_folder
     from setwise.datasets.taxonomy_schema import TaxonomySchema, spread
+    from setwise.files import DataError
     from setwise.targets.target import hierarchy_of
 
+    if is_block_folder(data):
+        raise DataError(
+            data, None,
+            f"a folder of blocks, for which labels are predicted but not evaluated; name the file "
+            f"that was converted, or run `setwise predict {model} {data} -o predictions.csv` and "
+            f"evaluate --predictions predictions.csv --truth FILE"
+        )  # fmt: skip
     schema: Any = fitted.schema
     close = reading.close
     if close and isinstance(schema, TaxonomySchema):

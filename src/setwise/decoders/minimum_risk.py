@@ -234,7 +234,7 @@ class MinimumRisk:
         ``most_tail``. 0 for precision@k where k labels are listed, and for Hamming and subset 0/1
         where the floor is at most 1/2. Cost: that of `decode` without its pruning, 16 times.
         """
-        self._require_outside(shortlist)
+        self.require_shortlists(shortlist.n_labels)
         return gaps(self._search(shortlist.n_labels), shortlist, self._spare)
 
     def decodes(self, space: Space) -> bool:
@@ -273,7 +273,7 @@ class MinimumRisk:
         target, n_labels = self.target, given.n_labels
         ranked = given.ranked()
         if ranked is not None and ranked.outside is not None:
-            self._require_outside(given)
+            self.require_shortlists(n_labels)
             return self._by_values(ranked.values, second, ranked.outside)
         if target.form == "additive" and self._search(n_labels).is_by_marginals:
             return self._by_values(given.marginals(), second)
@@ -318,11 +318,13 @@ class MinimumRisk:
         """Labels without an entry that a row may need: as are predicted, one for the second."""
         return (predicted_size(self.target) or 0) + 1
 
-    def _require_outside(self, given: Any) -> None:
-        if not getattr(self._search(given.n_labels), "takes_outside", False):
+    def require_shortlists(self, n_labels: int) -> None:
+        """Raise where a `Shortlist` over so many labels is not enough to decide by."""
+        if not getattr(self._search(n_labels), "takes_outside", False):
             raise UndecodableError(
-                f"{self.target} is not decided from {given}: it needs the probability of every "
-                f"label; F-beta, Jaccard, precision@k, recall@k, Hamming and subset 0/1 do not"
+                f"{self.target} is not decided from shortlists of independent labels: it needs the "
+                f"probability of every label; F-beta, Jaccard, precision@k, recall@k, Hamming and "
+                f"subset 0/1 do not"
             )
 
     def _paired(self, space: Any) -> MinimumRisk:

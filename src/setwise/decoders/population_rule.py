@@ -236,9 +236,9 @@ class PopulationRule(BaseEstimator):
         """The decisions with the largest measure of the expected counts of these rows."""
         if sample.shape[0] == 1:
             raise ValueError(
-                f"{argument('rule', 'batch')} decides all rows of a batch together, and "
-                f"{self.target} of a single row says nothing; decode more rows at once, or use "
-                f"another rule"
+                f"{get_target(self.target)} is decided here for all rows together, by their "
+                f"probabilities alone, and a single row says nothing; decide more rows at once, or "
+                f"by a model or rule fitted for it to other rows"
             )
         if self._budget is None:
             return reached(sample.scores, self._thresholds(sample, "expected"))

@@ -56,7 +56,7 @@ class CatalogClassifier(DecodedClassifier):
         recall@k, which judge sets of k labels only, and for measures of all rows together), then
         the one with more rows, then the earlier. If no set has as many, those with the most rows
         are kept. Rows are counted, not weighed; 1 keeps all.
-    cv : int or splitter, default 5
+    cv : int or splitter, optional
         Folds for the thresholds of a measure of all rows together, as in `TargetDecoder`.
     decoder
         As in `TargetDecoder`.
@@ -95,7 +95,7 @@ class CatalogClassifier(DecodedClassifier):
     min_count: int = 1
     sparse_output: bool = False
     random_state: Any = 0
-    cv: Any = 5
+    cv: Any = None
     decoder: Any = "auto"
 
     def _fit(self, inner: Any, X: Any, labels: Any, params: dict, split_params: dict) -> SetModel:

@@ -20,7 +20,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.sparsefuncs import inplace_column_scale
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from setwise.blocks.block import Block, Function
+from setwise.blocks.block import Block, Blocks, Function
 from setwise.blocks.memory import Whole
 from setwise.estimators.moments import (
     MOST_ROTATED,
@@ -140,6 +140,12 @@ def validated(estimator: Any, X: Any, reset: bool, **checks: Any) -> Any:
 
     So a model of named blocks takes arrays as well as data frames of these columns.
     """
+    if isinstance(X, Blocks):
+        raise ValueError(
+            "X is blocks of rows, and a model is asked of rows in memory: ask it block by block, "
+            "as in `for X, y, weights in blocks.each(tuple): model.predict(X)`, or write the "
+            "predictions for a folder of blocks to a file by `setwise predict MODEL FOLDER`"
+        )
     if reset:
         vars(estimator).pop("_of_blocks", None)
     with warnings.catch_warnings():

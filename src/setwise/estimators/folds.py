@@ -22,6 +22,8 @@ from setwise.validation import whole_number
 LOST = 2.0**20
 # How often all rows are offered a better fold; later offers are rarely taken.
 PASSES = 10
+# Folds where nobody says how many.
+USUAL = 5
 
 
 @dataclass(frozen=True)
@@ -135,13 +137,27 @@ class StratifiedLabelSets:
         return folds
 
 
+def at_most(n_splits: int, n_rows: int, random_state: Any) -> StratifiedLabelSets:
+    """So many folds; one for each row where these are fewer."""
+    if n_rows < 2:
+        raise ValueError(
+            f"cross-validation needs at least 2 rows of positive weight, but there are "
+            f"n_samples = {n_rows}"
+        )
+    return StratifiedLabelSets(min(n_splits, n_rows), random_state=random_state)
+
+
 def splits_of(cv: Any, X: Any, sets: NDArray[Any], random_state: Any, params: dict) -> Iterator:
     """Pairs of training and held-out rows: of a number of folds, or of a splitter as it is.
 
-    ``params`` are handed to the splitter beside X and y, such as groups.
+    None is five folds, fewer where there are fewer rows. ``params`` are handed to the splitter
+    beside X and y, such as groups.
     """
-    if isinstance(cv, int | np.integer):
-        folds = StratifiedLabelSets(whole_number(cv, "cv", 2), random_state=random_state)
+    if cv is None or isinstance(cv, int | np.integer):
+        if cv is None:
+            folds = at_most(USUAL, len(sets), random_state)
+        else:
+            folds = StratifiedLabelSets(whole_number(cv, "cv", 2), random_state=random_state)
         # Sparse, because a single dense column would be one of classes.
         return folds.split(None, csr_array(sets))
     splitter: Any = check_cv(cv)

@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from setwise.decoders.for_target import Decoder, HeldOut
 from setwise.estimators.design import Rows
-from setwise.estimators.folds import StratifiedLabelSets
+from setwise.estimators.folds import StratifiedLabelSets, at_most
 from setwise.labels import LabelNames
 from setwise.sparse import dense_rows
 from setwise.targets.measure import Array
@@ -37,13 +37,8 @@ LEAST = 1e-6
 
 def folds_for(n_rows: int, by_rows: Sequence = FOLDS, seed: Any = None) -> StratifiedLabelSets:
     """Folds by the number of rows: few rows need more folds and can pay for them."""
-    if n_rows < 2:
-        raise ValueError(
-            f"cross-validation needs at least 2 rows of positive weight, but there are "
-            f"n_samples = {n_rows}"
-        )
     folds = next(folds for folds, most in by_rows if n_rows <= most)
-    return StratifiedLabelSets(min(folds, n_rows), random_state=0 if seed is None else seed)
+    return at_most(folds, n_rows, 0 if seed is None else seed)
 
 
 def held_out_rows(model: SetClassifier, design: Any, rows: Any) -> HeldOut:

@@ -173,6 +173,7 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
             self._require_settings()
             risk = self._decoder_of(self.target)
             inputs, sets, weights, names = self._read(X, y, sample_weight)
+            _refuse_undecodable(risk, names)
             seed, self._out_of_fold, self.calibration_ = self._seed, None, AS_IT_IS
             held, counted = self._held_out(groups, weights, seed), weights > 0
             rows = inputs[counted], sets[counted], weights[counted]
@@ -293,7 +294,9 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         refuse_other_labels(target, self._fitted()._names)
         other: Any = copy(self)
         other.set_params(target=target)
-        other._risk = other._decoder_of(target).fitted(lambda: self._out_of_fold)
+        risk = other._decoder_of(target)
+        _refuse_undecodable(risk, self._names)
+        other._risk = risk.fitted(lambda: self._out_of_fold)
         return other
 
     @property
@@ -372,6 +375,12 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _refuse_undecodable(risk: Any, names: LabelNames) -> None:
+    """Refuse a target that shortlists are not enough for rather than in predict."""
+    if not (names.one_dimensional or risk.is_of_whole):
+        risk.require_shortlists(names.n_labels)
 
 
 def _calibrated(listed: Shortlist, sets: Any, weights: Array) -> tuple[float, float, float]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -19,12 +19,20 @@ from sklearn.utils.validation import check_is_fitted
 from setwise.decoders.decisions import TopK
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.distributions import Distribution, Independent
+from setwise.estimators.blocked import read_rows, refuse_blocks
+from setwise.estimators.design import checked_inputs
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.set_classifier import SetClassifier
-from setwise.labels import LabelNames, read_labels
+from setwise.labels import LabelNames
+from setwise.sparse import dense_rows
 from setwise.targets.measure import Array
 from setwise.targets.registry import get_target
-from setwise.targets.target import beta_of, follows_from_marginals, predicted_size
+from setwise.targets.target import (
+    beta_of,
+    follows_from_marginals,
+    judges_all_rows,
+    predicted_size,
+)
 from setwise.validation import require_one_of
 
 PICKED = ("all", "all_normalized", "one", "one_vs_all_normalized")
@@ -41,22 +49,33 @@ class _Reduction(NamedSets, ClassifierMixin, BaseEstimator, ABC):
     _names: LabelNames
 
     @abstractmethod
-    def _fit(self, X: Any, sets: Array) -> None:
-        """Train on rows and their label sets, (n, l)."""
+    def _fit(self, inputs: Any, sets: Array, weights: Array) -> None:
+        """Train on checked rows, their label sets, (n, l), and their weights, (n,)."""
 
     @abstractmethod
     def _decode(self, X: Any) -> Array:
         """The label sets of rows, (n, l)."""
 
-    def fit(self, X, y):
-        """Train on rows X and their label sets, in any form of `SetClassifier.fit`."""
-        sets, self._names = read_labels(y)
+    def fit(self, X, y, sample_weight=None):
+        """Train on rows X and their label sets, in any form of `SetClassifier.fit`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, n_features)
+        y : label sets
+        sample_weight : array of shape (n,), optional
+        """
+        refuse_blocks(X)
+        rows, self._names = read_rows(self, X, y, sample_weight)
         if self._names.one_dimensional:
             raise ValueError(
                 f"{type(self).__name__} is of label sets, but y has one class for each row"
             )
         self.classes_, self.target_ = self._names.names, get_target(self.target)
-        self._fit(X, np.asarray(sets.toarray() if issparse(sets) else sets, np.uint8))
+        # A target that is not defined for so many labels says so.
+        if not judges_all_rows(self.target_):
+            self.target_.measure(self._names.n_labels, "loss")
+        self._fit(rows.inputs, dense_rows(rows.sets), rows.weights)
         return self
 
     def predict(self, X):
@@ -109,6 +128,9 @@ class PickLabels(_Reduction):
         Of the single labels.
     n_predicted_ : int
         k.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+        Of a data frame.
 
     Examples
     --------
@@ -125,37 +147,37 @@ class PickLabels(_Reduction):
     scaling: str | None = None
     random_state: Any = 0
 
-    def _fit(self, X: Any, sets: Array) -> None:
+    def _fit(self, inputs: Any, sets: Array, weights: Array) -> None:
         require_one_of(self.pick, PICKED, "pick")
         row, label = np.nonzero(sets)
         if len(row) == 0:
             raise ValueError("y must have a row with a label, but every label set is empty")
         n_true = sets.sum(axis=1, dtype=np.int64)
-        weights = np.ones(len(row)) if self.pick == "all" else 1.0 / n_true[row]
+        shares = np.ones(len(row)) if self.pick == "all" else 1.0 / n_true[row]
         if self.pick == "one":
             # The true labels of a row stand side by side.
             last = np.cumsum(n_true)[n_true > 0]
             drawn = check_random_state(self.random_state).random_sample(len(last))
             count = n_true[n_true > 0]
             chosen = last - count + np.minimum((drawn * count).astype(np.int64), count - 1)
-            row, label, weights = row[chosen], label[chosen], np.ones(len(chosen))
-        size = predicted_size(self.target_) or int(np.rint(n_true.mean()))
-        self.n_predicted_ = min(max(size, 1), sets.shape[1])
-        inputs = X if hasattr(X, "shape") else np.asarray(X)
+            row, label, shares = row[chosen], label[chosen], np.ones(len(chosen))
+        usual = int(np.rint(np.average(n_true, weights=weights)))
+        self.n_predicted_ = predicted_size(self.target_) or max(usual, 1)
         if self.pick == "one_vs_all_normalized":
             empty = np.flatnonzero(n_true == 0)
             alone = np.zeros((len(row) + len(empty), sets.shape[1]), np.uint8)
             alone[np.arange(len(row)), label] = 1
-            weights = np.append(weights, np.ones(len(empty)))
+            shares = np.append(shares, np.ones(len(empty)))
             # (A dense column would be taken for classes; a sparse one is a label.)
             row, label = np.append(row, empty), csr_array(alone)
         model = self._linear("binary_relevance" if label.ndim == 2 else "auto")
-        self.model_ = model.fit(inputs[row], label, sample_weight=weights)
+        self.model_ = model.fit(inputs[row], label, sample_weight=shares * weights[row])
 
     def decision_function(self, X):
         """The score of each label, (n, l); that of a label never true is the least of its row."""
         check_is_fitted(self, "classes_")
-        found, n_labels = self.model_.predict_proba(X), len(self.classes_)
+        inputs, n_labels = checked_inputs(self, X, reset=False), len(self.classes_)
+        found = self.model_.predict_proba(inputs)
         if found.shape[1] == n_labels and self.pick == "one_vs_all_normalized":
             return found
         scores = np.zeros((len(found), n_labels))
@@ -231,6 +253,9 @@ class LabelSizeClassifier(_Reduction):
     Attributes
     ----------
     classes_ : array of shape (n_labels,)
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+        Of a data frame.
 
     Examples
     --------
@@ -247,7 +272,7 @@ class LabelSizeClassifier(_Reduction):
     scaling: str | None = None
     random_state: Any = 0
 
-    def _fit(self, X: Any, sets: Array) -> None:
+    def _fit(self, inputs: Any, sets: Array, weights: Array) -> None:
         require_one_of(self.problems, SIZES, "problems")
         sizes = sets.sum(axis=1, dtype=np.int64)
         self._risk = MinimumRisk(self.target_)
@@ -256,7 +281,7 @@ class LabelSizeClassifier(_Reduction):
         states = sets * sizes[:, None]
         if self.problems == "multinomial":
             every = np.column_stack([states, np.where(sizes == 0, 1, 0)])
-            self.models_ = [self._multinomial(X, state) for state in every.T]
+            self.models_ = [self._multinomial(inputs, state, weights) for state in every.T]
             return
         # A pair that never occurs has the probability 0; place 0 is the empty set.
         place = np.arange(sets.shape[1]) + sets.shape[1] * states
@@ -268,24 +293,25 @@ class LabelSizeClassifier(_Reduction):
         problems[:, -1] = sizes == 0
         model = self._linear("binary_relevance")
         # (A matrix of one column would be read as classes.)
-        self.models_ = [model.fit(X, problems)] if len(self._pairs) else []
+        self.models_ = [model.fit(inputs, problems, weights)] if len(self._pairs) else []
 
-    def _multinomial(self, X: Any, state: Array) -> Any:
+    def _multinomial(self, inputs: Any, state: Array, weights: Array) -> Any:
         """A model of one label's states; the state itself where there is only one."""
         known = np.unique(state)
         if len(known) == 1:
             return int(known[0])
-        return self._linear().fit(X, state)
+        return self._linear().fit(inputs, state, weights)
 
     def predict_distribution(self, X) -> LabelSizes:
         """P(label, size) and P(size) of each row."""
         check_is_fitted(self, "classes_")
-        n_rows, (n_sizes, n_labels) = len(X) if not issparse(X) else X.shape[0], self._shape
+        inputs = checked_inputs(self, X, reset=False)
+        n_rows, (n_sizes, n_labels) = inputs.shape[0], self._shape
         joint, empty = np.zeros((n_rows, n_sizes, n_labels)), np.zeros(n_rows)
         if not self.models_:
             empty[:] = 1.0
         elif self.problems == "binary":
-            found = self.models_[0].predict_proba(X)
+            found = self.models_[0].predict_proba(inputs)
             joint.reshape(n_rows, -1)[:, self._pairs] = found[:, :-1]
             empty = found[:, -1]
         else:
@@ -294,7 +320,7 @@ class LabelSizeClassifier(_Reduction):
                 if isinstance(model, int):
                     part[:, model] = 1.0
                 else:
-                    part[:, model.classes_] = model.predict_proba(X)
+                    part[:, model.classes_] = model.predict_proba(inputs)
                 if label < n_labels:
                     joint[:, :, label] = part[:, :n_sizes]
                 else:

@@ -70,11 +70,12 @@ class TargetDecoder(DecodedClassifier):
         weights that the estimator is handed weigh the calibration too. Classes
         of a one-dimensional y are calibrated one by one and their probabilities divided by their
         sum.
-    cv : int or splitter, default 5
+    cv : int or splitter, optional
         Number of folds for the calibration, and for the thresholds of a measure of all rows
         together, in which every label occurs about equally often (`StratifiedLabelSets`); or what
-        scikit-learn takes, if it holds out each row once. With metadata routing enabled a splitter
-        is handed what it requests, such as groups.
+        scikit-learn takes, if it holds out each row once. By default five folds, or one for each
+        of fewer rows. With metadata routing enabled a splitter is handed what it requests, such as
+        groups.
     sparse_output : bool, default False
         Whether `predict` returns a CSR array (not for a one-dimensional y).
     random_state : int, RandomState or None, default 0
@@ -116,7 +117,7 @@ class TargetDecoder(DecodedClassifier):
     estimator: Any
     target: Any = "f1"
     calibration: str | None = None
-    cv: Any = 5
+    cv: Any = None
     sparse_output: bool = False
     random_state: Any = 0
     decoder: Any = "auto"

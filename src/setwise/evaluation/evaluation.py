@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from setwise.evaluation import label_sets
-from setwise.evaluation.figure import Comparison, Difference, Evaluation, Figure
+from setwise.evaluation.figure import LOSS, Comparison, Difference, Evaluation, Figure
 from setwise.evaluation.probability import calibration_statistics
 from setwise.evaluation.ranking import checked_propensity, ranking_statistics
 from setwise.evaluation.sample import Array, Sample, checked_sample, one_order
@@ -65,7 +65,7 @@ class Options:
         if sample.probability is not None:
             found += calibration_statistics(sample.probability, sample.true, self.n_bins)
         for target in self.targets:
-            title = Title(f"loss: {target}", "target", "lower")
+            title = Title(f"{LOSS}{target}", "target", "lower")
             found.append(label_sets.loss_statistic(title, target, sample))
         return found
 
@@ -119,8 +119,8 @@ def evaluate(
     scores : array or sparse matrix of shape (n, n_labels), optional
         Finite scores to rank labels by in place of the probabilities; absent entries are 0.
     targets : iterable of str or Target
-        Further targets. Their mean loss is reported as, for instance, ``"loss: f2"``; of a measure
-        of all rows together, such as "macro_f2", 1 - its value.
+        Further targets. Their mean loss is reported as, for instance, ``"loss: f2"``, under the
+        target's own name; of a measure of all rows together, such as "macro_f2", 1 - its value.
     ks : sequence of int, optional
         Numbers of first labels for the figures at k; by default 1, 3 and 5, as labels allow.
     propensity : array of shape (n_labels,), optional

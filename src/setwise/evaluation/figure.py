@@ -8,9 +8,13 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from typing import Any, Literal, get_args
 
+from setwise.targets import get_target
+
 Group = Literal["instance", "micro", "macro", "hierarchy", "ranking", "calibration", "target"]
 Better = Literal["higher", "lower"]
 GROUPS: tuple[Group, ...] = get_args(Group)
+# What the names of the figures of targets begin with.
+LOSS = "loss: "
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,8 @@ class Difference:
 @dataclass(frozen=True)
 class Evaluation(Mapping[str, Figure]):
     """All figures of one prediction, by name; printed, a table.
+
+    The figure of a target is found by every name of it that `get_target` takes.
 
     Attributes
     ----------
@@ -224,9 +230,20 @@ class Comparison(Mapping[str, Difference]):
 
 
 def _found(entries: Mapping[str, Any], name: str) -> Any:
-    if name not in entries:
+    known = name if name in entries else _by_target(name)
+    if known not in entries:
         raise KeyError(f"there is no figure named {name!r}; there are {', '.join(entries)}")
-    return entries[name]
+    return entries[known]
+
+
+def _by_target(name: Any) -> str:
+    """The name that the figure of a target is kept under, from any that the target goes by."""
+    if not isinstance(name, str) or not name.startswith(LOSS):
+        return ""
+    try:
+        return f"{LOSS}{get_target(name.removeprefix(LOSS))}"
+    except ValueError:
+        return ""
 
 
 def _grouped(entries: Mapping[str, Figure] | Mapping[str, Difference]) -> Iterator[list[str]]:

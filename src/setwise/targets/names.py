@@ -50,8 +50,7 @@ ALIASES = {
     "lrap": "label_ranking",
     "label_ranking_?": "label_ranking",
     "ndcg@*": "ndcg",
-    "dcg@*": "ndcg",
-    "dcg": "ndcg",
+    "dcg@*": "dcg",
     "neg_log_loss": "log_loss",
     "cross_entropy": "log_loss",
     "brier": "brier_score",
@@ -71,7 +70,9 @@ _PROBABILITIES = (
 NEAR = {
     "roc_auc": _RANKING,
     "average_precision": _RANKING,
-    "ndcg": _RANKING,
+    "dcg": _RANKING,
+    "ndcg": f'{_RANKING}; Ranking("ndcg@5") of setwise.decoders ranks the labels of '
+    "predict_distribution best for it",
     "label_ranking": _RANKING,
     "ranking_loss": _RANKING,
     "coverage_error": _RANKING,

@@ -55,7 +55,8 @@ class OfPopulation(Target):
         raise ValueError(
             f"{self} judges all rows together, so a single row has no loss: its value is "
             f"utility(y_pred, y_true). SetClassifier and the other estimators take it as their "
-            f"target, and PopulationRule of setwise.decoders decides for it from probabilities"
+            f"target, setwise.nn.PopulationLoss trains a network for it, and PopulationRule of "
+            f"setwise.decoders decides for it from probabilities"
         )
 
     def on(self, space: Any) -> Target:
