@@ -193,6 +193,16 @@ TOGETHER = {
     "bounds": tightest, "excess_risk": by_size, "population_regret": by_size, "ensemble": by_seed,
 }  # fmt: skip
 DOCS = Path(__file__).parents[1] / "docs"
+OPENING = (
+    "How fast setwise is, and how good, in tables for those who want to check or repeat it. "
+    "[Findings](findings.md) compares methods on real data in plain words. The authors of setwise "
+    "measured all rows, on their own machines; below each table is the processor of its first row. "
+    "`python -m benchmarks NAME` measures one table again (`make bench` all that need no data), "
+    "stores its rows in `benchmarks/results`, and writes this page from the stored rows. A `ratio` "
+    "is the time that setwise takes divided by the time of what the paragraph above the table "
+    "names: 2 is twice as long, 0.5 half as long. (Under *busy* it is a fit beside other processes "
+    "over the same fit alone.)"
+)
 INTRODUCTION = {
     "speed": "Value and gradient of CompSum on the cube from float32 scores. `ratio`: time over "
     "that of PyTorch's binary cross-entropy with logits, forward and backward, same threads, "
@@ -314,7 +324,7 @@ INTRODUCTION = {
 
 def render() -> None:
     """Write docs/benchmarks.md and docs/guarantees.md from the stored rows."""
-    parts = ["# Measurements\n\nMade by `make bench` from the rows in `benchmarks/results`.\n"]
+    parts = [f"# Measurements\n\n{OPENING}\n"]
     for name, columns in SHOWN.items():
         rows = load(name)
         if not rows:

@@ -61,6 +61,7 @@ def test_without_a_space_the_target_is_at_home(words, space, capsys):
         (("certify", "f1"), "Missing argument"),
         (("certify", "nonsense", "logistic"), "no target named 'nonsense'"),
         (("certify", "f1", "nonsense"), "surrogate must be one of"),
+        (("certify", "f1", "FocalLoss"), "nothing is proved here about 'FocalLoss'"),
         (("certify", "f1", "logistic", "--space", "moon"), "no space named 'moon'"),
         (("certify", "f1", "logistic", "--scores", "both"), "Invalid value for '--scores'"),
         (("certify", "f1", "logistic", "--labels", "0"), "at least 1, but it is 0"),
@@ -131,6 +132,12 @@ def test_names_of_cross_entropy_are_those_of_binary_relevance(name, capsys):
     known = run(capsys, "certify", "hamming", "binary_relevance", "--json")
     assert known[0] == 0
     assert run(capsys, "certify", "hamming", name, "--json") == known
+
+
+def test_the_expected_loss_is_the_mean_absolute_error_and_said_to_be(capsys):
+    _, known, _ = run(capsys, "certify", "f1", "mean_absolute_error", "--labels", "2")
+    status, out, _ = run(capsys, "certify", "f1", "ExpectedLoss", "--labels", "2")
+    assert (status, out) == (0, f"(ExpectedLoss is called mean_absolute_error here.)\n{known}")
 
 
 def test_help_names_every_surrogate_and_gives_examples(capsys):

@@ -72,6 +72,17 @@ def test_methods_that_are_for_the_targets_are_compared():
     assert set(METHODS) - set(_methods("all", both)) == {"logistic", "mean_absolute_error"}
 
 
+def test_methods_that_were_not_tried_are_named(books, tmp_path, capfd):
+    words = ("compare", books, *LISTED, "--targets", "macro_f1", "--folds", 2)
+    words += ("--methods", "binary_relevance", "-o", tmp_path / "study")
+    status, out, _ = run(capfd, *words)
+    (said,) = [line for line in out.splitlines() if line.startswith("not tried: ")]
+    others = _methods("all", [get_target("macro_f1")])
+    others.remove("binary_relevance")
+    assert status == 0
+    assert said == f"not tried: {', '.join(others)} (--methods tries them)"
+
+
 def test_a_method_of_rows_is_refused_for_measures_of_all_rows(books, tmp_path, capfd):
     words = ("compare", books, *LISTED, "--targets", "macro_f1", "--methods", "catalog,logistic")
     status, _, err = run(capfd, *words, "-o", tmp_path / "study")

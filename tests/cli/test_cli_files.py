@@ -243,6 +243,27 @@ def test_info_counts(folder, capfd):
     assert run(capfd, "datasets", "info", folder / "books.csv", *LISTED)[1].startswith(str(data))
 
 
+@pytest.mark.parametrize("command", [("datasets", "info"), ("fit",)])
+@pytest.mark.parametrize("text", [(), ("--text-columns", "words")])
+def test_features_that_number_the_rows_are_named(command, text, tmp_path, capfd):
+    lines = ["id,left,year,half,lost,words,tags"]
+    for row in range(12):
+        lost = "" if row == 5 else row
+        cells = (row + 7, 100 - row, 2000 + row // 2, row / 2, lost, f"w{row}", "ab"[row % 2])
+        lines.append(",".join(map(str, cells)))
+    (file := tmp_path / "numbered.csv").write_text("\n".join(lines) + "\n")
+    words = [*command, file, "--label-column", "tags", *text]
+    words += [*QUICK, "-o", tmp_path / "m.skops"] if command == ("fit",) else []
+    drop = () if text else ("words",)
+    status, _, err = run(capfd, *words, *(("--drop", "words") if drop else ()))
+    (said,) = [line for line in err.splitlines() if "row numbers" in line]
+    assert status == 0
+    assert "columns 'id', 'left': " in said
+    assert said.endswith("--drop id,left")
+    status, _, err = run(capfd, *words, "--drop", ",".join(["id", "left", *drop]))
+    assert (status, "row numbers" in err) == (0, False)
+
+
 def test_info_lists_the_labels_that_occur_most_first(tmp_path, capfd):
     """A label that never occurs is the last of ten, and beyond ten not there."""
     Y = np.tril(np.ones((11, 12), int), -1)

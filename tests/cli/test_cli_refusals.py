@@ -114,7 +114,7 @@ COMMANDS = [
     (("evaluate", "model.skops"), "either MODEL DATA, or"),
     (("evaluate", "model.skops", "unknown.csv"), "unknown.csv, line 3: unknown label 'opera'"),
     (("evaluate", "model.skops", "books.csv", "--labels", "a"), "as it read its training file"),
-    (("evaluate", "model.skops", "books.csv", "--part", "test"), "no split"),
+    (("evaluate", "model.skops", "books.csv", "--part", "test"), "fit FIRST --test SECOND"),
     (("evaluate", "--predictions", "books.csv"), "--truth"),
     (("evaluate", "--predictions", "one.csv", "--truth", "books.csv", *LISTED), "has 1 rows"),
     (("evaluate", "--predictions", "one.csv", "--truth", "books.csv"), "which columns are labels"),

@@ -31,9 +31,12 @@ def test_a_fit_whose_time_is_up_writes_the_best_model_so_far_and_says_so(fit):
     status, printed, said = fit("--time", "1e-6", "--json")
     assert status == 0
     assert json.loads(printed)["stopped"] == "time_budget"
-    assert "setwise: warning: training ended before all was tried, since time was up" in said
+    assert (
+        "setwise: warning: training ended before all was tried, since too little time was left"
+        in said
+    )
     assert load(fit.model).about["stopped"] == "time_budget"
-    assert "the search stopped early because time was up" in fit("--time", "1e-6")[1]
+    assert "the search stopped early because too little time was left" in fit("--time", "1e-6")[1]
 
 
 def test_an_interrupted_fit_writes_the_best_model_so_far(fit, monkeypatch):

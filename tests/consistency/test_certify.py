@@ -141,6 +141,37 @@ def test_counterexamples_are_wrong_by_the_definition_of_the_target(
     assert found.surrogate_regret <= 1e-8
 
 
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("bce", "binary_relevance"),
+        ("BCEWithLogitsLoss", "binary_relevance"),
+        ("expected_loss", "mean_absolute_error"),
+        ("ExpectedLoss", "mean_absolute_error"),
+    ],
+)
+def test_a_loss_by_the_name_that_others_have_is_the_same(name, ours):
+    assert certify("f1", name, Cube(2), effort=QUICK) == certify("f1", ours, Cube(2), effort=QUICK)
+    law = [0.1, 0.4, 0.4, 0.1]
+    assert examine("f1", name, law, Cube(2)) == examine("f1", ours, law, Cube(2))
+
+
+@pytest.mark.parametrize("name", ["focal", "AsymmetricLoss", "two-way"])
+def test_of_a_loss_without_a_theorem_nothing_is_claimed(name):
+    with pytest.raises(ValueError, match="nothing is proved here"):
+        certify("f1", name)
+
+
+@pytest.mark.parametrize("target", ["f1", "jaccard", "subset"])
+def test_labels_that_never_occur_leave_the_counterexample_of_cross_entropy(target):
+    found = certify(target, "binary_relevance", Cube(3), effort=QUICK)
+    truth = found.distribution
+    wider = Distribution(np.pad(truth.sets, ((0, 0), (0, 2))), truth.probability)
+    more = examine(target, "binary_relevance", wider, Cube(5))
+    assert more.prediction == (*found.prediction, 0, 0)
+    assert more.regret == pytest.approx(found.regret)
+
+
 def test_a_likelihood_with_one_score_a_label_says_what_still_holds():
     found = certify("f1", "likelihood", Cube(3), effort=QUICK)
     assert isinstance(found, Counterexample)

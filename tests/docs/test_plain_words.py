@@ -83,3 +83,24 @@ def test_a_verdict_says_what_it_means_before_what_it_rests_on(target, surrogate)
 def test_a_certificate_that_rests_on_thresholds_says_so_first(surrogate):
     said = " ".join(certify("macro_f1", surrogate).in_short.split())
     assert "a cut at 0.5 is not covered" in said
+
+
+DECISIONS = {
+    "binary_relevance": "the labels whose probability is at least 0.5",
+    "logistic": "the most likely label set",
+    "likelihood": "the label set with the smallest expected loss",
+}
+
+
+@pytest.mark.parametrize("target", ["hamming", "f1"])
+@pytest.mark.parametrize("surrogate", DECISIONS)
+def test_a_verdict_names_its_decision_and_what_to_do_instead(target, surrogate):
+    verdict = certify(target, surrogate)
+    said = " ".join(verdict.in_short.split())
+    assert [one for one in DECISIONS.values() if f"(in each row {one})" in said] == [
+        DECISIONS[surrogate]
+    ]
+    is_wrong = verdict.verdict == "counterexample" and not verdict.is_bounded
+    assert said.endswith("Or train mean_absolute_error for f1, which is consistent.") == is_wrong
+    # Only cross-entropy has probabilities to decide by.
+    assert ("What to do: keep this loss" in said) == (is_wrong and surrogate == "binary_relevance")

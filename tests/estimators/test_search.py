@@ -169,7 +169,7 @@ def test_a_search_whose_time_is_up_gives_the_best_model_so_far_and_says_so(monke
     settings = {"alphas": [1.0, 0.3, 0.1], "cv": 5}
     model = SetClassifierCV("f1", **settings, time_budget=0.2)
     begun = time.monotonic()
-    with pytest.warns(UserWarning, match="time was up: the model is the best of"):
+    with pytest.warns(UserWarning, match="too little time was left: the model is the best of"):
         model.fit(X, Y)
     cut = time.monotonic() - begun
     assert model.stopped_ == "time_budget"
@@ -185,7 +185,7 @@ def test_a_search_whose_time_is_up_gives_the_best_model_so_far_and_says_so(monke
 
 def test_even_no_time_at_all_gives_a_model():
     X, Y = drawn(4)
-    with pytest.warns(UserWarning, match="time was up"):
+    with pytest.warns(UserWarning, match="too little time was left"):
         model = SetClassifierCV("f1", time_budget=1e-9).fit(X, Y)
     assert model.predict(X).shape == Y.shape
     assert model.best_params_["alpha"] == model.cv_results_[0]["alpha"]
@@ -203,7 +203,7 @@ def test_a_path_that_is_cut_while_penalties_gain_goes_on_to_its_middle(target, m
 
     monkeypatch.setattr(running.Watch, "step", cut)
     settings = {"spaces": "catalog", "scalings": "standard", "cv": 2, "tol": 1e-6}
-    with pytest.warns(UserWarning, match="time was up: the model is the best of 1 "):
+    with pytest.warns(UserWarning, match="too little time was left: the model is the best of 1 "):
         model = SetClassifierCV(target, alphas=alphas, time_budget=1e6, **settings).fit(X, Y)
     # Rules for all rows together are fitted to what the one that was tried has said.
     expected = 0.3 if target == "f1" else 30.0

@@ -322,7 +322,7 @@ def test_an_interrupt_keeps_a_member_that_was_tried_on_no_fold(monkeypatch):
 
 def test_a_budget_that_is_too_small_leaves_the_first_member():
     X, Y = problem(80, seed=10)
-    with pytest.warns(UserWarning, match="time was up: the mixture is of 1"):
+    with pytest.warns(UserWarning, match="too little time was left: the mixture is of 1"):
         model = SetEnsemble("macro_f1", members=members(), cv=3, time_budget=1e-3).fit(X, Y)
     assert model.stopped_ == "time_budget"
     assert model.predict(X).shape == Y.shape

@@ -732,6 +732,17 @@ def test_the_figure_of_a_target_is_found_by_every_name_of_it(given, named):
             evaluation[absent]
 
 
+@pytest.mark.parametrize("name", ["f1", "jaccard"])
+def test_the_note_on_empty_rows_names_the_target_that_is_scikit_learns_number(name):
+    y_pred, y_true = [[0, 0], [1, 0], [1, 1]], [[0, 0], [1, 0], [0, 1]]
+    judged = evaluate(y_pred, y_true, targets=[name, f"{name}_samples"], n_bootstrap=0)
+    own, theirs = (judged[f"loss: {name}{more}"].value for more in ("", "_samples"))
+    assert judged[f"instance {name}"].value == pytest.approx(1.0 - theirs)
+    assert judged[f"instance {name}"].value != pytest.approx(1.0 - own)
+    said = f"'instance {name}' is not 1 - 'loss: {name}' but 1 - 'loss: {name}_samples'"
+    assert str(judged).count(said) == 1
+
+
 @pytest.mark.parametrize("n_bootstrap", [0, 10])
 def test_results_survive_json(n_bootstrap):
     case = drawn(np.random.default_rng(21), 20, 4)

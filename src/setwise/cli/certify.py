@@ -8,12 +8,10 @@ import typer
 
 from setwise.cli.options import command, concerning, echo, numbers, typed
 from setwise.cli.reading import refuse_unknown
-from setwise.surrogates.names import DEFAULT_Q, METRO, SURROGATES
+from setwise.surrogates.names import DEFAULT_Q, METRO, SURROGATES, known_surrogate
 
 NAMED = (*SURROGATES, METRO)
 KNOWN = (*NAMED, "comp_sum")
-# What others call the loss that trains each label on its own.
-CROSS_ENTROPY = ("bce", "binary_cross_entropy", "bcewithlogitsloss", "one_vs_rest")
 # The options that are parameters of some surrogates.
 OWNERS = {
     "q": ("generalized_cross_entropy", "comp_sum"),
@@ -26,7 +24,8 @@ OWNERS = {
     target="The measure you report: hamming, f1, f0.5, jaccard, subset, precision@2, recall@2, "
     "tree (the distance in a taxonomy), macro_f1, ...",
     surrogate=f"The loss that training minimises: {', '.join(NAMED)}, or comp_sum with --q. "
-    "bce and BCEWithLogitsLoss are names of binary_relevance.",
+    "bce and BCEWithLogitsLoss are names of binary_relevance, ExpectedLoss (of setwise.nn) of "
+    "mean_absolute_error.",
     space="Which label sets may be predicted: cube (any), slice (those of one size), sized (any; "
     "models the number of labels), chain (any; each label depends on the previous one), "
     "closed or paths (for a taxonomy) or list. Default: cube; slice for precision@k and recall@k, "
@@ -64,10 +63,18 @@ def certify(
 
     The loss ("surrogate") is called consistent for the measure ("target") if minimising it better
     and better, with more and more data, makes the predictions the best possible for the measure.
-    The answer is either a certificate, backed by a theorem; or a counterexample, a case in which
-    predictions stay wrong however well the loss is minimised; or that neither is known. The
-    likelihood, which setwise trains by default, has a guarantee for every target: predictions are
-    as good as the learnt probabilities.
+    The likelihood, which setwise trains by default, has a bound for every measure: predictions are
+    as good as its probabilities.
+
+    \b
+    The answer is one of four:
+      Certificate                  proved: a theorem says that it is consistent
+      Counterexample               disproved: a case in which predictions stay wrong
+      Bounded, but not consistent  predictions are as good as the learnt probabilities
+      Undecided                    no theorem is known, and no counterexample was found
+
+    It is about one way to decide, which it names: labels cut at probability 0.5, the most likely
+    label set, or the one with the smallest expected loss.
 
     The theorems were checked on thousands of distributions, and every counterexample is confirmed
     with the loss as it is trained. --precise prints the details.
@@ -85,8 +92,7 @@ def certify(
 
     Exit status: 0 with a verdict; 2 if the question cannot be answered.
     """
-    if surrogate.lower().replace("-", "_") in CROSS_ENTROPY:
-        surrogate = "binary_relevance"
+    asked, surrogate = surrogate, known_surrogate(surrogate)
     if surrogate not in KNOWN:
         raise ValueError(f"surrogate must be one of {', '.join(KNOWN)}, not {surrogate!r}")
     for name, owners in OWNERS.items():
@@ -130,4 +136,6 @@ def certify(
     words = (
         str(verdict) if precise else f"{verdict.in_short}\n(--precise prints the full statement)"
     )
+    if asked != surrogate:
+        words = f"({asked} is called {surrogate} here.)\n{words}"
     echo(to_json(verdict) if json else words, json=json)

@@ -85,12 +85,14 @@ def compare(
     judged = {known_name(name): target_for(name, rows) for name in wanted}
     if len(judged) < len(wanted):
         raise ValueError(f"each of --targets may be there once, but they are {targets}")
+    tried = _methods(methods, list(judged.values()))
+    others = [name for name in _methods("all", list(judged.values())) if name not in tried]
     # The file's own split if nothing else is asked for.
     own = (split["train"], split["test"]) if {"train", "test"} <= split.keys() else 5
     study = Study(
         rows.X,
         rows.Y,
-        methods=_methods(methods, list(judged.values())),
+        methods=tried,
         targets=judged,
         folds=own if folds is None else folds,
         label_names=rows.label_names.tolist(),
@@ -112,7 +114,8 @@ def compare(
         "leaderboard": board.to_dict(),
         "hierarchy": [figures.to_dict() for figures in placed],
     }
-    say(json, found, f"{rows}\n{board}{_in_hierarchy(placed)}\nreport: {page}")
+    left_out = f"\nnot tried: {', '.join(others)} (--methods tries them)" if others else ""
+    say(json, found, f"{rows}\n{board}{_in_hierarchy(placed)}{left_out}\nreport: {page}")
     return PARTLY if told.failed else DONE
 
 

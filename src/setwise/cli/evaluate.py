@@ -202,6 +202,13 @@ def of_model(
         )
     rows = reading.placed(rows)
     if part != "all" and (part is not None or "test" in (rows.split or {})):
+        if part is not None and part not in (rows.split or {}):
+            known = f"only {', '.join(rows.split)}" if rows.split else "no split"
+            raise ValueError(
+                f"--part {part} is for a file with a train/test split; {data.name} has {known}: "
+                f"put the rows to test on into a second file, as `setwise fit FIRST --test SECOND` "
+                f"does not train on them, and `setwise evaluate MODEL SECOND` judges them"
+            )
         rows = rows.part(part or "test")
     y_pred, probability = fitted.model.predict(rows.X), None
     if fitted.has_probability and rows.n_rows * rows.n_labels <= MOST_PROBABILITIES:

@@ -268,7 +268,9 @@ def words(fitted: Any, precise: bool) -> str:
     if told["choice"] is not None:
         lines.append(f"note: {told['choice']}")
     if told["stopped"] is not None:
-        why = "time was up" if told["stopped"] == "time_budget" else "it was interrupted"
+        why = (
+            "too little time was left" if told["stopped"] == "time_budget" else "it was interrupted"
+        )
         cut = f" ({'; '.join(told['cut'])})" if told.get("cut") else ""
         lines.append(f"the search stopped early because {why}; this is the best model so far{cut}")
     if loss is not None:

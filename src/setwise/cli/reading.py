@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate, chain
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from setwise.cli.options import concerning, names, say_unseen
+from setwise.spelling import argument, some
 
 if TYPE_CHECKING:
     from setwise.datasets import Dataset
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 NEEDED = "--taxonomy FILE names one, or --path-separator / where labels are path names such as a/b"
 # Fields of `Reading` that `setwise.datasets.read` does not take, or not in the same way.
 OUTSIDE = ("format", "taxonomy", "path_separator", "close", "unseen_labels")
+# In fewer rows, numbers that only rise or only fall may do so by chance.
+LEAST_NUMBERED = 10
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,9 @@ class Reading:
 
         if test is None and self.unseen_labels is not None:
             raise ValueError("--unseen-labels is for labels that only a second file has (--test)")
-        data = self.placed(read(path, format=self.format, **self.options))
+        data = read(path, format=self.format, **self.options)
+        _warn_of_row_numbers(data)
+        data = self.placed(data)
         data = data if test is None else with_test(data, test, self.unseen_labels)
         say_unseen(data.unseen)
         return data
@@ -107,6 +113,42 @@ class Reading:
             )
         above = (accumulate(label.split(mark), f"{{}}{mark}{{}}".format) for label in labels)
         return Taxonomy.from_paths(list(dict.fromkeys(chain.from_iterable(above))), mark)
+
+
+def _warn_of_row_numbers(data: Dataset) -> None:
+    """Warn of features of a table that seem to number its rows; other formats drop no columns."""
+    import numpy as np
+    from scipy.sparse import issparse
+
+    from setwise.datasets.columns import Number
+    from setwise.datasets.table_schema import TableSchema
+
+    if not isinstance(data.schema, TableSchema) or data.n_rows < LEAST_NUMBERED:
+        return
+    coded = data.schema.features.coded
+    numbers = [name for name, kind in coded.items() if isinstance(kind, Number)]
+    places = np.flatnonzero(np.isin(data.feature_names, numbers))
+    X = data.X[:, places].toarray() if issparse(data.X) else data.X[:, places]
+    found = [
+        str(data.feature_names[place])
+        for place, x in zip(places, X.T, strict=True)
+        if _numbers_rows(x)
+    ]
+    if found:
+        warnings.warn(
+            f"{'columns' if found[1:] else 'column'} {some(found)}: whole numbers that only rise "
+            f"or only fall from row to row are used as a feature, but may be row numbers or ids, "
+            f"which mean nothing for new rows; to leave them out: {argument('drop', found)}",
+            stacklevel=2,
+        )
+
+
+def _numbers_rows(column: Any) -> bool:
+    """Whether a feature is whole numbers that rise, or fall, at each row; none may be missing."""
+    import numpy as np
+
+    steps = np.diff(column)
+    return bool(((steps > 0).all() or (steps < 0).all()) and (column == np.floor(column)).all())
 
 
 def refuse_unknown(*targets: str) -> None:

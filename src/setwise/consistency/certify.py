@@ -33,7 +33,7 @@ from setwise.spaces import Catalog
 from setwise.spaces.space import Array, Space
 from setwise.surrogates import BinaryRelevance, CompSum, Constrained
 from setwise.surrogates.metro import refuse_others
-from setwise.surrogates.names import DEFAULT_Q, METRO
+from setwise.surrogates.names import DEFAULT_Q, METRO, known_surrogate
 from setwise.targets.additive import CostSensitive
 from setwise.targets.registry import get_target
 from setwise.targets.target import judges_all_rows
@@ -82,8 +82,8 @@ def certify(
     target : Target or str
         What a prediction is judged by.
     surrogate : str or Surrogate
-        A name of `SetClassifier`, or an object. For a measure of all rows together "likelihood",
-        "binary_relevance" or "metro".
+        A name of `SetClassifier`, or an object; "bce", "BCEWithLogitsLoss" and "ExpectedLoss" are
+        known too. For a measure of all rows together "likelihood", "binary_relevance" or "metro".
     space : Space, optional
         A small space of label sets. By default three labels, all sets; for precision@k and recall@k
         the sets of k of k + 2 labels, for tree distance the closed sets. A measure of all rows
@@ -102,7 +102,8 @@ def certify(
     Certificate
         If a theorem covers the combination; the search is then a test of it.
     Counterexample
-        If a distribution was found, and confirmed with the loss that is trained.
+        If a distribution was found, and confirmed with the loss that is trained. For a likelihood
+        its regret is bounded all the same (``is_bounded``).
     Undecided
         If there is neither.
 
@@ -119,6 +120,7 @@ def certify(
     if effort is not None and not isinstance(effort, Effort):
         raise ValueError(f"effort must be an Effort, such as Effort(draws=500), not {effort!r}")
     effort, judge = effort or Effort(), get_target(target)
+    surrogate = known_surrogate(surrogate) if isinstance(surrogate, str) else surrogate
     if judges_all_rows(judge):
         return certified(judge, surrogate, space, min(effort.draws, MOST_PROBLEMS), seed)
     if isinstance(surrogate, str) and surrogate == METRO:
@@ -166,6 +168,7 @@ def examine(
     >>> found.prediction, found.bayes, round(found.regret, 4)
     ((0, 1), (1, 1), 0.1)
     """
+    surrogate = known_surrogate(surrogate) if isinstance(surrogate, str) else surrogate
     setting = Setting.of(target, surrogate, space, scores, q)
     truth = Distribution.of(distribution, setting.space)
     setting = Setting.of(target, surrogate, setting.space, scores, q, truth.sets)

@@ -36,25 +36,28 @@ ROUNDED = 1e-9
 
 @dataclass(frozen=True)
 class MinimumRisk:
-    """The label set y' with the least expected loss, sum over y of p(y) L(y', y).
+    """Turns probabilities into the label sets of least expected loss.
 
-    From any distribution of `setwise.distributions`, or independent marginals (`decode`), from a
-    posterior over listed sets (`decode_catalog`) or from scores on a space (`decode_scores`).
-    Predicted may be any label set, or any of a list; for precision@k and recall@k the sets of k
-    labels, for tree distance the closed sets.
+    Of a row it is the set y' with the least sum over y of p(y) L(y', y): from any distribution of
+    `setwise.distributions`, or independent marginals (`decode`), from a posterior over listed sets
+    (`decode_catalog`) or from scores on a space (`decode_scores`). Predicted may be any label set,
+    or any of a list; for precision@k and recall@k the sets of k labels, for tree distance the
+    closed sets.
 
-    ============================  ==================================================  ============
-    target                        from independent marginals                          cost a row
-    ============================  ==================================================  ============
-    Hamming                       labels above 1/2                                    O(l)
-    subset 0/1                    labels above 1/2                                    O(l)
-    tree distance                 best closed set, leaves to roots                    O(l)
-    precision@k, recall@k         the k most probable labels                          O(l log l)
-    F-beta, Jaccard, any          the k most (or least) probable labels, all k        O(l log l)
-    linear-fractional             compared by quadrature, error below 1e-10
-    any function of the counts    the same, by the counts of each size                 O(l^3)
-    a table of all label sets     all pairs                                           O(4^l)
-    ============================  ==================================================  ============
+    ==========================  =========================================  ==========
+    target                      from independent marginals                 cost a row
+    ==========================  =========================================  ==========
+    Hamming                     labels above 1/2                           O(l)
+    subset 0/1                  labels above 1/2                           O(l)
+    tree distance               best closed set, leaves to roots           O(l)
+    precision@k, recall@k       the k most probable labels                 O(l log l)
+    F-beta, Jaccard, ...        the k most (or least) probable, for all k  O(l log l)
+    any function of the counts  the same, by the counts of each size       O(l^3)
+    a table of all label sets   all pairs                                  O(4^l)
+    ==========================  =========================================  ==========
+
+    For F-beta, Jaccard and every other linear-fractional target, these sets are compared by
+    quadrature, with an error below 1e-10.
 
     Sums over labels need no more than the marginals, so they are exact for every distribution;
     F-beta and recall@k need P(label, size), which mixtures have too. From a list, other targets

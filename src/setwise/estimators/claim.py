@@ -47,8 +47,8 @@ SENTENCES = {
     "other kind of decision is better for {target} if these probabilities are right. Precisely: "
     "for all rows of the source together, if each label occurs, and no label has exactly its "
     "threshold as probability in a positive share of the rows ({source}).",
-    "fitted": "The thresholds were fitted to {n_rows} rows that were not trained on, by the rule "
-    "{rule!r}.",
+    "fitted": "The thresholds were fitted to {n_rows} rows by the rule {rule!r}; each row was "
+    "predicted by a model that was not trained on it.",
     "grows": "With more such rows, their value tends to the best. Nothing is claimed if the "
     "probabilities are wrong.",
     "swept": "No other thresholds are better on these rows, whatever the probabilities are, and "

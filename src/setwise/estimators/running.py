@@ -30,7 +30,7 @@ class OutOfTime(Exception):  # noqa: N818 - a signal, not an error
 def warn_of_end(stopped: str | None, outcome: str) -> None:
     """Say why a fit ended early, and with what, to who called it."""
     if stopped is not None:
-        why = "time was up" if stopped == "time_budget" else "it was interrupted"
+        why = "too little time was left" if stopped == "time_budget" else "it was interrupted"
         words = f"training ended before all was tried, since {why}: {outcome}"
         warnings.warn(words, UserWarning, stacklevel=3)
 

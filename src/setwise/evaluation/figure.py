@@ -172,11 +172,17 @@ class Evaluation(Mapping[str, Figure]):
         if n_empty:
             nothing = self.options.zero_division
             rule = "is left out" if math.isnan(nothing) else f"counts as {nothing:g}"
-            yield (
+            told = (
                 f"rows without true and predicted labels: {n_empty}. In instance figures they are "
                 f"0/0, which {rule} (zero_division); a target has its own rule, by default that "
                 f"they are right"
             )
+            for name in map(str, self.options.targets):
+                if f"instance {name}" in self.figures:
+                    told += f". So 'instance {name}' is not 1 - 'loss: {name}'"
+                    if nothing == 0.0:
+                        told += f" but 1 - 'loss: {name}_samples', scikit-learn's number"
+            yield told
 
 
 @dataclass(frozen=True)
