@@ -116,7 +116,8 @@ def test_the_search_finds(browser, words):
     links = "[...document.querySelectorAll('#search-results li a')].map((link) => link.href)"
     found = page.run(
         "new Promise((done) => { const look = () => { "
-        f"const all = {links}; all.length ? done(all) : setTimeout(look, 50); }}; look(); }})"
+        "const said = document.querySelector('.search-summary')?.innerText ?? ''; "
+        f"/found/.test(said) ? done({links}) : setTimeout(look, 50); }}; look(); }})"
     )
     assert re.search(ASKED[words], " ".join(found[:8])), found[:8]
 

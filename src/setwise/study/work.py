@@ -33,7 +33,7 @@ from setwise.study.folder import Unit
 from setwise.study.members import members_of
 from setwise.study.methods import Method, Question
 from setwise.study.results import Outcome
-from setwise.targets import Target
+from setwise.targets import Target, get_target
 from setwise.targets.target import judges_all_rows
 from setwise.threads import threads_limited
 
@@ -151,7 +151,10 @@ class StudyPlan:
             settings = {name.removesuffix("_"): getattr(model, name) for name in known}
         if fitted.warnings or told:
             settings = {**settings, "warnings": [*fitted.warnings, *told]}
-        guarantee = getattr(model, "guarantee_", None)
+        # (What is decided for another target, as by a cut at 1/2, is guaranteed for that one.)
+        judge = self.targets[unit.target]
+        is_own = str(get_target(getattr(model, "target", judge))) == str(judge)
+        guarantee = getattr(model, "guarantee_", None) if is_own else None
         return Outcome(
             method=unit.method,
             target=unit.target,
