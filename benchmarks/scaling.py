@@ -161,7 +161,7 @@ def section() -> str:
         parts += [
             f"{growth[0]['set']}, repeated as often as needed: the fit to a folder of blocks "
             f"beside that to arrays in memory ({SETTINGS}), each in a process of its own. "
-            f"`over_arrays`: time a pass over that in memory, on a machine with other work to do; "
+            f"`over_arrays`: time a pass over that in memory; "
             f"`mib`: the most that a process held, of which a folder's blocks are pages that the "
             f"system may take back.\n",
             table(growth, GROWTH) + "\n", PICTURE,
