@@ -128,11 +128,13 @@ def _warn_of_row_numbers(data: Dataset) -> None:
     coded = data.schema.features.coded
     numbers = [name for name, kind in coded.items() if isinstance(kind, Number)]
     places = np.flatnonzero(np.isin(data.feature_names, numbers))
-    X = data.X[:, places].toarray() if issparse(data.X) else data.X[:, places]
+    # (One column at a time: a table may be large.)
+    columns = (data.X[:, [place]].toarray().ravel() for place in places)
+    columns = columns if issparse(data.X) else (data.X[:, place] for place in places)
     found = [
         str(data.feature_names[place])
-        for place, x in zip(places, X.T, strict=True)
-        if _numbers_rows(x)
+        for place, column in zip(places, columns, strict=True)
+        if _numbers_rows(column)
     ]
     if found:
         warnings.warn(
