@@ -18,6 +18,7 @@ from setwise.atomic_write import naming
 from setwise.cli.card import card
 from setwise.cli.certify import certify
 from setwise.cli.compare import compare, demo
+from setwise.cli.compile import compile
 from setwise.cli.convert import convert
 from setwise.cli.datasets import datasets
 from setwise.cli.doctor import doctor
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 for _command in (
     fit, predict, evaluate, explain, compare, decode, certify, convert, card, demo, doctor,
+    compile,
 ):  # fmt: skip
     app.command()(_command)
 app.add_typer(datasets, name="datasets")
