@@ -47,9 +47,7 @@ HINT = (
 
 def cached(dispatcher):
     """The compiled function, kept on disk where there is a place for it."""
-    folder = cache_folder()
-    function = dispatcher.py_func
-    dispatcher._cache = NullCache() if folder is None else _Cache(function)
+    dispatcher._cache = _Later(dispatcher)
     return dispatcher
 
 
@@ -162,6 +160,19 @@ class _Locator(_CacheLocator):
     @classmethod
     def from_function(cls, function, file: str):
         return cls(function, file)
+
+
+class _Later:
+    """The cache of a kernel before its first call, which makes it: a process calls few kernels."""
+
+    def __init__(self, dispatcher):
+        self._dispatcher = dispatcher
+
+    def load_overload(self, sig, target_context):
+        """What the cache has, now that it is asked."""
+        kernel = self._dispatcher
+        kernel._cache = NullCache() if cache_folder() is None else _Cache(kernel.py_func)
+        return kernel._cache.load_overload(sig, target_context)
 
 
 class _Kept(CompileResultCacheImpl):
