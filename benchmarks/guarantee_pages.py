@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.guarantees import MORE_TARGETS, SPACES, TARGETS
+from benchmarks.guarantees import MORE_TARGETS, TARGETS, spaces
 from benchmarks.pictures import excess_picture, regret_picture
 from setwise.consistency import THEOREMS, Counterexample, bound, from_dict
 from setwise.consistency.conditional import KINDS, Kind, Weights
@@ -148,7 +148,7 @@ def page(rows: list[dict[str, Any]]) -> str:
     found = {tuple(row["cell"]): row for row in rows}
     tried = min(row["tried"] for row in rows)
     parts = [INTRODUCTION, "## The tables\n"]
-    for name, (space, words) in SPACES.items():
+    for name, (space, words) in spaces().items():
         for kind in KINDS:
             parts.append(_table(found, name, kind, space, words))
     parts += [PRECISELY.format(tried=f"{tried:,}"), PICTURES, "## The theorems\n"]
@@ -157,7 +157,7 @@ def page(rows: list[dict[str, Any]]) -> str:
         for theorem in THEOREMS
     ]
     parts.append("## The counterexamples\n")
-    for name, (space, words) in SPACES.items():
+    for name, (space, words) in spaces().items():
         parts.append(_counterexamples(found, name, space, words))
     return "\n".join(part for part in parts if part)
 

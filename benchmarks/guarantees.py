@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from benchmarks.rows import machine
@@ -25,15 +26,6 @@ LISTED = [
     [0, 0, 0, 1], [0, 1, 1, 0], [1, 0, 0, 0], [1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 1, 0],
     [1, 1, 1, 1],
 ]  # fmt: skip
-SPACES: dict[str, tuple[Space, str]] = {
-    "cube": (named_space("cube", 3), "all sets of three labels"),
-    "slice": (named_space("slice", 4), "the sets of two of four labels"),
-    "sized": (named_space("sized", 3), "three labels, the empty and the full set raised by 1"),
-    "chain": (named_space("chain", 3), "three labels, neighbours raised by 1 where they agree"),
-    "closed": (named_space("closed", 3), "label 0 over labels 1 and 2, sets closed upwards"),
-    "paths": (named_space("paths", 5, [-1, 0, 0, 1, 1]), "paths of a taxonomy of five nodes"),
-    "list": (Catalog(LISTED), "seven listed sets of four labels"),
-}
 TARGETS = ("hamming", "f1", "f2", "jaccard", "subset")
 MORE_TARGETS = {"slice": ("precision@2", "recall@2"), "closed": ("tree",), "paths": ("tree",)}
 
@@ -43,9 +35,26 @@ FOLLOWS = {"statement", "source", "proof", "question"}
 Cell = tuple[str, Kind, str, str]
 
 
+@cache
+def spaces() -> dict[str, tuple[Space, str]]:
+    """The small spaces by their names, each with what it is in words.
+
+    Not made at import: some count their sets by a kernel, which may have to be compiled.
+    """
+    return {
+        "cube": (named_space("cube", 3), "all sets of three labels"),
+        "slice": (named_space("slice", 4), "the sets of two of four labels"),
+        "sized": (named_space("sized", 3), "three labels, the empty and the full set raised by 1"),
+        "chain": (named_space("chain", 3), "three labels, neighbours raised by 1 where they agree"),
+        "closed": (named_space("closed", 3), "label 0 over labels 1 and 2, sets closed upwards"),
+        "paths": (named_space("paths", 5, [-1, 0, 0, 1, 1]), "paths of a taxonomy of five nodes"),
+        "list": (Catalog(LISTED), "seven listed sets of four labels"),
+    }
+
+
 def cells() -> Iterator[tuple[Cell, Target, Space]]:
     """Every combination, its target and its space; what cannot be combined is left out."""
-    for name, (space, _) in SPACES.items():
+    for name, (space, _) in spaces().items():
         for kind in KINDS:
             for target in (*TARGETS, *MORE_TARGETS.get(name, ())):
                 for surrogate in SURROGATES:

@@ -61,15 +61,15 @@ def work(rank: int, world: int, port: int, folder: str) -> None:
 
 def main(start_method: str = "spawn") -> float:
     """The largest difference of a gradient between two processes and one, relative to its size."""
+    alone = WithLoss()
+    alone(*rows()).backward()
+    whole = [parameter.grad for parameter in alone.parameters()]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
         mp.start_processes(work, (2, port, folder), nprocs=2, start_method=start_method)
         both = [torch.load(f"{folder}/{rank}.pt") for rank in range(2)]
-    alone = WithLoss()
-    alone(*rows()).backward()
-    whole = [parameter.grad for parameter in alone.parameters()]
     return max(
         float((part - one).abs().max() / one.abs().max())
         for parts in both

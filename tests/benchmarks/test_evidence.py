@@ -325,7 +325,7 @@ def test_a_random_split_has_the_rows_of_the_official_one_in_another_order(folder
 def test_what_has_rows_is_not_run_again_and_a_failure_says_why(folder, tmp_path):
     path = tmp_path / "rows.jsonl"
     units = [
-        work.Unit("toy", "official", "scikit-learn", "one-vs-rest?", 0),
+        work.Unit("toy", "official", "peer", "one-vs-rest?", 0),
         work.Unit("toy", "official", "scikit-learn", "random forest", 0),
     ]
     work.run(units, folder, {}, 120.0, 1, path)

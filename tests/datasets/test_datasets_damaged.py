@@ -306,22 +306,29 @@ def huge_matrix() -> bytes:
     return file.getvalue()
 
 
-# Name, content, options, and what the message says; those that may need most come last.
-ASKING = [
-    ("a.txt", b"1 1000000000 2\n0 1:1\n", {}, "features"),
-    ("b.txt", b"1000000000000 5 2\n0 1:1\n", {}, "ends after 1 rows"),
-    ("a.svm", b"1 1000000000:1\n", {}, "index 1000000000"),
-    ("a.arff", HEAD + b"{1000000000 1}\n", LAST, "index 1000000000"),
-    ("X.npz", huge_matrix(), {"format": "folder"}, "promises more than it holds"),
-    ("a.csv.bz2", bz2.compress(b"a,b\n" + b"1,1\n" * 2**20), B | {"max_bytes": 2**20}, "unpacks"),
-    ("a.csv.gz", gzip.compress(b"a,b\n" + b"1" * 2**27), B, "line 2: longer than 67108864"),
-]
+def asking():
+    """Name, content, options, and what the message says; those that may need most come last."""
+    return [
+        ("a.txt", b"1 1000000000 2\n0 1:1\n", {}, "features"),
+        ("b.txt", b"1000000000000 5 2\n0 1:1\n", {}, "ends after 1 rows"),
+        ("a.svm", b"1 1000000000:1\n", {}, "index 1000000000"),
+        ("a.arff", HEAD + b"{1000000000 1}\n", LAST, "index 1000000000"),
+        ("X.npz", huge_matrix(), {"format": "folder"}, "promises more than it holds"),
+        (
+            "a.csv.bz2",
+            bz2.compress(b"a,b\n" + b"1,1\n" * 2**20, 1),
+            B | {"max_bytes": 2**20},
+            "unpacks",
+        ),
+        ("a.csv.gz", gzip.compress(b"a,b\n" + b"1" * 2**27, 1), B, "line 2: longer than 67108864"),
+    ]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux")
 def test_a_small_file_that_asks_for_much_gets_little(tmp_path):
+    files_that_ask = asking()
     asked = []
-    for name, content, options, _ in ASKING:
+    for name, content, options, _ in files_that_ask:
         (tmp_path / name).write_bytes(content)
         asked.append((str(tmp_path if name == "X.npz" else tmp_path / name), options))
     done = subprocess.run(
@@ -331,7 +338,7 @@ def test_a_small_file_that_asks_for_much_gets_little(tmp_path):
         check=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33)),
     )
-    for line, (name, *_, message) in zip(done.stdout.splitlines(), ASKING, strict=True):
+    for line, (name, *_, message) in zip(done.stdout.splitlines(), files_that_ask, strict=True):
         said, memory = line.rsplit(" | ", 1)
         assert message in said, name
         assert int(memory) < 300 * 2**10, name

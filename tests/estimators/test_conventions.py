@@ -38,6 +38,7 @@ from setwise import (
     load,
     save,
 )
+from setwise.estimators.design import rows_of
 from setwise.estimators.folds import StratifiedLabelSets
 from tests.support.turns import in_turn
 
@@ -447,6 +448,15 @@ def test_nothing_of_the_caller_is_changed(model):
     outputs(fitted, given[0])
     for array, kept in zip(given, (X, Y, weight), strict=True):
         np.testing.assert_array_equal(array, kept)
+
+
+def test_weights_that_cannot_be_written_are_held_as_those_that_can():
+    """Kernels are compiled for both, if both reach them."""
+    weight = WEIGHT.copy()
+    weight.setflags(write=False)
+    kept = rows_of(X, Y, weight).weights
+    assert kept.flags.writeable
+    np.testing.assert_array_equal(kept, WEIGHT)
 
 
 # ------------------------------------------------------------------------------- sample weights

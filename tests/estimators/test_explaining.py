@@ -103,7 +103,7 @@ def test_where_labels_are_independent_they_are_the_terms_of_the_linear_score(fit
 def enumerated_log_odds(scores, space):
     """log P(label) - log(1 - P(label)) by all label sets, (l,)."""
     sets = all_sets(3)
-    chance = np.exp([space.log_probability(scores[None], one[None])[0] for one in sets])
+    chance = np.exp(space.log_probability(np.tile(scores, (len(sets), 1)), sets))
     return logit(chance @ sets)
 
 

@@ -21,6 +21,7 @@ from setwise.nn import (  # noqa: E402
     functional,
 )
 from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice  # noqa: E402
+from setwise.spaces.symmetric import count_rows  # noqa: E402
 from setwise.surrogates import CompSum  # noqa: E402
 from setwise.targets import (  # noqa: E402
     CountTarget,
@@ -380,6 +381,18 @@ def test_on_the_cube_the_most_likely_set_has_the_labels_of_nonnegative_logits(ba
     loss = ExpectedLoss("f1")
     torch.testing.assert_close(loss.most_likely(batch[0]), (batch[0] >= 0).to(torch.uint8))
     torch.testing.assert_close(loss.marginals(batch[0]), torch.sigmoid(batch[0]))
+
+
+def test_true_sets_in_any_order_of_memory_are_taken_by_one_kernel(batch):
+    """To compile another takes longer than most trainings of an example."""
+    logits, y_true = batch[0], batch[1].bool()
+    loss = SurrogateLoss("f1", Sized(5, [0.1, 0.4, 0.0, -0.2]), "logistic")
+    expected, kinds = loss(logits, y_true), len(count_rows.signatures)
+    assert kinds
+    for other in (y_true.T.contiguous().T, y_true.repeat_interleave(2, 0)[::2]):
+        assert not other.is_contiguous()
+        torch.testing.assert_close(loss(logits, other), expected, rtol=0, atol=0)
+    assert len(count_rows.signatures) == kinds
 
 
 # ------------------------------------------------------------------ devices, compilers, transforms

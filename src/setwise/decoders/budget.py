@@ -61,7 +61,9 @@ class Entries(NamedTuple):
             true = (sample.true * weight[:, None]).ravel()
             return cls(ends, label, sample.scores.astype(np.float64).ravel(), true, weight)
         label, score, true = sample.entries
-        return cls(sample.ends, label.astype(np.int32, copy=False), score, true, weight)
+        # (One type whatever the sample, for which kernels are compiled once.)
+        ends, label = sample.ends.astype(np.int64, copy=False), label.astype(np.int32, copy=False)
+        return cls(ends, label, score, true, weight)
 
     def choose(
         self, budget: Budget, slope: Array, offset: Array, choice: ChosenLabels | None = None

@@ -40,7 +40,8 @@ def dual_bound(problem: BudgetProblem, tp: Array, predicted: Array) -> float:
             entries.weight[row][order],
             price[row][order],
         )
-        facts = problem.utilities, problem.factor, problem.positives, problem.total
+        positives = problem.positives.astype(np.float64, copy=False)
+        facts = problem.utilities, problem.factor, positives, problem.total
         for_rows(bound_labels, n_labels, columns, *facts, bounds, least=1)
     return float(size * price.sum() + bounds.sum())
 

@@ -192,7 +192,8 @@ def rows_of(inputs: Any, sets: Any, sample_weight: Any) -> Rows:
     )
     if not weights.sum() > 0:
         raise ValueError("sample_weight must not be all zero")
-    return Rows(inputs, sets, weights)
+    # (For those that cannot be written kernels would be compiled anew.)
+    return Rows(inputs, sets, weights if weights.flags.writeable else weights.copy())
 
 
 @dataclass(frozen=True)

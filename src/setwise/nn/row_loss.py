@@ -128,7 +128,7 @@ class RowLoss:
         self, logits: Tensor, parameters: Tensor | None, y_true: Tensor, known: Tensor | None, q
     ) -> tuple[Tensor, ...]:
         """Values and both gradients, by the scores and by the parameters."""
-        given, sets = logits.numpy(), y_true.numpy()
+        given, sets = logits.numpy(), y_true.contiguous().numpy()
         scores, are_finite = scaled(given, np.full(len(given), 0.5, given.dtype))
         if not are_finite:
             refuse_not_finite(given, "input")
