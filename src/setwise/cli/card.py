@@ -44,12 +44,12 @@ def card(
     from setwise.evaluation import evaluate
     from setwise.report import card as made
 
-    fitted, judged = load_fitted(model), None
+    fitted, judged, n_seen = load_fitted(model), None, 0
     names = fitted.label_names
     about = {key: fitted.about[key] for key in ("data", "rows", "features", "labels", "setwise")
              if key in fitted.about}  # fmt: skip
     if data is not None:
-        rows, y_pred, probability, target = of_model(fitted, model, data, None, Reading())
+        rows, y_pred, probability, target, n_seen = of_model(fitted, model, data, None, Reading())
         judged = evaluate(
             y_pred, rows.Y, probability=probability, targets=[target], n_bootstrap=resamples,
             random_state=seed,
@@ -58,7 +58,7 @@ def card(
         names = rows.label_names
     written: Any = made(
         fitted.model, judged, target=fitted.target, label_names=names, data=about,
-        use=f"`setwise predict {model.name} new.csv -o predictions.csv`",
+        n_trained_on=n_seen, use=f"`setwise predict {model.name} new.csv -o predictions.csv`",
     )  # fmt: skip
     write_whole(output, f"{written.render().strip()}\n".encode())
     told = {**about, "target": str(fitted.target), "output": str(output)}
