@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from setwise.cli.evaluate import of_model
+from setwise.cli.evaluate import of_model, warn_of_seen
 from setwise.cli.fit import load_fitted
 from setwise.cli.options import can_write, command, say
 from setwise.cli.reading import Reading
@@ -54,6 +54,7 @@ def card(
             y_pred, rows.Y, probability=probability, targets=[target], n_bootstrap=resamples,
             random_state=seed,
         )  # fmt: skip
+        warn_of_seen(n_seen, rows.n_rows, model, data)
         about["judged on"] = data.name
         names = rows.label_names
     written: Any = made(

@@ -130,6 +130,8 @@ def evaluate(
         confidence=confidence,
         random_state=seed,
     )
+    if model is not None and data is not None and n_seen is not None:
+        warn_of_seen(n_seen, rows.n_rows, model, data)
     told, words = _said(judged, rows, n_completed, probability is not None)
     told["rows_trained_on"] = n_seen
     if report is not None:
@@ -242,15 +244,20 @@ def of_model(
             for values in (y_pred, probability)
         )
     say_unseen(rows.unseen, rows.n_missing, fitted.fills_missing)
-    if n_seen := fitted.n_seen(rows.X):
+    n_seen = fitted.n_seen(rows.X)
+    return rows, y_pred, probability, target, n_seen
+
+
+def warn_of_seen(n_seen: int, n_rows: int, model: Path, data: Path) -> None:
+    """Warn of rows that the model was trained on, if there are any."""
+    if n_seen:
         warnings.warn(
-            f"{n_seen} of {counted(rows.n_rows, 'row')} of {data.name} have the same features as "
-            f"rows that {model.name} was trained on, and on such rows the figures are better than "
-            f"on new ones; evaluate other rows, or fit with --test-share 0.25: then `setwise "
+            f"{n_seen} of {counted(n_rows, 'row')} of {data.name} have the same features as rows "
+            f"that {model.name} was trained on, and on such rows the figures are better than on "
+            f"new ones; evaluate other rows, or fit with --test-share 0.25: then `setwise "
             f"evaluate` of the same file judges the rows that were held out",
             stacklevel=2,
         )
-    return rows, y_pred, probability, target, n_seen
 
 
 def _of_files(
