@@ -69,7 +69,9 @@ def test_every_model_is_saved_predicts_and_is_evaluated(model, tmp_path, capfd):
     assert status == 0
     written = np.array([line.split(",") for line in out.splitlines()[1:]], float)
     np.testing.assert_allclose(written, fitted.probability(X), atol=1e-12)
-    assert found(capfd, "evaluate", file, data, "--resamples", 0)["n_rows"] == 60
+    tested = found(capfd, "evaluate", file, data, "--resamples", 0)["n_rows"]
+    whole = found(capfd, "evaluate", file, data, "--part", "all", "--resamples", 0)["n_rows"]
+    assert (tested, whole) == (18, 60)
 
 
 def test_with_time_alone_it_is_the_best_model_of_that_time_and_it_is_said(tmp_path, capfd):

@@ -52,7 +52,7 @@ def pytorch(scope, printed, folder):
 
 
 def command_line(scope, printed, folder):
-    assert len(printed) == 12
+    assert len(printed) == 13
     assert printed[-4].count("\n  loss: jaccard ") == 2
     assert "hierarchical f1" in printed[-3]
     assert re.search(r"mean tree distance [\d.]+ edges", printed[-3])

@@ -19,15 +19,28 @@ def problem(n=150, n_classes=5, seed=0):
     return X, np.digitize(X[:, 0] + 0.3 * rng.normal(size=n), np.linspace(-1, 1, n_classes - 1))
 
 
+def falls_as_in_training(forest, X):
+    """Whether each leaf gets the rows that it was grown with. (By scikit-learn 1.6 not all.)"""
+    trees = [tree.tree_ for tree in forest.estimators_]
+    counts = [np.bincount(tree.apply(X), minlength=tree.node_count) for tree in trees]
+    pairs = zip(trees, counts, strict=True)
+    return all((count == tree.n_node_samples)[tree.feature < 0].all() for tree, count in pairs)
+
+
 @pytest.mark.parametrize("leaf", [1, 4])
-def test_up_to_64_classes_it_is_the_forest_of_scikit_learn(leaf):
+@pytest.mark.parametrize("missing", [False, True])
+def test_up_to_64_classes_it_is_the_forest_of_scikit_learn(leaf, missing):
     X, y = problem()
-    X[::9, 1] = np.nan
+    X[::9, 1] = np.nan if missing else 0.0
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
+    # (Ours are divided by the largest; where that rounds, trees may differ.)
+    weights /= weights.max()
     ours = LeafForest(10, min_samples_leaf=leaf, random_state=3).fit(X, y, weights)
     theirs = ExtraTreesClassifier(
         10, min_samples_leaf=leaf, random_state=check_random_state(3)
     ).fit(X, y, weights)
+    if missing and not falls_as_in_training(theirs, X):
+        pytest.skip("this release of scikit-learn sends missing values elsewhere than in training")
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
 

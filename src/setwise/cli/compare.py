@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from setwise.cli.options import DONE, PAGE, PARTLY, can_write, command, names, say
+from setwise.cli.options import (
+    DONE,
+    PAGE,
+    PARTLY,
+    can_write,
+    command,
+    given,
+    names,
+    option,
+    say,
+)
 from setwise.cli.reading import Reading, held_out, refuse_unknown, target_for
 
 # Known to `setwise.study`, which is too heavy to be asked for a line of help.
@@ -104,6 +115,9 @@ def compare(
     )
     results = study.run(output, jobs=jobs)
     told, board, placed = summary(output), leaderboard(results), in_hierarchy(results)
+    is_split = test_share is None and "train" in split
+    fits = _fits(context, board, judged, len(split["train"]) if is_split else rows.n_rows)
+    results = replace(results, question={**results.question, "train": fits})
     write(results, page, board=board, placed=placed)
     found = {
         "folder": str(output),
@@ -113,9 +127,13 @@ def compare(
         "failed": {str(unit): message for unit, message in told.failed.items()},
         "leaderboard": board.to_dict(),
         "hierarchy": [figures.to_dict() for figures in placed],
+        "train": fits,
     }
+    best = "".join(f"\n  {line}" for line in fits.values())
+    which = "the training rows" if is_split else "all rows"
+    best = f"\nto train the best on {which}:{best}" if best else ""
     left_out = f"\nnot tried: {', '.join(others)} (--methods tries them)" if others else ""
-    say(json, found, f"{rows}\n{board}{_in_hierarchy(placed)}{left_out}\nreport: {page}")
+    say(json, found, f"{rows}\n{board}{_in_hierarchy(placed)}{left_out}{best}\nreport: {page}")
     return PARTLY if told.failed else DONE
 
 
@@ -129,6 +147,50 @@ def _methods(asked: str | None, targets: list[Any]) -> list[str]:
     if asked != "all":
         return names(asked)
     return [name for name in METHODS if all(map(KNOWN[name].serves, targets))]
+
+
+def _fits(context: Any, board: Any, targets: Mapping[str, Any], n_rows: int) -> dict[str, str]:
+    """For each target the command that trains the best method which `setwise fit` knows."""
+    asked = given(context, ("seed", *(field.name for field in fields(Reading))))
+    asked = [name for name in asked if name != "unseen_labels"]
+    # (A flag has no value.)
+    words = [
+        option(name, value) if value is not True else f"--{name}"
+        for name, value in ((name, context.params[name]) for name in asked)
+    ]
+    data, found = shlex.quote(str(context.params["data"])), {}
+    for target, judge in targets.items():
+        several = f"-{target}" if len(targets) > 1 else ""
+        known = ((of.method, _settings(of.method, judge, n_rows)) for of in board.of(target))
+        method, settings = next((own for own in known if own[1] is not None), ("", None))
+        if settings is not None:
+            for_target = [option("target", target), *settings]
+            line = ["setwise fit", data, *words, *for_target, f"-o model{several}.skops"]
+            best = board.of(target)[0].method
+            others = f"  # {method}; {best}, the best, is for Python" if best != method else ""
+            found[target] = " ".join(line) + others
+    return found
+
+
+def _settings(method: str, target: Any, n_rows: int) -> list[str] | None:
+    """What `setwise fit` is told to train a method on so many rows; None if it cannot."""
+    from setwise.study.tuned_thresholds import cut_decoder
+    from setwise.targets.target import judges_all_rows
+
+    kinds = {"auto": [], "booster": ["--model booster"], "ensemble": ["--model ensemble"]}
+    of_all = judges_all_rows(target)
+    linear = {
+        "logistic": ["--surrogate logistic", "--decoder most_likely"],
+        "mean_absolute_error": ["--surrogate mean_absolute_error", "--decoder most_likely"],
+        "catalog": ["--surrogate likelihood", "--space catalog"],
+        "metro": [f"--surrogate {'metro' if of_all else 'binary_relevance'}"],
+    }
+    if not of_all:
+        cut = f"--decoder {cut_decoder(target)}"
+        linear["binary_relevance"] = ["--surrogate binary_relevance", cut]
+    if method in linear:
+        return [*linear[method], "--no-cv", f"--alpha {1 / n_rows:.3g}"]
+    return kinds.get(method)
 
 
 @command(output="Where to write the report.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from setwise.cli.fit import Fitted, load_fitted
 from setwise.cli.options import PAGE, can_write, command, concerning, echo, names, say, say_unseen
 from setwise.cli.reading import Reading, refuse_unknown, target_for
+from setwise.spelling import counted
 
 # Of so many entries (rows times labels) or fewer, probabilities are judged too.
 MOST_PROBABILITIES = 50_000_000
@@ -22,7 +24,8 @@ PROBABLE = "; a label less probable than one under it is as probable as the most
     probabilities="With --predictions: a table with the probability of each label, to check "
     "calibration.",
     targets="Further measures to report, comma-separated; tree works too.",
-    part="Which part of a file with a train/test split to use: test (the default), train, or all.",
+    part="Which part of a file with a train/test split to use: test (the default), train, or all. "
+    "The file that `setwise fit --test-share` split has one too: test is the rows it held out.",
     resamples="Number of bootstrap resamples for the confidence intervals; 0 for no intervals.",
     confidence="Confidence level of the intervals.",
     report="Also write everything to an HTML page. For a model the page includes which features "
@@ -71,7 +74,7 @@ def evaluate(
     """
     refuse_unknown(*names(targets))
     can_write(report, (model, data, predictions, truth, probabilities), PAGE)
-    target: Any = None
+    target, n_seen = None, None
     fitted: Any = None if model is None else load_fitted(model)
     if model is not None and data is not None and predictions is None:
         own = {"taxonomy": None, "path_separator": None, "close": False}
@@ -81,7 +84,7 @@ def evaluate(
                 "a model reads the file as it read its training file: --truth, --probabilities and "
                 "options of reading go with --predictions"
             )
-        rows, y_pred, probability, target = of_model(fitted, model, data, part, reading)
+        rows, y_pred, probability, target, n_seen = of_model(fitted, model, data, part, reading)
     elif model is None and predictions is not None and truth is not None:
         if reading.unseen_categories is not None or reading.unseen_labels is not None:
             raise ValueError(
@@ -90,7 +93,14 @@ def evaluate(
             )
         rows, y_pred, probability = _of_files(predictions, truth, probabilities, reading)
     else:
-        raise ValueError("evaluate either MODEL DATA, or --predictions P --truth T")
+        files = {
+            "MODEL": model, "DATA": data, "--predictions": predictions, "--truth": truth,
+        }  # fmt: skip
+        named = " and ".join(name for name, path in files.items() if path is not None)
+        raise ValueError(
+            f"evaluate needs either MODEL and DATA, or --predictions and --truth, but has "
+            f"{named or 'none of them'}"
+        )
     n_completed = None
     if reading.close:
         from setwise.targets.target import predicted_size
@@ -120,14 +130,18 @@ def evaluate(
         confidence=confidence,
         random_state=seed,
     )
+    if model is not None and data is not None and n_seen is not None:
+        warn_of_seen(n_seen, rows.n_rows, model, data)
     told, words = _said(judged, rows, n_completed, probability is not None)
+    told["rows_trained_on"] = n_seen
     if report is not None:
         from setwise.cli.explain import inside
         from setwise.report import write
 
         is_own = n_completed is None and not rows.unseen.labels
         more = inside(fitted, rows, y_pred, seed) if model is not None and is_own else {}
-        write(judged, report, name=rows.name, label_names=rows.label_names.tolist(), **more)
+        name = f"{rows.name}, {n_seen} of its rows used for training" if n_seen else rows.name
+        write(judged, report, name=name, label_names=rows.label_names.tolist(), **more)
         told, words = {**told, "report": str(report)}, f"{words}\nreport: {report}"
     say(json, told, words)
 
@@ -168,7 +182,10 @@ def _said(judged: Any, rows: Any, n_completed: int | None, probable: bool) -> tu
 def of_model(
     fitted: Fitted, model: Path, data: Path, part: str | None, reading: Reading
 ) -> tuple[Any, ...]:
-    """The rows of a file, what the model predicts for them, with what probability; its target."""
+    """The rows of a file, what the model predicts for them, with what probability; its target.
+
+    Last, how many of the rows it was trained on.
+    """
     from setwise.blocks.folder import is_block_folder
     from setwise.datasets.taxonomy_schema import TaxonomySchema, spread
     from setwise.files import DataError
@@ -201,6 +218,14 @@ def of_model(
             f"for a model without one"
         )
     rows = reading.placed(rows)
+    has_own = rows.split is not None
+    rows = fitted.split_as_trained(rows)
+    if part is None and rows.split is not None and not has_own:
+        echo(
+            f"{data.name} is the file that {model.name} was trained on: judged are the "
+            f"{len(rows.split['test'])} rows that were held out (--part all judges every row)",
+            err=True,
+        )
     if part != "all" and (part is not None or "test" in (rows.split or {})):
         if part is not None and part not in (rows.split or {}):
             known = f"only {', '.join(rows.split)}" if rows.split else "no split"
@@ -219,7 +244,20 @@ def of_model(
             for values in (y_pred, probability)
         )
     say_unseen(rows.unseen, rows.n_missing, fitted.fills_missing)
-    return rows, y_pred, probability, target
+    n_seen = fitted.n_seen(rows.X)
+    return rows, y_pred, probability, target, n_seen
+
+
+def warn_of_seen(n_seen: int, n_rows: int, model: Path, data: Path) -> None:
+    """Warn of rows that the model was trained on, if there are any."""
+    if n_seen:
+        warnings.warn(
+            f"{n_seen} of {counted(n_rows, 'row')} of {data.name} have the same features as rows "
+            f"that {model.name} was trained on, and on such rows the figures are better than on "
+            f"new ones; evaluate other rows, or fit with --test-share 0.25: then `setwise "
+            f"evaluate` of the same file judges the rows that were held out",
+            stacklevel=2,
+        )
 
 
 def _of_files(

@@ -124,6 +124,7 @@ def fit(
     if options.model == "booster" and (missing := no_trees()):
         raise ImportError(missing)
     from setwise.cli.blocks import BlockData
+    from setwise.cli.seen_rows import remembered
     from setwise.estimators.checkpoint import remove
     from setwise.persistence import save
 
@@ -146,8 +147,11 @@ def fit(
             model = options.estimator(kind, train, judged, decoder)
             trained = model.fit(train.X, labels_of(train))
     assert rows.schema is not None
-    fitted = Fitted(trained, rows.schema, judged)
-    fitted = replace(fitted, about={"data": data.name, **about(kind, fitted, rows, train)})
+    inputs = rows.inputs() if isinstance(rows, BlockData) else [train.X]
+    fitted = Fitted(trained, rows.schema, judged, seen=remembered(inputs))
+    split = None if test_share is None else {"test_share": test_share, "seed": options.seed}
+    told_of = {"data": data.name, **about(kind, fitted, rows, train), "held_out": split}
+    fitted = replace(fitted, about=told_of)
     save(fitted, output)
     if isinstance(rows, BlockData):
         # (Not before the model is there: an interrupt in between would lose what was learnt.)
@@ -204,6 +208,8 @@ class Fitted:
         What the model was trained for.
     about : mapping
         What was chosen and found in training, as JSON.
+    seen : array, optional
+        Digests of the rows it was trained on (`setwise.cli.seen_rows`).
 
     Examples
     --------
@@ -225,6 +231,26 @@ class Fitted:
     schema: Schema
     target: Target
     about: Mapping[str, Any] = field(default_factory=dict)
+    seen: Any = None
+
+    def n_seen(self, X: Any) -> int:
+        """How many rows have the features of a row that the model was trained on."""
+        from setwise.cli.seen_rows import n_known
+
+        return 0 if self.seen is None else n_known(X, self.seen)
+
+    def split_as_trained(self, rows: Dataset) -> Dataset:
+        """The rows, split as in training if they are those that `fit --test-share` split."""
+        from setwise.cli.seen_rows import remembered
+
+        how, test = self.about.get("held_out"), self.about.get("test")
+        if how is None or test is None or rows.split is not None:
+            return rows
+        if rows.n_rows != self.about["rows"] + test["rows"]:
+            return rows
+        again = held_out(rows, how["test_share"], how["seed"])
+        same = remembered([again.train().X]).tolist() == self.seen.tolist()
+        return again if same else rows
 
     @property
     def label_names(self) -> list[str]:

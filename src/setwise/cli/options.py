@@ -36,7 +36,8 @@ HELP = {
     "a label hierarchy). Measures computed over all rows at once: macro_f1, micro_f1, "
     "balanced_accuracy, ... scikit-learn's scorer names work too.",
     "test": "A second file to test on. Default: the file's own test split, if it has one.",
-    "test_share": "Alternatively, hold out this share of the rows for testing, e.g. 0.25.",
+    "test_share": "Alternatively, hold out this share of the rows for testing, e.g. 0.25. The same "
+    "share and --seed hold out the same rows in every command.",
     "jobs": "Number of processes to run in parallel.",
     "seed": "Random seed; the same seed gives the same result.",
     "json": "Print the result as one line of JSON.",

@@ -28,6 +28,11 @@ from setwise.sparse import dense_rows, well_formed
 
 # Sums of probabilities in single precision go beyond 1 by so much.
 ROUNDING = 1e-6
+# What is said of two tables of labels that differ.
+BOTH = (
+    "both files must have the label columns that the options name; `setwise predict` writes one "
+    "column that lists the labels (--format labels) or 0/1 columns (--format columns)"
+)
 # Rows of a table that are taken at once.
 ROWS = 4096
 
@@ -151,9 +156,8 @@ def label_tables(paths: Sequence[Path], reading: Reading) -> tuple[list[Any], li
         open_table(existing(path), options.get("delimiter"), options.get("encoding", "utf-8"))
         for path in paths
     ]
-    columns = [label_columns(table, *given) for table in tables]
-    for table, names in zip(tables, columns, strict=True):
-        table.require(names)
+    columns = [_label_columns(table, given) for table in tables]
+    for names in columns:
         if sorted(names) != sorted(columns[0]):
             words = " and ".join(", ".join(names) for names in columns)
             files = " and ".join(path.name for path in paths)
@@ -169,3 +173,14 @@ def label_tables(paths: Sequence[Path], reading: Reading) -> tuple[list[Any], li
         found = [source.sets(cells.labels(source), cells.place).Y for cells in parts]
         sets.append(csr_array(stacked(found)))
     return sets, source.names.tolist()
+
+
+def _label_columns(table: Table, given: list[Any]) -> list[str]:
+    """The label columns of one of two tables; both have to have them."""
+    try:
+        names = label_columns(table, *given)
+        table.require(names)
+        return names
+    except DataError as error:
+        hint = "" if table.unnamed() else f"; {BOTH}"
+        raise DataError(error.file, error.line, f"{error.reason}{hint}") from error

@@ -182,7 +182,17 @@ class Table:
         if unknown := unknown_names(wanted, self.names):
             other = next((d for d in ";\t|," if len(self.names) == 1 and d in self.names[0]), None)
             hint = f"; is the delimiter {other!r}?" if self.delimiter and other else ""
-            raise self.error(f"no column {unknown}{hint}")
+            raise self.error(f"no column {unknown}{hint or self.unnamed()}")
+
+    def unnamed(self) -> str:
+        """What to do where the first line seems to be data."""
+        numbers = (name for name in self.names if Number().code(name.strip()) is not None)
+        if self.delimiter is None or (number := next(numbers, None)) is None:
+            return ""
+        return (
+            f"; {shown(number)} in the first line is a number: does the file begin with data? Put "
+            f"a line with the names of the columns before it"
+        )
 
     def error(self, reason: str) -> DataError:
         """The error of something in the first line."""
@@ -338,7 +348,7 @@ def open_table(
         names = names if headed else [str(i) for i in range(len(names))]
         table = Table(path, names, delimiter, encoding, max_bytes, headed)
     if (name := repeated(table.names)) is not None:
-        raise table.error(f"two columns are named {shown(name)}")
+        raise table.error(f"two columns are named {shown(name)}{table.unnamed()}")
     return table
 
 

@@ -187,13 +187,17 @@ def rows_of(inputs: Any, sets: Any, sample_weight: Any) -> Rows:
     """Checked inputs and label sets, dense or CSR, with the weights of their rows, checked."""
     sets = held(sets)
     same_rows(X=inputs, y=sets)
-    weights = _check_sample_weight(
-        sample_weight, inputs, dtype=np.float64, ensure_non_negative=True
-    )
+    return Rows(inputs, sets, weights_of(sample_weight, inputs))
+
+
+def weights_of(sample_weight: Any, rows: Any) -> Array:
+    """A weight for each row, float64, none negative and not all 0; ones if there are none."""
+    # (Of weights that are all 0, older releases of scikit-learn say nothing.)
+    weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
     if not weights.sum() > 0:
         raise ValueError("sample_weight must not be all zero")
     # (For those that cannot be written kernels would be compiled anew.)
-    return Rows(inputs, sets, weights if weights.flags.writeable else weights.copy())
+    return weights if weights.flags.writeable else weights.copy()
 
 
 @dataclass(frozen=True)

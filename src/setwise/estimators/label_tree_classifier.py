@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from setwise.blocks import Blocks
 from setwise.blocks.block import OWN_SETS
@@ -19,7 +19,7 @@ from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
 from setwise.decoders.threshold_search import labelled
 from setwise.distributions.shortlist import Shortlist
 from setwise.estimators.blocked import gathered
-from setwise.estimators.design import LARGEST_SINGLE, checked_inputs, scaled_rows
+from setwise.estimators.design import LARGEST_SINGLE, checked_inputs, scaled_rows, weights_of
 from setwise.estimators.folds import drawn_groups
 from setwise.estimators.guarantee import claim_of_population, claim_of_shortlists
 from setwise.estimators.label_tree import LabelTree, Settings, grown, trained
@@ -201,10 +201,7 @@ class LabelTreeClassifier(NamedSets, ClassifierMixin, BaseEstimator):
         inputs = self._checked(X, reset=True)
         read, names = read_truth(self.target, y)
         same_rows(X=inputs, y=read)
-        weights = _check_sample_weight(
-            sample_weight, inputs, dtype=np.float64, ensure_non_negative=True
-        )
-        return inputs, csr_array(read), weights, names
+        return inputs, csr_array(read), weights_of(sample_weight, inputs), names
 
     def _trained(
         self, inputs: Any, sets: Any, weights: Array, seed: int, tell: Any

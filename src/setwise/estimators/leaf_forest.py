@@ -20,8 +20,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from setwise.estimators.design import weights_of
 from setwise.estimators.running import Watch
 from setwise.kernels import kernel
 from setwise.sparse import row_ranges, well_formed
@@ -104,7 +105,7 @@ class LeafForest(ClassifierMixin, BaseEstimator):
             # Many classes are what it is for.
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        weights = weights_of(sample_weight, X)
         used = np.flatnonzero(weights)
         # (Only their ratios count; very small numbers would be 0 in single precision.)
         X, weights = X[used], weights[used] / weights.max()

@@ -19,12 +19,13 @@ from sklearn.utils import _safe_indexing
 
 from setwise.distributions import Distribution, Listed
 from setwise.estimators.catalog_classifier import CatalogClassifier
+from setwise.estimators.design import weights_of
 from setwise.estimators.held_out import folds_for
 from setwise.estimators.leaf_forest import LeafForest
 from setwise.estimators.set_booster import SetBooster
 from setwise.estimators.set_classifier_cv import SetClassifierCV
 from setwise.estimators.target_decoder import TargetDecoder
-from setwise.estimators.wrapped import seeded, takes_weights, weights_of
+from setwise.estimators.wrapped import seeded, takes_weights
 from setwise.labels import LabelNames
 from setwise.validation import whole_number
 

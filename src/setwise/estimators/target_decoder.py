@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from setwise.distributions import Distribution, Independent, Listed
 from setwise.estimators.claim import Claim
+from setwise.estimators.design import weights_of
 from setwise.estimators.guarantee import claim_of_marginals
 from setwise.estimators.label_model import ClassModel, LabelModel
 from setwise.estimators.wrapped import (
@@ -22,7 +23,6 @@ from setwise.estimators.wrapped import (
     gives_probability,
     logits,
     takes_label_matrix,
-    weights_of,
 )
 from setwise.spaces import Cube
 from setwise.targets.measure import Array

@@ -17,12 +17,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import _safe_split, available_if
-from sklearn.utils.validation import _check_method_params, _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from setwise.decoders.for_target import HeldOut, Together, decoder_of, with_target
 from setwise.decoders.minimum_risk import MinimumRisk
 from setwise.estimators.blocked import refuse_blocks
 from setwise.estimators.claim import Claim
+from setwise.estimators.design import weights_of
 from setwise.estimators.folds import splits_of
 from setwise.estimators.guarantee import claim_of_population
 from setwise.estimators.named_sets import NamedSets
@@ -99,11 +100,6 @@ def routed(meta: Any, rows: Any, sample_weight: Any, fit_params: dict) -> tuple[
             f"{type(meta.estimator).__name__}.fit takes no sample_weight, so none can be passed on"
         )
     return params, {}
-
-
-def weights_of(sample_weight: Any, rows: Any) -> Array:
-    """A weight for each row, none negative and not all 0; ones if there are none."""
-    return _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
 
 
 def last_estimator(estimator: Any) -> Any:

@@ -83,6 +83,8 @@ class Difference:
     >>> found = differences["micro f1"]
     >>> round(found.a, 3), found.b, round(found.value, 3)
     (0.8, 1.0, 0.2)
+    >>> print(found)
+    micro f1: 0.8000 to 1.0000, a difference of 0.2000 (higher is better)
     """
 
     name: str
@@ -96,6 +98,13 @@ class Difference:
     adjusted_p: float | None
     significant: bool | None
     better: Better | None
+
+    def __str__(self) -> str:
+        ends = interval(self.low, self.high)
+        told = "" if self.adjusted_p is None else f", adjusted p {self.adjusted_p:.4f}"
+        change = f"{number(self.a)} to {number(self.b)}, a difference of {number(self.value)}"
+        better = "" if self.better is None else f" ({self.better} is better)"
+        return f"{self.name}: {change} {ends}".rstrip() + told + better
 
     def cells(self) -> list[str]:
         """Its line of a table."""

@@ -41,6 +41,7 @@ def card(
     target: Any = None,
     label_names: Sequence[Any] | None = None,
     data: Mapping[str, Any] | None = None,
+    n_trained_on: int = 0,
     use: str = USE.format(file="model.skops"),
 ) -> Any:
     """The card of a fitted model, in Markdown: ``card(model).save("README.md")``.
@@ -60,6 +61,8 @@ def card(
         By default the model's ``classes_``.
     data : mapping, optional
         What is to be said of the data: names, sizes, where they come from.
+    n_trained_on : int
+        How many rows of the evaluation the model was trained on; the card says so.
     use : str
         How the model is loaded, in Markdown.
 
@@ -91,7 +94,8 @@ def card(
     written.add(folded=False, **{f"{TITLE}/What is guaranteed": proved})
     written.add(folded=False, **{f"{TITLE}/How to use it": use})
     if evaluation is not None:
-        _judged(written, evaluation, names)
+        seen = f", {words.count(n_trained_on)} of them" if n_trained_on else " not"
+        _judged(written, evaluation, names, f"rows{seen} used for training")
     if data:
         known = {"what": [*map(_text, data)], "value": [*map(_text, data.values())]}
         _add_table(written, "Data", known)
@@ -101,8 +105,8 @@ def card(
     return written
 
 
-def _judged(written: Any, evaluation: Evaluation, names: Sequence[Any]) -> None:
-    """Figures with their intervals, and a table of the labels."""
+def _judged(written: Any, evaluation: Evaluation, names: Sequence[Any], which: str) -> None:
+    """Figures with their intervals, and a table of the labels; ``which`` rows they are of."""
     rows = list(evaluation.values())
     level = f"{100 * evaluation.confidence:g} % confidence interval"
     figures = {
@@ -112,7 +116,7 @@ def _judged(written: Any, evaluation: Evaluation, names: Sequence[Any]) -> None:
         "better": [row.better or "" for row in rows],
     }
     n_rows = words.count(evaluation.n_rows)
-    _add_table(written, f"Results on {n_rows} rows not used for training", figures)
+    _add_table(written, f"Results on {n_rows} {which}", figures)
     found = per_label(
         evaluation.sample.predicted, evaluation.sample.true,
         zero_division=evaluation.options.zero_division,

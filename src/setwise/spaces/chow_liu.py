@@ -96,7 +96,9 @@ def _places(information: NDArray[np.float64]) -> csr_array:
     Informations closer than rounding are equal, and pairs of equal ones in the order of i, then j:
     so neither the order of the rows nor the scale of their weights decides.
     """
-    first, second = np.nonzero(np.triu(information >= LEAST_INFORMATION, 1))
+    # (Older releases of scipy find their way in 32-bit places only.)
+    pairs = np.nonzero(np.triu(information >= LEAST_INFORMATION, 1))
+    first, second = (part.astype(np.int32) for part in pairs)
     value = -information[first, second]
     order = np.argsort(value, kind="stable")
     apart = np.diff(value[order]) > RELATIVE_ROUNDING * -value[order][:-1] + ROUNDING
