@@ -9,8 +9,8 @@ The folder is ``NUMBA_CACHE_DIR`` where that is set, else the user's cache or, w
 written, the temporary folder. It must belong to the user, and nobody else may write to it: what is
 read back is run. Without such a folder kernels are compiled anew in each process, with one warning.
 Nothing is compiled at installation: machine code is bound to the processor and to the releases of
-Python and numba, none of which a wheel knows, and unpacking one runs nothing. `setwise compile` does
-it afterwards, where a first call must not take seconds.
+Python and numba, none of which a wheel knows, and unpacking one runs nothing. Afterwards `setwise
+compile` does it, where a first call must not take seconds.
 Kernels of sources that no process has used for thirty days are removed when new ones are kept.
 """
 
