@@ -53,9 +53,11 @@ def pytest_collection_modifyitems(items):
     ]
 
 
-def pytest_collection():
+def pytest_collection(session):
     """Nothing of what is imported and collected is garbage."""
-    gc.disable()
+    # (What only hands tests to workers collects nothing, and is not told of an end.)
+    if not session.config.pluginmanager.has_plugin("dsession"):
+        gc.disable()
 
 
 def pytest_collection_finish():

@@ -47,7 +47,7 @@ HINT = (
 
 def cached(dispatcher):
     """The compiled function, kept on disk where there is a place for it."""
-    dispatcher._cache = _Later(dispatcher)
+    dispatcher._cache = NullCache() if cache_folder() is None else _Later(dispatcher)
     return dispatcher
 
 
@@ -168,11 +168,11 @@ class _Later:
     def __init__(self, dispatcher):
         self._dispatcher = dispatcher
 
-    def load_overload(self, sig, target_context):
+    def __getattr__(self, name: str):
         """What the cache has, now that it is asked."""
         kernel = self._dispatcher
-        kernel._cache = NullCache() if cache_folder() is None else _Cache(kernel.py_func)
-        return kernel._cache.load_overload(sig, target_context)
+        kernel._cache = _Cache(kernel.py_func)
+        return getattr(kernel._cache, name)
 
 
 class _Kept(CompileResultCacheImpl):

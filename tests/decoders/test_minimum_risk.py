@@ -552,7 +552,7 @@ def assert_best_by_counting(answer, probability, loss, tolerance=1e-9):
 @in_turn("name", FRACTIONS)
 def test_many_labels_against_the_law_of_the_counts(name, shape):
     target, loss = FRACTIONS[name]
-    for n_labels in (40, 70):
+    for n_labels in (40, 90):
         rng = np.random.default_rng(n_labels)
         probability = SHAPES[shape](n_labels, rng)[None, :]
         answer = MinimumRisk(target).decode(probability, return_risk=True)

@@ -21,8 +21,9 @@ def run(code, scope, name):
 @pytest.mark.parametrize("side", ["old", "new"])
 def test_old_and_new_ways_run(section, side, monkeypatch):
     # (Theirs tries a hundred thresholds for each label: what it finds is not looked at.)
-    few = partial(model_selection.TunedThresholdClassifierCV, thresholds=5)
-    monkeypatch.setattr(model_selection, "TunedThresholdClassifierCV", few)
+    if side == "old":
+        few = partial(model_selection.TunedThresholdClassifierCV, thresholds=5)
+        monkeypatch.setattr(model_selection, "TunedThresholdClassifierCV", few)
     code = blocks(section)[["old", "new"].index(side)]
     needed = ELSEWHERE & set(re.findall(r"^(?:from|import) (\w+)", code, flags=re.M))
     missing = [name for name in needed if importlib.util.find_spec(name) is None]

@@ -83,10 +83,6 @@ class BlockData:
                 interrupt.add_note(f"the same command goes on from {checkpoint}")
             raise
 
-    def inputs(self) -> Iterator[Any]:
-        """The features of each block, as they were converted."""
-        return (self.blocks.load(number).inputs for number in range(len(self.blocks)))
-
     def chunks(self, schema: Any, rows: int) -> Iterator[Dataset]:
         """The rows in parts, as those of a file that the schema reads."""
         for what, own, wanted in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from setwise.cli.evaluate import of_model, warn_of_seen
+from setwise.cli.evaluate import of_model
 from setwise.cli.fit import load_fitted
 from setwise.cli.options import can_write, command, say
 from setwise.cli.reading import Reading
@@ -44,22 +44,22 @@ def card(
     from setwise.evaluation import evaluate
     from setwise.report import card as made
 
-    fitted, judged, n_seen = load_fitted(model), None, 0
+    fitted, judged, is_seen = load_fitted(model), None, False
     names = fitted.label_names
     about = {key: fitted.about[key] for key in ("data", "rows", "features", "labels", "setwise")
              if key in fitted.about}  # fmt: skip
     if data is not None:
-        rows, y_pred, probability, target, n_seen = of_model(fitted, model, data, None, Reading())
+        rows, y_pred, probability, target, part = of_model(fitted, model, data, None, Reading())
+        is_seen = part.trained_on
         judged = evaluate(
             y_pred, rows.Y, probability=probability, targets=[target], n_bootstrap=resamples,
             random_state=seed,
         )  # fmt: skip
-        warn_of_seen(n_seen, rows.n_rows, model, data)
         about["judged on"] = data.name
         names = rows.label_names
     written: Any = made(
         fitted.model, judged, target=fitted.target, label_names=names, data=about,
-        n_trained_on=n_seen, use=f"`setwise predict {model.name} new.csv -o predictions.csv`",
+        trained_on=is_seen, use=f"`setwise predict {model.name} new.csv -o predictions.csv`",
     )  # fmt: skip
     write_whole(output, f"{written.render().strip()}\n".encode())
     told = {**about, "target": str(fitted.target), "output": str(output)}

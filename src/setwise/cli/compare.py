@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +117,6 @@ def compare(
     told, board, placed = summary(output), leaderboard(results), in_hierarchy(results)
     is_split = test_share is None and "train" in split
     fits = _fits(context, board, judged, len(split["train"]) if is_split else rows.n_rows)
-    results = replace(results, question={**results.question, "train": fits})
     write(results, page, board=board, placed=placed)
     found = {
         "folder": str(output),
@@ -129,9 +128,11 @@ def compare(
         "hierarchy": [figures.to_dict() for figures in placed],
         "train": fits,
     }
-    best = "".join(f"\n  {line}" for line in fits.values())
     which = "the training rows" if is_split else "all rows"
-    best = f"\nto train the best on {which}:{best}" if best else ""
+    best = "".join(
+        f"\nto train {fit['method']} for {name} on {which}:\n  {fit['command']}"
+        for name, fit in fits.items()
+    )
     left_out = f"\nnot tried: {', '.join(others)} (--methods tries them)" if others else ""
     say(json, found, f"{rows}\n{board}{_in_hierarchy(placed)}{left_out}{best}\nreport: {page}")
     return PARTLY if told.failed else DONE
@@ -149,8 +150,10 @@ def _methods(asked: str | None, targets: list[Any]) -> list[str]:
     return [name for name in METHODS if all(map(KNOWN[name].serves, targets))]
 
 
-def _fits(context: Any, board: Any, targets: Mapping[str, Any], n_rows: int) -> dict[str, str]:
-    """For each target the command that trains the best method which `setwise fit` knows."""
+def _fits(
+    context: Any, board: Any, targets: Mapping[str, Any], n_rows: int
+) -> dict[str, dict[str, str]]:
+    """For each target the best method that `setwise fit` can train, and the command that does."""
     asked = given(context, ("seed", *(field.name for field in fields(Reading))))
     asked = [name for name in asked if name != "unseen_labels"]
     # (A flag has no value.)
@@ -166,9 +169,7 @@ def _fits(context: Any, board: Any, targets: Mapping[str, Any], n_rows: int) -> 
         if settings is not None:
             for_target = [option("target", target), *settings]
             line = ["setwise fit", data, *words, *for_target, f"-o model{several}.skops"]
-            best = board.of(target)[0].method
-            others = f"  # {method}; {best}, the best, is for Python" if best != method else ""
-            found[target] = " ".join(line) + others
+            found[target] = {"method": method, "command": " ".join(line)}
     return found
 
 
@@ -189,7 +190,7 @@ def _settings(method: str, target: Any, n_rows: int) -> list[str] | None:
         cut = f"--decoder {cut_decoder(target)}"
         linear["binary_relevance"] = ["--surrogate binary_relevance", cut]
     if method in linear:
-        return [*linear[method], "--no-cv", f"--alpha {1 / n_rows:.3g}"]
+        return [*linear[method], "--no-cv", f"--alpha {1 / n_rows!r}"]
     return kinds.get(method)
 
 

@@ -1,12 +1,13 @@
-"""`setwise compile`: the kernels compiled and kept now, so that no first call waits for them."""
+"""`setwise compile`: kernels compiled and kept now, so that first calls need not wait for them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
-from setwise.cli.options import command, say
+from setwise.cli.options import command, echo, say
 
 MEASURES = (
     "f1", "jaccard", "subset", "hamming", "precision@3", "recall@3", "macro_f1", "micro_f1",
@@ -17,18 +18,19 @@ LOSSES = ("logistic", "generalized_cross_entropy", "mean_absolute_error", "const
 
 @command()
 def compile(*, json: bool = False) -> None:
-    r"""Compile everything now, so that later first calls need not.
+    r"""Compile now what first calls would have to wait for.
 
     setwise compiles its inner loops when they are first used, and keeps the machine code in a
     folder (`setwise doctor` says where). Run this once where the first call must not take seconds,
-    for instance while a container image is built. It takes about a minute.
+    for instance while a container image is built. It takes a minute or two. Rarer calls may
+    still have something to compile.
 
     \b
     Examples:
       setwise compile
       NUMBA_CACHE_DIR=/opt/setwise setwise compile
 
-    Exit status: 0 success; 2 there is no folder to keep the code in.
+    Exit status: 0 success; 2 there is no folder to keep the code in; 130 interrupted.
     """
     import warnings
 
@@ -40,20 +42,24 @@ def compile(*, json: bool = False) -> None:
         folder = cache_folder()
         if folder is None:
             raise ValueError(HINT)
-        for model, X, Y in trials():
+        for number, (model, X, Y) in enumerate(trials(), 1):
             model.fit(X, Y).predict(X[:5])
+            echo(f"setwise: {time.perf_counter() - began:.0f} s: {number} models fitted", err=True)
+        if find_spec("torch"):
+            compile_losses()
     seconds = time.perf_counter() - began
     told = {"folder": str(folder), "seconds": round(seconds, 1)}
     say(json, told, f"compiled in {seconds:.0f} s; kept in {folder}")
 
 
 def trials() -> Iterator[tuple[Any, Any, Any]]:
-    """Models, with small tables to fit, that need all kernels between them."""
+    """Models, with small tables to fit, that need most kernels between them."""
     import numpy as np
+    from scipy.sparse import csr_array
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
 
-    from setwise import SetClassifier, SetClassifierCV, TargetDecoder
+    from setwise import LabelTreeClassifier, SetClassifier, SetClassifierCV, TargetDecoder
     from setwise.targets import TreeDistance
 
     generator = np.random.default_rng(0)
@@ -63,7 +69,10 @@ def trials() -> Iterator[tuple[Any, Any, Any]]:
     for measure in MEASURES:
         yield SetClassifierCV(measure), X, Y
         yield TargetDecoder(probable, measure), X, Y
-    yield SetClassifier("f1", "binary_relevance"), X, Y
+    for inputs in (X, csr_array(X)):
+        yield SetClassifier("f1", "binary_relevance"), inputs, Y
+    yield SetClassifier("macro_f1", "metro"), X, Y
+    yield LabelTreeClassifier("f1"), csr_array(X), Y
     for space in SPACES:
         yield SetClassifier("f1", space=space), X, Y
     for loss in LOSSES:
@@ -74,3 +83,20 @@ def trials() -> Iterator[tuple[Any, Any, Any]]:
     for label in range(1, 5):
         closed[:, label] *= closed[:, parents[label]]
     yield SetClassifierCV(TreeDistance(parents)), X, closed
+    paths = np.zeros_like(Y)
+    for row, last in enumerate(generator.integers(6, size=len(X))):
+        while last >= 0:
+            paths[row, last], last = 1, parents[last]
+    yield SetClassifier(TreeDistance(parents)), X, paths
+
+
+def compile_losses() -> None:
+    """The losses of networks, in single precision."""
+    import torch
+
+    from setwise.nn import ExpectedLoss, SurrogateLoss
+
+    logits, truth = torch.zeros(8, 6, requires_grad=True), torch.zeros(8, 6)
+    for measure in ("f1", "jaccard", "hamming"):
+        for loss in (ExpectedLoss(measure), SurrogateLoss(measure)):
+            loss(logits, truth).backward()

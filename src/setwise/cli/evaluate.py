@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from setwise.cli.fit import Fitted, load_fitted
 from setwise.cli.options import PAGE, can_write, command, concerning, echo, names, say, say_unseen
 from setwise.cli.reading import Reading, refuse_unknown, target_for
-from setwise.spelling import counted
 
 # Of so many entries (rows times labels) or fewer, probabilities are judged too.
 MOST_PROBABILITIES = 50_000_000
@@ -74,7 +73,7 @@ def evaluate(
     """
     refuse_unknown(*names(targets))
     can_write(report, (model, data, predictions, truth, probabilities), PAGE)
-    target, n_seen = None, None
+    target, judged_part = None, None
     fitted: Any = None if model is None else load_fitted(model)
     if model is not None and data is not None and predictions is None:
         own = {"taxonomy": None, "path_separator": None, "close": False}
@@ -84,7 +83,8 @@ def evaluate(
                 "a model reads the file as it read its training file: --truth, --probabilities and "
                 "options of reading go with --predictions"
             )
-        rows, y_pred, probability, target, n_seen = of_model(fitted, model, data, part, reading)
+        found = of_model(fitted, model, data, part, reading)
+        rows, y_pred, probability, target, judged_part = found
     elif model is None and predictions is not None and truth is not None:
         if reading.unseen_categories is not None or reading.unseen_labels is not None:
             raise ValueError(
@@ -98,8 +98,8 @@ def evaluate(
         }  # fmt: skip
         named = " and ".join(name for name, path in files.items() if path is not None)
         raise ValueError(
-            f"evaluate needs either MODEL and DATA, or --predictions and --truth, but has "
-            f"{named or 'none of them'}"
+            f"evaluate needs either MODEL and DATA, or --predictions and --truth, but was "
+            f"given {f'{named} only' if named else 'none of them'}"
         )
     n_completed = None
     if reading.close:
@@ -130,18 +130,17 @@ def evaluate(
         confidence=confidence,
         random_state=seed,
     )
-    if model is not None and data is not None and n_seen is not None:
-        warn_of_seen(n_seen, rows.n_rows, model, data)
     told, words = _said(judged, rows, n_completed, probability is not None)
-    told["rows_trained_on"] = n_seen
+    if judged_part is not None and model is not None and data is not None:
+        say_part(fitted, judged_part, part, rows.n_rows, model, data)
+        told |= judged_part._asdict()
     if report is not None:
         from setwise.cli.explain import inside
         from setwise.report import write
 
         is_own = n_completed is None and not rows.unseen.labels
         more = inside(fitted, rows, y_pred, seed) if model is not None and is_own else {}
-        name = f"{rows.name}, {n_seen} of its rows used for training" if n_seen else rows.name
-        write(judged, report, name=name, label_names=rows.label_names.tolist(), **more)
+        write(judged, report, name=rows.name, label_names=rows.label_names.tolist(), **more)
         told, words = {**told, "report": str(report)}, f"{words}\nreport: {report}"
     say(json, told, words)
 
@@ -184,7 +183,7 @@ def of_model(
 ) -> tuple[Any, ...]:
     """The rows of a file, what the model predicts for them, with what probability; its target.
 
-    Last, how many of the rows it was trained on.
+    Last, which part of the file they are.
     """
     from setwise.blocks.folder import is_block_folder
     from setwise.datasets.taxonomy_schema import TaxonomySchema, spread
@@ -218,14 +217,10 @@ def of_model(
             f"for a model without one"
         )
     rows = reading.placed(rows)
-    has_own = rows.split is not None
-    rows = fitted.split_as_trained(rows)
-    if part is None and rows.split is not None and not has_own:
-        echo(
-            f"{data.name} is the file that {model.name} was trained on: judged are the "
-            f"{len(rows.split['test'])} rows that were held out (--part all judges every row)",
-            err=True,
-        )
+    is_own = fitted.is_of(data)
+    if is_own and rows.split is None:
+        rows = fitted.split_again(rows)
+    judged = "all"
     if part != "all" and (part is not None or "test" in (rows.split or {})):
         if part is not None and part not in (rows.split or {}):
             known = f"only {', '.join(rows.split)}" if rows.split else "no split"
@@ -234,7 +229,8 @@ def of_model(
                 f"put the rows to test on into a second file, as `setwise fit FIRST --test SECOND` "
                 f"does not train on them, and `setwise evaluate MODEL SECOND` judges them"
             )
-        rows = rows.part(part or "test")
+        judged = part or "test"
+        rows = rows.part(judged)
     y_pred, probability = fitted.model.predict(rows.X), None
     if fitted.has_probability and rows.n_rows * rows.n_labels <= MOST_PROBABILITIES:
         probability = fitted.probability(rows.X)
@@ -244,18 +240,36 @@ def of_model(
             for values in (y_pred, probability)
         )
     say_unseen(rows.unseen, rows.n_missing, fitted.fills_missing)
-    n_seen = fitted.n_seen(rows.X)
-    return rows, y_pred, probability, target, n_seen
+    return rows, y_pred, probability, target, JudgedPart(judged, is_own and judged != "test")
 
 
-def warn_of_seen(n_seen: int, n_rows: int, model: Path, data: Path) -> None:
-    """Warn of rows that the model was trained on, if there are any."""
-    if n_seen:
+class JudgedPart(NamedTuple):
+    """Which part of a file is judged, and whether the model is known to be trained on some of it.
+
+    (Of a file that it was not trained on, nothing is known.)
+    """
+
+    part: str
+    trained_on: bool
+
+
+def say_part(
+    fitted: Fitted, judged: JudgedPart, asked: str | None, n_rows: int, model: Path, data: Path
+) -> None:
+    """Say that only rows held out are judged; warn of training rows that nobody asked for."""
+    if asked is not None:
+        return
+    if judged.part == "test" and fitted.about.get("held_out") is not None:
+        echo(
+            f"only the {n_rows} held-out rows of {data.name} are judged (--part all judges all)",
+            err=True,
+        )
+    elif judged.trained_on:
         warnings.warn(
-            f"{n_seen} of {counted(n_rows, 'row')} of {data.name} have the same features as rows "
-            f"that {model.name} was trained on, and on such rows the figures are better than on "
-            f"new ones; evaluate other rows, or fit with --test-share 0.25: then `setwise "
-            f"evaluate` of the same file judges the rows that were held out",
+            f"{model.name} was trained on {data.name}, and on rows that a model has seen the "
+            f"figures are usually better than on new ones; evaluate another file, or fit with "
+            f"--test-share 0.25: then `setwise evaluate` of the same file judges the rows that "
+            f"were held out",
             stacklevel=2,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -124,7 +125,6 @@ def fit(
     if options.model == "booster" and (missing := no_trees()):
         raise ImportError(missing)
     from setwise.cli.blocks import BlockData
-    from setwise.cli.seen_rows import remembered
     from setwise.estimators.checkpoint import remove
     from setwise.persistence import save
 
@@ -147,11 +147,10 @@ def fit(
             model = options.estimator(kind, train, judged, decoder)
             trained = model.fit(train.X, labels_of(train))
     assert rows.schema is not None
-    inputs = rows.inputs() if isinstance(rows, BlockData) else [train.X]
-    fitted = Fitted(trained, rows.schema, judged, seen=remembered(inputs))
+    fitted = Fitted(trained, rows.schema, judged)
     split = None if test_share is None else {"test_share": test_share, "seed": options.seed}
-    told_of = {"data": data.name, **about(kind, fitted, rows, train), "held_out": split}
-    fitted = replace(fitted, about=told_of)
+    file = {"data": data.name, "digest": digest_of(data), "held_out": split}
+    fitted = replace(fitted, about={**file, **about(kind, fitted, rows, train)})
     save(fitted, output)
     if isinstance(rows, BlockData):
         # (Not before the model is there: an interrupt in between would lose what was learnt.)
@@ -184,6 +183,14 @@ def _rows(
     return BlockData.opened(data)
 
 
+def digest_of(path: Path) -> str | None:
+    """SHA-256 of what is in a file, by which it is known again; None of a folder."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 # ----------------------------------------------------------------------------- what is written
 
 
@@ -208,8 +215,6 @@ class Fitted:
         What the model was trained for.
     about : mapping
         What was chosen and found in training, as JSON.
-    seen : array, optional
-        Digests of the rows it was trained on (`setwise.cli.seen_rows`).
 
     Examples
     --------
@@ -231,26 +236,16 @@ class Fitted:
     schema: Schema
     target: Target
     about: Mapping[str, Any] = field(default_factory=dict)
-    seen: Any = None
 
-    def n_seen(self, X: Any) -> int:
-        """How many rows have the features of a row that the model was trained on."""
-        from setwise.cli.seen_rows import n_known
+    def is_of(self, path: Path) -> bool:
+        """Whether the model was trained on this file, whatever it is called now."""
+        known = self.about.get("digest")
+        return known is not None and known == digest_of(path)
 
-        return 0 if self.seen is None else n_known(X, self.seen)
-
-    def split_as_trained(self, rows: Dataset) -> Dataset:
-        """The rows, split as in training if they are those that `fit --test-share` split."""
-        from setwise.cli.seen_rows import remembered
-
-        how, test = self.about.get("held_out"), self.about.get("test")
-        if how is None or test is None or rows.split is not None:
-            return rows
-        if rows.n_rows != self.about["rows"] + test["rows"]:
-            return rows
-        again = held_out(rows, how["test_share"], how["seed"])
-        same = remembered([again.train().X]).tolist() == self.seen.tolist()
-        return again if same else rows
+    def split_again(self, rows: Dataset) -> Dataset:
+        """The rows of the file it was trained on, with those that `--test-share` held out."""
+        how = self.about.get("held_out")
+        return rows if how is None else held_out(rows, how["test_share"], how["seed"])
 
     @property
     def label_names(self) -> list[str]:

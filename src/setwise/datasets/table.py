@@ -186,12 +186,14 @@ class Table:
 
     def unnamed(self) -> str:
         """What to do where the first line seems to be data."""
-        numbers = (name for name in self.names if Number().code(name.strip()) is not None)
-        if self.delimiter is None or (number := next(numbers, None)) is None:
+        numbers = [name for name in self.names if Number().code(name.strip()) is not None]
+        # (Columns that are numbered from 0 are what a data frame without names writes.)
+        is_named = numbers == [str(place) for place in range(len(numbers))]
+        if self.delimiter is None or is_named or 2 * len(numbers) < len(self.names):
             return ""
         return (
-            f"; {shown(number)} in the first line is a number: does the file begin with data? Put "
-            f"a line with the names of the columns before it"
+            f"; {shown(numbers[0])} in the first line is a number: does the file begin with data? "
+            f"Put a line with the names of the columns before it"
         )
 
     def error(self, reason: str) -> DataError:

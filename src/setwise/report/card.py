@@ -41,7 +41,7 @@ def card(
     target: Any = None,
     label_names: Sequence[Any] | None = None,
     data: Mapping[str, Any] | None = None,
-    n_trained_on: int = 0,
+    trained_on: bool = False,
     use: str = USE.format(file="model.skops"),
 ) -> Any:
     """The card of a fitted model, in Markdown: ``card(model).save("README.md")``.
@@ -61,8 +61,8 @@ def card(
         By default the model's ``classes_``.
     data : mapping, optional
         What is to be said of the data: names, sizes, where they come from.
-    n_trained_on : int
-        How many rows of the evaluation the model was trained on; the card says so.
+    trained_on : bool
+        Whether the model was trained on rows of the evaluation; the card says so.
     use : str
         How the model is loaded, in Markdown.
 
@@ -94,8 +94,10 @@ def card(
     written.add(folded=False, **{f"{TITLE}/What is guaranteed": proved})
     written.add(folded=False, **{f"{TITLE}/How to use it": use})
     if evaluation is not None:
-        seen = f", {words.count(n_trained_on)} of them" if n_trained_on else " not"
-        _judged(written, evaluation, names, f"rows{seen} used for training")
+        which = (
+            "rows, some or all used for training" if trained_on else "rows not used for training"
+        )
+        _judged(written, evaluation, names, which)
     if data:
         known = {"what": [*map(_text, data)], "value": [*map(_text, data.values())]}
         _add_table(written, "Data", known)

@@ -1,17 +1,16 @@
-"""A model knows the rows it was trained on again, and those that were held out for it."""
+"""A model knows the file it was trained on again, and the rows of it that were held out."""
 
 import json
 import shlex
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from setwise import get_target, load
-from setwise.cli import seen_rows
-from setwise.cli.seen_rows import digests, n_known, remembered
 from setwise.datasets import read
+from setwise.sparse import dense_rows
 from setwise.study import METHODS
+from setwise.study import load as load_study
 from setwise.study.methods import Question
 from tests.support.command import LISTED, QUICK, found, rows, run, write_listed
 
@@ -27,7 +26,7 @@ FILES = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("seen")
-    X, Y = rows(80, missing=0.05)
+    X, Y = rows(84, missing=0.05)
     write_listed(place / "listed.csv", X, Y)
     write_listed(place / "new.csv", *rows(40, 3))
     tags = ["art" if y[0] else "law" for y in Y]
@@ -36,7 +35,7 @@ def folder(tmp_path_factory):
     (place / "text.csv").write_text("\n".join(["a,words,tags", *lines]))
     lines = [f"{row / 7},k{row % 3},{tag}" for row, tag in enumerate(tags)]
     (place / "kinds.csv").write_text("\n".join(["a,kind,tags", *lines]))
-    lines = [f"{row % 2} 1:{row + 1} {row % 5 + 2}:0.5" for row in range(80)]
+    lines = [f"{row % 2} 1:{row + 1} {row % 5 + 2}:0.5" for row in range(84)]
     (place / "sparse.libsvm").write_text("\n".join(lines))
     return place
 
@@ -53,13 +52,18 @@ def trained(capfd, folder, name, *words):
 
 @pytest.mark.filterwarnings("ignore:.*only rise:UserWarning")
 @pytest.mark.parametrize("name", FILES)
-def test_every_row_that_was_trained_on_is_known_again(name, folder, capfd):
+def test_the_file_that_was_trained_on_is_known_again(name, folder, tmp_path, capfd):
     file, model = trained(capfd, folder, name)
-    status, out, err = run(capfd, "evaluate", model, file, "--resamples", 0, "--json")
-    assert status == 0
-    assert json.loads(out)["rows_trained_on"] == 80
-    assert "80 of 80 rows" in err
+    renamed = tmp_path / f"renamed{file.suffix}"
+    renamed.write_bytes(file.read_bytes())
+    status, out, err = run(capfd, "evaluate", model, renamed, "--resamples", 0, "--json")
+    told = json.loads(out)
+    assert (status, told["part"], told["trained_on"], told["n_rows"]) == (0, "all", True, 84)
+    assert f"{model.name} was trained on {renamed.name}" in err
     assert "--test-share" in err
+    # Who asks for these rows knows what they are.
+    status, out, err = run(capfd, "evaluate", model, file, "--part", "all", "--resamples", 0)
+    assert (status, "--test-share" in err) == (0, False)
 
 
 @pytest.mark.filterwarnings("ignore:.*only rise:UserWarning")
@@ -69,59 +73,34 @@ def test_the_rows_held_out_are_judged_again(name, folder, capfd):
     tested = load(model).about["test"]
     status, out, err = run(capfd, "evaluate", model, file, "--resamples", 0, "--json")
     told = json.loads(out)
-    assert (status, told["n_rows"], told["rows_trained_on"]) == (0, tested["rows"], 0)
+    assert (status, told["n_rows"], told["trained_on"]) == (0, tested["rows"], False)
     assert told["figures"]["loss: f1"]["value"] == pytest.approx(tested["loss"])
-    assert f"the {tested['rows']} rows that were held out" in err
-    for part, n_rows, n_seen in (("test", 20, 0), ("train", 60, 60), ("all", 80, 60)):
+    assert f"only the {tested['rows']} held-out rows of {file.name}" in err
+    for part, n_rows, is_seen in (("test", 21, False), ("train", 63, True), ("all", 84, True)):
         told = found(capfd, "evaluate", model, file, "--part", part, "--resamples", 0)
-        assert (told["n_rows"], told["rows_trained_on"]) == (n_rows, n_seen)
+        assert (told["part"], told["n_rows"], told["trained_on"]) == (part, n_rows, is_seen)
 
 
 def test_a_comparison_with_the_same_share_is_on_the_rows_held_out(folder, tmp_path, capfd):
     file, model = trained(capfd, folder, "listed", *SHARE)
-    words = ("--methods", "catalog", "--targets", "f1", *SHARE)
-    board = found(capfd, "compare", file, *LISTED, *words, "-o", tmp_path / "study")["leaderboard"]
+    words = ("--methods", "catalog", "--targets", "f1", *SHARE, "-o", tmp_path / "study")
+    assert run(capfd, "compare", file, *LISTED, *words)[0] == 0
     data = read(file, label_column="tags", separator=";").split_off(seed=0, train=0.75)
-    assert load(model).n_seen(data.test().X) == 0
-    assert load(model).n_seen(data.train().X) == 60
-    assert board["n_rows"] == 20
+    again = load(model).split_again(read(file, label_column="tags", separator=";"))
+    np.testing.assert_array_equal(again.test().X, data.test().X)
+    np.testing.assert_array_equal(
+        load_study(tmp_path / "study").y_true.toarray(), dense_rows(data.test().Y)
+    )
 
 
-def test_new_rows_are_new_and_some_old_ones_are_counted(folder, tmp_path, capfd):
-    file, model = trained(capfd, folder, "listed")
-    new, old = (folder / "new.csv").read_text(), file.read_text().splitlines()
+def test_nothing_is_said_of_other_files(folder, tmp_path, capfd):
+    _, model = trained(capfd, folder, "listed")
     status, _, err = run(capfd, "evaluate", model, folder / "new.csv", "--resamples", 0)
     assert (status, err) == (0, "")
-    mixed = tmp_path / "mixed.csv"
-    mixed.write_text(new + "\n".join(old[5:17]))
-    page, card = tmp_path / "page.html", tmp_path / "card.md"
-    told = found(capfd, "evaluate", model, mixed, "--resamples", 0, "--report", page)
-    assert told["rows_trained_on"] == 12
-    assert "12 of its rows used for training" in page.read_text()
-    assert run(capfd, "card", model, mixed, "-o", card)[0] == 0
-    assert "Results on 52 rows, 12 of them used for training" in card.read_text()
-
-
-def test_blocks_are_known_again_in_the_file_they_come_from(folder, tmp_path, capfd):
-    file, blocks, model = folder / "listed.csv", tmp_path / "blocks", tmp_path / "model.skops"
-    assert run(capfd, "convert", file, *LISTED, "--rows", 30, "-o", blocks)[0] == 0
-    assert run(capfd, "fit", blocks, *QUICK, "-o", model)[0] == 0
-    assert found(capfd, "evaluate", model, file, "--resamples", 0)["rows_trained_on"] == 80
-
-
-@pytest.mark.parametrize("form", [np.asarray, csr_array])
-def test_few_digests_stand_for_many_rows(form, monkeypatch):
-    X = np.random.default_rng(0).integers(5, size=(4000, 6)).astype(np.float64)
-    X[:, 0] = np.arange(4000)
-    old, new, half = form(X[:2000]), form(X[2000:]), form(X[1000:3000])
-    assert len(set(digests(form(X)).tolist())) == 4000
-    parts = [form(X[first : first + 400]) for first in range(0, 2000, 400)]
-    monkeypatch.setattr(seen_rows, "MOST_DIGESTS", 500)
-    kept = remembered([form(X[:1700]), form(X[1500:2000])])
-    np.testing.assert_array_equal(kept, remembered(parts))
-    assert len(kept) == 500
-    assert (n_known(old, kept), n_known(new, kept)) == (2000, 0)
-    assert n_known(half, kept) == pytest.approx(1000, abs=150)
+    for file, which in (("new", "rows not used"), ("listed", "rows, some or all used")):
+        card = tmp_path / f"{file}.md"
+        assert run(capfd, "card", model, folder / f"{file}.csv", "-o", card)[0] == 0
+        assert f"{which} for training" in card.read_text()
 
 
 # --------------------------------------------------------------- what a comparison leads to
@@ -140,11 +119,12 @@ def test_the_command_that_compare_prints_trains_that_method(target, folder, tmp_
         if (target, method) == ("macro_f1", "binary_relevance"):
             assert told["train"] == {}
             continue
-        command, *path = shlex.split(told["train"][target])[:-1]
+        assert told["train"][target]["method"] == method
+        command, *path = shlex.split(told["train"][target]["command"])[:-1]
         model = tmp_path / f"{method}.skops"
         assert command == "setwise"
         assert run(capfd, *path, model)[0] == 0
-        own = METHODS[method].make(Question(judge, n_rows=80)).fit(X, data.Y)
+        own = METHODS[method].make(Question(judge, n_rows=84)).fit(X, data.Y)
         np.testing.assert_array_equal(load(model).model.predict(data.X), own.predict(X))
 
 
@@ -153,9 +133,7 @@ def test_what_fit_cannot_train_is_said(folder, tmp_path, capfd):
     words = ("--methods", "one_vs_rest_decoded,binary_relevance", "--targets", "f1", "--folds", 2)
     status, out, _ = run(capfd, "compare", file, *LISTED, *words, "-o", tmp_path / "study")
     assert status == 0
-    assert "to train the best on all rows:" in out
-    assert "# binary_relevance; one_vs_rest_decoded, the best, is for Python" in out
-    assert "setwise fit" in (tmp_path / "study" / "report.html").read_text()
+    assert "to train binary_relevance for f1 on all rows:\n  setwise fit " in out
 
 
 # ------------------------------------------------------------------- predictions and truth
@@ -181,4 +159,4 @@ def test_a_truth_without_the_labels_is_told_what_it_lacks(
     assert err.startswith("setwise: truth.csv, line 1: ")
     assert complaint in err
     status, _, err = run(capfd, "evaluate", *files[2:])
-    assert (status, err.strip()[-11:]) == (2, "has --truth")
+    assert (status, err.strip()[-9:]) == (2, "ruth only")
