@@ -17,61 +17,12 @@ from setwise.estimators import (
     SetClassifier,
     SetClassifierCV,
     held_out,
-    moments,
     running,
     search,
 )
-from setwise.estimators.design import Design, Rows, Turned
+from setwise.estimators.design import Design, Rows
+from setwise.estimators.turned import Turned
 from tests.estimators.test_set_classifier_cv import drawn
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("shape", [(20, 50), (60, 5), (24, 24)])
-def test_a_part_of_turned_rows_has_the_solution_of_the_plain_ones(shape, form, fit_intercept):
-    """Trained on some rows along the principal directions of all: the same weights and scores."""
-    X, _ = drawn(0, *shape)
-    X = form(X + 1.0)
-    Y = np.random.default_rng(1).permuted(np.arange(shape[0])[:, None] % [2, 3, 4] == 0, axis=0)
-    part = np.arange(0, shape[0], 2)
-    plain = SetClassifier("f1", space="cube", alpha=0.1, tol=1e-8, fit_intercept=fit_intercept)
-    plain.fit(X[part], Y[part])
-    design = Design.of(Rows(X, Y, np.ones(len(Y))), None, fit_intercept)
-    turned = Turned.of(design)
-    assert turned is not None
-    assert turned.inputs.shape[1] <= min(shape)
-    other = SetClassifier(**plain.get_params()).fit(turned.inputs[part], Y[part])
-    weights, intercept = turned.point(other.coef_.T, other.intercept_)
-    np.testing.assert_allclose(weights.T, plain.coef_, atol=1e-6)
-    np.testing.assert_allclose(intercept, plain.intercept_, atol=1e-6)
-    np.testing.assert_allclose(
-        turned.inputs @ other.coef_.T + other.intercept_, plain._scores(X), atol=1e-6
-    )
-
-
-@pytest.mark.parametrize("directions", [moments.along_principal, moments.orthonormal])
-@pytest.mark.parametrize(("n_rows", "n_features"), [(6, 40), (30, 5), (1, 3)])
-def test_rows_along_directions_of_their_span_are_the_same_rows(directions, n_rows, n_features):
-    """Of as many directions as the rank, all of length 1 and at right angles."""
-    rows = np.random.default_rng(0).normal(size=(n_rows, n_features))
-    rows = np.concatenate([rows, rows[:1], 2.0 * rows[:1]])
-    turned, basis = directions(rows @ rows.T)
-    assert turned.shape[1] == min(n_rows, n_features)
-    V = rows.T @ basis
-    np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=1e-9)
-    np.testing.assert_allclose(rows @ V, turned, atol=1e-9)
-    np.testing.assert_allclose(turned @ V.T, rows, atol=1e-9)
-
-
-def test_inputs_that_cost_too_much_are_not_turned(monkeypatch):
-    """And the search finds the same losses without."""
-    X, Y = drawn(1, 40, 60)
-    settings = {"alphas": [1.0, 0.1], "spaces": ["cube"], "cv": 2, "tol": 1e-8}
-    turned = SetClassifierCV("f1", **settings).fit(X, Y)
-    monkeypatch.setattr("setwise.estimators.design.MOST_TURNED", 10)
-    plain = SetClassifierCV("f1", **settings).fit(X, Y)
-    assert [row["loss"] for row in turned.cv_results_] == [row["loss"] for row in plain.cv_results_]
-    np.testing.assert_allclose(turned.best_estimator_.coef_, plain.best_estimator_.coef_, atol=1e-6)
 
 
 def raced(monkeypatch, least_gain, seed=0, spaces=("catalog",)):

@@ -110,6 +110,8 @@ class BlockDesign(Columns):
     mass: float
     dtype: Any
     is_turned: ClassVar[bool] = False
+    precision: ClassVar[Any] = np.float64
+    plain: ClassVar[None] = None
     in_memory: ClassVar[bool] = False
 
     @classmethod

@@ -1,8 +1,4 @@
-"""The inputs of a linear model: read and checked, in the units a solver sees them in.
-
-Where many models are trained on parts of the same rows, the inputs are turned to their principal
-directions once for all of them (`Turned`).
-"""
+"""The inputs of a linear model: read and checked, in the units a solver sees them in."""
 
 from __future__ import annotations
 
@@ -22,14 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from setwise.blocks.block import Block, Blocks, Function
 from setwise.blocks.memory import Whole
-from setwise.estimators.moments import (
-    MOST_ROTATED,
-    Columns,
-    along_principal,
-    orthonormal,
-    principal,
-    standard_deviations,
-)
+from setwise.estimators.moments import Columns, standard_deviations
 from setwise.labels import LabelNames, read_labels
 from setwise.sparse import held, tidied
 from setwise.targets.truth import read_truth, refuse_open
@@ -37,16 +26,10 @@ from setwise.validation import refuse_large, require_one_of, same_rows
 
 Array = NDArray[Any]
 
-# Inputs are turned once for many models up to this many directions and entries.
-MOST_TURNED, MOST_TURNED_ENTRIES = 2560, 2**24
-# What an entry of sparse inputs costs a solver, and a variable more, by an entry of turned ones.
-ENTRY_COST, VARIABLE_COST = 16, 512
 # Inputs of at most this many entries are turned into float64 once, others by ranges of rows.
 ENTRIES_AT_ONCE = 2**24
 # The squares of larger inputs cannot be summed over any number of rows.
 LARGEST_INPUT = 1e140
-# Turned inputs beyond this are kept in float64: sums of products would overflow in float32.
-LARGEST_SINGLE = 1e18
 SCALINGS = (None, "standard", "rows")
 
 
@@ -206,8 +189,9 @@ class Design(Columns):
 
     A row counts by its weight in all that is computed of them, so that a row of weight 3 and a row
     that is there three times lead a solver along the same path. ``is_turned`` says that the
-    features are about principal directions already, or as good as those, and that products with
-    them need not be more precise than they are.
+    features are about principal directions already, or as good as those. Products with the inputs
+    are in the type ``precision``. With ``plain`` inputs, a solver ends where the gradient by those
+    is small (`setwise.estimators.turned.Turned`).
     """
 
     inputs: Any
@@ -215,6 +199,8 @@ class Design(Columns):
     fit_intercept: bool
     weights: Array
     is_turned: bool = False
+    precision: Any = np.float64
+    plain: Any = None
     in_memory: ClassVar[bool] = True
 
     @classmethod
@@ -253,9 +239,9 @@ class Design(Columns):
 
     @cached_property
     def precise(self) -> Any:
-        """The inputs in float64 unless they are too many, or turned."""
-        few = self.n_entries <= ENTRIES_AT_ONCE and not self.is_turned
-        return self.inputs.astype(np.float64) if few else self.inputs
+        """The inputs in the type of products, unless they are too many."""
+        few = self.n_entries <= ENTRIES_AT_ONCE
+        return self.inputs.astype(self.precision, copy=False) if few else self.inputs
 
     @property
     def n_entries(self) -> int:
@@ -267,62 +253,6 @@ class Design(Columns):
         if issparse(self.inputs) or not self.fit_intercept:
             return self.inputs, np.zeros(self.inputs.shape[1])
         return (self.inputs - self.center).astype(self.inputs.dtype), self.center
-
-
-@dataclass(frozen=True)
-class Turned:
-    """Inputs of a design along their principal directions V: (X - center) V, of shape (n, r).
-
-    A ridge solution lies in the span of the rows it is learnt from (with intercepts, of the rows
-    less any point), so that r is at most n and d, nothing is lost, and weights keep their length.
-    One factorisation serves every part of the rows, every penalty and every space.
-
-    ``basis`` is V (d, r), or (n, r) with V = (X - center)^T basis where rows are fewer. Of many
-    sparse rows, whose features are nearly uncorrelated, any orthonormal V does as well.
-    """
-
-    design: Design
-    inputs: Array
-    basis: Array
-
-    @classmethod
-    def of(cls, design: Design, dtype: Any = np.float64) -> Turned | None:
-        """None where the factorisation or the dense inputs would cost more than they save."""
-        n, d = design.inputs.shape
-        r = min(n, d)
-        if r > MOST_TURNED or n * r > MOST_TURNED_ENTRIES or r == 0:
-            return None
-        plain = ENTRY_COST * design.n_entries + VARIABLE_COST * (d - r)
-        if issparse(design.inputs) and n * r > plain:
-            return None
-        center = design.center
-        if d <= n:
-            basis = principal(design.covariance())[1]
-            inputs = np.asarray(design.precise @ basis) - center @ basis
-            return cls(design, kept(inputs, dtype), basis)
-        gram = design.precise @ design.precise.T
-        gram = gram.toarray() if issparse(gram) else gram
-        shift = np.asarray(design.precise @ center)
-        gram = gram - shift[:, None] - shift + center @ center
-        is_any = issparse(design.inputs) and n > MOST_ROTATED
-        inputs, basis = orthonormal(gram) if is_any else along_principal(gram)
-        return cls(design, kept(inputs, dtype), basis)
-
-    def point(self, weights: Array, intercept: Array) -> tuple[Array, Array]:
-        """Weights (d, m) and intercepts (m,) for the design, of those for the turned inputs."""
-        center, plain = self.design.center, self.basis @ weights
-        if len(self.basis) != len(center):
-            shares = plain
-            plain = np.asarray(self.design.precise.T @ shares)
-            plain = plain - np.outer(center, shares.sum(axis=0))
-        return plain, intercept - center @ plain
-
-
-def kept(inputs: Any, dtype: Any) -> Any:
-    """Inputs, dense or CSR, in that type, or as they are if they are too large for it."""
-    entries = inputs.data if issparse(inputs) else inputs
-    small = np.abs(entries).max(initial=0.0) <= LARGEST_SINGLE
-    return inputs.astype(dtype, copy=False) if small else inputs
 
 
 def scaled(inputs: Any, scaling: str | None, unit: Array) -> Any:

@@ -19,12 +19,13 @@ from setwise.decoders.for_target import Decoder, HeldOut, decoder_of
 from setwise.decoders.threshold_search import labelled
 from setwise.distributions.shortlist import Shortlist
 from setwise.estimators.blocked import gathered
-from setwise.estimators.design import LARGEST_SINGLE, checked_inputs, scaled_rows, weights_of
+from setwise.estimators.design import checked_inputs, scaled_rows, weights_of
 from setwise.estimators.folds import drawn_groups
 from setwise.estimators.guarantee import claim_of_population, claim_of_shortlists
 from setwise.estimators.label_tree import LabelTree, Settings, grown, trained
 from setwise.estimators.named_sets import NamedSets
 from setwise.estimators.running import progress_shown, run
+from setwise.estimators.turned import LARGEST_SINGLE
 from setwise.labels import LabelNames
 from setwise.targets.measure import Array
 from setwise.targets.target import hierarchy_of, predicted_size

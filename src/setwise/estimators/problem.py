@@ -25,12 +25,13 @@ class Terms:
     """What a block of rows adds to the sums that a solver needs; rows in ranges, of few entries.
 
     ``objective`` has no rows of its own. With ``label_features`` V the scores are (X W + b) V^T.
-    Products with inputs that are turned are in their type, others in float64.
+    Products with the inputs are in the type ``precision``, of gradients divided by ``unit``.
     """
 
     objective: Objective
     label_features: Array | None
-    is_turned: bool
+    precision: Any
+    unit: float
 
     def value_and_gradient(
         self, block: Block, weights: Array, intercept: Array, parameters: Array
@@ -42,10 +43,11 @@ class Terms:
             loss, gradient, by_part = objective.sums(slice(None), scores, parameters)
             gradient = gradient if features is None else gradient @ features
             value += loss
-            by_weight += part.T @ gradient.astype(part.dtype, copy=False)
             by_intercept += gradient.sum(axis=0)
+            gradient = gradient if self.unit == 1.0 else gradient / self.unit
+            by_weight += part.T @ gradient.astype(part.dtype, copy=False)
             by_parameter += by_part
-        return value, by_weight, by_intercept, by_parameter
+        return value, by_weight * self.unit, by_intercept, by_parameter
 
     def variance(
         self, block: Block, weights: Array, intercept: Array, parameters: Array
@@ -87,11 +89,10 @@ class Terms:
     ) -> Iterator[tuple[Objective, Any, Array]]:
         """Rows in ranges: their objective, inputs and scores."""
         inputs, features, n = block.inputs, self.label_features, block.inputs.shape[0]
-        kind: Any = inputs.dtype if self.is_turned else np.float64
-        weights = weights.astype(kind, copy=False)
+        weights = weights.astype(self.precision, copy=False)
         for rows in ranges_for(self.objective.space, n) if n else ():
             part = inputs if rows == slice(0, n) else inputs[rows]
-            part = part.astype(kind, copy=False)
+            part = part.astype(self.precision, copy=False)
             scores = part @ weights + intercept
             objective = self.objective.of_rows(dense_rows(block.sets, rows), block.weights[rows])
             yield objective, part, scores if features is None else scores @ features.T
@@ -124,7 +125,7 @@ class Problem:
     ) -> tuple[float, Array, Array, Array]:
         """The objective and its gradients by weights, intercepts and parameters.
 
-        In float64, but for the products with turned inputs, which are in the type of these.
+        In float64, but for products with inputs, which are in the precision of the design.
         """
         mass = self.objective.mass
         value, by_weight, by_intercept, by_parameter = self._rows.sum(
@@ -145,7 +146,11 @@ class Problem:
 
     @cached_property
     def _terms(self) -> Terms:
-        return Terms(self.objective.of_no_rows(), self.label_features, self.design.is_turned)
+        # (A power of 2, which changes no digit: weights may be too large or small for float32.)
+        weight = self.objective.mass / len(self.objective.weights)
+        unit = 1.0 if self.design.precision == np.float64 else 2.0 ** np.round(np.log2(weight))
+        features, precision = self.label_features, self.design.precision
+        return Terms(self.objective.of_no_rows(), features, precision, unit)
 
     def value(self, at: Solution) -> float:
         """The objective at a point."""
@@ -160,6 +165,8 @@ class Problem:
         """
         centred = self.design.center[:, None] * -by_intercept
         centred += by_weight
+        if self.design.plain is not None:
+            by_weight, centred = self.design.plain.gradients(centred, by_intercept)
         plain, *parts = (
             float(max(part.max(initial=0.0), -part.min(initial=0.0)))
             for part in (by_weight, centred, by_intercept, by_parameter)

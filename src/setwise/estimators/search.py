@@ -28,7 +28,7 @@ from sklearn.exceptions import ConvergenceWarning
 from setwise.decoders.for_target import Decoder, HeldOut
 from setwise.estimators.checkpoint import Checkpoints
 from setwise.estimators.claim import log_loss_of
-from setwise.estimators.design import Design, Rows, Turned, kept
+from setwise.estimators.design import Design, Rows
 from setwise.estimators.held_out import (
     ByLikelihood,
     Judged,
@@ -38,6 +38,7 @@ from setwise.estimators.held_out import (
 )
 from setwise.estimators.running import Watch
 from setwise.estimators.set_classifier import SetClassifier
+from setwise.estimators.turned import LEAST_SINGLE, Turned, kept
 from setwise.labels import LabelNames
 from setwise.targets.target import averages_labels
 
@@ -48,8 +49,6 @@ PATIENCE = 2
 # So many times the tolerance of a fit is enough to compare by.
 LOOSER = 3.0
 TIE = 1e-12
-# The least tolerance for which products in float32 are good enough.
-LEAST_SINGLE = 1e-4
 # Marginals of so many entries are kept of every combination for measures of all rows together.
 MOST_KEPT = 2**21
 # What the next fit of a model begins at.
@@ -143,7 +142,8 @@ class Inputs:
         is_turned = self.turned is not None or issparse(self.inputs)
         unit = np.ones(self.inputs.shape[1])
         fit_intercept, weights = self.design.fit_intercept, self.design.weights[rows]
-        return Design(self.inputs[rows], unit, fit_intercept, weights, is_turned)
+        precision = self.inputs.dtype if is_turned else np.float64
+        return Design(self.inputs[rows], unit, fit_intercept, weights, is_turned, precision)
 
     def learnt(self, split: Split, rows: Rows) -> tuple[Design, Rows]:
         """Rows to learn from, as a solver sees them, and their label sets."""
@@ -366,7 +366,7 @@ class Race:
         difference = self.judged(trial, both).rows - self.judged(other, both).rows
         weights = np.concatenate([self.rows.weights[s.test] for s in self.splits[:both]])
         mean = float(np.average(difference, weights=weights))
-        spread = float(np.linalg.norm(weights * (difference - mean)) / weights.sum())
+        spread = float(np.linalg.norm(weights / weights.sum() * (difference - mean)))
         return mean, spread if len(difference) >= LEAST_JUDGED else np.inf
 
     def _is_close(self, trial: Trial, best: Trial) -> bool:

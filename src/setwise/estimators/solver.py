@@ -15,6 +15,7 @@ from setwise.estimators.newton import solve_binary_relevance
 from setwise.estimators.problem import Problem
 from setwise.estimators.running import Progress
 from setwise.estimators.training import Training
+from setwise.estimators.turned import LEAST_SINGLE, Light
 from setwise.spaces.space import Space
 from setwise.validation import score_matrix
 
@@ -58,8 +59,7 @@ def _solved(search: _Search, max_iter: int, warn: bool) -> Solution:
     # From time to time, and where rounding ended a line search as long as that helps, it begins
     # anew in variables that suit the curvature there.
     while search.steps < max_iter and tol < search.best.gradient_norm < norm:
-        if search.steps > 0:
-            search.conditioning = problem.conditioning(search.best)
+        search.conditioning = problem.conditioning(search.best)
         before, most = search.steps, min(max(FIRST, search.steps), max_iter - search.steps)
         norm, flat = search.best.gradient_norm / 2.0, search.flat(search.best)
         memory = remembered(len(flat))
@@ -108,9 +108,11 @@ class _Search:
         self.progress, self.checkpoint = progress, checkpoint
         self.parameters, self.free = start.parameters, np.isfinite(start.parameters)
         self.least = problem.objective.lower_bounds[self.free]
-        self.conditioning = problem.conditioning(start)
-        self.best, self.slopes = self._at(self.flat(start))
-        self.begun, self.steps = self.best.value, 0
+        self.conditioning: Any = None
+        self.best, self.slopes = self._at(
+            start.weights, start.intercept, start.parameters[self.free]
+        )
+        self.begun, self.steps = self.best.value, start.n_iter
 
     def flat(self, at: Solution) -> Array:
         """The variables of a point; parameters of -inf are none."""
@@ -127,7 +129,7 @@ class _Search:
 
     def evaluate(self, flat: Array) -> tuple[float, Array]:
         """The objective and its gradient by the variables."""
-        here, slopes = self._at(flat)
+        here, slopes = self._at(*self.conditioning.point(flat))
         # Where rounding hides which value is the lower, the gradient tells which point is nearer.
         rounding = ROUNDING * abs(self.best.value)
         alike = here.value <= min(self.best.value + rounding, self.begun)
@@ -150,9 +152,8 @@ class _Search:
             self.progress(description=f"training, step {self.steps}, {norm}")
         return self.best.gradient_norm <= self.tol
 
-    def _at(self, flat: Array) -> tuple[Solution, list[Array]]:
+    def _at(self, weights: Array, intercept: Array, finite: Array) -> tuple[Solution, list[Array]]:
         """A point, and the gradients there by weights, intercepts and finite parameters."""
-        weights, intercept, finite = self.conditioning.point(flat)
         parameters = self.parameters.copy()
         parameters[self.free] = finite
         value, *gradients = self.problem.value_and_gradient(weights, intercept, parameters)
@@ -192,21 +193,42 @@ class Fitting:
         in_memory = self.design.in_memory and self.checkpoint is None
         if self.training.is_separate and self.label_features is None and in_memory:
             return self._by_label(last, progress)
-        objectives = [
+        objectives = (
             self.training.objective(stage, self.space, self.sets, self.weights)
             for stage in self.training.stages()
-        ]
+        )
         problems = [Problem(self.design, o, self.alpha, self.features()) for o in objectives]
         blank = problems[-1].start()
-        found = _fitting(last, blank, self.design.center)
-        unless = None if found is None else blank
-        begun, told = [blank if found is None else found], (progress, self.checkpoint)
+        begun = _fitting(last, blank, self.design.center)
+        light = None
+        if begun is None and in_memory:
+            light = Light.of(self.design, len(blank.intercept))
+        if light is None:
+            return self._walk(problems, blank, begun, self.tol, progress)
+        # Most of the way with products that are less exact, and the rest from there.
+        lighter = [replace(problem, design=light.design) for problem in problems]
+        loose = max(self.tol, LEAST_SINGLE), progress, False
+        near = light.back(self._walk(lighter, lighter[-1].start(), None, *loose))
+        return self._walk(problems[-1:], blank, near, self.tol, progress)
+
+    def _walk(
+        self,
+        problems: list[Problem],
+        blank: Solution,
+        begun: Solution | None,
+        tol: float,
+        progress: Progress | None,
+        warn: bool = True,
+    ) -> Solution:
+        """From problem to problem, from the blank solution or one that is lower."""
+        unless = None if begun is None else blank
+        ends, told = [blank if begun is None else begun], (progress, self.checkpoint)
         for problem in problems[:-1]:
-            ended = solve(problem, begun[-1], self.tol, self.max_iter, False, *told, unless)
-            begun, unless = [*begun, ended], None
-        if len(begun) > 1:
-            begun = [min(begun, key=problems[-1].value)]
-        return solve(problems[-1], begun[0], self.tol, self.max_iter, True, *told, unless)
+            ended = solve(problem, ends[-1], tol, self.max_iter, False, *told, unless)
+            ends, unless = [*ends, replace(ended, n_iter=0)], None
+        if len(ends) > 1:
+            ends = [min(ends, key=problems[-1].value)]
+        return solve(problems[-1], ends[0], tol, self.max_iter, warn, *told, unless)
 
     def _by_label(self, last: Solution | None, progress: Progress | None) -> Solution:
         inputs, center = self.design.centred()
