@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from setwise.spaces.expectation import Expectation, Mean, additive_mean
 from setwise.spaces.forest_kernels import (
@@ -171,6 +172,18 @@ class Forest(Space):
         rows = np.arange(len(sets))[:, None]
         out[rows, child, sets[:, child], sets[:, self.parents[child]]] = 1.0
         return out.reshape(len(sets), 4 * self.n_labels)
+
+    def marginals(self, scores: ArrayLike) -> Array:
+        """P(label in the set), (n, l): of closed sets as the set without labels lacks likelihood.
+
+        (By the kernel that training has compiled.)
+        """
+        if self.closed_law is None:
+            return super().marginals(scores)
+        checked = score_matrix(scores, self.n_labels)
+        return (
+            self.negative_log_likelihood(checked, np.zeros(checked.shape, np.uint8), False)[1] / 2
+        )
 
     def moments(
         self, scores: Array, values: tuple[Array, Array] | None = None, *, features: bool = False

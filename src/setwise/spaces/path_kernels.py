@@ -105,21 +105,6 @@ def marginal_rows(start, stop, scores, nodes, is_end, log_sum, out):
 
 
 @kernel
-def last_node_rows(start, stop, sets, nodes, is_end, out):
-    """Of each set the node in which its path ends, -1 if it is none of the paths, (n,)."""
-    labels, above, _ = nodes
-    for row in range(start, stop):
-        line, last, size = sets[row], 0, 0
-        for k in range(1, len(labels)):
-            if line[labels[k]] == 1:
-                last, size = k, size + 1
-        node = last
-        while node > 0 and line[labels[node]] == 1:
-            node, size = above[node], size - 1
-        out[row] = last if node == 0 and size == 0 and last > 0 and is_end[last] else -1
-
-
-@kernel
 def likelihood_rows(start, stop, scores, last, nodes, is_end, value, by_score):
     """-log s(y) of the path to node ``last`` (n,), and E[y'] - y with y' in +-1, (n, l).
 

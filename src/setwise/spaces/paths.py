@@ -14,7 +14,6 @@ from setwise.spaces.nodes import Nodes
 from setwise.spaces.path_kernels import (
     additive_rows,
     from_roots_rows,
-    last_node_rows,
     likelihood_rows,
     marginal_rows,
     to_roots_rows,
@@ -217,11 +216,18 @@ class Paths(Listing, Space):
         return log_sum - scores.sum(axis=1, dtype=np.float64), out
 
     def _last_nodes(self, sets: Array, is_end: Array | None = None) -> Array:
-        """The node in which each set's path ends, -1 if it is none of the paths, (n,)."""
-        out = np.empty(len(sets), dtype=np.int64)
+        """The node in which each set's path ends, -1 if it is none of the paths, (n,).
+
+        A path is a set that has the parent of each label, and as many labels as its last is deep.
+        """
+        labels, above, _ = self.nodes
+        inside = np.ones((len(sets), len(labels)), bool)
+        inside[:, 1:] = sets[:, labels[1:]] == 1
+        last = len(labels) - 1 - np.argmax(inside[:, ::-1], axis=1)
+        deep = 1 + np.concatenate([[-1], forest_levels(self.parents)[labels[1:]]])
+        paths = (inside <= inside[:, above]).all(axis=1) & (inside[:, 1:].sum(axis=1) == deep[last])
         ends = self.is_end if is_end is None else is_end
-        for_rows(last_node_rows, len(sets), sets, self.nodes, ends, out)
-        return out
+        return np.where(paths & (last > 0) & ends[last], last, -1)
 
     __repr__ = brief
 
