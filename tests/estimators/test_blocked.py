@@ -6,6 +6,8 @@ import numpy as np
 import pandas
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
@@ -257,6 +259,18 @@ def test_an_interrupted_fit_in_memory_leaves_a_checkpoint_too(tmp_path, monkeypa
     again, whole = SetClassifier(**settings), SetClassifier(**settings).fit(X, Y)
     np.testing.assert_allclose(again.fit(X, Y, checkpoint=kept).coef_, whole.coef_, atol=1e-5)
     assert not kept.exists()
+
+
+def test_a_limit_of_steps_is_one_of_each_fit_that_goes_on(tmp_path):
+    X, Y = drawn(9, n=200)
+    kept = Lasting(tmp_path / "fit.npz")
+    model = SetClassifier(space="cube", alpha=1e-4, tol=1e-9, max_iter=5)
+    found = []
+    for _ in range(2):
+        with pytest.warns(ConvergenceWarning, match="stopped after 5 iterations"):
+            found.append(clone(model).fit(X, Y, checkpoint=kept))
+    assert [one.n_iter_ for one in found] == [5, 5]
+    assert found[1].objective_ < found[0].objective_
 
 
 def test_a_search_that_is_cut_off_goes_on_where_it_was(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Lighter inputs lead to the same solutions."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +9,9 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from setwise.estimators import SetClassifier, SetClassifierCV, moments, turned
+from setwise.estimators import SetClassifier, SetClassifierCV, moments, solver, turned
 from setwise.estimators.design import Design, Rows
-from setwise.estimators.turned import Light, Turned
+from setwise.estimators.turned import Turned
 from tests.estimators.test_set_classifier_cv import drawn
 
 
@@ -65,10 +66,10 @@ def test_inputs_that_cost_too_much_are_not_turned(monkeypatch):
 
 @pytest.fixture
 def light(monkeypatch):
-    """Every fit is walked lightly as far as it goes; what it was walked on is told."""
-    told, of = [], Light.of.__func__
+    """Every fit to sparse inputs is walked lightly first; designs of such walks are told."""
+    told, of = [], turned.lighter
     monkeypatch.setattr(turned, "LEAST_PRODUCTS", 0)
-    monkeypatch.setattr(Light, "of", lambda *given: told.append(of(Light, *given)) or told[-1])
+    monkeypatch.setattr(solver, "lighter", lambda *given: told.append(of(*given)) or told[-1])
     return told
 
 
@@ -85,19 +86,17 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: ", ".join(map(str, s)))
 @pytest.mark.parametrize("tol", [1e-4, 1e-7])
-def test_a_model_walked_lightly_ends_where_a_plain_one_does(tol, settings, form, light, request):
+def test_a_model_walked_lightly_ends_where_a_plain_one_does(tol, settings, light, monkeypatch):
     X, Y = drawn(3, 200, 12)
-    X = form(X + 3.0)
+    X = sparse.csr_array(X + 0.5)
     model = SetClassifier(**{"target": "f1", "alpha": 0.01, "tol": tol, **settings})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         walked = clone(model).fit(X, Y)
-        assert light[0].design.inputs.dtype == np.float32
-        assert (light[0].turned is not None) == sparse.issparse(X)
-        request.getfixturevalue("monkeypatch").setattr(turned, "LEAST_PRODUCTS", np.inf)
+        assert light[0].inputs.dtype == light[0].spectrum[1].dtype == np.float32
+        monkeypatch.setattr(turned, "LEAST_PRODUCTS", np.inf)
         plain = clone(model).fit(X, Y)
     assert light[-1] is None
     away = np.abs(walked.decision_function(X) - plain.decision_function(X)).max()
@@ -107,26 +106,53 @@ def test_a_model_walked_lightly_ends_where_a_plain_one_does(tol, settings, form,
     assert walked.objective_ == pytest.approx(plain.objective_, abs=left + 1e-13)
 
 
-def test_many_features_and_weights_of_any_size_are_walked_lightly(light):
+def test_weights_of_any_size_are_walked_lightly(light):
     X, Y = drawn(4, 40, 90)
     model = SetClassifier("f1", alpha=0.1, tol=1e-6)
-    plain = model.fit(X, Y).decision_function(X)
+    plain = model.fit(X, Y).predict_proba(X)
     for weight in (1e-200, 1e-60, 1e60, 1e200):
         weights = np.full(len(X), weight)
         found = clone(model).fit(sparse.csr_array(X), Y, sample_weight=weights)
-        np.testing.assert_allclose(found.decision_function(X), plain, atol=1e-4)
-    assert all(one.turned is None for one in light)
-    clone(model).set_params(alpha=1e59, tol=1e24).fit(X * 1e30, Y)
-    assert light[-1] is None  # products would overflow
+        np.testing.assert_allclose(found.predict_proba(X), plain, atol=1e-5)
+    assert all(light[1:])
+
+
+def test_inputs_that_single_precision_does_not_serve_are_learnt_from_as_they_are(light):
+    """Dense, far from 0, or beyond it."""
+    X, Y = drawn(4)
+    SetClassifier("f1").fit(X, Y)
+    SetClassifier("f1").fit(sparse.csr_array(X + 100.0), Y)
+    SetClassifier("f1", alpha=1e59, tol=1e24).fit(sparse.csr_array(X * 1e30), Y)
+    assert light == [None] * 3
+
+
+def test_what_a_light_walk_made_worse_is_not_taken(light, monkeypatch):
+    """It is as if there had been none."""
+    X, Y = drawn(5)
+    X, model = sparse.csr_array(X), SetClassifier("f1", "generalized_cross_entropy", space="cube")
+    walk = solver.Fitting._walk
+
+    def astray(self, problems, *given):
+        found = walk(self, problems, *given)
+        is_light = problems[0].design.precision == np.float32
+        return replace(found, weights=found.weights + 100.0) if is_light else found
+
+    monkeypatch.setattr(solver.Fitting, "_walk", astray)
+    found = clone(model).fit(X, Y)
+    assert light[0] is not None
+    monkeypatch.setattr(turned, "LEAST_PRODUCTS", np.inf)
+    np.testing.assert_array_equal(found.coef_, clone(model).fit(X, Y).coef_)
 
 
 def test_steps_on_the_way_count(light):
     """A limit is one of both parts of the way together."""
     X, Y = drawn(5, 100)
+    X = sparse.csr_array(X)
     model = SetClassifier("f1", alpha=1e-3, tol=1e-6, max_iter=1000).fit(X, Y)
     assert model.n_iter_ > 20
     with pytest.warns(ConvergenceWarning, match="stopped after 7 iterations"):
         assert clone(model).set_params(max_iter=7).fit(X, Y).n_iter_ == 7
+    assert light[-1] is not None
 
 
 @pytest.mark.parametrize("weight", [1e-60, 1e40, 1e200])

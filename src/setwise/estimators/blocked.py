@@ -111,7 +111,6 @@ class BlockDesign(Columns):
     dtype: Any
     is_turned: ClassVar[bool] = False
     precision: ClassVar[Any] = np.float64
-    plain: ClassVar[None] = None
     in_memory: ClassVar[bool] = False
 
     @classmethod

@@ -67,7 +67,7 @@ class Conditioning:
 
     def flat(self, weights: Array, intercept: Array, parameters: Array) -> Array:
         """The variables of a point."""
-        inner = weights if self.rotation is None else self.rotation.T @ weights
+        inner = weights if self.rotation is None else self._product(self.rotation.T, weights)
         shift = (intercept + self._at_center(inner)) / self.by_score
         return np.concatenate([(inner / self.scale).ravel(), shift, parameters / self.by_parameter])
 
@@ -75,15 +75,20 @@ class Conditioning:
         """Weights, intercepts and parameters of the variables."""
         inner, shift, rest = np.split(flat, np.cumsum([self.scale.size, len(self.by_score)]))
         inner = inner.reshape(self.scale.shape) * self.scale
-        weights = inner if self.rotation is None else self.rotation @ inner
+        weights = inner if self.rotation is None else self._product(self.rotation, inner)
         return weights, shift * self.by_score - self._at_center(inner), rest * self.by_parameter
 
     def gradient(self, by_weight: Array, by_intercept: Array, by_parameter: Array) -> Array:
         """The gradient by the variables, from that by weights, intercepts and parameters."""
-        inner = by_weight if self.rotation is None else self.rotation.T @ by_weight
+        inner = by_weight if self.rotation is None else self._product(self.rotation.T, by_weight)
         inner = (inner - self.center * by_intercept) * self.scale
         parts = by_intercept * self.by_score, by_parameter * self.by_parameter
         return np.concatenate([inner.ravel(), *parts])
+
+    @staticmethod
+    def _product(rotation: Array, other: Array) -> Array:
+        """In the precision of the rotation, and float64 again."""
+        return (rotation @ other.astype(rotation.dtype, copy=False)).astype(np.float64, copy=False)
 
     def _at_center(self, inner: Array) -> Array:
         """What the features add to each score at its center, (m,)."""

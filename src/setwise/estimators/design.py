@@ -190,8 +190,7 @@ class Design(Columns):
     A row counts by its weight in all that is computed of them, so that a row of weight 3 and a row
     that is there three times lead a solver along the same path. ``is_turned`` says that the
     features are about principal directions already, or as good as those. Products with the inputs
-    are in the type ``precision``. With ``plain`` inputs, a solver ends where the gradient by those
-    is small (`setwise.estimators.turned.Turned`).
+    are in the type ``precision``.
     """
 
     inputs: Any
@@ -200,7 +199,6 @@ class Design(Columns):
     weights: Array
     is_turned: bool = False
     precision: Any = np.float64
-    plain: Any = None
     in_memory: ClassVar[bool] = True
 
     @classmethod

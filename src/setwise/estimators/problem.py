@@ -47,7 +47,9 @@ class Terms:
             gradient = gradient if self.unit == 1.0 else gradient / self.unit
             by_weight += part.T @ gradient.astype(part.dtype, copy=False)
             by_parameter += by_part
-        return value, by_weight * self.unit, by_intercept, by_parameter
+        if self.unit != 1.0:
+            by_weight *= self.unit
+        return value, by_weight, by_intercept, by_parameter
 
     def variance(
         self, block: Block, weights: Array, intercept: Array, parameters: Array
@@ -165,8 +167,6 @@ class Problem:
         """
         centred = self.design.center[:, None] * -by_intercept
         centred += by_weight
-        if self.design.plain is not None:
-            by_weight, centred = self.design.plain.gradients(centred, by_intercept)
         plain, *parts = (
             float(max(part.max(initial=0.0), -part.min(initial=0.0)))
             for part in (by_weight, centred, by_intercept, by_parameter)

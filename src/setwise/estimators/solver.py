@@ -15,7 +15,7 @@ from setwise.estimators.newton import solve_binary_relevance
 from setwise.estimators.problem import Problem
 from setwise.estimators.running import Progress
 from setwise.estimators.training import Training
-from setwise.estimators.turned import LEAST_SINGLE, Light
+from setwise.estimators.turned import LEAST_SINGLE, lighter
 from setwise.spaces.space import Space
 from setwise.validation import score_matrix
 
@@ -202,14 +202,14 @@ class Fitting:
         begun = _fitting(last, blank, self.design.center)
         light = None
         if begun is None and in_memory:
-            light = Light.of(self.design, len(blank.intercept))
-        if light is None:
-            return self._walk(problems, blank, begun, self.tol, progress)
-        # Most of the way with products that are less exact, and the rest from there.
-        lighter = [replace(problem, design=light.design) for problem in problems]
-        loose = max(self.tol, LEAST_SINGLE), progress, False
-        near = light.back(self._walk(lighter, lighter[-1].start(), None, *loose))
-        return self._walk(problems[-1:], blank, near, self.tol, progress)
+            light = lighter(self.design, len(blank.intercept))
+        if light is not None:
+            # Most of the way with products that are less exact, and the rest from there.
+            loose = [replace(problem, design=light) for problem in problems]
+            near = self._walk(loose, blank, None, max(self.tol, LEAST_SINGLE), progress, False)
+            if problems[-1].value(near) <= problems[-1].value(blank):
+                return solve(problems[-1], near, self.tol, self.max_iter, True, progress)
+        return self._walk(problems, blank, begun, self.tol, progress)
 
     def _walk(
         self,
@@ -272,12 +272,13 @@ class Fitting:
 
 
 def _fitting(last: Solution | None, blank: Solution, center: Array) -> Solution | None:
-    """The last solution where it has the scores that are wanted, else None.
+    """The last solution where it has the scores that are wanted, else None; no step is taken yet.
 
     Parameters of another space are as in the ``blank`` one, and so are the scores at the center.
     """
     if last is None or last.weights.shape[1] != len(blank.intercept):
         return None
+    last = replace(last, n_iter=0)
     if len(blank.parameters) == 0:
         return replace(last, parameters=blank.parameters)
     if np.array_equal(np.isfinite(last.parameters), np.isfinite(blank.parameters)):

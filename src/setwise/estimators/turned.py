@@ -1,20 +1,19 @@
 """Inputs that a solver passes over in less time than over those it was given.
 
 Where many models are trained on parts of the same rows, the inputs are turned to their principal
-directions once for all of them (`Turned`). One model is walked most of its way on lighter ones
-(`Light`).
+directions once for all of them (`Turned`). One model of sparse inputs is trained most of the way
+in single precision (`lighter`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from setwise.estimators.design import ENTRIES_AT_ONCE, Array, Design, Solution
+from setwise.estimators.design import Array, Design
 from setwise.estimators.moments import MOST_ROTATED, along_principal, orthonormal, principal
 
 # Inputs are turned up to this many directions and entries.
@@ -25,8 +24,10 @@ ENTRY_COST, VARIABLE_COST = 16, 512
 LARGEST_SINGLE = 1e18
 # The least tolerance for which products in float32 are good enough.
 LEAST_SINGLE = 1e-4
-# Fewer products of a pass, entries by scores, are not worth a way of their own.
+# Fewer products of a pass, entries by scores, are not worth a walk of their own.
 LEAST_PRODUCTS = 2**22
+# Features are far from 0 where a mean is so many times the largest standard deviation.
+FAR = 10.0
 
 
 @dataclass(frozen=True)
@@ -77,18 +78,6 @@ class Turned:
             plain = plain - np.outer(center, shares.sum(axis=0))
         return plain, intercept - center @ plain
 
-    def gradients(self, by_weight: Array, by_intercept: Array) -> tuple[Array, Array]:
-        """By weights of the features, and of those about the center, (d, m), of turned ones.
-
-        In the type of the turned inputs. (For features that are no more than the rows.)
-        """
-        centred = self._basis @ by_weight.astype(self.inputs.dtype)
-        return centred + np.outer(self.design.center, by_intercept), centred
-
-    @cached_property
-    def _basis(self) -> Array:
-        return self.basis.astype(self.inputs.dtype)
-
 
 def kept(inputs: Any, dtype: Any) -> Any:
     """Inputs, dense or CSR, in that type, or as they are if they are too large for it."""
@@ -97,36 +86,21 @@ def kept(inputs: Any, dtype: Any) -> Any:
     return inputs.astype(dtype, copy=False) if small else inputs
 
 
-@dataclass(frozen=True)
-class Light:
-    """A design in float32, and the way back from it.
+def lighter(design: Design, n_scores: int) -> Design | None:
+    """Sparse inputs in float32, with rotations in it too; None where that would save little.
 
-    Sparse inputs whose weights would be rotated at every step are turned instead, once.
+    Products with dense inputs are fast in float64, and of features far from 0 float32 tells little.
     """
-
-    design: Design
-    turned: Turned | None
-
-    @classmethod
-    def of(cls, design: Design, n_scores: int) -> Light | None:
-        """None where it would save little, or its memory is more than the inputs' own."""
-        n, d = design.inputs.shape
-        few = design.n_entries * n_scores < LEAST_PRODUCTS or design.n_entries > ENTRIES_AT_ONCE
-        if few or design.precision != np.float64:
-            return None
-        is_rotated = issparse(design.inputs) and d <= min(n, MOST_ROTATED)
-        turned = Turned.of(design, np.float32) if is_rotated else None
-        inputs = kept(design.inputs, np.float32) if turned is None else turned.inputs
-        if inputs.dtype != np.float32:
-            return None
-        light = replace(
-            design, inputs=inputs, is_turned=turned is not None, precision=np.float32, plain=turned
-        )
-        return cls(light, turned)
-
-    def back(self, at: Solution) -> Solution:
-        """The same solution for the inputs as they were given."""
-        if self.turned is None:
-            return at
-        weights, intercept = self.turned.point(at.weights, at.intercept)
-        return replace(at, weights=weights, intercept=intercept)
+    many = design.n_entries * n_scores >= LEAST_PRODUCTS
+    if not many or not issparse(design.inputs) or design.precision != np.float64:
+        return None
+    inputs = kept(design.inputs, np.float32)
+    if inputs.dtype != np.float32:
+        return None
+    variance, rotation = design.spectrum
+    if np.abs(design.center).max(initial=0.0) > FAR * np.sqrt(variance.max(initial=0.0)):
+        return None
+    rotation = None if rotation is None else rotation.astype(np.float32)
+    light = replace(design, inputs=inputs, precision=np.float32)
+    vars(light).update(center=design.center, spectrum=(variance, rotation))
+    return light

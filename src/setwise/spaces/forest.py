@@ -174,9 +174,10 @@ class Forest(Space):
         return out.reshape(len(sets), 4 * self.n_labels)
 
     def marginals(self, scores: ArrayLike) -> Array:
-        """P(label in the set), (n, l): of closed sets as the set without labels lacks likelihood.
+        """P(label in the set), (n, l).
 
-        (By the kernel that training has compiled.)
+        Of closed sets it is half the slope of -log P of the set without labels, by the kernel that
+        training has compiled.
         """
         if self.closed_law is None:
             return super().marginals(scores)

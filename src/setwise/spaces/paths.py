@@ -56,6 +56,9 @@ class Paths(Listing, Space):
     nodes: Nodes = field(init=False, repr=False)
     is_end: Array = field(init=False, repr=False)
     _ends: Array = field(init=False, repr=False)
+    # The depth of each label, and its node.
+    _depth: Array = field(init=False, repr=False)
+    _place: Array = field(init=False, repr=False)
     is_path = True
     is_list = True
     is_closed = True
@@ -65,15 +68,18 @@ class Paths(Listing, Space):
         ends, nodes = np.arange(len(parents)), Nodes.of(parents)
         if self.leaves_only:
             ends = np.setdiff1d(ends, parents)
+        depth = forest_levels(parents) + 1
         vars(self).update(
             parents=parents, n_labels=len(parents), log_size=float(np.log(len(ends))),
             nodes=nodes, is_end=np.isin(nodes.labels, ends), _ends=ends,
+            _depth=depth.astype(np.min_scalar_type(depth.max())),
+            _place=np.argsort(nodes.labels)[1:],
         )  # fmt: skip
 
     @property
     def sizes(self) -> Array:
         """The depths that occur, a root having depth 1."""
-        return np.unique(forest_levels(self.parents)[self._ends] + 1)
+        return np.unique(self._depth[self._ends]).astype(np.int64)
 
     def marginals(self, scores) -> Array:
         """P(label on the path) = probability of the paths that end below it, (n, l)."""
@@ -218,16 +224,12 @@ class Paths(Listing, Space):
     def _last_nodes(self, sets: Array, is_end: Array | None = None) -> Array:
         """The node in which each set's path ends, -1 if it is none of the paths, (n,).
 
-        A path is a set that has the parent of each label, and as many labels as its last is deep.
+        It can only end in the deepest label.
         """
-        labels, above, _ = self.nodes
-        inside = np.ones((len(sets), len(labels)), bool)
-        inside[:, 1:] = sets[:, labels[1:]] == 1
-        last = len(labels) - 1 - np.argmax(inside[:, ::-1], axis=1)
-        deep = 1 + np.concatenate([[-1], forest_levels(self.parents)[labels[1:]]])
-        paths = (inside <= inside[:, above]).all(axis=1) & (inside[:, 1:].sum(axis=1) == deep[last])
-        ends = self.is_end if is_end is None else is_end
-        return np.where(paths & (last > 0) & ends[last], last, -1)
+        deepest = np.argmax(sets * self._depth, axis=1)
+        last, ends = self._place[deepest], self.is_end if is_end is None else is_end
+        is_path = (sets == self.sets_ending_in(deepest)).all(axis=1)
+        return np.where(is_path & ends[last], last, -1)
 
     __repr__ = brief
 
