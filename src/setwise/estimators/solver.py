@@ -188,7 +188,7 @@ class Fitting:
         """The solution, from the last one if it is given and has as many scores.
 
         By Newton steps for labels that are each by themselves, in memory and without a checkpoint,
-        else by L-BFGS, by way of convex losses for one that is not.
+        else by L-BFGS, by way of convex losses for one that is not, and of `lighter` inputs.
         """
         in_memory = self.design.in_memory and self.checkpoint is None
         if self.training.is_separate and self.label_features is None and in_memory:
