@@ -1,6 +1,8 @@
-"""Settings of the test run: how many examples hypothesis draws."""
+"""Settings of the test run: how many examples hypothesis draws, and that interrupts arrive."""
 
 import os
+import signal
+import threading
 
 from hypothesis import HealthCheck, settings
 
@@ -16,3 +18,10 @@ settings.register_profile("thorough", parent=settings.get_profile("quick"), max_
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "quick")
 )
+
+# What a shell runs in the background ignores an interrupt, and so does all that it starts.
+if (
+    threading.current_thread() is threading.main_thread()
+    and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import signal
 import sys
 import time
 from contextlib import chdir
@@ -26,8 +25,6 @@ def command(folder, words, output=None, errors=None):
     """`setwise` with these words in a folder, its output and complaints in files or pipes."""
     from setwise.cli import main
 
-    # (Tests that run in the background of a shell are told to ignore an interrupt.)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     with chdir(folder):
         for descriptor, path in ((1, output), (2, errors)):
             os.dup2(os.open(path or os.devnull, os.O_WRONLY | os.O_CREAT), descriptor)

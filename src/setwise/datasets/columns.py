@@ -347,7 +347,7 @@ class Labels:
         entries = coo_array(codes)
         lost = {}
         for row, label, value in zip(entries.row, entries.col, entries.data, strict=True):
-            name = self.names[label].item()
+            name = str(self.names[label])
             if np.isnan(value):
                 lost.setdefault(int(row), name)
             elif value not in (0, 1):
