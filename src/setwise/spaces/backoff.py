@@ -320,7 +320,7 @@ class Backoff(Space):
             (lack[rows], by_score[rows], own[rows], features[rows]),
         )
         far = np.flatnonzero(~near)
-        for part in row_ranges(len(far), len(self.sets)):
+        for part in row_ranges(len(far), len(self.sets)) if len(far) else ():
             rows = far[part]
             found = self.negative_log_likelihood(scores[rows], sets[rows])
             value[rows], by_score[rows] = found[:2]

@@ -155,7 +155,7 @@ class Catalog(Listing, Space):
                 scores[rows], sets[rows], place[rows], -own[rows], weights[rows]
             )
         far = np.flatnonzero(~near)
-        for part in row_ranges(len(far), self.count):
+        for part in row_ranges(len(far), self.count) if len(far) else ():
             rows = far[part]
             found = posterior_apart(self.weights(scores[rows]), place[rows])
             value[rows], by_score[rows] = found[0], self.aggregate(found[1])[0]

@@ -156,13 +156,14 @@ def probabilities(room, q, signs, one):
 
 
 @view_inner
-def means(room, one):
-    """tanh(h), and e = exp(-2 |h|)."""
+def means(room, q, one):
+    """tanh(h), and e = exp(-2 |h|): where q is a half, the square of that of q."""
     stand_apart()
     scores, mean, all_e, zero = room[SCORES], room[MEAN], room[E_ONE], spread(one - one)
+    roots, is_half = room[E], q == 0.5
     for j in range(0, len(mean), LANES):
-        x = load(scores, j, one)
-        e = exp(-size(x + x))
+        x, root = load(scores, j, one), load(roots, j, one)
+        e = root * root if is_half else exp(-size(x + x))
         large = (one - e) / (one + e)
         store(mean, j, where_smaller(x, zero, -large, large))
         store(all_e, j, e)
@@ -203,7 +204,7 @@ def states(line, y, wanted, signs, room):
     enter(line, y, one, room)
     probabilities(room, like(one, q), signs, one)
     if q != 1.0:
-        means(room, one)
+        means(room, q, one)
         if q < 0.0:
             excess -= 2.0 * q * total_size(room[SCORES], one)
         excess += log_products(room[E], one) - q * log_products(room[E_ONE], one)
