@@ -93,6 +93,8 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 $(BIN)/python:
 	@test -n '$(PYTHON)' || { echo 'setwise needs Python 3.11 or later (set PYTHON=...)' >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@# (A recent pip resolves in half the time; without one the old will do.)
+	@$(PIP) --upgrade pip || true
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
