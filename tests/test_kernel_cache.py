@@ -120,9 +120,18 @@ def test_a_folder_that_others_can_write_to_is_not_trusted(tmp_path, monkeypatch)
     kernel_cache.cache_folder.cache_clear()
 
 
-@pytest.mark.skipif(
+AS_NOBODY = pytest.mark.skipif(
     not shutil.which("setpriv") or os.getuid() != 0, reason="only root can become nobody"
 )
+
+
+def run_as_nobody(environment):
+    """What another user than root gets of the two kernels."""
+    command = [*NOBODY, sys.executable, "-c", COUNTED]
+    return subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True)
+
+
+@AS_NOBODY
 @pytest.mark.parametrize(
     ("home", "place"), [("/", "TMPDIR"), (None, "TMPDIR"), ("/nonexistent", "NUMBA_CACHE_DIR")]
 )
@@ -136,8 +145,23 @@ def test_in_a_container_kernels_run_and_are_kept_where_they_can_be(home, place, 
     scratch.chmod(0o777 if place == "TMPDIR" else 0o700)
     environment = {"PYTHONPATH": str(tree.parent), place: str(scratch)}
     environment |= {"HOME": home} if home else {}
-    command = [*NOBODY, sys.executable, "-c", COUNTED]
-    done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True)
+    done = run_as_nobody(environment)
     assert done.stdout == "4 0\n", done.stderr
     assert done.stderr.count("set NUMBA_CACHE_DIR") == (place == "NUMBA_CACHE_DIR")
     assert any(scratch.rglob("*.nbc")) == (place == "TMPDIR")
+
+
+@AS_NOBODY
+def test_kernels_that_root_has_kept_are_read(tree, tmp_path):
+    """As where a container image is built; one that is missing is compiled, and it is said."""
+    kept = tmp_path / "kernels"
+    environment = {"PYTHONPATH": str(tree.parent), "NUMBA_CACHE_DIR": str(kept)}
+    assert run(COUNTED, **environment) == "4 0"
+    for file in kept.rglob("*"):
+        file.chmod(0o755 if file.is_dir() else 0o644)
+    done = run_as_nobody(environment)
+    assert (done.stdout, done.stderr) == ("4 1\n", "")
+    (tree / "called.py").write_text(CALLED.format(number=5))
+    done = run_as_nobody(environment)
+    assert done.stdout == "12 0\n", done.stderr
+    assert done.stderr.count("set NUMBA_CACHE_DIR") == 1

@@ -6,8 +6,9 @@ of the package it imports*, directly or not. A kernel is therefore never stale, 
 different sources can share one folder.
 
 The folder is ``NUMBA_CACHE_DIR`` where that is set, else the user's cache or, where that cannot be
-written, the temporary folder. It must belong to the user, and nobody else may write to it: what is
-read back is run. Without such a folder kernels are compiled anew in each process, with one warning.
+written, the temporary folder. It must belong to the user, or to root, and nobody else may write to
+it: what is read back is run. One that can only be read serves too, where there is no other. Kernels
+that cannot be kept are compiled anew in each process, with one warning.
 Nothing is compiled at installation: machine code is bound to the processor and to the releases of
 Python and numba, none of which a wheel knows, and unpacking one runs nothing. Afterwards `setwise
 compile` does it, where a first call must not take seconds.
@@ -53,18 +54,36 @@ def cached(dispatcher):
 
 @cache
 def cache_folder() -> Path | None:
-    """The folder of compiled kernels, made if need be; None where nothing can be written."""
-    for folder in _candidates():
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                pass
-        except OSError:
-            continue
-        if _is_ours(folder):
-            return folder
-    warnings.warn(HINT, RuntimeWarning, stacklevel=2)
-    return None
+    """The folder of compiled kernels, made if need be, or one to be read; None if there is none."""
+    places = _candidates()
+    found = next((f for usable in (is_written, _is_read) for f in places if usable(f)), None)
+    if found is None:
+        _say_nothing_is_kept()
+    return found
+
+
+def is_written(folder: Path) -> bool:
+    """Whether kernels can be kept there; it is made if need be."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return _is_trusted(folder)
+    except OSError:
+        return False
+
+
+def _is_read(folder: Path) -> bool:
+    """Whether kernels that somebody else has kept there can be read."""
+    try:
+        return bool(os.listdir(folder)) and _is_trusted(folder)
+    except OSError:
+        return False
+
+
+@cache
+def _say_nothing_is_kept() -> None:
+    """Once in a process."""
+    warnings.warn(HINT, RuntimeWarning, stacklevel=3)
 
 
 def _candidates() -> list[Path]:
@@ -81,12 +100,12 @@ def _candidates() -> list[Path]:
     return [*places, shared / name]
 
 
-def _is_ours(folder: Path) -> bool:
-    """Whether nobody else can have put files there: what is read back is run."""
+def _is_trusted(folder: Path) -> bool:
+    """Whether nobody but the user and root can have put files there: what is read back is run."""
     if not hasattr(os, "getuid"):
         return True
     status = folder.stat()
-    return status.st_uid == os.getuid() and not status.st_mode & 0o022
+    return status.st_uid in (0, os.getuid()) and not status.st_mode & 0o022
 
 
 @cache
@@ -191,3 +210,10 @@ class _Cache(FunctionCache):
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
+
+    def save_overload(self, sig, data):
+        """Keep a kernel, where there is room and it may be written."""
+        try:
+            super().save_overload(sig, data)
+        except OSError:
+            _say_nothing_is_kept()

@@ -34,13 +34,13 @@ def compile(*, json: bool = False) -> None:
     """
     import warnings
 
-    from setwise.kernel_cache import HINT, cache_folder
+    from setwise.kernel_cache import HINT, cache_folder, is_written
 
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of models that are thrown away
         folder = cache_folder()
-        if folder is None:
+        if folder is None or not is_written(folder):
             raise ValueError(HINT)
         for number, (model, X, Y) in enumerate(trials(), 1):
             model.fit(X, Y).predict(X[:5])
